@@ -9,7 +9,7 @@ from cliff import columns
 
 from heat_plugins import foreign
 from heat_plugins.osc import common
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Seconds(Column):
         return summary.spell(self._value)
 
 
-class Server(Column):
+class ServerCell(Column):
     """A server: its ID for programs, and its name for people.
 
     :param name: the path of its resource; None if it has none.
@@ -72,8 +72,11 @@ class Value(Column):
     def human_readable(self) -> str:
         return '' if self._value is None else text(self._value)
 
+    def machine_readable(self) -> Any:
+        return common.plain(self._value)
 
-class Names(Column):
+
+class NamesCell(Column):
     """A list of names."""
 
     def human_readable(self) -> str:
@@ -83,18 +86,18 @@ class Names(Column):
         return list(self._value)
 
 
-class Lines(Names):
+class Lines(NamesCell):
     """A list of sentences, each on a line of its own for people."""
 
     def human_readable(self) -> str:
-        return '\n'.join(text(one) for one in self._value)
+        return '\n'.join(text(item) for item in self._value)
 
 
 def of(
     kind: abc.Callable[[Any], Any], key: str
 ) -> abc.Callable[[abc.Mapping[str, Any]], Any]:
     """Return what makes a cell of a thing's value; see `common.table`."""
-    return lambda found: kind(found[key])
+    return lambda row: kind(row[key])
 
 
 def text(value: Any) -> str:
@@ -104,18 +107,18 @@ def text(value: Any) -> str:
 
 
 def many(
-    found: abc.Iterable[runs.Run], *, single: bool = False
+    listed: abc.Iterable[runs.Run], *, single: bool = False
 ) -> common.Shown:
     """Return columns and rows of runs.
 
     :param single: whether a table shows one alone with all there is of it.
     """
-    found = list(found)
+    listed = list(listed)
     rows = [
-        {**_cells(run), 'server': Server(run.server_id, run.server_name)}
-        for run in found
+        {**_cells(run), 'server': ServerCell(run.server_id, run.server_name)}
+        for run in listed
     ]
-    alone = _one(found[0]) if single and len(found) == 1 else None
+    alone = _one(listed[0]) if single and len(listed) == 1 else None
     return summary.KEYS, common.Many(rows, _LISTED, alone)
 
 
@@ -130,7 +133,7 @@ def _one(run: runs.Run) -> common.One:
 
 def _cells(run: runs.Run) -> dict[str, Any]:
     shown = summary.of(run)
-    shown['inputs'] = Names(shown['inputs'])
+    shown['inputs'] = NamesCell(shown['inputs'])
     for name in ('duration', 'timeout'):
         shown[name] = Seconds(shown[name])
     for name in ('outputs', 'cut', 'late_result'):

@@ -2,13 +2,15 @@
 """How commands say what they take on their command line."""
 
 import argparse
+import datetime
 import re
 import time
 from typing import Any
 
-from heat_plugins.timeline import events
+from heat_plugins import bounds
 
-_AGO = re.compile(r'([1-9][0-9]*)(min|[shdw])')
+_AGO = re.compile(r'([1-9][0-9]{0,8})(min|[shdw])')
+_DAYS = {'today': 0, 'yesterday': 1}
 _UNITS = {'s': 1, 'min': 60, 'h': 3600, 'd': 86400, 'w': 7 * 86400}
 
 
@@ -64,9 +66,17 @@ class Adder:
         self.value(
             '--since',
             '<time>',
-            'Leave out entries that ended before a time: in UTC '
-            '(2026-11-20T22:00:00), or an age (30min, 12h, 7d)',
-            type=since,
+            'Leave out entries that ended before a time: a day (today, '
+            'yesterday, 2026-11-20), a time (2026-11-20T22:00), in UTC '
+            'without --local-time, or an age (30min, 12h, 7d)',
+            type=Since,
+        )
+
+    def local_time(self) -> None:
+        """Add the option that shows, and takes, times of this machine."""
+        self.flag(
+            '--local-time',
+            'Show times in the time zone of this machine, not in UTC',
         )
 
     def entries(self, limit: int) -> None:
@@ -97,21 +107,46 @@ class Input:
         return f'{self.name}=***'
 
 
+class Since:
+    """A time from the command line; the time zone may decide which it is."""
+
+    def __init__(self, given: str) -> None:
+        self._given = given
+        try:
+            self.seconds()
+        except (ValueError, OverflowError):
+            raise argparse.ArgumentTypeError(
+                f'{bounds.shortened(given)} is none of: today, yesterday, a '
+                'date (2026-11-20), a time (2026-11-20T22:00), an age (30min, '
+                '2h, 7d, 1w)'
+            ) from None
+
+    def __repr__(self) -> str:
+        return self._given
+
+    def seconds(self, *, local: bool = False) -> float:
+        """Return it in seconds since the epoch.
+
+        :param local: whether one without a zone is of this machine's.
+        :raises ValueError: it is no time.
+        :raises OverflowError: it is too far away.
+        """
+        if ago := _AGO.fullmatch(self._given):
+            return time.time() - int(ago[1]) * _UNITS[ago[2]]
+        zone = None if local else datetime.UTC
+        if self._given in _DAYS:
+            today = datetime.datetime.fromtimestamp(time.time(), zone).date()
+            day = today - datetime.timedelta(days=_DAYS[self._given])
+            moment = datetime.datetime.combine(day, datetime.time())
+        else:
+            moment = datetime.datetime.fromisoformat(self._given)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=zone)
+        return moment.timestamp()
+
+
 def positive(text: str) -> int:
     """Return a whole number that an option was given."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError('must be a number, at least 1')
     return int(text)
-
-
-def since(given: str) -> float:
-    """Return the time that an option was given, in seconds since 1970."""
-    ago = _AGO.fullmatch(given)
-    if ago:
-        return time.time() - int(ago[1]) * _UNITS[ago[2]]
-    try:
-        return events.moment(given)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f'{given} must be a time, such as 2026-11-20T22:00:00 or 12h'
-        ) from None

@@ -8,7 +8,8 @@ import enum
 import functools
 import pathlib
 import sys
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cliff import columns
 from osc_lib import exceptions
@@ -16,14 +17,16 @@ from osc_lib.command import command
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import retrying
 from heat_plugins import yaml_reading
 from heat_plugins.clients import heat
 from heat_plugins.clients import keystone
 from heat_plugins.clients import swift
 from heat_plugins.osc import command_line
 from heat_plugins.osc import progress
-from heat_plugins.runs import run as runs
-from heat_plugins.runs import run_service as services
+from heat_plugins.runs import run_service
+from heat_plugins.runs import runs
+from heat_plugins.runs import summary
 
 if TYPE_CHECKING:
     from heat_plugins.runs.fleet import fleets as fleet_door
@@ -31,10 +34,14 @@ if TYPE_CHECKING:
 #: What a command shows: names of columns, and rows or a `One`.
 Shown = tuple[abc.Sequence[str], abc.Iterable[Any]]
 
+_Read = TypeVar('_Read')
+
 # Shows a value with what makes a text safe.
 _Shows = abc.Callable[[Any, abc.Callable[[Any], str]], Any]
 
-#: Exit codes other than 0 (success), 1 (an error) and 2 (wrong command line).
+#: Exit codes other than 0 (success) and 2 (wrong command line). That of any
+#: error is that of what was not started.
+NOT_STARTED = 1
 FAILED = 3
 TIMED_OUT = 4
 CANCELLED = 5
@@ -53,13 +60,17 @@ _CODES = {
 }
 
 
+# Seconds between two attempts to read what a command waits for.
+_PAUSE = 2.0
+
+
 class TooLong(Exception):
     """A command has waited for as long as it was told to."""
 
 
-def exit_code(found: abc.Iterable[runs.Run]) -> int:
+def exit_code(ended: abc.Iterable[runs.Run]) -> int:
     """Return the exit code for the ends of runs: the worst of them."""
-    return max((code_of(run.state) for run in found), default=0)
+    return max((code_of(run.state) for run in ended), default=0)
 
 
 def code_of(state: enum.Enum) -> int:
@@ -78,10 +89,27 @@ def waited(wait: abc.Callable[[], object]) -> int | None:
     return None
 
 
-def service(manager: Any, **more: Any) -> services.Runs:
+def read_first(
+    display: progress.Display,
+    read: abc.Callable[[], _Read],
+    limit: float | None = None,
+) -> _Read:
+    """Read what a command then waits for; see `retrying.Outage`.
+
+    :param limit: seconds for which the command waits at most; 0 if it does
+        not wait.
+    """
+    outage = retrying.Outage(display.say, seconds=limit, clock=time.monotonic)
+    while True:
+        with outage.ridden_out():
+            return read()
+        time.sleep(_PAUSE)
+
+
+def service(manager: Any, **more: Any) -> run_service.Runs:
     """Return the core, with the session of a command."""
     reached = cloud(manager)
-    return services.Runs(
+    return run_service.Runs(
         heat.Heat(reached),
         swift.connect(reached),
         who=_who(manager),
@@ -116,9 +144,9 @@ def cloud(manager: Any) -> keystone.Cloud:
 
 
 def _who(manager: Any) -> str:
-    found = manager.auth_ref
-    name = getattr(found, 'username', None)
-    return name or getattr(found, 'user_id', None) or 'unknown'
+    access = manager.auth_ref
+    name = getattr(access, 'username', None)
+    return name or getattr(access, 'user_id', None) or 'unknown'
 
 
 class Command(command.Command):
@@ -167,6 +195,17 @@ class Report(Command, command.Lister):
     columns, and rows or a `One`.
     """
 
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        command_line.Adder(parser).local_time()
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        since = getattr(parsed_args, 'since', None)
+        if since is not None:
+            parsed_args.since = since.seconds(local=parsed_args.local_time)
+        return super().run(parsed_args)
+
     @staticmethod
     def _normalize_column_name(column_name: str) -> str:
         # Cliff compares these with what -c names.
@@ -184,7 +223,7 @@ class Report(Command, command.Lister):
             parsed_args.formatter in _STRUCTURED
             or not self.app.stdout.isatty()
         ):
-            return lambda value, show: value
+            return _for_programs
         return _for_terminal
 
     def produce_output(
@@ -197,11 +236,14 @@ class Report(Command, command.Lister):
         show = self._shows(parsed_args)
         if isinstance(data, Many):
             column_names, data = data.arranged(parsed_args, column_names)
+        zoned = _in_zone if parsed_args.local_time else _as_it_is
         if not isinstance(data, One):
             rows = [
-                tuple(show(each, foreign.line) for each in row) for row in data
+                tuple(show(each, foreign.line) for each in row)
+                for row in (zoned(column_names, record) for record in data)
             ]
             return super().produce_output(parsed_args, column_names, rows)
+        data = zoned(column_names, data)
         column_names = [show(each, foreign.line) for each in column_names]
         data = [show(each, foreign.block) for each in data]
         if not hasattr(self.formatter, 'emit_one'):
@@ -249,12 +291,21 @@ class _Cell(str):
 
     def __new__(cls, value: Any) -> '_Cell':
         # The lines in there are meant to be lines.
-        found = super().__new__(cls, foreign.block(value.human_readable()))
-        found.value = value
-        return found
+        cell = super().__new__(cls, foreign.block(value.human_readable()))
+        cell.value = value
+        return cell
 
     def __lt__(self, other: Any) -> bool:
         return bool(self.value < other.value)
+
+
+def plain(value: Any) -> Any:
+    """Return a value that can be written as YAML: no enumeration."""
+    return value.value if isinstance(value, enum.Enum) else value
+
+
+def _for_programs(value: Any, show: abc.Callable[[Any], str]) -> Any:
+    return plain(value)
 
 
 def _for_people(value: Any, show: abc.Callable[[Any], str]) -> Any:
@@ -301,7 +352,29 @@ class Many(list[Any]):
             if parsed_args.formatter not in _STRUCTURED:
                 names = self._listed
         rows = [tuple(row[name] for name in names) for row in self]
-        return [_heading(one) if table else one for one in names], rows
+        return [_heading(name) if table else name for name in names], rows
+
+
+# Columns with times, but for those that end in "_at"; see `_short`.
+_TIMES = ('created', 'started', 'ended', 'estimated_end')
+
+
+def _as_it_is(
+    names: abc.Sequence[str], values: abc.Sequence[Any]
+) -> abc.Sequence[Any]:
+    return values
+
+
+def _in_zone(
+    names: abc.Sequence[str], values: abc.Sequence[Any]
+) -> abc.Sequence[Any]:
+    """Return values with the times among them in this machine's zone."""
+    return [
+        summary.in_zone(value)
+        if name.endswith('_at') or _short(name) in _TIMES
+        else value
+        for name, value in zip(names, values, strict=True)
+    ]
 
 
 def _heading(key: str) -> str:
@@ -313,7 +386,7 @@ def _short(column: str) -> str:
 
 
 def table(
-    found: abc.Iterable[abc.Mapping[str, Any]],
+    rows: abc.Iterable[abc.Mapping[str, Any]],
     cells: abc.Mapping[str, str | abc.Callable[[Any], Any]],
 ) -> Shown:
     """Return columns and rows of things.
@@ -322,10 +395,10 @@ def table(
     """
     return tuple(cells), [
         tuple(
-            one[cell] if isinstance(cell, str) else cell(one)
+            row[cell] if isinstance(cell, str) else cell(row)
             for cell in cells.values()
         )
-        for one in found
+        for row in rows
     ]
 
 
@@ -365,11 +438,11 @@ def read_text(path: str) -> str:
 def read_map(path: str) -> dict[str, Any]:
     """Read values from a map in a file; - for standard input."""
     try:
-        found = yaml_reading.load(read_text(path))
+        content = yaml_reading.load(read_text(path))
     except yaml_reading.Unreadable as exc:
         raise exceptions.CommandError(f'{path} {exc}') from exc
-    if found is None:
+    if content is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise exceptions.CommandError(f'{path} must hold a map: name: value')
-    return {str(name): value for name, value in found.items()}
+    return {str(name): value for name, value in content.items()}

@@ -18,8 +18,9 @@ from rich import progress
 from rich import table
 
 from heat_plugins import foreign
+from heat_plugins.nodes import convoy as convoys
 from heat_plugins.plans.deploy import stack_following
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 
 # Terminals that cannot move the cursor.
@@ -189,13 +190,13 @@ def _line(run: runs.Run) -> str:
     if run.ended:
         taken = summary.spell(summary.duration(run))
         return f'{run.state.value} after {taken}. {run.reason}'
-    said = _WORDS[run.state]
+    line = _WORDS[run.state]
     if run.progress is not None:
-        said += f' {run.progress:.0f}%'
-    return f'{said} {run.message}' if run.message else said
+        line += f' {run.progress:.0f}%'
+    return f'{line} {run.message}' if run.message else line
 
 
-class Deployment:
+class DeploymentProgress:
     """Shows how the stack of a plan gets on.
 
     A log has a line when the status changes, and one for each failure.
@@ -203,40 +204,67 @@ class Deployment:
 
     def __init__(self, display: Display, plan: str) -> None:
         self._display = display
-        self._plan = plan
+        self.plan = plan
+        self._begun = False
         self._status: str | None = None
         self._failures = 0
 
-    def begun(self, what: str, warnings: abc.Iterable[str]) -> None:
-        """Say that it has started."""
-        self.warn(warnings)
-        self.step(what)
+    def begun(self, what: str, warnings: abc.Iterable[str] = ()) -> None:
+        """Say once that it has started; '' if it has not."""
+        if what and not self._begun:
+            self._begun = True
+            self.warn(warnings)
+            self.step(what)
 
     def warn(self, warnings: abc.Iterable[str]) -> None:
         """Say what is no error."""
         for warning in warnings:
             self._display.say(f'Warning: {warning}')
 
-    def changed(self, found: stack_following.Progress) -> None:
-        """Show a `following.Progress`."""
-        for failure in found.failures[self._failures :]:
+    def changed(self, stack: stack_following.Progress) -> None:
+        """Show how the stack stands."""
+        for failure in stack.failures[self._failures :]:
             self._display.say(failure)
-        self._failures = len(found.failures)
-        if found.status != self._status:
-            self._status = found.status
+        self._failures = len(stack.failures)
+        if stack.status != self._status:
+            self._status = stack.status
             if not self._display.live:
-                self._display.say(f'Stack {self._plan}: {found.status}')
-        of = '' if found.total is None else f' of {found.total}'
+                self._display.say(f'Stack {self.plan}: {stack.status}')
+        of = '' if stack.total is None else f' of {stack.total}'
         self._display.show(
-            f'{self._plan} {found.status}  {found.under_way}',
-            found.done,
-            found.total,
-            counted=f'{found.done}{of} resources',
+            f'{self.plan} {stack.status}  {stack.under_way}',
+            stack.done,
+            stack.total,
+            counted=f'{stack.done}{of} resources',
         )
 
     def step(self, what: str) -> None:
         """Say that a step of it starts."""
-        self._display.say(f'Plan {self._plan}: {what}')
+        self._display.say(f'Plan {self.plan}: {what}')
+
+
+class Nodes:
+    """Shows the moves of nodes; a log has a line when a number changes."""
+
+    def __init__(self, display: Display) -> None:
+        self._display = display
+        self._line = ''
+
+    def begun(self, execution_id: str) -> None:
+        """Say which execution of Mistral works on them."""
+        self._display.say(f'Execution {execution_id}')
+
+    def changed(self, convoy: convoys.Convoy) -> None:
+        """Show how the nodes of a move stand."""
+        phases = sorted(member.phase for member in convoy.members)
+        counted = ', '.join(
+            f'{phases.count(phase)} {phase}' for phase in dict.fromkeys(phases)
+        )
+        line = f'{convoy.verb}: {counted or "no nodes"}'
+        self._display.show(line)
+        if line != self._line and not self._display.live:
+            self._display.say(line)
+        self._line = line
 
 
 class Validations:
@@ -254,30 +282,32 @@ class Validations:
             self._display.say(f'Run {run_id}')
 
     def changed(self, run: dict[str, Any]) -> None:
-        """Show how a run stands; see `operations.report`."""
+        """Show how a run stands; see `validation_operations.report`."""
         self.begun(run['id'])
-        for one in run['outcomes']:
-            self._changed(one)
+        for outcome in run['outcomes']:
+            self._changed(outcome)
         under_way = [
-            f'{one["validation"]} {one["under_way"]}'.strip()
-            for one in run['outcomes']
-            if one['state'] == 'RUNNING'
+            f'{outcome["validation"]} {outcome["under_way"]}'.strip()
+            for outcome in run['outcomes']
+            if outcome['state'] == 'RUNNING'
         ]
         waiting = ('WAITING', 'RUNNING')
         self._display.show(
             ', '.join(under_way),
-            sum(one['state'] not in waiting for one in run['outcomes']),
+            sum(
+                outcome['state'] not in waiting for outcome in run['outcomes']
+            ),
             len(run['outcomes']),
         )
 
-    def _changed(self, one: dict[str, Any]) -> None:
-        name, state = one['validation'], one['state']
+    def _changed(self, outcome: dict[str, Any]) -> None:
+        name, state = outcome['validation'], outcome['state']
         if self._states.get(name, 'WAITING') == state:
             return
         self._states[name] = state
         if state == 'RUNNING':
             self._display.say(f'{name}: started')
             return
-        reason = f': {one["reason"]}' if one['reason'] else ''
-        taken = summary.spell(one['seconds'])
+        reason = f': {outcome["reason"]}' if outcome['reason'] else ''
+        taken = summary.spell(outcome['seconds'])
         self._display.say(f'{name}: {state} after {taken}{reason}')

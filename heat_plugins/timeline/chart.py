@@ -7,16 +7,17 @@ Times are seconds since the epoch.
 from collections import abc
 import dataclasses
 import enum
+import itertools
 
 from heat_plugins.configs import hooks
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 
 #: What people are told a state is, wherever there is one.
 State = runs.State
 
 
-class Kind(enum.Enum):
+class RowKind(enum.Enum):
     """What a row is about."""
 
     STACK = 'stack'
@@ -57,7 +58,7 @@ class Bar:
         """Return how long it took, or has taken until now, for people."""
         return summary.spell(round(self.until(now) - self.start))
 
-    def told(self, now: float) -> str:
+    def explanation(self, now: float) -> str:
         """Return its reason, or the hint if it has waited for long."""
         waits = self.end is None and self.working_since is None
         if self.hint and waits and now - self.start >= hooks.PATIENCE:
@@ -66,7 +67,7 @@ class Bar:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Row:
+class ChartRow:
     """Bars that share a name.
 
     :ivar path: of the resource, from the root stack.
@@ -76,7 +77,7 @@ class Row:
     :ivar folded: how many rows are inside of it and not shown.
     """
 
-    kind: Kind
+    kind: RowKind
     path: str
     name: str
     bars: tuple[Bar, ...]
@@ -123,7 +124,7 @@ class Chart:
     stack: str
     status: str
     now: float
-    rows: abc.Sequence[Row]
+    rows: abc.Sequence[ChartRow]
     notes: abc.Sequence[str] = ()
 
     @property
@@ -132,9 +133,93 @@ class Chart:
 
     def counts(self) -> dict[State, int]:
         """Return how many bars there are in each state, but the stack's."""
-        found = dict.fromkeys(State, 0)
+        counted = dict.fromkeys(State, 0)
         for row in self.rows:
-            if row.kind is not Kind.STACK:
+            if row.kind is not RowKind.STACK:
                 for bar in row.bars:
-                    found[bar.state] += not bar.aside
-        return {state: count for state, count in found.items() if count}
+                    counted[bar.state] += not bar.aside
+        return {state: count for state, count in counted.items() if count}
+
+
+_OVER_DEPLOYMENTS = (RowKind.RUN, RowKind.EXECUTION)
+
+# The worse the earlier.
+_WORST = (
+    State.FAILED,
+    State.TIMED_OUT,
+    State.CANCELLED,
+    State.COMPLETE,
+)
+
+
+def fold(
+    own: ChartRow, inside: abc.Sequence[ChartRow], now: float
+) -> list[ChartRow]:
+    """Return rows in place of a nested stack's.
+
+    :param own: the row of the resource that the nested stack is.
+    :param inside: the rows of what is in it.
+    :param now: where bars end that go on.
+    """
+    hidden = len({row.path for row in inside})
+    rows = [dataclasses.replace(own, folded=hidden)] if own.bars else []
+    named = sorted(
+        (row for row in inside if row.kind in _OVER_DEPLOYMENTS),
+        key=lambda row: (row.kind.value, row.what),
+    )
+    for _, same in itertools.groupby(
+        named, key=lambda row: (row.kind.value, row.what)
+    ):
+        group = list(same)
+        bars = [bar for row in group for bar in row.bars]
+        rows.append(
+            dataclasses.replace(
+                own,
+                kind=group[0].kind,
+                what=group[0].what,
+                bars=tuple(_merged(bars, now)),
+                folded=len(group),
+            )
+        )
+    return rows
+
+
+def _merged(bars: abc.Iterable[Bar], now: float) -> abc.Iterator[Bar]:
+    """Make one of all bars that overlap."""
+    together: list[Bar] = []
+    end = 0.0
+    for bar in sorted(bars, key=lambda bar: bar.start):
+        if together and bar.start >= end:
+            yield _one(together)
+            together = []
+        end = max(end, bar.until(now)) if together else bar.until(now)
+        together.append(bar)
+    if together:
+        yield _one(together)
+
+
+def _one(bars: list[Bar]) -> Bar:
+    if len(bars) == 1:
+        return bars[0]
+    states = [bar.state for bar in bars]
+    counts = ', '.join(
+        f'{states.count(state)} {state.value}'
+        for state in State
+        if state in states
+    )
+    ends = [bar.end for bar in bars if bar.end is not None]
+    goes_on = len(ends) < len(bars)
+    begun = [bar.working_since for bar in bars if bar.working_since]
+    if goes_on:
+        at_it = State.RUNNING in states
+        state = State.RUNNING if at_it else State.WAITING
+    else:
+        state = next(worst for worst in _WORST if worst in states)
+    return Bar(
+        label=f'{len(bars)} x {bars[0].label}',
+        state=state,
+        start=bars[0].start,
+        end=None if goes_on else max(ends),
+        working_since=min(begun, default=None),
+        reason=counts,
+    )

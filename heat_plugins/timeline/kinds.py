@@ -45,8 +45,8 @@ def reason(kind: Kind, text: str) -> str:
 
 def of(event_reason: str) -> Kind | None:
     """Return the kind of an event; None for those that Heat writes itself."""
-    said = event_reason.removeprefix(_SIGNAL)
+    reason = event_reason.removeprefix(_SIGNAL)
     for kind in Kind:
-        if said.startswith(f'{kind.value}: '):
+        if reason.startswith(f'{kind.value}: '):
             return kind
-    return Kind.STARTED if _FORMERLY_STARTED.fullmatch(said) else None
+    return Kind.STARTED if _FORMERLY_STARTED.fullmatch(reason) else None

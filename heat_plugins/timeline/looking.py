@@ -11,14 +11,13 @@ from typing import Any, Protocol
 from heat_plugins import errors
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service
+from heat_plugins.runs import runs
 from heat_plugins.runs.start import stack_tree
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import group_ids
 from heat_plugins.timeline import chart
-from heat_plugins.timeline import events
-from heat_plugins.timeline import folding
+from heat_plugins.timeline import stack_events
 
 _DEPLOYMENTS = frozenset(
     f'OS::Heat::{name}'
@@ -45,15 +44,17 @@ _STATES = {
 }
 
 
-class Heat(orchestration.Orchestration, Protocol):
+class StackHistory(orchestration.Orchestration, Protocol):
     """Heat, with what only a timeline asks it."""
 
-    def all_events(self, stack: orchestration.Stack) -> list[events.Event]:
+    def all_events(
+        self, stack: orchestration.Stack
+    ) -> list[stack_events.Event]:
         """Return the events of a stack and its nested ones, oldest first."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ChartFilter:
     """The content of a chart.
 
     :ivar unfold: whether what is nested has rows of its own.
@@ -77,7 +78,7 @@ class Looker:
 
     def __init__(
         self,
-        heat: Heat,
+        heat: StackHistory,
         ledger: run_service.Runs,
         clock: abc.Callable[[], float] = time.time,
     ) -> None:
@@ -86,23 +87,23 @@ class Looker:
         self._clock = clock
         self._finder = targets.Finder(heat)
 
-    def look(self, name_or_id: str, wanted: Wanted) -> chart.Chart:
+    def look(self, name_or_id: str, wanted: ChartFilter) -> chart.Chart:
         """Return the chart of a stack, or of the one at its top.
 
         :raises errors.NotFound: there is no such stack.
         """
         notes: list[str] = []
-        found = self._runs(name_or_id, wanted, notes)
+        listed = self._runs(name_or_id, wanted, notes)
         stack = self._finder.root(name_or_id)
         happened = self._heat.all_events(stack)
         places = self._places(stack)
-        now = self._now(happened, found)
+        now = self._now(happened, listed)
         rows = _Rows(happened, wanted, now)
         for place in places:
             rows.add_place(place)
             if place.resource.type == _WORKFLOW:
                 rows.add_executions(place, self._executions(place, notes))
-        for run in found:
+        for run in listed:
             rows.add_run(run)
         return chart.Chart(
             stack=stack.name,
@@ -120,15 +121,15 @@ class Looker:
             return []
 
     def _now(
-        self, happened: list[events.Event], found: list[runs.Run]
+        self, happened: list[stack_events.Event], listed: list[runs.Run]
     ) -> float:
         """Return the time; other machines' clocks may be ahead of ours."""
         times = [event.time for event in happened]
-        times += [run.ended_at or run.started_at for run in found]
+        times += [run.ended_at or run.started_at for run in listed]
         return max(self._clock(), *times) if times else self._clock()
 
     def _runs(
-        self, name_or_id: str, wanted: Wanted, notes: list[str]
+        self, name_or_id: str, wanted: ChartFilter, notes: list[str]
     ) -> list[runs.Run]:
         try:
             return self._ledger.history(
@@ -144,11 +145,11 @@ class Looker:
         if not place.resource.physical_id:
             return []
         try:
-            found = self._heat.attribute(place.resource, 'executions')
+            executions = self._heat.attribute(place.resource, 'executions')
         except errors.Error as exc:
             notes.append(f'Cannot list the executions of {place.path}: {exc}')
             return []
-        return list(found or ())
+        return list(executions or ())
 
 
 class _Rows:
@@ -156,29 +157,35 @@ class _Rows:
 
     def __init__(
         self,
-        happened: abc.Iterable[events.Event],
-        wanted: Wanted,
+        happened: abc.Iterable[stack_events.Event],
+        wanted: ChartFilter,
         now: float,
     ) -> None:
         self._wanted = wanted
         self._now = now
-        self._events: dict[tuple[str, str], list[events.Event]] = {}
+        self._events: dict[tuple[str, str], list[stack_events.Event]] = {}
         for event in happened:
             name = '' if event.of_stack else event.resource
             self._events.setdefault((event.stack_id, name), []).append(event)
         #: By the path of a resource; '' for the stack's own.
-        self._own: dict[str, list[chart.Row]] = collections.defaultdict(list)
-        self._nested: dict[str, chart.Row] = {}
+        self._own: dict[str, list[chart.ChartRow]] = collections.defaultdict(
+            list
+        )
+        self._nested: dict[str, chart.ChartRow] = {}
         self._places: dict[str, stack_tree.Place] = {}
+        #: Servers by their paths, and what users' scripts are called there.
+        self._scripts: set[tuple[str, str]] = set()
 
-    def of_stack(self, stack: orchestration.Stack) -> list[chart.Row]:
+    def of_stack(self, stack: orchestration.Stack) -> list[chart.ChartRow]:
         """Return the row of the stack itself."""
-        found = self._events.get((stack.id, ''), ())
-        row = chart.Row(
-            kind=chart.Kind.STACK,
+        happened = self._events.get((stack.id, ''), ())
+        row = chart.ChartRow(
+            kind=chart.RowKind.STACK,
             path='',
             name=stack.name,
-            bars=self._lately(events.bars(found, chart.State.RUNNING)),
+            bars=self._lately(
+                stack_events.bars(happened, chart.State.RUNNING)
+            ),
         )
         return [row] if row.bars else []
 
@@ -190,13 +197,13 @@ class _Rows:
         if place.member is not None:
             self._add_member(place, place.member)
             return
-        found = self._events.get((resource.stack_id, resource.name), ())
+        happened = self._events.get((resource.stack_id, resource.name), ())
         ongoing = chart.State.WAITING if deployment else chart.State.RUNNING
-        row = chart.Row(
+        row = chart.ChartRow(
             kind=_kind(resource),
             path=place.path,
             name=resource.name,
-            bars=self._lately(events.bars(found, ongoing)),
+            bars=self._lately(stack_events.bars(happened, ongoing)),
         )
         if resource.nested_id or group_ids.is_one(resource.physical_id):
             self._nested[place.path] = row
@@ -214,14 +221,14 @@ class _Rows:
         ended = member.ended_at
         bar = chart.Bar(
             label=member.action,
-            state=events.ENDS.get(member.status, chart.State.WAITING),
-            start=events.moment(member.delivered_at),
-            end=None if ended is None else events.moment(ended),
+            state=stack_events.ENDS.get(member.status, chart.State.WAITING),
+            start=stack_events.moment(member.delivered_at),
+            end=None if ended is None else stack_events.moment(ended),
             reason=member.reason,
         )
         self._own[place.path].append(
-            chart.Row(
-                kind=chart.Kind.DEPLOYMENT,
+            chart.ChartRow(
+                kind=chart.RowKind.DEPLOYMENT,
                 path=place.path,
                 name=place.resource.name,
                 bars=self._lately((bar,)),
@@ -244,28 +251,30 @@ class _Rows:
             reason=_reason(run),
             hint=run.reason if run.unknown_hook or is_held_up else '',
         )
-        self._add(chart.Kind.RUN, run.resource, run.action, bar)
+        if run.standalone:
+            self._scripts.add((run.resource, run.action))
+        self._add(chart.RowKind.RUN, run.resource, run.action, bar)
 
     def add_executions(
         self,
         place: stack_tree.Place,
-        found: abc.Iterable[abc.Mapping[str, Any]],
+        executions: abc.Iterable[abc.Mapping[str, Any]],
     ) -> None:
         """Add the executions of a workflow."""
-        for one in found:
-            state = _STATES.get(str(one['state']), chart.State.RUNNING)
-            workflow = str(one['workflow_name'])
-            ended = events.moment(str(one['updated_at']))
+        for execution in executions:
+            state = _STATES.get(str(execution['state']), chart.State.RUNNING)
+            workflow = str(execution['workflow_name'])
+            ended = stack_events.moment(str(execution['updated_at']))
             bar = chart.Bar(
                 label=workflow,
                 state=state,
-                start=events.moment(str(one['created_at'])),
+                start=stack_events.moment(str(execution['created_at'])),
                 end=ended if state.ended else None,
-                reason=_outcome(one, state),
+                reason=_outcome(execution, state),
             )
-            self._add(chart.Kind.EXECUTION, place.path, workflow, bar)
+            self._add(chart.RowKind.EXECUTION, place.path, workflow, bar)
 
-    def below(self, parent: str = '', depth: int = 0) -> list[chart.Row]:
+    def below(self, parent: str = '', depth: int = 0) -> list[chart.ChartRow]:
         """Return the rows of what is in a stack, as they began."""
         paths = [
             path
@@ -273,11 +282,38 @@ class _Rows:
             if self._parent(path) == parent
         ]
         blocks = [self._block(path, depth) for path in paths]
+        # Those below are folded with the stack that they are in.
+        if not depth and not self._wanted.unfold:
+            blocks = self._fold_scripts(blocks)
         return list(
             itertools.chain(*sorted(filter(None, blocks), key=self._began))
         )
 
-    def _block(self, path: str, depth: int) -> list[chart.Row]:
+    def _fold_scripts(
+        self, blocks: list[list[chart.ChartRow]]
+    ) -> list[list[chart.ChartRow]]:
+        """Return rows with one for the scripts of users on all servers."""
+        scripts = [
+            row for row in itertools.chain(*blocks) if self._is_script(row)
+        ]
+        if len({row.path for row in scripts}) < 2:
+            return blocks
+        rest = [
+            [row for row in rows if not self._is_script(row)]
+            for rows in blocks
+        ]
+        servers = chart.ChartRow(
+            kind=chart.RowKind.RUN, path='servers', name='servers', bars=()
+        )
+        return [*rest, chart.fold(servers, scripts, self._now)]
+
+    def _is_script(self, row: chart.ChartRow) -> bool:
+        return (
+            row.kind is chart.RowKind.RUN
+            and (row.path, row.what) in self._scripts
+        )
+
+    def _block(self, path: str, depth: int) -> list[chart.ChartRow]:
         own = [
             dataclasses.replace(row, depth=depth)
             for row in self._own.get(path, ())
@@ -291,10 +327,10 @@ class _Rows:
             return [nested, *own] if self._wanted.everything else own
         if self._wanted.unfold:
             return [nested, *own, *inside]
-        return [*folding.fold(nested, inside, self._now), *own]
+        return [*chart.fold(nested, inside, self._now), *own]
 
     def _add(
-        self, kind: chart.Kind, path: str, what: str, bar: chart.Bar
+        self, kind: chart.RowKind, path: str, what: str, bar: chart.Bar
     ) -> None:
         if not self._lately((bar,)):
             return
@@ -309,7 +345,9 @@ class _Rows:
         place = self._places.get(path)
         name = path if place is None else place.resource.name
         rows.append(
-            chart.Row(kind=kind, path=path, name=name, what=what, bars=(bar,))
+            chart.ChartRow(
+                kind=kind, path=path, name=name, what=what, bars=(bar,)
+            )
         )
 
     def _parent(self, path: str) -> str:
@@ -322,7 +360,7 @@ class _Rows:
             return bars
         return tuple(bar for bar in bars if bar.until(self._now) >= since)
 
-    def _began(self, block: list[chart.Row]) -> tuple[float, str]:
+    def _began(self, block: list[chart.ChartRow]) -> tuple[float, str]:
         starts = [bar.start for row in block for bar in row.bars]
         return min(starts, default=self._now), block[0].path
 
@@ -336,18 +374,18 @@ def _reason(run: runs.Run) -> str:
 
 def _outcome(execution: abc.Mapping[str, Any], state: chart.State) -> str:
     """Say why an execution stands as it does, and by which ID to find it."""
-    told = str(execution['state'])
+    reason = str(execution['state'])
     info = execution.get('state_info')
     if state is not chart.State.COMPLETE and info:
-        told = outcome.reason(told, str(info))
-    return f'{told} (execution {execution["id"]})'
+        reason = outcome.reason(reason, str(info))
+    return f'{reason} (execution {execution["id"]})'
 
 
-def _kind(resource: orchestration.Resource) -> chart.Kind:
+def _kind(resource: orchestration.Resource) -> chart.RowKind:
     if resource.type in _DEPLOYMENTS:
-        return chart.Kind.DEPLOYMENT
+        return chart.RowKind.DEPLOYMENT
     if resource.nested_id:
-        return chart.Kind.NESTED
+        return chart.RowKind.NESTED
     if resource.type == _EXECUTION:
-        return chart.Kind.EXECUTION
-    return chart.Kind.RESOURCE
+        return chart.RowKind.EXECUTION
+    return chart.RowKind.RESOURCE

@@ -13,8 +13,9 @@ import json
 from typing import Any
 
 from heat_plugins import foreign
+from heat_plugins import wording
 from heat_plugins.runs import summary
-from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import svg
@@ -43,6 +44,7 @@ style-src 'unsafe-inline'; script-src 'sha256-{script_hash}'">
 <div class="track" role="img" aria-label="{told}">{track}</div>
 <p>{told}</p>
 {reason}
+{failures}
 <form role="search">
 <label>Filter <input id="filter" type="search" autocomplete="off"
 placeholder="server, stack or reason"></label>
@@ -72,27 +74,38 @@ _ORDER = (
     'failed',
     'timed-out',
     'cancelled',
+    'skipped',
     'running',
     'waiting',
     'starting',
     'pending',
+    'not-started',
     'complete',
 )
 
 _TRACK = ('complete', *_ORDER[:-1])
 
 # Colours of states that are too pale to be read.
-_INKS = {'waiting': 'quiet', 'starting': 'quiet', 'pending': 'quiet'}
+_INKS = dict.fromkeys(
+    ('skipped', 'waiting', 'starting', 'pending', 'not-started'), 'quiet'
+)
 
-_STYLE = """
+_STYLE = (
+    """
 :root { --ink: #1f2328; --quiet: #59636e; --ground: #fff; --line: #d1d9e0;
-  --pending: #d1d9e0; --waiting: #a9b4c0; --starting: #a9b4c0;
+  --pending: #d1d9e0; --not-started: #d1d9e0; --skipped: #a9b4c0;
+  --waiting: #a9b4c0;
+  --starting: #a9b4c0; --paused: #9a6700; --stopping: #9a6700;
+  --waiting-for-approval: #9a6700;
   --running: #0969da;
   --complete: #1a7f37; --failed: #cf222e; --timed-out: #9a6700;
   --cancelled: #6e4db8; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3;
   --quiet: #9198a1; --ground: #0d1117; --line: #2f3742; --pending: #2a313c;
-  --waiting: #59636e; --starting: #59636e; --running: #58a6ff;
+  --not-started: #2a313c; --skipped: #59636e; --waiting: #59636e;
+  --starting: #59636e;
+  --paused: #d29922; --stopping: #d29922; --waiting-for-approval: #d29922;
+  --running: #58a6ff;
   --complete: #3fb950; --failed: #ff7b72; --timed-out: #d29922;
   --cancelled: #b083f0; } }
 body { margin: 2rem auto; max-width: 1200px; padding: 0 1rem;
@@ -102,7 +115,8 @@ h1 { font-size: 1.4rem; margin: 0; }
 .about, footer, #count { color: var(--quiet); }
 .track { display: flex; height: 14px; border-radius: 7px; overflow: hidden;
   background: var(--pending); }
-.reason { border-left: 4px solid var(--failed); padding-left: .8rem; }
+.reason { border-left: 4px solid var(--pending); padding-left: .8rem; }
+.failures { padding-left: 1.2rem; overflow-wrap: anywhere; }
 form { display: flex; gap: 1.5rem; align-items: center; margin: 1rem 0;
   flex-wrap: wrap; }
 input, select { font: inherit; padding: .2rem .5rem; }
@@ -116,10 +130,26 @@ td.state { font-weight: 600; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0;
   max-height: 24rem; overflow: auto; }
 details#chart { margin: 1.5rem 0; overflow-x: auto; }
-""" + ''.join(
-    f'.is-{name} {{ color: var(--{_INKS.get(name, name)}); }} '
-    f'.on-{name} {{ background: var(--{name}); }}\n'
-    for name in _ORDER
+@media (max-width: 720px) {
+  body { margin: 1rem auto; }
+  thead { display: none; }
+  table, tbody { display: block; }
+  tr { display: flex; flex-wrap: wrap; gap: 0 .8rem; padding: .5rem 0;
+    border-bottom: 1px solid var(--line); }
+  tr[hidden] { display: none; }
+  td { border: 0; padding: 0; max-width: 100%; overflow-wrap: anywhere; }
+  td:last-child { width: 100%; }
+}
+"""
+    + ''.join(
+        f'.is-{name} {{ color: var(--{_INKS.get(name, name)}); }} '
+        f'.on-{name} {{ background: var(--{name}); }}\n'
+        for name in _ORDER
+    )
+    + ''.join(
+        f'.reason.of-{phase.value} {{ border-color: var(--{phase.value}); }}\n'
+        for phase in operations.Phase
+    )
 )
 
 _SCRIPT = """
@@ -150,7 +180,8 @@ function show() {
     count += !row.hidden;
   }
   document.getElementById('count').textContent =
-    count + ' of ' + rows.length + ' servers';
+    count + ' of ' + rows.length
+    + (rows.length === 1 ? ' server' : ' servers');
   keep();
 }
 document.querySelector('form').addEventListener(
@@ -167,47 +198,50 @@ _SCRIPT_HASH = base64.b64encode(
 ).decode()
 
 
-def draw(found: operations.Operation, now: float) -> str:
+def draw(operation: operations.Operation, now: float) -> str:
     """Return the page.
 
     :param now: seconds since the epoch.
     """
-    order, control = found.order, found.control
-    counts = overview.counts(found)
-    told = ', '.join(f'{count} {name}' for name, count in counts.items())
+    order, control = operation.order, operation.control
+    counts = overview.counts(operation)
+    counted = ', '.join(f'{count} {name}' for name, count in counts.items())
     about = (
-        f'Operation {found.id}: {control.phase.value}, '
-        f'{overview.percent(found)}% of {len(order.members)} targets. '
+        f'Operation {operation.id}: {control.phase.value}, '
+        f'{overview.percent(operation)}% of '
+        f'{wording.counted(len(order.members), "target")}. '
         f'Started by {order.created_by} at {summary.time(order.created_at)}'
         + (f' for {order.targets}.' if order.targets else '.')
     )
-    ends = overview.estimated_end(found, now)
+    ends = overview.estimated_end(operation, now)
     if ends is not None:
         about += f' Likely to end at {summary.time(ends)}.'
     refresh = f'<meta http-equiv="refresh" content="{REFRESH}">\n'
     return _PAGE.format(
-        refresh='' if found.ended else refresh,
+        refresh='' if operation.ended else refresh,
         title=_text(f'{order.action} on {", ".join(order.stacks[:5])}'),
         style=_STYLE,
         about=_text(about),
-        told=_text(told),
+        told=_text(counted),
         track=_track(counts, len(order.members)),
         reason=(
-            f'<p class="reason">{_text(control.reason)}</p>'
+            f'<p class="reason of-{control.phase.value}">'
+            f'{_text(control.reason)}</p>'
             if control.reason
             else ''
         ),
+        failures=_failures(operation),
         states=''.join(f'<option>{_text(name)}</option>' for name in counts),
-        rows='\n'.join(_rows(found, now)),
-        chart=svg.draw(_chart(found, now)),
+        rows='\n'.join(_rows(operation, now)),
+        chart=svg.draw(_chart(operation, now)),
         drawn=_text(summary.time(int(now)) or ''),
         script=_SCRIPT,
         script_hash=_SCRIPT_HASH,
     )
 
 
-def _text(said: str) -> str:
-    return html.escape(foreign.line(said))
+def _text(text: str) -> str:
+    return html.escape(foreign.line(text))
 
 
 def _track(counts: dict[str, int], total: int) -> str:
@@ -215,28 +249,37 @@ def _track(counts: dict[str, int], total: int) -> str:
         f'<div class="on-{name}" style="width: {100 * count / total:.2f}%">'
         '</div>'
         for name, count in sorted(
-            counts.items(), key=lambda one: _TRACK.index(one[0])
+            counts.items(), key=lambda counted: _TRACK.index(counted[0])
         )
     )
 
 
-def _rows(found: operations.Operation, now: float) -> list[str]:
+def _failures(operation: operations.Operation) -> str:
+    """Return a list with a line for each reason."""
+    lines = wording.lines(
+        overview.failures(operation, operation.failures), 'see the table'
+    )
+    items = ''.join(f'<li>{_text(line)}</li>' for line in lines)
+    return f'<ul class="failures">{items}</ul>' if items else ''
+
+
+def _rows(operation: operations.Operation, now: float) -> list[str]:
     """Return the rows of the table, failures first."""
     shown = [
-        (member, overview.target(found, member))
-        for member in range(len(found.attempts))
+        (member, overview.target(operation, member))
+        for member in range(len(operation.attempts))
     ]
-    shown.sort(key=lambda one: _ORDER.index(one[1]['state']))
-    return [_row(found, member, one, now) for member, one in shown]
+    shown.sort(key=lambda shown_member: _ORDER.index(shown_member[1]['state']))
+    return [_row(operation, member, target, now) for member, target in shown]
 
 
 def _row(
-    found: operations.Operation,
+    operation: operations.Operation,
     member: int,
     shown: dict[str, Any],
     now: float,
 ) -> str:
-    attempt = found.attempts[member]
+    attempt = operation.attempts[member]
     took = shown['duration']
     if attempt.is_live and attempt.started_at is not None:
         took = int(now) - attempt.started_at
@@ -273,14 +316,16 @@ def _outputs(outputs: dict[str, object]) -> str:
     return ''.join(parts)
 
 
-def _chart(found: operations.Operation, now: float) -> chart.Chart:
+def _chart(operation: operations.Operation, now: float) -> chart.Chart:
     rows = []
-    for one, attempt in zip(found.order.members, found.attempts, strict=True):
+    for member, attempt in zip(
+        operation.order.members, operation.attempts, strict=True
+    ):
         bars: tuple[chart.Bar, ...] = ()
         if attempt.state is not None and attempt.started_at is not None:
             bars = (
                 chart.Bar(
-                    label=found.order.action,
+                    label=operation.order.action,
                     state=attempt.state,
                     start=attempt.started_at,
                     end=attempt.ended_at,
@@ -289,16 +334,19 @@ def _chart(found: operations.Operation, now: float) -> chart.Chart:
                 ),
             )
         rows.append(
-            chart.Row(
-                kind=chart.Kind.RUN,
-                path=one.label,
-                name=f'{one.stack_name} {one.server_name or one.resource}',
+            chart.ChartRow(
+                kind=chart.RowKind.RUN,
+                path=member.label,
+                name=(
+                    f'{member.stack_name} '
+                    f'{member.server_name or member.resource}'
+                ),
                 bars=bars,
             )
         )
     return chart.Chart(
-        stack=', '.join(found.order.stacks[:5]),
-        status=found.control.phase.value,
+        stack=', '.join(operation.order.stacks[:5]),
+        status=operation.control.phase.value,
         rows=tuple(rows),
         now=now,
     )

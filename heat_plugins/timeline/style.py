@@ -3,7 +3,8 @@
 
 #: For the drawing.
 STYLE = """
-svg { background: #ffffff; font: 12px system-ui, sans-serif; }
+svg { background: #ffffff; font: 12px system-ui, sans-serif;
+  max-width: 100%; min-width: 640px; height: auto; }
 text { fill: #1f2328; }
 .title { font-size: 17px; font-weight: 600; }
 .quiet { fill: #59636e; }
@@ -61,6 +62,7 @@ PAGE = """\
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>
 <style>

@@ -7,6 +7,7 @@ colour and by pattern, and in words under the pointer and to a screen reader.
 
 import datetime
 import itertools
+import math
 
 # Writes XML and parses none.
 from xml.etree import ElementTree as etree  # nosec B405
@@ -16,16 +17,17 @@ from rich import cells
 from heat_plugins import foreign
 from heat_plugins.runs import summary
 from heat_plugins.timeline import chart
-from heat_plugins.timeline import scale as scales
+from heat_plugins.timeline import plain_text
+from heat_plugins.timeline import scales
 from heat_plugins.timeline import style
-from heat_plugins.timeline import text as plain
 
 _WIDTH = 1200
-_NAMES = 300
-_ENDS = 190
 _MARGIN = 16
-_PLOT_LEFT = _MARGIN + _NAMES
-_PLOT = _WIDTH - _PLOT_LEFT - _ENDS - 2 * _MARGIN
+
+# The widths of the columns with names, and with how rows stand: as wide as
+# the longest text needs, within these.
+_NAMES = 120, 440
+_ENDS = 120, 260
 
 _LANE = 24
 _BAR = 16
@@ -40,14 +42,14 @@ _CHARACTER = 7.1
 _INDENT = 14
 
 
-def draw(found: chart.Chart) -> str:
+def draw(drawn: chart.Chart) -> str:
     """Return an SVG document."""
-    return etree.tostring(_Drawing(found).root, encoding='unicode')
+    return etree.tostring(_Drawing(drawn).root, encoding='unicode')
 
 
-def page(found: chart.Chart) -> str:
+def page(drawn: chart.Chart) -> str:
     """Return an HTML document with the drawing in it."""
-    drawing = _Drawing(found)
+    drawing = _Drawing(drawn)
     title = etree.Element('title')
     title.text = drawing.title
     inner = etree.tostring(title, encoding='unicode')
@@ -58,17 +60,30 @@ def page(found: chart.Chart) -> str:
 
 
 class _Drawing:
-    def __init__(self, found: chart.Chart) -> None:
-        self._chart = found
+    def __init__(self, drawn: chart.Chart) -> None:
+        self._chart = drawn
         self.title = foreign.line(
-            f'Timeline of stack {found.stack} {found.status}'.rstrip()
+            f'Timeline of stack {drawn.stack} {drawn.status}'.rstrip()
         )
         self._scale = scales.Scale(
-            (bar.start, bar.until(found.now)) for bar in found.bars
+            (bar.start, bar.until(drawn.now)) for bar in drawn.bars
         )
-        lanes = [row.lanes(found.now) for row in found.rows]
+        # The most characters that a name and an end may have.
+        self._name_room, names = _column(
+            [
+                (_INDENT * row.depth + 6, foreign.line(row.title))
+                for row in drawn.rows
+            ],
+            _NAMES,
+        )
+        self._end_room, self._ends = _column(
+            [(0, _standing(row, drawn.now)) for row in drawn.rows], _ENDS
+        )
+        self._left = _MARGIN + names
+        self._plot = _WIDTH - self._left - self._ends - 2 * _MARGIN
+        lanes = [row.lanes(drawn.now) for row in drawn.rows]
         self._bottom = _HEAD + _AXIS + _LANE * sum(map(len, lanes))
-        notes = 18 * len(found.notes)
+        notes = 18 * len(drawn.notes)
         self.root = etree.Element(
             'svg',
             {
@@ -87,26 +102,26 @@ class _Drawing:
             )
         )
         self._bands(tops)
-        if found.bars:
+        if drawn.bars:
             self._grid()
-        for row, parts, top in zip(found.rows, lanes, tops, strict=False):
+        for row, parts, top in zip(drawn.rows, lanes, tops, strict=False):
             self._row(row, parts, top)
-        if found.bars:
+        if drawn.bars:
             self._now()
             self._legend()
-        for number, note in enumerate(found.notes):
+        for number, note in enumerate(drawn.notes):
             y = self._bottom + 44 + 18 * number
             _text(self.root, _MARGIN, y, f'Note: {note}', 'timed-out')
 
     def _head(self) -> None:
-        found = self._chart
+        drawn = self._chart
         _add(self.root, 'title', id='title').text = self.title
-        said = _summary(found)
-        _add(self.root, 'desc', id='description').text = said
+        description = _summary(drawn)
+        _add(self.root, 'desc', id='description').text = description
         _add(self.root, 'style').text = style.STYLE
         self._patterns()
         _text(self.root, _MARGIN, 26, self.title, 'title')
-        _text(self.root, _MARGIN, 46, said, 'quiet')
+        _text(self.root, _MARGIN, 46, description, 'quiet')
 
     def _patterns(self) -> None:
         parts = _add(self.root, 'defs')
@@ -146,7 +161,7 @@ class _Drawing:
     def _grid(self) -> None:
         top = _HEAD + _AXIS
         for cut in self._scale.cuts:
-            left = _x(cut.left)
+            left = self._x(cut.left)
             group = _add(self.root, 'g')
             quiet = summary.spell(round(cut.seconds))
             _add(group, 'title').text = f'Nothing happens for {quiet}'
@@ -156,12 +171,12 @@ class _Drawing:
                 **{'class': 'cut'},
                 x=left,
                 y=top - 2,
-                width=_x(cut.right) - left,
+                width=self._x(cut.right) - left,
                 height=self._bottom - top + 4,
             )
-        characters = int(_PLOT / _CHARACTER)
+        characters = int(self._plot / _CHARACTER)
         for label in self._scale.labels(characters):
-            x = _x(label.position)
+            x = self._x(label.position)
             self._upright(x, 'grid')
             _text(self.root, x, top - 8, label.text, 'quiet')
 
@@ -179,19 +194,20 @@ class _Drawing:
 
     def _row(
         self,
-        row: chart.Row,
+        row: chart.ChartRow,
         lanes: list[list[chart.Bar]],
         top: float,
     ) -> None:
         now = self._chart.now
-        said = '; '.join(_told(bar, now) for bar in row.bars)
+        description = '; '.join(_told(bar, now) for bar in row.bars)
         group = _add(
             self.root,
             'g',
             role='listitem',
             **{
                 'aria-label': foreign.line(
-                    f'{row.kind.value} {row.title}: {said or "no times known"}'
+                    f'{row.kind.value} {row.title}: '
+                    f'{description or "no times known"}'
                 )
             },
         )
@@ -200,40 +216,51 @@ class _Drawing:
             f'{row.kind.value} {row.path or row.name} {row.what}'.strip()
         )
         indent = _INDENT * row.depth
-        room = int((_NAMES - _MARGIN - indent) / _CHARACTER)
+        room = self._name_room - int(indent / _CHARACTER)
         middle = top + _LANE / 2 + 4
         _text(
             label,
             _MARGIN + 6 + indent,
             middle,
-            plain.fitted(row.title, room).rstrip(),
-            'stack' if row.kind is chart.Kind.STACK else '',
+            plain_text.fitted(row.title, room).rstrip(),
+            'stack' if row.kind is chart.RowKind.STACK else '',
         )
         for number, lane in enumerate(lanes):
-            for bar in lane:
-                self._bar(group, bar, top + _LANE * number)
+            y = top + _LANE * number
+            for bar, after in itertools.zip_longest(lane, lane[1:]):
+                self._bar(group, bar, y, self._free_until(after))
         if row.last is not None:
-            end = f'{row.last.state.value} {row.last.duration(now)}'
-            if row.last.label != row.what:
-                end = f'{row.last.label} {end}'
-            room = int(_ENDS / _CHARACTER)
             _text(
                 group,
-                _WIDTH - _MARGIN - _ENDS,
+                _WIDTH - _MARGIN - self._ends,
                 middle,
-                plain.fitted(end, room).rstrip(),
+                plain_text.fitted(
+                    _standing(row, now), self._end_room
+                ).rstrip(),
                 row.last.state.value,
             )
 
-    def _bar(self, parent: etree.Element, bar: chart.Bar, top: float) -> None:
+    def _free_until(self, after: chart.Bar | None) -> float:
+        """Return where the room to the right of a bar ends."""
+        if after is None:
+            return self._left + self._plot
+        return self._x(self._scale.position(after.start))
+
+    def _bar(
+        self, parent: etree.Element, bar: chart.Bar, top: float, free: float
+    ) -> None:
+        """Draw a bar with its label: in it, or else to its right.
+
+        :param free: where the room to its right ends.
+        """
         now = self._chart.now
-        left = _x(self._scale.position(bar.start))
+        left = self._x(self._scale.position(bar.start))
         right = max(
-            _x(self._scale.position(bar.until(now))), left + _LEAST_BAR
+            self._x(self._scale.position(bar.until(now))), left + _LEAST_BAR
         )
         working = left
         if bar.working_since is not None:
-            working = _x(self._scale.position(bar.working_since))
+            working = self._x(self._scale.position(bar.working_since))
             working = min(max(working, left), right)
         group = _add(parent, 'g')
         _add(group, 'title').text = foreign.line(_told(bar, now))
@@ -246,14 +273,20 @@ class _Drawing:
             _box(group, working, right, y, 'hatch')
         elif bar.state is chart.State.RUNNING:
             _box(group, working, right, y, 'stripes')
-        said = foreign.line(f'{bar.label} {bar.duration(now)}')
-        if cells.cell_len(said) * _CHARACTER + 10 < right - working:
+        label = foreign.line(f'{bar.label} {bar.duration(now)}')
+        width = cells.cell_len(label) * _CHARACTER + 10
+        if width < right - working:
             state = f'on {bar.state.value}'
-            _text(group, working + 6, y + 12, said, state)
+            _text(group, working + 6, y + 12, label, state)
+        elif width < free - right:
+            _text(group, right + 5, y + 12, label, bar.state.value)
+
+    def _x(self, position: float) -> float:
+        return self._left + position * self._plot
 
     def _now(self) -> None:
         if any(bar.end is None for bar in self._chart.bars):
-            x = _x(self._scale.position(self._chart.now))
+            x = self._x(self._scale.position(self._chart.now))
             line = self._upright(x, 'now')
             _add(line, 'title').text = f'Drawn at {_clock(self._chart.now)}'
 
@@ -262,10 +295,12 @@ class _Drawing:
         if any(bar.working_since is not None for bar in self._chart.bars):
             states.add(chart.State.WAITING)
         group = _add(self.root, 'g', **{'aria-hidden': 'true'})
-        x = float(_PLOT_LEFT)
+        x = float(self._left)
         y = self._bottom + 14
         names = [
-            (one.value, one.value) for one in chart.State if one in states
+            (state.value, state.value)
+            for state in chart.State
+            if state in states
         ]
         if self._scale.cuts:
             names.append(('cut', 'nothing happens'))
@@ -288,10 +323,10 @@ def _add(parent: etree.Element, name: str, **given: object) -> etree.Element:
 
 
 def _text(
-    parent: etree.Element, x: float, y: float, said: str, look: str = ''
+    parent: etree.Element, x: float, y: float, text: str, look: str = ''
 ) -> None:
     given = {'class': look} if look else {}
-    _add(parent, 'text', x=x, y=y, **given).text = foreign.line(said)
+    _add(parent, 'text', x=x, y=y, **given).text = foreign.line(text)
 
 
 def _box(
@@ -316,8 +351,31 @@ def _box(
     )
 
 
-def _x(position: float) -> float:
-    return _PLOT_LEFT + position * _PLOT
+def _column(
+    texts: list[tuple[int, str]], bounds: tuple[int, int]
+) -> tuple[int, int]:
+    """Return the characters and the width of a column.
+
+    :param texts: what stands in it, each after its indent.
+    :param bounds: the least and the most width.
+    """
+    widest = max(
+        (
+            indent + cells.cell_len(text) * _CHARACTER + _MARGIN
+            for indent, text in texts
+        ),
+        default=0,
+    )
+    width = min(max(math.ceil(widest), bounds[0]), bounds[1])
+    return int((width - _MARGIN) / _CHARACTER), width
+
+
+def _standing(row: chart.ChartRow, now: float) -> str:
+    """Say how the last bar of a row stands."""
+    if row.last is None:
+        return ''
+    end = f'{row.last.state.value} {row.last.duration(now)}'
+    return end if row.last.label == row.what else f'{row.last.label} {end}'
 
 
 def _clock(time: float) -> str:
@@ -328,24 +386,24 @@ def _clock(time: float) -> str:
 def _told(bar: chart.Bar, now: float) -> str:
     """Say all of a bar in words."""
     verb = 'for' if bar.end is None else 'after'
-    said = (
+    description = (
         f'{bar.label} {bar.state.value} {verb} {bar.duration(now)}, '
         f'begun {_clock(bar.start)}'
     )
     if bar.working_since is not None:
         waited = summary.spell(round(bar.working_since - bar.start))
-        said += f', reported by the server after {waited}'
-    told = bar.told(now)
-    return f'{said}. {told}' if told else said
+        description += f', reported by the server after {waited}'
+    explanation = bar.explanation(now)
+    return f'{description}. {explanation}' if explanation else description
 
 
-def _summary(found: chart.Chart) -> str:
+def _summary(drawn: chart.Chart) -> str:
     counts = ', '.join(
-        f'{count} {state.value}' for state, count in found.counts().items()
+        f'{count} {state.value}' for state, count in drawn.counts().items()
     )
-    if not found.bars:
+    if not drawn.bars:
         return 'No events are known.'
-    first = min(bar.start for bar in found.bars)
-    last = max(bar.until(found.now) for bar in found.bars)
+    first = min(bar.start for bar in drawn.bars)
+    last = max(bar.until(drawn.now) for bar in drawn.bars)
     span = f'{_clock(first)} to {_clock(last)}'
     return f'{span}: {counts or "only the stack itself"}'

@@ -10,13 +10,14 @@ from typing import Any
 from osc_lib import exceptions
 
 from heat_plugins.nodes import files
-from heat_plugins.nodes import leading
 from heat_plugins.nodes import node_operations
 from heat_plugins.nodes import registering
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc import local_way
+from heat_plugins.osc import drivers
+from heat_plugins.osc import private_files
+from heat_plugins.osc import progress
 from heat_plugins.osc.plans import plan_common
 
 
@@ -25,41 +26,23 @@ class NodeCommand(plan_common.PlanCommand):
 
     named = False
 
-    # The last line of progress.
-    _shown = ''
-
     def done(
         self,
-        work: abc.Callable[..., local_way.Report],
+        work: abc.Callable[..., drivers.Report],
         *arguments: Any,
         **options: Any,
-    ) -> local_way.Report:
-        """Return what an operation of a way has done, if need be in part."""
+    ) -> drivers.Report:
+        """Return the report of work on nodes, and set the exit code for it."""
         try:
-            return work(*arguments, self._show, **options)
-        except leading.Failed as exc:
-            self.log.error('%s', exc)
-            self.exit_code = common.FAILED
-            return exc.found
+            report = work(*arguments, progress.Nodes(self.progress), **options)
         except KeyboardInterrupt:
             self.log.error('Interrupted; run the command again to continue')
             self.exit_code = common.INTERRUPTED
             return {'nodes': [], 'moved': [], 'found': []}
-
-    def _show(self, report: local_way.Report) -> None:
-        if execution_id := report.get('execution'):
-            self.progress.say(f'Execution {execution_id}')
-            return
-        phases = [one['phase'] for one in report['convoy']['members']]
-        counted = ', '.join(
-            f'{phases.count(phase)} {phase}'
-            for phase in dict.fromkeys(sorted(phases))
-        )
-        line = f'{report["convoy"]["verb"]}: {counted or "no nodes"}'
-        self.progress.show(line)
-        if line != self._shown and not self.progress.live:
-            self.progress.say(line)
-        self._shown = line
+        if report['reason']:
+            self.log.error('%s', report['reason'])
+            self.exit_code = common.FAILED
+        return report
 
 
 class RegisterNodes(NodeCommand):
@@ -95,7 +78,7 @@ class RegisterNodes(NodeCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.done(
-            self.way(parsed_args).register,
+            self.driver(parsed_args).register,
             files.load(common.read_text(parsed_args.file)),
             remove=parsed_args.remove,
             dry_run=parsed_args.dry_run,
@@ -133,7 +116,7 @@ class ListNodes(NodeCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         return common.table(
-            self.way(parsed_args).call('nodes.list'),
+            self.driver(parsed_args).call('nodes.list'),
             {
                 'Name': 'name',
                 'UUID': 'uuid',
@@ -185,13 +168,13 @@ class IntrospectNodes(NodeCommand):
         )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        way = self.way(parsed_args)
+        driver = self.driver(parsed_args)
         nodes = _nodes(parsed_args)
         if parsed_args.abort:
-            stopped = way.call('nodes.abort', nodes=nodes)['nodes']
+            stopped = driver.call('nodes.abort', nodes=nodes)['nodes']
             return ('UUID',), [(uuid,) for uuid in stopped]
         found = self.done(
-            way.introspect,
+            driver.introspect,
             nodes,
             concurrency=parsed_args.concurrency,
             attempts=parsed_args.attempts,
@@ -199,7 +182,7 @@ class IntrospectNodes(NodeCommand):
             provide=parsed_args.provide,
         )
         if parsed_args.save:
-            _save(way.nodes, parsed_args.save, found['found'])
+            _save(driver.nodes, parsed_args.save, found['found'])
         machines = {one['uuid']: one for one in found['found']}
         return common.table(
             [
@@ -213,10 +196,10 @@ class IntrospectNodes(NodeCommand):
                 'Attempts': 'attempts',
                 'CPUs': lambda one: one.get('cpus'),
                 'Memory MB': lambda one: one.get('memory_mb'),
-                'Disks GB': lambda one: columns.Names(
+                'Disks GB': lambda one: columns.NamesCell(
                     map(str, one.get('disks_gb', ()))
                 ),
-                'MACs': lambda one: columns.Names(one.get('macs', ())),
+                'MACs': lambda one: columns.NamesCell(one.get('macs', ())),
                 'Reason': columns.of(columns.Value, 'reason'),
             },
         )
@@ -237,7 +220,7 @@ class ProvideNodes(NodeCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.done(
-            self.way(parsed_args).provide,
+            self.driver(parsed_args).provide,
             _nodes(parsed_args),
             timeout=parsed_args.timeout,
         )
@@ -252,7 +235,7 @@ class ProvideNodes(NodeCommand):
         )
 
 
-def _action(one: local_way.Report, dry_run: bool) -> str:
+def _action(one: drivers.Report, dry_run: bool) -> str:
     action = registering.Action(one['action'])
     conditional = dry_run and action in registering.CHANGES
     return f'would be {action}' if conditional else str(action)
@@ -281,12 +264,11 @@ def _add_timeout(add: command_line.Adder) -> None:
 def _save(
     core: node_operations.Operations,
     folder: str,
-    machines: abc.Iterable[local_way.Report],
+    machines: abc.Iterable[drivers.Report],
 ) -> None:
-    path = pathlib.Path(folder)
     with common.access('write', folder):
-        path.mkdir(parents=True, exist_ok=True)
+        tree = private_files.Tree(pathlib.Path(folder))
         for one in machines:
             text = json.dumps(core.inventory(one['uuid']), indent=2)
-            file = path / f'{one["name"] or one["uuid"]}.json'
-            file.write_text(text + '\n', encoding='utf-8')
+            name = one['name'] or one['uuid']
+            tree.write((), f'{name}.json', text + '\n')

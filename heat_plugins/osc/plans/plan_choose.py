@@ -12,7 +12,7 @@ from heat_plugins import stored
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc import local_way
+from heat_plugins.osc import drivers
 from heat_plugins.osc.plans import plan_common
 from heat_plugins.plans.parameters import parameters
 
@@ -29,8 +29,8 @@ class ListCapabilities(plan_common.PlanCommand):
         add.flag('--enabled', 'List only enabled environments')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        way = self.way(parsed_args)
-        found = way.call('plan.get_capabilities', plan=parsed_args.plan)
+        driver = self.driver(parsed_args)
+        found = driver.call('plan.get_capabilities', plan=parsed_args.plan)
         self.warn(found['warnings'])
         return common.table(
             [
@@ -48,7 +48,7 @@ class ListCapabilities(plan_common.PlanCommand):
                 'Environment': 'path',
                 'Title': 'title',
                 'Enabled': 'enabled',
-                'Requires': columns.of(columns.Names, 'requires'),
+                'Requires': columns.of(columns.NamesCell, 'requires'),
                 'Exclusive': lambda one: one['group']['mutually_exclusive'],
             },
         )
@@ -83,7 +83,7 @@ class SetCapabilities(plan_common.PlanCommand):
         choices.update(dict.fromkeys(parsed_args.disable, False))
         if not choices:
             raise exceptions.CommandError('Give --enable or --disable')
-        found = self.way(parsed_args).call(
+        found = self.driver(parsed_args).call(
             'plan.update_capabilities',
             plan=parsed_args.plan,
             choices=choices,
@@ -98,7 +98,7 @@ class SetCapabilities(plan_common.PlanCommand):
 class ListParameters(plan_common.PlanCommand):
     """List the parameters of a plan with their effective values.
 
-    Hidden values are masked. After a change the first list asks Heat, which
+    Secret values are masked. After a change the first list asks Heat, which
     takes some seconds for a large plan.
     """
 
@@ -122,14 +122,14 @@ class ListParameters(plan_common.PlanCommand):
         )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        way = self.way(parsed_args)
-        found = way.call(
+        driver = self.driver(parsed_args)
+        found = driver.call(
             'plan.get_parameters',
             plan=parsed_args.plan,
             refresh=parsed_args.refresh,
         )
         self.warn(found['warnings'])
-        root = stored.read(parameters.Template, found['root'])
+        root = stored.read(parameters.TemplateParameters, found['root'])
         listed: list[tuple[parameters.Parameter, tuple[str, ...]]]
         if parsed_args.nested:
             listed = [
@@ -150,7 +150,7 @@ class ListParameters(plan_common.PlanCommand):
                 if parameters.is_of_role(parameter, paths, role)
             ]
             if not listed:
-                _require_role(way, parsed_args.plan, role)
+                _require_role(driver, parsed_args.plan, role)
         headers = ['Name', 'Type', 'Value', 'Origin', 'Description']
         if parsed_args.long or parsed_args.nested:
             headers += ['Places']
@@ -160,8 +160,8 @@ class ListParameters(plan_common.PlanCommand):
         return headers, rows
 
 
-def _require_role(way: local_way.Local, plan: str, role: str) -> None:
-    known = [one['name'] for one in way.call('plan.list_roles', plan=plan)]
+def _require_role(driver: drivers.Driver, plan: str, role: str) -> None:
+    known = [one['name'] for one in driver.call('plan.list_roles', plan=plan)]
     if role not in known:
         raise exceptions.CommandError(
             f'Plan {plan} has no role {role}, and no parameter of one'
@@ -178,7 +178,7 @@ def _parameter(
         columns.Value(parameter.value),
         parameter.origin.value,
         columns.Value(parameter.description),
-        columns.Names(path or '.' for path in paths),
+        columns.NamesCell(path or '.' for path in paths),
         columns.Value(parameter.default),
         columns.Value(dict(parameter.constraints) or None),
         parameter.hidden,
@@ -203,7 +203,8 @@ class _ChangeParameters(plan_common.PlanCommand):
         values: abc.Mapping[str, Any],
         unset: abc.Sequence[str],
     ) -> common.Shown:
-        found = self.way(parsed_args).update_parameters(
+        found = self.driver(parsed_args).call(
+            'plan.update_parameters',
             plan=parsed_args.plan,
             values=values,
             unset=unset,
@@ -278,15 +279,15 @@ class ListRoles(plan_common.PlanCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         return common.table(
-            self.way(parsed_args).call(
+            self.driver(parsed_args).call(
                 'plan.list_roles', plan=parsed_args.plan
             ),
             {
                 'Name': 'name',
                 'Count': 'count',
                 'Description': 'description',
-                'Tags': columns.of(columns.Names, 'tags'),
-                'Networks': columns.of(columns.Names, 'networks'),
+                'Tags': columns.of(columns.NamesCell, 'tags'),
+                'Networks': columns.of(columns.NamesCell, 'networks'),
                 'Services': columns.of(len, 'services'),
             },
         )

@@ -13,15 +13,16 @@ from heat_plugins import bounds
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc import local_way
+from heat_plugins.osc import drivers
 from heat_plugins.osc.plans import plan_common
-from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import exporting
+from heat_plugins.plans.content import plans
 
 
-def _shown(found: local_way.Report) -> common.Shown:
+def _shown(found: drivers.Report) -> common.Shown:
     lists = ('environments', 'parameters', 'secrets', 'post_deployment')
     shown = {
-        name: columns.Names(value) if name in lists else value
+        name: columns.NamesCell(value) if name in lists else value
         for name, value in found.items()
     }
     return plan_common.one(shown)
@@ -55,7 +56,7 @@ class CreatePlan(plan_common.PlanCommand):
         add.flag('--resume', 'Resume an interrupted creation of the plan')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        way = self.way(parsed_args)
+        driver = self.driver(parsed_args)
         options = {
             'template': parsed_args.template,
             'description': parsed_args.description,
@@ -67,7 +68,7 @@ class CreatePlan(plan_common.PlanCommand):
         if source is None:
             source = parsed_args.container
         told = self.files(f'Making {plan}')
-        return _shown(way.create(plan, source, told, **options))
+        return _shown(driver.create(plan, source, told, **options))
 
 
 class SetPlan(plan_common.PlanCommand):
@@ -87,7 +88,7 @@ class SetPlan(plan_common.PlanCommand):
         add.flag('--prune', 'Remove all other files')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        way = self.way(parsed_args)
+        driver = self.driver(parsed_args)
         given = parsed_args.source or parsed_args.git
         if not given and parsed_args.prune:
             raise exceptions.CommandError('--prune needs --from or --git')
@@ -95,9 +96,9 @@ class SetPlan(plan_common.PlanCommand):
             raise exceptions.CommandError(
                 'Nothing to change: give --from, --git or --remove'
             )
-        folders = way.plans.plans.load(parsed_args.plan).folders
+        folders = driver.plans.plans.load(parsed_args.plan).folders
         found = plan_common.content(parsed_args, folders)
-        changed = way.update(
+        changed = driver.update(
             parsed_args.plan,
             found or {},
             self.files(f'Changing {parsed_args.plan}'),
@@ -120,7 +121,7 @@ class ListPlans(plan_common.PlanCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         return common.table(
-            self.way(parsed_args).call('plan.list'),
+            self.driver(parsed_args).call('plan.list'),
             {
                 'Name': 'name',
                 # Mistral's side may be of the release before.
@@ -137,8 +138,8 @@ class ShowPlan(plan_common.PlanCommand):
     example = 'shop'
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        way = self.way(parsed_args)
-        return _shown(way.call('plan.show', plan=parsed_args.plan))
+        driver = self.driver(parsed_args)
+        return _shown(driver.call('plan.show', plan=parsed_args.plan))
 
 
 class DeletePlan(plan_common.PlanCommand):
@@ -148,7 +149,7 @@ class DeletePlan(plan_common.PlanCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         plan = parsed_args.plan
-        self.way(parsed_args).delete(plan, self.files(f'Deleting {plan}'))
+        self.driver(parsed_args).delete(plan, self.files(f'Deleting {plan}'))
         return (), []
 
     def produce_output(
@@ -171,14 +172,14 @@ class ExportPlan(plan_common.PlanCommand):
         add.value('file', '<file>', 'The tarball to write')
         add.flag(
             '--secrets',
-            'Include generated passwords and the values of hidden '
+            'Include generated passwords and the values of secret '
             'parameters; without them, a plan created from the tarball gets '
             'new passwords. The files of the plan are always exported '
             'unchanged',
         )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        service = self.way(parsed_args).plans.plans
+        service = self.driver(parsed_args).plans.plans
         path = pathlib.Path(parsed_args.file)
         # All of it or nothing, and readable by the user alone.
         with (
@@ -195,11 +196,23 @@ class ExportPlan(plan_common.PlanCommand):
                 )
             size = part.stat().st_size
             part.replace(path)
-        if left_out:
-            self.log.warning(
-                'Left out the values of %s, which templates hide or do not '
-                'have. Set them again in a plan created from the tarball, or '
-                'export with --secrets',
-                bounds.listed(left_out),
-            )
+        self._say(left_out)
         return ('file', 'bytes'), common.One((parsed_args.file, size))
+
+    def _say(self, left_out: exporting.LeftOut) -> None:
+        secret = [*left_out.values]
+        if left_out.passwords:
+            secret.append(f'generated passwords ({left_out.passwords})')
+        if secret:
+            self.log.warning(
+                'Left out: %s. They are secret, or no template has them. Set '
+                'them again in a plan created from the tarball, which gets '
+                'new passwords; or export with --secrets',
+                bounds.listed(secret),
+            )
+        if left_out.files:
+            self.log.warning(
+                'Files of the plan are exported unchanged, with the secrets '
+                'that they set: %s',
+                bounds.listed(left_out.files),
+            )

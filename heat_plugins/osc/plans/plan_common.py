@@ -12,8 +12,7 @@ from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc import local_way
-from heat_plugins.osc import ways
+from heat_plugins.osc import drivers
 
 
 class PlanCommand(common.Report):
@@ -31,10 +30,10 @@ class PlanCommand(common.Report):
             'same',
         )
 
-    def way(self, parsed_args: argparse.Namespace) -> local_way.Local:
-        return ways.way(self.app.client_manager, parsed_args.local)
+    def driver(self, parsed_args: argparse.Namespace) -> drivers.Driver:
+        return drivers.driver(self.app.client_manager, parsed_args.local)
 
-    def files(self, what: str) -> local_way.Files:
+    def files(self, what: str) -> drivers.Files:
         """Return what is told how many files are done, and of how many."""
         return functools.partial(self.progress.show, what)
 
@@ -76,7 +75,7 @@ def content(
         return tarballs.read(file, folders=folders)
 
 
-def one(found: local_way.Report, *names: str) -> common.Shown:
+def one(found: drivers.Report, *names: str) -> common.Shown:
     """Return columns and values of a map, or of some of its entries."""
     names = names or tuple(found)
     return names, common.One(found[name] for name in names)

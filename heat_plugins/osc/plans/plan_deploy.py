@@ -7,7 +7,7 @@ from heat_plugins import errors
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc import local_way
+from heat_plugins.osc import drivers
 from heat_plugins.osc import progress
 from heat_plugins.osc.plans import plan_common
 
@@ -57,15 +57,15 @@ class DeployPlan(plan_common.PlanCommand):
         )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        way = self.way(parsed_args)
+        driver = self.driver(parsed_args)
         plan = parsed_args.plan
         if parsed_args.cancel:
-            return _status(way.call('plan.cancel', plan=plan))
+            return _status(driver.call('plan.cancel', plan=plan))
         if parsed_args.validate_only:
-            return self._preview(way, parsed_args)
-        show = progress.Deployment(self.progress, plan)
+            return self._preview(driver, parsed_args)
+        show = progress.DeploymentProgress(self.progress, plan)
         try:
-            way.deploy(
+            driver.deploy(
                 plan,
                 show,
                 wait=not parsed_args.no_wait,
@@ -82,19 +82,19 @@ class DeployPlan(plan_common.PlanCommand):
                 f'openstack deployment plan deploy {plan} --cancel'
             )
             self.exit_code = common.INTERRUPTED
-        return _status(way.call('plan.status', plan=plan))
+        return _status(driver.call('plan.status', plan=plan))
 
     def _preview(
-        self, way: local_way.Local, parsed_args: argparse.Namespace
+        self, driver: drivers.Driver, parsed_args: argparse.Namespace
     ) -> common.Shown:
-        found = way.call(
+        found = driver.call(
             'plan.preview',
             plan=parsed_args.plan,
             take_over=parsed_args.take_over,
         )
         self.warn(found.pop('warnings'))
         action = found.pop('action')
-        shown = {name: columns.Names(one) for name, one in found.items()}
+        shown = {name: columns.NamesCell(one) for name, one in found.items()}
         return plan_common.one({'action': action, **shown})
 
 
@@ -112,19 +112,19 @@ class ShowStatus(plan_common.PlanCommand):
         add.flag('--wait', 'Wait until the deployment has ended')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        way = self.way(parsed_args)
-        found = way.call('plan.status', plan=parsed_args.plan)
+        driver = self.driver(parsed_args)
+        found = driver.call('plan.status', plan=parsed_args.plan)
         if parsed_args.wait and found['status'].endswith('_IN_PROGRESS'):
-            self._wait(way, found)
-            found = way.call('plan.status', plan=parsed_args.plan)
+            self._wait(driver, found)
+            found = driver.call('plan.status', plan=parsed_args.plan)
         if parsed_args.wait and found['status'].endswith('_FAILED'):
             self.exit_code = self.exit_code or common.FAILED
         return _status(found)
 
-    def _wait(self, way: local_way.Local, found: local_way.Report) -> None:
-        show = progress.Deployment(self.progress, found['plan'])
+    def _wait(self, driver: drivers.Driver, found: drivers.Report) -> None:
+        show = progress.DeploymentProgress(self.progress, found['plan'])
         try:
-            way.follow(found['plan'], found['stack_id'], show)
+            driver.follow(found['plan'], found['stack_id'], show)
         except KeyboardInterrupt:
             self.exit_code = common.INTERRUPTED
 
@@ -133,7 +133,7 @@ class ShowDiff(plan_common.PlanCommand):
     """Show what deploying a plan would change in its stack.
 
     The command compares with the stack in Heat, so it also shows changes that
-    were made to the stack without the plan. Values of hidden parameters are
+    were made to the stack without the plan. Secret values are
     masked. Exit code with --exit-code: 0 no difference, 3 some.
     """
 
@@ -145,8 +145,8 @@ class ShowDiff(plan_common.PlanCommand):
         add.flag('--exit-code', 'Exit with code 3 if there is a difference')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        way = self.way(parsed_args)
-        found = way.call('plan.diff', plan=parsed_args.plan)['differences']
+        driver = self.driver(parsed_args)
+        found = driver.call('plan.diff', plan=parsed_args.plan)['differences']
         if parsed_args.exit_code and found:
             self.exit_code = common.FAILED
         if not found:
@@ -164,5 +164,5 @@ class ShowDiff(plan_common.PlanCommand):
         return tuple(name.capitalize() for name in shown), rows
 
 
-def _status(found: local_way.Report) -> common.Shown:
+def _status(found: drivers.Report) -> common.Shown:
     return plan_common.one(found, *_SHOWN)

@@ -15,9 +15,10 @@ from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import operation_following
 from heat_plugins.osc.runs import ordering
-from heat_plugins.runs import run_service as services
+from heat_plugins.runs import run_service
+from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import fleet_targets
-from heat_plugins.runs.fleet import limits as limit_values
+from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
@@ -79,7 +80,9 @@ class ListActions(common.Report):
                 'Resource': action.resource,
                 'Action': action.name,
                 'Tool': action.tool,
-                'Server': columns.Server(action.server_id, action.server_name),
+                'Server': columns.ServerCell(
+                    action.server_id, action.server_name
+                ),
                 'Server name': action.server_name,
                 'Inputs': Inputs(action.inputs),
             }
@@ -122,6 +125,7 @@ class Trigger(common.Report):
             '<number>',
             'Maximum number of servers at a time (default: all)',
         )
+        ordering.add_if_running(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         if bool(parsed_args.resources) == parsed_args.all:
@@ -130,7 +134,7 @@ class Trigger(common.Report):
         service = ordering.service(manager, parsed_args)
         order = ordering.order(parsed_args, parsed_args.action)
         found = _targets(service, parsed_args)
-        if len(found) > 1:
+        if len(found) > 1 or parsed_args.if_running == operation_limits.WAIT:
             return self._operate(parsed_args, found, order)
         run = ordering.run(
             self, service, parsed_args, lambda: service.start(found[0], order)
@@ -146,14 +150,15 @@ class Trigger(common.Report):
         """Run an action on several targets, as an operation."""
         for target in found:
             starting.check(target, order)
-        limits = limit_values.Limits(
-            max_concurrent=limit_values.Share(
+        limits = operation_limits.Limits(
+            max_concurrent=operation_limits.Share(
                 parsed_args.max_concurrent or len(found)
             ),
             # A run that fails does not keep the others from starting.
-            max_errors=limit_values.Share(100, is_percent=True),
+            max_errors=operation_limits.Share(100, is_percent=True),
             timeout=order.timeout,
             delivery_timeout=order.delivery_timeout,
+            if_running=parsed_args.if_running,
         )
         chosen = fleet_targets.Chosen(
             targets=found, told=f'stack {parsed_args.stack}'
@@ -168,11 +173,15 @@ class Trigger(common.Report):
             log_limit=None if limit == live.LIMIT else limit,
         )
         ended = operation_following.follow(self, parsed_args, advancer)
-        return columns.many(operation_runs.of(ended))
+        states = {one.state for one in ended.attempts}
+        if states == {runs.State.SKIPPED}:
+            # As if one alone is refused.
+            self.exit_code = common.NOT_STARTED
+        return columns.many(operation_runs.of(ended, skipped=True))
 
 
 def _targets(
-    service: services.Runs, parsed_args: argparse.Namespace
+    service: run_service.Runs, parsed_args: argparse.Namespace
 ) -> list[targets.Target]:
     if parsed_args.all:
         offered = [

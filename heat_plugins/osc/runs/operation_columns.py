@@ -2,12 +2,19 @@
 """How operations look: columns for every command that shows some."""
 
 from collections import abc
+import textwrap
+from typing import Any
 
 from heat_plugins import foreign
+from heat_plugins import wording
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
+
+# Characters of a line of reasons.
+_WIDTH = 120
 
 _TARGETS = (
     'stack',
@@ -30,15 +37,25 @@ class Counts(columns.Column):
 
 
 class Failures(columns.Column):
-    """The targets that failed, each with the reason."""
+    """The targets that failed; for people a line for each reason.
+
+    :param lines: those lines.
+    """
+
+    def __init__(self, value: abc.Sequence[Any], lines: list[str]) -> None:
+        super().__init__(value)
+        self._lines = lines
 
     def human_readable(self) -> str:
         return '\n'.join(
-            foreign.line(
-                f'{one["stack"]} {one["server_name"] or one["resource"]}: '
-                f'{one["state"]}: {one["reason"]}'
+            textwrap.fill(
+                foreign.line(line),
+                _WIDTH,
+                subsequent_indent='  ',
+                break_long_words=False,
+                break_on_hyphens=False,
             )
-            for one in self._value
+            for line in self._lines
         )
 
 
@@ -56,21 +73,48 @@ class Limits(columns.Column):
         return ', '.join(
             f'{name.replace("_", "-")} {value}'
             for name, value in self._value.items()
-            if value not in (None, False) and value != 0
+            if value not in (None, False, operation_limits.SKIP) and value != 0
+        )
+
+
+class Script(columns.Column):
+    """A script; for people what it may do to a terminal is left out."""
+
+    def human_readable(self) -> str:
+        return columns.text(self._value)
+
+
+class Requests(columns.Column):
+    """What users have asked for, a line for each."""
+
+    def human_readable(self) -> str:
+        return '\n'.join(
+            f'{one["at"]}: {one["do"]} by {foreign.line(str(one["who"]))}'
+            for one in self._value
         )
 
 
 def shown(found: operations.Operation, now: float) -> common.Shown:
     """Return columns and values of one operation."""
     values = overview.of(found, now)
-    values['stacks'] = columns.Names(values['stacks'])
+    values['stacks'] = columns.NamesCell(values['stacks'])
     values['stack_ids'] = Ids(values['stack_ids'])
-    values['inputs'] = columns.Names(values['inputs'])
+    values['inputs'] = columns.NamesCell(values['inputs'])
     values['counts'] = Counts(values['counts'])
     values['limits'] = Limits(values['limits'])
-    values['failures'] = Failures(values['failures'])
+    values['script'] = Script(values['script'])
+    values['requests'] = Requests(values['requests'])
+    values['failures'] = Failures(
+        values['failures'],
+        wording.lines(overview.failures(found, found.failures), rest(found)),
+    )
     values['duration'] = columns.Seconds(values['duration'])
     return tuple(values), common.One(values.values())
+
+
+def rest(found: operations.Operation) -> str:
+    """Return the command that lists all targets that have failed."""
+    return f'openstack software deployment operation show {found.id} --failed'
 
 
 def rows(
@@ -79,9 +123,10 @@ def rows(
     rows = []
     for member in members:
         row = overview.target(found, member)
-        row['server'] = columns.Server(row['server'], row['server_name'])
+        row['server'] = columns.ServerCell(row['server'], row['server_name'])
         row['duration'] = columns.Seconds(row['duration'])
         row['outputs'] = columns.Outputs(row['outputs'])
         row['cut'] = columns.Outputs(row['cut'])
+        row['attempts'] = Ids(row['attempts'])
         rows.append(row)
     return common.Many(rows, _TARGETS)

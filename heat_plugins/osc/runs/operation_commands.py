@@ -2,10 +2,7 @@
 """``openstack software deployment operation …``, but for ``run``."""
 
 import argparse
-from collections import abc
 import functools
-import json
-import pathlib
 from typing import Any
 
 from heat_plugins import errors
@@ -16,9 +13,9 @@ from heat_plugins.osc.runs import operation_columns
 from heat_plugins.osc.runs import operation_following
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import operation as operations
-from heat_plugins.runs.fleet import operation_runs
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
+from heat_plugins.runs.start import targets
 
 # What a list has of an operation; JSON and YAML have all.
 _LISTED = (
@@ -35,13 +32,14 @@ _LISTED = (
 )
 _KEYS = (
     *_LISTED,
+    'script',
     'counts',
     'created_by',
     'ended_at',
 )
 
 
-class _Command(common.Report):
+class OperationCommand(common.Report):
     """A command about operations of the project."""
 
     @functools.cached_property
@@ -49,18 +47,20 @@ class _Command(common.Report):
         return common.fleets(self.app.client_manager)
 
 
-class _Following(_Command):
+class _Following(OperationCommand):
     """A command that may wait for an operation."""
 
     def follow(
         self, parsed_args: argparse.Namespace, operation_id: str
     ) -> operations.Operation:
+        limit = getattr(parsed_args, 'timeout', None)
         follower = operation_following.Follower(
-            self,
-            limit=getattr(parsed_args, 'timeout', None),
-            page=parsed_args.output,
+            self, limit=limit, page=parsed_args.output
         )
-        return follower.follow(self.fleets.advancer(operation_id))
+        advancer = common.read_first(
+            self.progress, lambda: self.fleets.advancer(operation_id), limit
+        )
+        return follower.follow(advancer)
 
 
 def add_operation(add: command_line.Adder, **more: Any) -> None:
@@ -72,7 +72,7 @@ def add_operation(add: command_line.Adder, **more: Any) -> None:
     )
 
 
-class ListOperations(_Command):
+class ListOperations(OperationCommand):
     """List the operations of the project, the newest first."""
 
     example = '--stack shop --since 7d'
@@ -86,7 +86,8 @@ class ListOperations(_Command):
         add.value(
             '--stack',
             '<stack>',
-            'Only operations with targets in a stack (name)',
+            'Only operations with targets in a stack (name, or ID); it may '
+            'be deleted',
         )
         add.entries(100)
 
@@ -100,20 +101,25 @@ class ListOperations(_Command):
                 limit=parsed_args.limit,
             )
         )
+        wanted = parsed_args.stack
+        if wanted and not found and not self.fleets.has_stack(wanted):
+            # Refuses a stack that does not exist.
+            heat = common.orchestration(self.app.client_manager)
+            targets.Finder(heat).stack(wanted)
         rows = []
         for head in found:
             row = overview.of_head(head)
-            row['stacks'] = columns.Names(row['stacks'])
+            row['stacks'] = columns.NamesCell(row['stacks'])
             row['counts'] = operation_columns.Counts(row['counts'])
             row['duration'] = columns.Seconds(row['duration'])
             rows.append(row)
         return _KEYS, common.Many(rows, _LISTED)
 
 
-class ShowOperation(_Command):
+class ShowOperation(OperationCommand):
     """Show the state of an operation."""
 
-    example = '00f2c40a --targets --state failed'
+    example = '00f2c40a --failed'
 
     def add_arguments(self, add: command_line.Adder) -> None:
         add_operation(add)
@@ -123,18 +129,19 @@ class ShowOperation(_Command):
             overview.COUNTED,
             'With --targets: only targets in a state',
         )
+        add.flag('--failed', 'List the targets that failed or timed out')
         operation_following.add_page(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.fleets.show(parsed_args.operation)
         operation_following.write_page(parsed_args.output, found)
-        if not parsed_args.targets:
+        if not parsed_args.targets and not parsed_args.failed:
             return operation_columns.shown(found, self.fleets.now())
         members = [
-            n
-            for n, one in enumerate(found.attempts)
-            if parsed_args.state
-            in (None, one.state.value if one.state else overview.PENDING)
+            member
+            for member, attempt in enumerate(found.attempts)
+            if parsed_args.state in (None, overview.state(found, member))
+            and (attempt.has_failed or not parsed_args.failed)
         ]
         return overview.TARGET_KEYS, operation_columns.rows(found, members)
 
@@ -160,92 +167,6 @@ class WaitOperation(_Following):
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.follow(parsed_args, parsed_args.operation)
         return operation_columns.shown(found, self.fleets.now())
-
-
-class ShowOperationOutput(_Command):
-    """Show what each server of an operation printed."""
-
-    example = '00f2c40a --output-dir backup-logs'
-
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add_operation(add)
-        add.flag('--failed', 'Only runs that failed or timed out')
-        add.value(
-            '--server',
-            '<server>',
-            'Only the output of a server: name of its resource, or its ID',
-        )
-        add.flag(
-            '--follow',
-            "Follow until the operation has ended: print the servers' output "
-            'on standard error, each line with the name of its server. The '
-            'exit code is that of "operation wait"',
-        )
-        add.value(
-            '--output-dir',
-            '<folder>',
-            'Write each complete output to a file '
-            '<folder>/<stack>/<resource>/<output>',
-        )
-
-    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        def is_wanted(found: operations.Operation, member: int) -> bool:
-            one = found.order.members[member]
-            return (
-                not parsed_args.failed or found.attempts[member].has_failed
-            ) and parsed_args.server in (None, one.server_id, one.server_name)
-
-        if parsed_args.follow:
-            follower = operation_following.Follower(
-                self,
-                output=operation_following.output(
-                    self, common.service(self.app.client_manager)
-                ),
-                wanted=is_wanted,
-            )
-            found = follower.follow(
-                self.fleets.advancer(parsed_args.operation)
-            )
-        else:
-            found = self.fleets.show(parsed_args.operation)
-        members = [
-            n for n in range(len(found.attempts)) if is_wanted(found, n)
-        ]
-        if parsed_args.output_dir:
-            folder = pathlib.Path(parsed_args.output_dir)
-            for member in members:
-                self._write(folder, found, member)
-        rows = operation_columns.rows(found, members)
-        listed = ('stack', 'resource', 'server', 'state', 'outputs')
-        return overview.TARGET_KEYS, common.Many(rows, listed)
-
-    def _write(
-        self, folder: pathlib.Path, found: operations.Operation, member: int
-    ) -> None:
-        one = found.order.members[member]
-        place = folder / _safe(one.stack_name) / _safe(one.resource)
-        with common.access('write', place):
-            place.mkdir(parents=True, exist_ok=True)
-            for name, value in self._outputs(found, member).items():
-                if value in (None, ''):
-                    continue
-                text = value if isinstance(value, str) else json.dumps(value)
-                path = place / _safe(name)
-                path.write_text(text, encoding='utf-8')
-
-    def _outputs(
-        self, found: operations.Operation, member: int
-    ) -> abc.Mapping[str, Any]:
-        service = common.service(self.app.client_manager)
-        return service.outputs(operation_runs.run_of(found, member))
-
-
-def _safe(name: str) -> str:
-    """Return a name as that of a file, which leads nowhere else."""
-    kept = ''.join(
-        one if one.isalnum() or one in '._- ' else '_' for one in name
-    )
-    return kept.lstrip('.')[:200] or '_'
 
 
 class _Request(_Following):
@@ -302,12 +223,19 @@ class RetryOperation(_Following):
 
     def add_arguments(self, add: command_line.Adder) -> None:
         add_operation(add)
+        add.value(
+            '--only',
+            '<state or name>',
+            'Retry only targets in a state (failed, timed-out, not-started, '
+            'cancelled, skipped), or those of a server or resource',
+        )
         add.flag('--wait', 'Wait until the operation has ended')
         operation_following.add_page(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        wanted = parsed_args.operation
-        advancer = self.fleets.request(wanted, fleet_requests.RETRY)
+        advancer = self.fleets.request(
+            parsed_args.operation, fleet_requests.RETRY, parsed_args.only
+        )
         follower = operation_following.Follower(self, page=parsed_args.output)
         if parsed_args.wait:
             found = follower.follow(advancer)
@@ -316,7 +244,7 @@ class RetryOperation(_Following):
         return operation_columns.shown(found, self.fleets.now())
 
 
-class DeleteOperation(_Command):
+class DeleteOperation(OperationCommand):
     """Delete operations that have ended, with the outputs of their runs."""
 
     example = '00f2c40a'

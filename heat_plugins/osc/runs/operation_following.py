@@ -11,22 +11,22 @@ from heat_plugins import errors
 from heat_plugins import retrying
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
+from heat_plugins.osc import private_files
 from heat_plugins.osc.runs import operation_progress
 from heat_plugins.osc.runs import run_output
-from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service
+from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import advancing
-from heat_plugins.runs.fleet import operation as operations
 from heat_plugins.runs.fleet import operation_runs
+from heat_plugins.runs.fleet import operations
 from heat_plugins.timeline import operation_page
 
 # Seconds between two steps: how that grows while nothing happens, and while
 # another process advances the operation.
 _GROWTH, _MOST, _FOLLOWING = 1.5, 5.0, 5.0
 
-# Seconds for which Heat or the object store may be out of order, and between
-# two pages.
-_BUDGET, _PAGE = 300.0, 5.0
+# Seconds between two pages.
+_PAGE = 5.0
 
 
 _COMMAND = 'openstack software deployment operation'
@@ -66,7 +66,7 @@ class Follower:
         """Start what may run at first, and leave the rest to others."""
         try:
             self._shown.changed(advancer.step())
-            while advancer.is_busy:
+            while advancer.is_busy or _is_over(advancer.operation):
                 self._shown.changed(advancer.step())
         except errors.Unavailable as exc:
             # It is recorded, and continues nevertheless.
@@ -95,8 +95,8 @@ class Follower:
         write_page(self._page, found)
         if code is not None and not found.ended:
             self._command.progress.say(
-                'Stopped waiting; the operation continues. Wait again, or '
-                'cancel it:',
+                *_stopped_waiting(found),
+                'Wait again, or cancel it:',
                 f'  {_COMMAND} wait {found.id}',
                 f'  {_COMMAND} cancel {found.id}',
             )
@@ -106,18 +106,14 @@ class Follower:
         return found
 
     def _follow(self, advancer: advancing.Advancer) -> None:
-        trouble: retrying.Trouble | None = None
+        outage = retrying.Outage(
+            self._command.progress.say, clock=time.monotonic
+        )
         pause = advancing.POLL
         while True:
-            before = advancer.operation
-            try:
+            found = before = advancer.operation
+            with outage.ridden_out():
                 found = self._step(advancer)
-                trouble = None
-            except errors.Unavailable as exc:
-                trouble = retrying.Trouble.of(exc, trouble)
-                if trouble.seconds > _BUDGET:
-                    raise
-                found = before
             self._show_output(found)
             self._shown.changed(found)
             self._write(found)
@@ -168,6 +164,22 @@ class Follower:
             write_page(self._page, found)
 
 
+def _is_over(found: operations.Operation) -> bool:
+    """Say whether nothing is left to do but to record the end."""
+    return not (found.ended or found.live or found.pending)
+
+
+def _stopped_waiting(found: operations.Operation) -> list[str]:
+    """Return lines; a reason may end in a command to copy."""
+    control = found.control
+    if control.phase in (operations.Phase.PAUSED, operations.Phase.APPROVAL):
+        return [
+            f'Stopped waiting; the operation is {control.phase.value}.',
+            control.reason,
+        ]
+    return ['Stopped waiting; the operation continues.']
+
+
 def output(
     command: common.Command, service: run_service.Runs
 ) -> run_output.Output:
@@ -176,7 +188,7 @@ def output(
 
     def lines(run: runs.Run) -> run_output.Lines:
         name = run.server_name or run.resource
-        return run_output.Lines(display, f'{run.stack_name} {name}: ')
+        return run_output.Lines(display, f'{run.stack_name} {name}')
 
     return run_output.Output(service, display, lines, silent=True)
 
@@ -221,13 +233,8 @@ def _page(name: str) -> pathlib.Path:
 
 
 def write_page(path: pathlib.Path | None, found: operations.Operation) -> None:
-    """Write the page of an operation in one go."""
+    """Write the page of an operation."""
     if path is None:
         return
-    draft = path.with_name(f'.{path.name}.new')
     with common.access('write', path):
-        draft.unlink(missing_ok=True)
-        # Not through a link that another user has put there.
-        with draft.open('x', encoding='utf-8') as file:
-            file.write(operation_page.draw(found, time.time()))
-        draft.replace(path)
+        private_files.write(path, operation_page.draw(found, time.time()))

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How an operation gets on, for people: one line for each batch."""
 
+from heat_plugins import wording
 from heat_plugins.osc import progress
-from heat_plugins.runs import summary
-from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.osc.runs import operation_columns
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
-
-# Failures that are named one by one; `show` names all.
-_NAMED = 20
 
 
 class Operation:
@@ -18,7 +16,9 @@ class Operation:
         self._phase: operations.Phase | None = None
         self._batch = 0
         self._done = 0
-        self._told: set[tuple[int, int]] = set()
+        #: Members and attempts that have failed, and the reasons shown.
+        self._failed: set[tuple[int, int]] = set()
+        self._reasons: set[str] = set()
 
     def changed(self, found: operations.Operation) -> None:
         """Show how an operation stands now."""
@@ -28,7 +28,8 @@ class Operation:
         told = ', '.join(f'{number} {name}' for name, number in counts.items())
         if self._phase is None:
             self._display.say(
-                f'Operation {found.id}: {order.action} on {total} targets, '
+                f'Operation {found.id}: {order.action} on '
+                f'{wording.counted(total, "target")}, '
                 f'at most {order.limits.concurrent(total)} at a time'
             )
         self._name_failures(found)
@@ -49,17 +50,18 @@ class Operation:
         )
 
     def _name_failures(self, found: operations.Operation) -> None:
-        for member in found.failures:
-            attempt = found.attempts[member]
-            if (member, attempt.number) in self._told:
+        """Say why targets fail, each reason once; the result counts them."""
+        new = {
+            (member, found.attempts[member].number)
+            for member in found.failures
+        } - self._failed
+        self._failed |= new
+        members = sorted(member for member, _ in new)
+        for group in wording.grouped(overview.failures(found, members)):
+            # The last line says where all of them are.
+            room = wording.LINES - len(self._reasons)
+            if group.pattern in self._reasons or room < 1:
                 continue
-            self._told.add((member, attempt.number))
-            if len(self._told) > _NAMED:
-                continue
-            one = found.order.members[member]
-            state = (attempt.state or operations.State.FAILED).value
-            took = (attempt.ended_at or 0) - (attempt.started_at or 0)
-            self._display.say(
-                f'{one.stack_name} {one.server_name or one.resource}: {state} '
-                f'after {summary.spell(took)}: {attempt.reason}'
-            )
+            self._reasons.add(group.pattern)
+            rest = f'Further failures: {operation_columns.rest(found)}'
+            self._display.say(group.line() if room > 1 else rest)

@@ -19,12 +19,14 @@ from heat_plugins.osc.runs import operation_following
 from heat_plugins.osc.runs import ordering
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import fleet_targets
-from heat_plugins.runs.fleet import limits as limit_values
+from heat_plugins.runs.fleet import operation_limits
 
 # More targets than these are confirmed, and some of them are shown first.
 _CONFIRMED, _SHOWN = 10, 40
 
 _APPLY = 'APPLY'
+
+_TARGETS = ('--stack', '--stack-tag', '--resource', '--server-metadata')
 
 _LISTED = ('stack', 'resource', 'server', 'is_target', 'variant', 'reason')
 
@@ -71,12 +73,15 @@ class RunOperation(common.Report):
             'out and why, without starting anything',
         )
         add.flag(
-            '--yes', f'Do not ask for confirmation above {_CONFIRMED} targets'
+            '--yes',
+            f'Do not ask for confirmation above {_CONFIRMED} targets; give '
+            'this in a pipeline, whatever the number is now',
         )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         manager = self.app.client_manager
         limits = _limits(parsed_args)
+        _warn_of_options(parsed_args)
         inputs = ordering.inputs(parsed_args)
         config = _config(parsed_args, inputs)
         order = ordering.order(parsed_args, parsed_args.action or _APPLY)
@@ -85,7 +90,9 @@ class RunOperation(common.Report):
             common.orchestration(manager), fleets.pool
         )
         self.progress.show('finding the targets')
-        chosen = chooser.choose(_wanted(parsed_args), order, config)
+        chosen = chooser.choose(
+            _wanted(parsed_args), order, config, _unconfirmed(parsed_args)
+        )
         if parsed_args.dry_run:
             return _dry(chosen)
         self._confirm(parsed_args, chosen, order.action)
@@ -104,12 +111,6 @@ class RunOperation(common.Report):
         number = len(chosen.targets)
         if number <= _CONFIRMED or parsed_args.yes:
             return
-        question = f'Run {action} on these {number} targets'
-        if not sys.stdin.isatty():
-            raise exceptions.CommandError(
-                f'{question}? There is no terminal for the question: give '
-                '--yes'
-            )
         self.progress.stop()
         for one in chosen.targets[:_SHOWN]:
             _tell(f'  {one.root.name} {one.server_name or one.path}')
@@ -120,10 +121,18 @@ class RunOperation(common.Report):
             _tell(f'They run {variants} different configs for {action}')
         for left in chosen.left_out[:_SHOWN]:
             _tell(f'  left out: {left.stack} {left.resource}: {left.reason}')
-        sys.stderr.write(f'{question}? [y/N] ')
+        question = f'Run {action} on these {number} targets? [y/N] '
+        sys.stderr.write(question)
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ('y', 'yes'):
             raise exceptions.CommandError('Nothing was started')
+
+
+def _unconfirmed(parsed_args: argparse.Namespace) -> int | None:
+    """Return the most targets to run on if no user can be asked."""
+    if parsed_args.yes or parsed_args.dry_run or sys.stdin.isatty():
+        return None
+    return _CONFIRMED
 
 
 def _tell(line: str) -> None:
@@ -144,6 +153,20 @@ def _parse(
     found = parse(words, namespace)
     found.command = command
     return found
+
+
+def _warn_of_options(parsed_args: argparse.Namespace) -> None:
+    """Say that a script has options that look like those of the targets."""
+    options = [
+        word
+        for word in parsed_args.command or ()
+        if word.partition('=')[0] in _TARGETS
+    ]
+    if options:
+        _tell(
+            f'Note: {options[0]} stands after "--", so it belongs to the '
+            'script and chooses no targets'
+        )
 
 
 def _add_targets(add: command_line.Adder) -> None:
@@ -184,9 +207,9 @@ def _add_limits(add: command_line.Adder) -> None:
         '--max-concurrent',
         '<number or percentage>',
         'Maximum number of targets at a time, such as 10 or 25%% (default: '
-        f'{limit_values.CONCURRENT})',
+        f'{operation_limits.CONCURRENT})',
         type=_share,
-        default=limit_values.CONCURRENT,
+        default=operation_limits.CONCURRENT,
     )
     group.value(
         '--max-errors',
@@ -194,7 +217,7 @@ def _add_limits(add: command_line.Adder) -> None:
         'Number of failures to allow, such as 3 or 10%%; after more, no '
         'further run starts (default: 0)',
         type=_share,
-        default=limit_values.Share(0),
+        default=operation_limits.Share(0),
     )
     group.value(
         '--canary',
@@ -221,11 +244,12 @@ def _add_limits(add: command_line.Adder) -> None:
         '<seconds>',
         'Seconds until the whole operation ends and withdraws its runs',
     )
+    ordering.add_if_running(group)
 
 
-def _share(text: str) -> limit_values.Share:
+def _share(text: str) -> operation_limits.Share:
     try:
-        return limit_values.Share.parse(text)
+        return operation_limits.Share.parse(text)
     except ValueError as exc:
         raise argparse.ArgumentTypeError(str(exc)) from exc
 
@@ -252,10 +276,10 @@ def _wanted(parsed_args: argparse.Namespace) -> fleet_targets.Wanted:
     )
 
 
-def _limits(parsed_args: argparse.Namespace) -> limit_values.Limits:
+def _limits(parsed_args: argparse.Namespace) -> operation_limits.Limits:
     if parsed_args.approve_after_canary and not parsed_args.canary:
         raise exceptions.CommandError('--approve-after-canary needs --canary')
-    return limit_values.Limits(
+    return operation_limits.Limits(
         max_concurrent=parsed_args.max_concurrent,
         max_errors=parsed_args.max_errors,
         canary=parsed_args.canary,
@@ -264,6 +288,7 @@ def _limits(parsed_args: argparse.Namespace) -> limit_values.Limits:
         timeout=parsed_args.timeout,
         delivery_timeout=parsed_args.delivery_timeout,
         deadline=parsed_args.deadline,
+        if_running=parsed_args.if_running,
     )
 
 

@@ -11,8 +11,9 @@ from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import run_following
 from heat_plugins.osc.runs import run_output
-from heat_plugins.runs import run as runs
-from heat_plugins.runs import run_service as services
+from heat_plugins.runs import run_service
+from heat_plugins.runs import runs
+from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting
 from heat_plugins.signals import live
@@ -44,7 +45,7 @@ def add_options(add: command_line.Adder) -> None:
         '<seconds>',
         'Seconds until the run is withdrawn from the server (default: the '
         'property "timeout" of the deployment, or '
-        f'{starting.DEFAULT_TIMEOUT}; for a rerun, that of the former run)',
+        f'{runs.DEFAULT_TIMEOUT}; for a rerun, that of the former run)',
     )
     add.number(
         '--delivery-timeout',
@@ -98,9 +99,19 @@ def _log_limit(text: str) -> int:
     return found
 
 
+def add_if_running(add: command_line.Adder) -> None:
+    add.choice(
+        '--if-running',
+        (operation_limits.SKIP, operation_limits.WAIT),
+        'What an operation does with a target on which the action already '
+        'runs: skip (default), or wait for the end of that run',
+        default=operation_limits.SKIP,
+    )
+
+
 def run(
     command: common.Command,
-    service: services.Runs,
+    service: run_service.Runs,
     parsed_args: argparse.Namespace,
     start: abc.Callable[[], runs.Run],
 ) -> runs.Run:
@@ -121,7 +132,7 @@ def run(
     return found
 
 
-def service(manager: Any, parsed_args: argparse.Namespace) -> services.Runs:
+def service(manager: Any, parsed_args: argparse.Namespace) -> run_service.Runs:
     """Return the core, which keeps the number of runs that was asked for."""
     return common.service(
         manager,

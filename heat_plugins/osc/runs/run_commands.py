@@ -9,15 +9,15 @@ from typing import Any
 from osc_lib import exceptions
 
 from heat_plugins import errors
-from heat_plugins import pool
+from heat_plugins import pools
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import ordering
 from heat_plugins.osc.runs import run_following
 from heat_plugins.osc.runs import run_output
-from heat_plugins.runs import run as runs
-from heat_plugins.runs import run_service as services
+from heat_plugins.runs import run_service
+from heat_plugins.runs import runs
 
 # Seconds for a server to stop what it has started: it asks every 2 s, and a
 # script that ignores SIGTERM has 5 s.
@@ -30,7 +30,7 @@ class _RunCommand(common.Report):
     def add_arguments(self, add: command_line.Adder) -> None:
         add.stack(deleted=True)
 
-    def service(self) -> services.Runs:
+    def service(self) -> run_service.Runs:
         return common.service(self.app.client_manager)
 
     def each(
@@ -51,7 +51,7 @@ class _RunCommand(common.Report):
                 return exc
 
         found = []
-        for result in pool.Pool().each(attempt, wanted):
+        for result in pools.Pool().each(attempt, wanted):
             if not isinstance(result, errors.Error):
                 found.append(result)
             elif len(wanted) == 1:
@@ -100,7 +100,7 @@ class ListRuns(_RunCommand):
         state = parsed_args.state
         found = self.service().history(
             parsed_args.stack,
-            services.Filter(
+            run_service.Filter(
                 resource=parsed_args.resource,
                 server=parsed_args.server,
                 action=parsed_args.action,
@@ -125,7 +125,11 @@ class ShowRun(_RunCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.service()
-        run = service.show(parsed_args.stack, parsed_args.run)
+        run = common.read_first(
+            self.progress,
+            lambda: service.show(parsed_args.stack, parsed_args.run),
+            None if parsed_args.watch else 0,
+        )
         if parsed_args.watch:
             follower = run_following.Follower(self, service, parsed_args.stack)
             (run,) = follower.wait([run])
@@ -156,11 +160,14 @@ class WaitRun(_RunCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.service()
         stack = parsed_args.stack
-        if parsed_args.run:
-            found = [service.show(stack, one) for one in parsed_args.run]
-        else:
-            every = service.history(stack, services.Filter(single=True))
-            found = [run for run in every if not run.ended]
+
+        def read() -> list[runs.Run]:
+            if parsed_args.run:
+                return [service.show(stack, one) for one in parsed_args.run]
+            every = service.history(stack, run_service.Filter(single=True))
+            return [run for run in every if not run.ended]
+
+        found = common.read_first(self.progress, read, parsed_args.timeout)
         follower = run_following.Follower(
             self, service, stack, limit=parsed_args.timeout
         )
@@ -225,7 +232,11 @@ class ShowLogs(common.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         service = common.service(self.app.client_manager)
         stack = parsed_args.stack
-        run = service.show(stack, parsed_args.run)
+        run = common.read_first(
+            self.progress,
+            lambda: service.show(stack, parsed_args.run),
+            None if parsed_args.follow else 0,
+        )
         output = run_output.Output(
             service,
             self.progress,
@@ -242,7 +253,7 @@ class ShowLogs(common.Command):
             )
             follower.wait([run])
         else:
-            output.poll()
+            output.leave(run)
 
 
 class CancelRun(_RunCommand):
@@ -278,7 +289,7 @@ class CancelRun(_RunCommand):
             )
             return columns.many(found)
         end = time.monotonic() + _REACTION
-        waited = pool.Pool().each(
+        waited = pools.Pool().each(
             lambda run: service.await_stop(
                 run, max(1.0, end - time.monotonic())
             ),
@@ -342,7 +353,7 @@ class DeleteRun(_RunCommand):
         wanted = parsed_args.run
         if parsed_args.all:
             every = service.history(
-                parsed_args.stack, services.Filter(single=True)
+                parsed_args.stack, run_service.Filter(single=True)
             )
             wanted = [run.id for run in every if run.ended]
         deleted = self.each(service.delete, parsed_args, wanted)

@@ -8,8 +8,8 @@ import time
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
 from heat_plugins.osc.runs import run_output
-from heat_plugins.runs import run as runs
-from heat_plugins.runs import run_service as services
+from heat_plugins.runs import run_service
+from heat_plugins.runs import runs
 from heat_plugins.runs.follow import waiting
 
 # The follower of an output also waits for the end of the run.
@@ -27,7 +27,7 @@ class Follower:
     def __init__(
         self,
         command: common.Command,
-        service: services.Runs,
+        service: run_service.Runs,
         stack: str,
         *,
         limit: float | None = None,
@@ -76,6 +76,7 @@ class Follower:
             self._changed,
             self._tick,
             _QUICK if self._output else None,
+            note=self._command.progress.say,
         )
 
     def _changed(self, run: runs.Run) -> None:

@@ -3,17 +3,26 @@
 
 import codecs
 from collections import abc
+import itertools
 from typing import TextIO
 
 from heat_plugins import foreign
-from heat_plugins import pool
+from heat_plugins import pools
 from heat_plugins.osc import progress
-from heat_plugins.runs import run as runs
-from heat_plugins.runs import run_service as services
+from heat_plugins.runs import run_service
+from heat_plugins.runs import runs
 from heat_plugins.runs.follow import tailing
+from heat_plugins.signals import live
 
-# The most characters of a line that has no end.
-_LINE = 4096
+# Bytes of outputs that all readers together have in memory, twice: parts that
+# wait for earlier ones, and parts to show. Each may have one part.
+_ROOM = 32 * 1024 * 1024
+
+# The most characters of what stands before each line.
+_NAME = 200
+
+# Lines that are printed at once.
+_LINES = 1000
 
 
 class Output:
@@ -26,7 +35,7 @@ class Output:
 
     def __init__(
         self,
-        service: services.Runs,
+        service: run_service.Runs,
         display: progress.Display,
         show: abc.Callable[[runs.Run], 'Raw | Lines'],
         *,
@@ -62,7 +71,8 @@ class Output:
             for run_id, (tail, _) in self._tails.items()
             if run_id not in self._finished
         ]
-        pool.Pool().each(lambda tail: tail.fetch(), tails)
+        room = max(live.SLOT, _ROOM // max(1, len(tails)))
+        pools.Pool().each(lambda tail: tail.fetch(room), tails)
         for tail in tails:
             tail.flush()
 
@@ -79,8 +89,7 @@ class Output:
         """Show what has arrived of a run's output, and then no more."""
         if run.id in self._tails and run.id not in self._finished:
             tail, sink = self._tails[run.id]
-            tail.fetch()
-            tail.flush()
+            tail.drain()
             sink.end()
             self._finished.add(run.id)
 
@@ -106,28 +115,43 @@ class Raw:
 
 
 class Lines:
-    """Says output line by line.
+    """Says output line by line; it wraps those that are too long.
 
-    :param before: what stands before each line.
+    :param name: what stands before each line, with a colon.
     """
 
-    def __init__(self, display: progress.Display, before: str = '') -> None:
+    def __init__(self, display: progress.Display, name: str = '') -> None:
         self._display = display
-        self._before = before
+        self._before = f'{foreign.line(name, _NAME)}: ' if name else ''
+        self._width = foreign.LINE - len(self._before)
         self._decoder = codecs.getincrementaldecoder('utf-8')('replace')
         self._rest = ''
 
     def show(self, content: bytes) -> None:
-        *lines, self._rest = (
-            self._rest + self._decoder.decode(content)
-        ).split('\n')
-        while len(self._rest) > _LINE:
-            lines.append(self._rest[:_LINE])
-            self._rest = self._rest[_LINE:]
-        self._display.say(*(self._before + one for one in lines))
+        *lines, rest = (self._rest + self._decoder.decode(content)).split('\n')
+        # Not all of it: its end may be the next that comes.
+        whole = max(0, len(rest) - 1) // self._width * self._width
+        self._rest = rest[whole:]
+        self._say([*lines, rest[:whole]] if whole else lines)
 
     def end(self) -> None:
         self._rest += self._decoder.decode(b'', True)
         if self._rest:
-            self._display.say(self._before + self._rest)
+            self._say([self._rest])
             self._rest = ''
+
+    def _say(self, lines: abc.Iterable[str]) -> None:
+        shown = (
+            self._before + piece
+            for line in lines
+            for part in self._pieces(line)
+            # Escapes make it longer.
+            for piece in self._pieces(foreign.line(part, None))
+        )
+        while some := list(itertools.islice(shown, _LINES)):
+            self._display.say(*some)
+
+    def _pieces(self, text: str) -> list[str]:
+        """Divide a text into pieces that fit into a line."""
+        starts = range(0, max(1, len(text)), self._width)
+        return [text[start : start + self._width] for start in starts]

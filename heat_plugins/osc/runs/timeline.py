@@ -11,11 +11,12 @@ from rich import console
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
+from heat_plugins.osc import private_files
 from heat_plugins.runs import summary
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import looking
+from heat_plugins.timeline import plain_text
 from heat_plugins.timeline import svg
-from heat_plugins.timeline import text
 
 _HEADERS = (
     'Kind',
@@ -72,7 +73,7 @@ class ShowTimeline(common.Report):
         )
         found = looker.look(
             parsed_args.stack,
-            looking.Wanted(
+            looking.ChartFilter(
                 unfold=parsed_args.unfold,
                 everything=parsed_args.all_resources,
                 since=parsed_args.since,
@@ -95,7 +96,7 @@ class ShowTimeline(common.Report):
                 self.log.warning('%s', note)
             return super().produce_output(parsed_args, column_names, data)
         if not parsed_args.output:
-            _print(data.chart, self.app.stdout)
+            _print(data.chart, self.app.stdout, parsed_args.local_time)
         return 0
 
 
@@ -111,7 +112,9 @@ class Bars(list[Any]):
         self.chart = found
 
 
-def _values(row: chart.Row, bar: chart.Bar, now: float) -> tuple[Any, ...]:
+def _values(
+    row: chart.ChartRow, bar: chart.Bar, now: float
+) -> tuple[Any, ...]:
     ended = None if bar.end is None else int(bar.end)
     return (
         row.kind.value,
@@ -121,22 +124,22 @@ def _values(row: chart.Row, bar: chart.Bar, now: float) -> tuple[Any, ...]:
         summary.time(int(bar.start)),
         summary.time(ended),
         columns.Seconds(int(bar.until(now) - bar.start)),
-        bar.told(now),
+        bar.explanation(now),
     )
 
 
-def _print(found: chart.Chart, stream: TextIO) -> None:
+def _print(found: chart.Chart, stream: TextIO, local: bool) -> None:
     shown = console.Console(file=stream, highlight=False)
     plain = not (shown.encoding or '').lower().startswith('utf')
-    glyphs = text.ASCII if plain else text.BLOCKS
-    for line in text.draw(found, shown.width, glyphs):
+    glyphs = plain_text.ASCII if plain else plain_text.BLOCKS
+    for line in plain_text.draw(found, shown.width, glyphs, local=local):
         told = line.plain.encode('ascii', 'replace').decode()
         shown.print(told if plain else line, soft_wrap=True, markup=False)
 
 
 def _write(path: pathlib.Path, found: chart.Chart) -> None:
     with common.access('write', path):
-        path.write_text(_DRAWINGS[path.suffix](found), encoding='utf-8')
+        private_files.write(path, _DRAWINGS[path.suffix](found))
 
 
 def _drawing(name: str) -> pathlib.Path:

@@ -12,8 +12,8 @@ from heat_plugins.content import sources
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
+from heat_plugins.osc import drivers
 from heat_plugins.osc import progress
-from heat_plugins.osc import ways
 from heat_plugins.osc.plans import plan_common
 from heat_plugins.osc.validations import validation_common
 from heat_plugins.validations import running
@@ -73,23 +73,23 @@ class ListValidations(_SourceCommand):
     example = 'shop --group before'
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        way = self.way(parsed_args)
+        driver = self.driver(parsed_args)
         source, content = self.source(parsed_args)
         groups = parsed_args.groups
         if content is not None:
-            found = way.validations.listed(content, groups)
+            found = driver.validations.listed(content, groups)
         elif 'package' in source:
-            found = way.call('validations.list', **source, groups=groups)
+            found = driver.call('validations.list', **source, groups=groups)
         else:
-            found = way.validations.list(**source, groups=groups)
+            found = driver.validations.list(**source, groups=groups)
         self._warn(found['warnings'])
         return common.table(
             found['validations'],
             {
                 'Validation': 'id',
                 'Name': columns.of(columns.Value, 'name'),
-                'Groups': columns.of(columns.Names, 'groups'),
-                'Hosts': columns.of(columns.Names, 'hosts'),
+                'Groups': columns.of(columns.NamesCell, 'groups'),
+                'Hosts': columns.of(columns.NamesCell, 'hosts'),
                 'Description': columns.of(columns.Value, 'description'),
             },
         )
@@ -199,7 +199,7 @@ class RunValidations(_SourceCommand):
                 '--no-wait cannot be used with --local: local playbooks end '
                 'with the command'
             )
-        way = self.way(parsed_args)
+        driver = self.driver(parsed_args)
         source, content = self.source(parsed_args)
         options = {
             name: getattr(parsed_args, name)
@@ -221,7 +221,7 @@ class RunValidations(_SourceCommand):
         }
         show = progress.Validations(self.progress)
         try:
-            run = way.validate(
+            run = driver.validate(
                 source,
                 content,
                 show,
@@ -246,7 +246,7 @@ class StopValidations(common.Report):
         add.value('run', '<run>', 'The run')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        core = ways.way(self.app.client_manager, True).validations
+        core = drivers.driver(self.app.client_manager, True).validations
         run = core.stop(parsed_args.run)
         until = time.monotonic() + _PATIENCE
         while run['success'] is None and time.monotonic() < until:

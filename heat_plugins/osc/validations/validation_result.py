@@ -6,7 +6,7 @@ import argparse
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc import ways
+from heat_plugins.osc import drivers
 from heat_plugins.osc.validations import validation_common
 
 
@@ -19,7 +19,7 @@ class ListResults(common.Report):
         add.value('plan', '<plan>', 'Only runs of a plan', nargs='?')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        core = ways.way(self.app.client_manager, True).validations
+        core = drivers.driver(self.app.client_manager, True).validations
         found = core.results(parsed_args.plan)
         if not found:
             self.log.warning('There are no recorded runs of validations')
@@ -57,7 +57,7 @@ class ShowResult(common.Report):
         add.flag('--stdout', 'With a validation: show the output of Ansible')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        core = ways.way(self.app.client_manager, True).validations
+        core = drivers.driver(self.app.client_manager, True).validations
         if parsed_args.validation is None:
             run = core.result(parsed_args.run)
             self.exit_code = validation_common.exit_code(run)

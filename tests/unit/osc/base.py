@@ -7,6 +7,7 @@ import functools
 import importlib
 import io
 import json
+import os
 import pathlib
 import shlex
 import tempfile
@@ -18,8 +19,7 @@ import testtools
 
 from heat_plugins.clients import mistral_executions
 from heat_plugins.osc import common
-from heat_plugins.osc import local_way
-from heat_plugins.osc import ways
+from heat_plugins.osc import drivers
 from heat_plugins.osc.runs import operation_following
 from tests.unit.runs import base
 
@@ -69,6 +69,21 @@ def until(text, what):
     while what not in text():
         assert time.monotonic() < end, text()
         time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def local_zone(name):
+    """Let the machine be in a time zone."""
+    before = os.environ.get('TZ')
+    os.environ['TZ'] = name
+    time.tzset()
+    try:
+        yield
+    finally:
+        os.environ.pop('TZ')
+        if before is not None:
+            os.environ['TZ'] = before
+        time.tzset()
 
 
 class Terminal(io.StringIO):
@@ -163,22 +178,23 @@ class Executions:
         return self.result
 
 
-def way(kind=local_way.Local, **parts):
-    """Return a way that has these operations, and needs no services."""
+def driver(**parts):
+    """Return a driver that has these operations, and needs no services."""
     lacking = dict.fromkeys(('plans', 'nodes', 'validations', 'executions'))
-    return kind(**{'sleep': lambda seconds: None, **lacking, **parts})
+    given = {'local': True, 'sleep': lambda seconds: None, **lacking, **parts}
+    return drivers.Driver(**given)
 
 
-class WayCase(CommandCase):
+class DriverCase(CommandCase):
     """A test of commands on plans, nodes or validations.
 
-    :ivar way: how they do their work.
+    :ivar driver: how they do their work.
     :ivar folder: an empty one.
     """
 
     def setUp(self):
         super().setUp()
-        self.patch(ways, 'way', lambda manager, local: self.way)
+        self.patch(drivers, 'driver', lambda manager, local: self.driver)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
@@ -193,15 +209,13 @@ class CommandTestCase(CommandCase, base.RunsTestCase):
             common, 'service', lambda manager, **more: self.service(**more)
         )
         self.patch(common, 'fleets', lambda manager: self.fleets())
-        self.patch(
-            operation_following,
-            'time',
-            types.SimpleNamespace(
-                time=lambda: self.now,
-                monotonic=lambda: self.now,
-                sleep=lambda seconds: self.sleep(seconds),
-            ),
+        clock = types.SimpleNamespace(
+            time=lambda: self.now,
+            monotonic=lambda: self.now,
+            sleep=lambda seconds: self.sleep(seconds),
         )
+        for module in (common, operation_following):
+            self.patch(module, 'time', clock)
 
     def soon(self, act):
         """Let the server do something as soon as somebody waits."""

@@ -135,7 +135,7 @@ def test_nor_does_output_that_is_shown_as_it_is():
 def rows(_):
     return ('Name', 'What'), [
         (HOSTILE, columns.Outputs({HOSTILE: HOSTILE, 'b': [HOSTILE]})),
-        (columns.Names([HOSTILE]), columns.Value({'a': HOSTILE})),
+        (columns.NamesCell([HOSTILE]), columns.Value({'a': HOSTILE})),
         (columns.Lines([HOSTILE]), {'a': HOSTILE}),
         (columns.Value(HOSTILE), None),
     ]

@@ -3,10 +3,15 @@
 
 import dataclasses
 import threading
+import tracemalloc
 from urllib import parse
 
+import testtools
+
 from heat_plugins import errors
+from heat_plugins import foreign
 from heat_plugins.osc.runs import run_output
+from heat_plugins.runs.records import record_names
 from heat_plugins.signals import live
 from tests.unit.osc import base
 
@@ -86,6 +91,14 @@ class RunLogsTest(LogsCase):
         self.assertEqual((0, 'a\nb'), self.logs(self.run_, '-f'))
         self.assertIn('sends output only at the end', self.stderr.getvalue())
 
+    def test_half_a_surrogate_pair_in_an_output_is_shown_as_its_escape(self):
+        # As another user may have written the record.
+        outputs = {'deploy_stdout': 'half \udcff a pair\n'}
+        self.patch(type(self.runs), 'outputs', lambda *_: outputs)
+        self.sends(self.answer)
+        shown = self.logs(self.run_, '-f')
+        self.assertEqual((0, 'half \\udcff a pair\n'), shown)
+
     def test_of_a_server_that_is_silent_it_is_said_meanwhile(self):
         said = []
         began = self.now
@@ -142,6 +155,23 @@ class RunLogsTest(LogsCase):
         )
         self.assertEqual((0, 'one\ntwo\n'), self.logs(self.run_, '-f'))
 
+    def test_a_wait_that_begins_in_an_outage_rides_it_out(self):
+        run = self.run_
+        for line in ('run wait', 'run show --watch', 'run logs -f'):
+            run = self.start() if run.ended else run
+            self.cluster.fail(20)
+            self.sends(*[lambda: None] * 30, self.answer)
+            code, _ = self.run_command(f'{line} shop {run.id}')
+            self.assertEqual(0, code)
+            self.assertIn('. Retrying for 300 s', self.stderr.getvalue())
+            self.stderr.truncate(0)
+            run = self.show(run)
+        self.cluster.fail(1000)
+        # What does not wait says at once what is wrong.
+        began = self.now
+        self.assert_refused(f'run logs shop {run.id}', '503')
+        self.assertEqual(began, self.now)
+
     def test_a_store_that_fails_at_the_end_loses_nothing(self):
         def fail_parts(request):
             if '/runs/logs/' in request.url and failing:
@@ -196,10 +226,12 @@ class FollowTest(LogsCase):
 
     def test_each_of_several_servers_is_told_the_limit(self):
         self.heat.add_deployment(self.stack, 'db2', server='server-2')
+        self.heat.add_deployment(self.stack, 'db3', server='server-3')
+        # No action twice on a server at a time.
         for line, limit, servers in (
-            ('db BACKUP --log-limit 200000', '200000', '1'),
+            ('db3 BACKUP --log-limit 200000', '200000', '3'),
             ('db db2 BACKUP --log-limit 200001', '200001', '12'),
-            ('db db2 BACKUP', '10000000', '12'),
+            ('db db2 FAIL/OVER', '10000000', '12'),
         ):
             self.run_command(f'trigger shop {line}')
             for server in servers:
@@ -223,7 +255,7 @@ class ManyOutputsTest(LogsCase):
 
         shown = []
         output = run_output.Output(
-            self.runs, None, lambda run: run_output.Lines(self, f'{run.id}: ')
+            self.runs, None, lambda run: run_output.Lines(self, run.id)
         )
         self.say = lambda *lines: shown.extend(lines)
         for number in range(4):
@@ -232,6 +264,79 @@ class ManyOutputsTest(LogsCase):
         self.cluster.before = meet
         output.poll()
         self.assertEqual([f'{run.id}: one'], shown)
+
+    def test_the_outputs_of_many_servers_have_little_memory_together(self):
+        run = self.start()
+        output = run_output.Output(
+            self.runs, None, lambda run: run_output.Lines(self, run.id)
+        )
+        self.say = lambda *lines: None
+        store = self.cluster.store()
+        content = b'x' * live.SLOT
+        for number in range(8):
+            run = dataclasses.replace(run, id=f'other-{number}')
+            output.add(run)
+            # The first part is missing.
+            for place in range(1, 40):
+                store.put_object(
+                    self.records.container,
+                    f'{record_names.log_folder(run.id)}{place:06d}',
+                    b'1 %d 40 1\n' % (place * live.SLOT) + content,
+                )
+        self.patch(run_output, '_ROOM', 16 * live.SLOT)
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        output.poll()
+        # All of it is 20 MB.
+        self.assertLess(tracemalloc.get_traced_memory()[1], 4_000_000)
+
+
+class LinesTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.shown = []
+
+    def lines(self, *contents, name='shop db'):
+        lines = run_output.Lines(self, name)
+        for content in contents:
+            lines.show(content)
+        lines.end()
+        return self.shown
+
+    def say(self, *lines):
+        # As the display shows them.
+        self.shown += [foreign.line(one) for one in lines]
+
+    def test_a_long_line_is_wrapped_and_not_cut(self):
+        text = ''.join(f'{number:05d}' for number in range(1999))
+        for parts in (
+            [text + '\nnext'],
+            [text, '\nnext'],
+            [text[:1991], text[1991:], '\n', 'next'],
+            [text[start : start + 7] for start in range(0, len(text), 7)]
+            + ['\nnext\n'],
+        ):
+            self.shown = []
+            *shown, last = self.lines(*(part.encode() for part in parts))
+            self.assertEqual('shop db: next', last)
+            pieces = [one.removeprefix('shop db: ') for one in shown]
+            self.assertEqual(text, ''.join(pieces))
+            self.assertEqual([foreign.LINE] * 5, [len(x) for x in shown[:-1]])
+
+    def test_a_line_that_just_fits_is_one_line(self):
+        text = b'x' * (foreign.LINE - len('shop db: '))
+        self.assertEqual(2, len(self.lines(text + b'\n', text, b'\n')))
+        self.assertEqual(4, len(self.lines(text, b'\n', text + b'\n')))
+
+    def test_what_grows_as_it_is_escaped_is_wrapped_too(self):
+        shown = self.lines(b'\x1b' * 1500 + b'\n\n\x1b\n')
+        text = ''.join(one.removeprefix('shop db: ') for one in shown[:-2])
+        self.assertEqual('\\x1b' * 1500, text)
+        self.assertEqual(['shop db:', 'shop db: \\x1b'], shown[-2:])
+
+    def test_a_long_name_leaves_room_for_the_output(self):
+        (shown,) = self.lines(b'x' * 1700, name='n' * 10_000)
+        self.assertEqual(f'{"n" * 199}…: {"x" * 1700}', shown)
 
 
 class CancelTest(base.CommandTestCase):

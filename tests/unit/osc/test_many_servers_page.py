@@ -91,7 +91,7 @@ class PageTestCase(base.CommandCase):
             self.assertEqual(0, code, words)
             if words[:2] == ['operation', 'run']:
                 self.world.sleep(1)
-                ids.append(self.door().history(fleets.Filter())[0]['id'])
+                ids.append(self.door().history(fleets.Filter())[0].id)
                 phases.append(self.go_on(ids[-1]).control.phase.value)
         self.assertEqual(
             ['complete', 'complete', 'complete', 'waiting-for-approval'],

@@ -3,11 +3,12 @@
 
 import json
 
+import yaml
+
 from heat_plugins import errors
 from heat_plugins.nodes import node_operations
 from heat_plugins.objectstore import parcels
 from heat_plugins.osc import common
-from heat_plugins.osc import remote_way
 from tests.unit import fake_swift
 from tests.unit.nodes import fake_ironic
 from tests.unit.nodes import test_operations
@@ -20,7 +21,7 @@ nodes:
 """
 
 
-class NodeCase(base.WayCase):
+class NodeCase(base.DriverCase):
     def setUp(self):
         super().setUp()
         self.ironic = fake_ironic.Ironic()
@@ -28,7 +29,7 @@ class NodeCase(base.WayCase):
         self.core = node_operations.Operations(
             self.ironic, self.store, clock=lambda: 1000.0
         )
-        self.way = base.way(
+        self.driver = base.driver(
             store=self.store, nodes=self.core, sleep=self.sleep
         )
         self.file = self.folder / 'nodes.yaml'
@@ -149,6 +150,11 @@ class IntrospectTest(NodeCase):
         )
         self.assertIn('inspect: 2 moving', self.stderr.getvalue())
 
+    def test_what_was_found_can_be_written_as_yaml(self):
+        _, output = self.run_command('node introspect --all -f yaml')
+        found = yaml.safe_load(output)
+        self.assertEqual(['done'] * 2, [one['State'] for one in found])
+
     def test_all_that_was_found_can_be_saved(self):
         folder = self.folder / 'found'
         self.introspect(f'a --save {folder}')
@@ -177,7 +183,7 @@ class IntrospectTest(NodeCase):
                 self.ironic.row(name)['provision_state'] = 'inspect wait'
             raise KeyboardInterrupt
 
-        self.way.sleep = interrupted
+        self.driver.sleep = interrupted
         with self.assertLogs('', 'ERROR'):
             code, found = self.introspect('--all')
         self.assertEqual((common.INTERRUPTED, []), (code, found))
@@ -196,7 +202,7 @@ class IntrospectTest(NodeCase):
 
         self.patch(self.core, 'begin', begun)
         # So that the fake's own look is not the one that fails.
-        self.way.sleep = lambda seconds: (
+        self.driver.sleep = lambda seconds: (
             None if self.ironic.failing['states'] else self.sleep(seconds)
         )
         code, _ = self.introspect('a')
@@ -243,8 +249,8 @@ class ThroughMistralTest(NodeCase):
             return send(store, content)
 
         self.patch(parcels, 'send', sent)
-        self.way = base.way(
-            remote_way.Remote,
+        self.driver = base.driver(
+            local=False,
             store=self.store,
             nodes=self.core,
             executions=self.executions,

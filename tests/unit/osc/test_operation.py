@@ -11,9 +11,9 @@ from unittest import mock
 import fixtures
 
 from heat_plugins import errors
+from heat_plugins import retrying
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import operation_following
-from heat_plugins.osc.runs import operation_progress
 from heat_plugins.osc.runs import operation_run
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleets
@@ -27,7 +27,7 @@ Run = operation_run.RunOperation
 PART = b'1 0 1 1\nbeginning\n'
 
 
-class OperationTestCase(base.CommandCase):
+class OperationCase(base.CommandCase):
     def setUp(self):
         super().setUp()
         self.use(simulation.World(4))
@@ -41,19 +41,19 @@ class OperationTestCase(base.CommandCase):
         )
         self.patch(common, 'orchestration', lambda manager: world.heat)
         self.patch(common, 'service', world.service)
-        self.patch(
-            operation_following,
-            'time',
-            types.SimpleNamespace(
-                time=lambda: world.now,
-                monotonic=lambda: world.now,
-                sleep=world.sleep,
-            ),
+        clock = types.SimpleNamespace(
+            time=lambda: world.now,
+            monotonic=lambda: world.now,
+            sleep=world.sleep,
         )
+        for module in (common, operation_following):
+            self.patch(module, 'time', clock)
 
     def run_it(self, line):
         return self.json(f'operation run BACKUP {line}')
 
+
+class OperationTestCase(OperationCase):
     def test_it_runs_over_stacks(self):
         code, shown = self.run_it('--stack s0 --stack s1 --wait')
         self.assertEqual(0, code)
@@ -104,8 +104,36 @@ class OperationTestCase(base.CommandCase):
         code, shown = self.json(line)
         self.assertEqual((0, 'complete'), (code, shown['state']))
         left.append(errors.Unavailable('503'))
-        self.patch(operation_following, '_BUDGET', -1)
+        self.patch(retrying, 'BUDGET', 0)
         self.assert_refused(line, '503')
+
+    def test_a_wait_that_begins_in_an_outage_rides_it_out(self):
+        for line in ('operation wait {}', 'operation output {} --follow'):
+            _, shown = self.run_it('--stack s0')
+            self.world.dark_until = self.world.now + 200
+            code, _ = self.json(line.format(shown['id']))
+            self.assertEqual(0, code)
+            self.assertIn(
+                'nothing is served. Retrying for 300 s', self.stderr.getvalue()
+            )
+            _, shown = self.json(f'operation show {shown["id"]}')
+            self.assertEqual('complete', shown['state'])
+
+    def test_an_outage_that_lasts_ends_the_wait(self):
+        _, shown = self.run_it('--stack s0')
+        began = self.world.now
+        for line, seconds in (('', 300), ('--timeout 20', 20)):
+            self.world.dark_until = self.world.now + 1000
+            began = self.world.now
+            line = f'operation wait {shown["id"]} {line}'
+            self.assert_refused(line, 'nothing is served')
+            self.assertEqual(seconds, self.world.now - began)
+        # What does not wait says at once what is wrong.
+        began = self.world.now
+        for line in ('show', 'output'):
+            line = f'operation {line} {shown["id"]}'
+            self.assert_refused(line, 'nothing is served')
+        self.assertEqual(began, self.world.now)
 
     def test_it_stops_at_failures_and_says_which(self):
         self.use(simulation.World(4, fail=[2]))
@@ -146,6 +174,60 @@ class OperationTestCase(base.CommandCase):
         self.assertEqual((0, 'APPLY'), (code, shown['action']))
         self.assertEqual(2, shown['targets'])
         self.assertEqual(2, len(self.world.executed))
+
+    def test_operations_of_a_deleted_stack_are_listed(self):
+        self.run_it('--stack s0 --wait')
+        stack = self.world.stacks[0]
+        del self.world.heat.stacks[stack.id]
+        for name in 's0', stack.id:
+            _, listed = self.json(f'operation list --stack {name}')
+            self.assertEqual(1, len(listed))
+            line = f'operation list --stack {name} --state cancelled'
+            self.assertEqual((0, []), self.json(line))
+
+    def test_a_script_says_that_it_runs_on_servers(self):
+        self.assert_refused(
+            'operation run --stack s0 --resource db0 -- uptime',
+            'There is no target for the script: a script runs on servers',
+            'Stack s0: Its servers: server0, server2',
+        )
+        self.assert_refused(
+            'operation run BACKUP --stack s0 --resource server0',
+            'an action runs on deployments',
+            'Its deployments: db0, db2',
+        )
+
+    def test_options_of_a_script_choose_no_targets(self):
+        self.refused('operation run -- uptime --resource db0')
+        self.assertIn(
+            '--resource stands after "--", so it belongs to the script',
+            self.stderr.getvalue(),
+        )
+
+    def test_a_wait_for_approval_says_how_to_approve(self):
+        line = '--stack s0 --stack s1 --canary 1 --approve-after-canary'
+        _, shown = self.run_it(line)
+        operation = shown['id']
+        line = f'operation wait {operation} --timeout 60'
+        code, shown = self.json(line)
+        self.assertEqual(common.STILL_RUNNING, code)
+        resume = f'openstack software deployment operation resume {operation}'
+        self.assertIn(resume, shown['reason'])
+        said = self.stderr.getvalue()
+        self.assertIn(f'the others: {resume}', said)
+        stopped = said.partition('Stopped waiting; ')[2]
+        commands = 'openstack software deployment operation'
+        self.assertEqual(
+            [
+                'the operation is waiting-for-approval.',
+                f'The canaries have succeeded. To start the others: {resume}',
+                'Wait again, or cancel it:',
+                f'  {commands} wait {operation}',
+                f'  {commands} cancel {operation}',
+            ],
+            stopped.splitlines()[:5],
+        )
+        self.assertNotIn(f'{operation}.', said)
 
     def test_a_script_is_started_by_whoever_comes_after(self):
         _, output = self.run_command(
@@ -195,6 +277,26 @@ class OperationTestCase(base.CommandCase):
         self.assertEqual(0, self.run_it('--stack s0 --stack s1 --yes')[0])
         self.assertEqual(0, self.run_it('--stack s0 --stack s1')[0])
 
+    def test_too_many_for_a_pipeline_are_refused_before_all_are_read(self):
+        self.use(simulation.World(200, stacks=1))
+        self.assert_refused(
+            'operation run BACKUP --stack s0', 'More than 10', 'give --yes'
+        )
+        # Three for each of the first twenty deployments.
+        self.assertLessEqual(self.world.requests, 3 * 20 + 10)
+        code, _ = self.run_it('--stack s0 --dry-run')
+        self.assertEqual(0, code)
+        self.use(simulation.World(10, stacks=1))
+        self.assertEqual(0, self.run_it('--stack s0')[0])
+
+    def test_those_that_are_left_out_need_no_confirmation(self):
+        self.use(simulation.World(10, stacks=1))
+        for number in range(40):
+            self.world.heat.add_deployment(
+                self.world.stacks[0], f'a{number}', f's-{number}', config={}
+            )
+        self.assertEqual(0, self.run_it('--stack s0')[0])
+
     def test_a_question_says_what_differs(self):
         self.use(simulation.World(12, names=['s0']))
         self.patch(operation_run, '_SHOWN', 2)
@@ -227,6 +329,10 @@ class OperationTestCase(base.CommandCase):
         self.assertEqual([shown['id']], [one['id'] for one in listed])
         _, listed = self.json('operation list --stack s1')
         self.assertEqual([], listed)
+        self.assert_refused('operation list --stack s2', 'no stack s2')
+        stack = self.world.stacks[0].id
+        _, listed = self.json(f'operation list --stack {stack}')
+        self.assertEqual(1, len(listed))
         code, deleted = self.json(f'operation delete {shown["id"]} nope')
         self.assertEqual((1, [{'id': shown['id']}]), (code, deleted))
         self.assertIsNone(self.world.cluster.container(simulation.CONTAINER))
@@ -234,24 +340,6 @@ class OperationTestCase(base.CommandCase):
             self.assert_refused(
                 f'operation {command} {shown["id"]}', 'no operation'
             )
-
-    def test_outputs_are_shown_and_written(self):
-        _, shown = self.run_it('--stack s0 --wait')
-        folder = self.useFixture(fixtures.TempDir()).path
-        _, found = self.json(
-            f'operation output {shown["id"]} --output-dir {folder}'
-        )
-        self.assertEqual(
-            ['n0', 'n2'], [one['outputs']['deploy_stdout'] for one in found]
-        )
-        with open(f'{folder}/s0/db2/deploy_stdout') as file:
-            self.assertEqual('n2', file.read())
-
-    def test_one_that_has_not_started_has_no_outputs(self):
-        _, shown = self.run_it('--stack s0 --max-concurrent 1')
-        folder = self.useFixture(fixtures.TempDir()).path
-        self.json(f'operation output {shown["id"]} --output-dir {folder}')
-        self.assertEqual([], os.listdir(f'{folder}/s0/db2'))
 
     def test_output_is_followed_with_the_names_of_servers(self):
         _, shown = self.run_it('--stack s0')
@@ -381,6 +469,39 @@ class OperationTestCase(base.CommandCase):
             rows = file.read().partition('<tbody>')[2]
         self.assertLess(rows.index('server4'), rows.index('server0'))
 
+    def page(self, line):
+        """Return the page of an operation, and what the command shows."""
+        folder = self.useFixture(fixtures.TempDir()).path
+        line = f'--stack s0 --wait --output {folder}/r.html {line}'
+        _, shown = self.run_it(line)
+        with open(f'{folder}/r.html') as file:
+            return file.read(), shown
+
+    def test_what_stopped_an_operation_stands_on_its_page(self):
+        self.use(simulation.World(6, stacks=1, fail=[0]))
+        page, shown = self.page('--max-concurrent 1')
+        self.assertEqual({'not-started': 5, 'failed': 1}, shown['counts'])
+        self.assertIn('<p class="reason of-failed">More failures', page)
+        self.assertIn('failed, 16% of 6 targets.', page)
+        self.assertIn('is-not-started">not-started<', page)
+        self.assertNotIn('pending<', page)
+
+    def test_success_is_not_shown_in_the_colour_of_failures(self):
+        self.use(simulation.World(1, stacks=1))
+        page, _ = self.page('')
+        self.assertIn('<p class="reason of-complete">It succeeded<', page)
+        self.assertIn('100% of 1 target.', page)
+        self.assertIn(
+            '.reason.of-complete { border-color: var(--complete); }', page
+        )
+
+    def test_the_page_has_a_line_for_each_reason(self):
+        self.use(simulation.World(6, stacks=1, fail=range(6)))
+        page, _ = self.page('--max-errors 6')
+        (listed,) = re.findall('<ul class="failures">(.*?)</ul>', page)
+        self.assertEqual(1, listed.count('<li>'))
+        self.assertIn('6 servers (s0 server0, s0 server1, s0 se', listed)
+
     def test_it_is_told_how_to_come_back_after_an_interruption(self):
         def sleep(seconds):
             raise KeyboardInterrupt
@@ -390,11 +511,78 @@ class OperationTestCase(base.CommandCase):
         self.assertEqual(common.INTERRUPTED, code)
         self.assertIn(f'operation wait {shown["id"]}', self.stderr.getvalue())
 
-    def test_of_many_failures_some_are_named(self):
-        self.use(simulation.World(2, fail=[0, 1]))
-        self.patch(operation_progress, '_NAMED', 1)
-        self.run_it('--stack s0 --stack s1 --wait')
-        self.assertEqual(1, self.stderr.getvalue().count(': failed after '))
+    def fail_each(self, world):
+        """Let each server fail for a reason of its own."""
+
+        def answer(row, wrong=world._answer):
+            wrong(row)
+            at, url, body = world.answers.pop()
+            body['deploy_stderr'] = f'no space on disk of {row.server_id}'
+            world.answers.append((at, url, body))
+
+        world._answer = answer
+        self.use(world)
+
+    def test_failures_for_one_reason_are_one_line(self):
+        self.use(simulation.World(50, fail=range(50)))
+        line = 'operation run BACKUP --stack s0 --stack s1 --max-errors 50'
+        _, shown = self.run_command(f'{line} --wait --yes')
+        rows = [row for row in shown.splitlines() if 'exit status' in row]
+        (row,) = rows
+        self.assertIn(
+            '50 servers (s0 server0, s0 server10, s0 server12, ', row
+        )
+        self.assertIn('and 47 more): failed: the exit status', row)
+        self.assertLess(max(map(len, shown.splitlines())), 150)
+        self.assertEqual(1, self.stderr.getvalue().count('exit status'))
+
+    def test_failures_for_many_reasons_are_twenty_lines(self):
+        self.fail_each(simulation.World(50, fail=range(50)))
+        line = 'operation run BACKUP --stack s0 --stack s1 --max-errors 50'
+        _, shown = self.run_command(f'{line} --wait --yes')
+        said = self.stderr.getvalue()
+        self.assertEqual(19, said.count('no space on disk'))
+        (command,) = re.findall(
+            '(?:more|Further failures): openstack software deployment (.*)',
+            said,
+        )
+        self.assertEqual(20, shown.count('failed: the exit') + 1)
+        self.assertIn('and 31 servers more: openstack software depl', shown)
+        _, listed = self.json(command)
+        self.assertEqual(50, len(listed))
+
+    def test_results_are_shared_without_inputs_and_scripts(self):
+        command = 'operation run --stack s0 --wait --input password=sesame'
+        _, output = self.run_command(f'{command} -f json -- echo well')
+        operation = json.loads(output)['id']
+        _, shared = self.json(f'operation share {operation} --days 2')
+        self.assertIn(
+            f'openstack object save {shared["container"]} {operation}.html',
+            self.stderr.getvalue(),
+        )
+        container = self.world.cluster.container(shared['container'])
+        self.assertEqual('project-1:*', container.meta['x-container-read'])
+        self.assertEqual(shared['objects'], sorted(container.objects))
+        self.assertEqual({'172800'}, {*container.lifetimes.values()})
+        for content in container.objects.values():
+            self.assertIn(b'server2', content)
+            self.assertIn(b'n2', content)
+            for secret in b'sesame', b'password', b'echo well', b'temp_url':
+                self.assertNotIn(secret, content)
+        # Nobody else gets into the records.
+        records = self.world.cluster.container(simulation.CONTAINER)
+        self.assertNotIn('x-container-read', records.meta)
+        self.json(f'operation delete {operation}')
+        self.assertIsNone(self.world.cluster.container(shared['container']))
+
+    def test_who_may_only_read_is_told_what_is_missing(self):
+        self.world.cluster.fail(times=99, status=403, method='GET')
+        self.assert_refused(
+            'operation list',
+            'needs a role in this project that the object store accepts',
+            'a read ACL of the container',
+            'openstack software deployment operation share',
+        )
 
     def test_a_table_is_for_people(self):
         self.use(simulation.World(4, fail=[0]))

@@ -7,13 +7,14 @@ import io
 import sys
 
 import fixtures
+import yaml
 
+from heat_plugins import jobs
 from heat_plugins.content import tarballs
 from heat_plugins.content import texts
 from heat_plugins.osc import common
 from heat_plugins.osc.plans import plan_choose
 from heat_plugins.plans import plan_operations
-from heat_plugins.plans.deploy import steps
 from tests.unit.osc import base
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
@@ -33,15 +34,15 @@ class Runner:
 
     def look(self, step, execution_id):
         success = execution_id not in self.failing
-        return steps.Outcome(success=success, reason='because')
+        return jobs.Outcome(success=success, reason='because')
 
 
-class PlanCase(base.WayCase):
+class PlanCase(base.DriverCase):
     def setUp(self):
         super().setUp()
         self.cloud = validation_fakes.Cloud()
         self.cloud.heat.answer = fake_heat.answer
-        self.way = base.way(
+        self.driver = base.driver(
             store=self.cloud.swift.store(),
             plans=plan_operations.Operations(self.cloud.plans),
             validations=self.cloud.validations,
@@ -96,8 +97,13 @@ class FilesTest(PlanCase):
     def test_an_export_says_which_values_it_leaves_out(self):
         log = self.useFixture(fixtures.FakeLogger())
         self.json('parameter set plan secret=geheim')
+        self.cloud.plans.update(
+            'plan', {'base.yaml': fakes.environment(secret='in-a-file')}
+        )
         self.run_command(f'export plan {self.folder}/x.tar.gz')
-        self.assertIn('Left out the values of secret', log.output)
+        self.assertIn('Left out: secret, generated passwords (1).', log.output)
+        self.assertIn('the secrets that they set: base.yaml', log.output)
+        self.assertNotIn('in-a-file', log.output)
 
     def test_an_export_is_for_nobody_else(self):
         tarball = self.folder / 'plan.tar.gz'
@@ -279,22 +285,22 @@ class DeployTest(PlanCase):
         self.assertEqual(0, code)
         self.assertEqual(
             [('a', 'plan plan'), ('b', 'plan plan')],
-            self.way.executions.begun,
+            self.driver.executions.begun,
         )
 
     def test_a_step_that_fails_is_the_last_and_fails_it(self):
         self.plan_with_steps()
-        self.way.executions.failing = ('a',)
+        self.driver.executions.failing = ('a',)
         code, found = self.json('deploy plan')
         self.assertEqual(common.FAILED, code)
         self.assertEqual('CREATE_COMPLETE', found['status'])
-        self.assertEqual(1, len(self.way.executions.begun))
+        self.assertEqual(1, len(self.driver.executions.begun))
 
     def test_no_step_runs_after_a_stack_that_failed(self):
         self.plan_with_steps()
         self.ends_with = 'FAILED'
         self.json('deploy plan')
-        self.assertEqual([], self.way.executions.begun)
+        self.assertEqual([], self.driver.executions.begun)
 
     def test_it_need_not_wait(self):
         code, found = self.json('deploy plan --no-wait')
@@ -304,7 +310,7 @@ class DeployTest(PlanCase):
         def interrupt(seconds):
             raise KeyboardInterrupt
 
-        self.way.sleep = interrupt
+        self.driver.sleep = interrupt
         code, found = self.json('deploy plan')
         self.assertEqual(
             (common.INTERRUPTED, 'CREATE_IN_PROGRESS'), (code, found['status'])
@@ -343,6 +349,8 @@ class DeployTest(PlanCase):
             (common.FAILED, ['template']),
             (code, [one['Kind'] for one in found]),
         )
+        _, output = self.run_command('diff plan -f yaml')
+        self.assertEqual('template', yaml.safe_load(output)[0]['Kind'])
         _, found = self.json('diff plan --names-only')
         self.assertEqual({'Kind', 'Change', 'Name'}, set(found[0]))
         self.cloud.heat.contents['plan'] = (

@@ -160,7 +160,7 @@ class AsciiTest(DisplayTestCase):
 class DeploymentTest(DisplayTestCase):
     def test_counts_on_a_terminal(self):
         with progress.Display('deploy', self.screen) as display:
-            show = progress.Deployment(display, 'shop')
+            show = progress.DeploymentProgress(display, 'shop')
             show.begun('CREATE', ())
             show.changed(
                 stack_following.Progress(
@@ -175,7 +175,7 @@ class DeploymentTest(DisplayTestCase):
             status='CREATE_IN_PROGRESS', failures=('a FAILED: [b]no[/b]',)
         )
         with progress.Display('deploy', self.log) as display:
-            show = progress.Deployment(display, 'shop')
+            show = progress.DeploymentProgress(display, 'shop')
             show.warn(['beware'])
             show.changed(found)
             show.changed(found)

@@ -2,6 +2,8 @@
 """``openstack software deployment run …``."""
 
 import dataclasses
+import datetime
+import re
 import subprocess
 import sys
 
@@ -10,7 +12,7 @@ import testtools
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import run_commands
-from heat_plugins.runs import run_service as services
+from heat_plugins.runs import run_service
 from tests.unit.osc import base
 from tests.unit.runs import fake_heat
 
@@ -134,6 +136,55 @@ class FilterTest(base.CommandTestCase):
         self.assertEqual([self.other.id], self.listed('--since 30min'))
         self.assertEqual(2, len(self.listed('--since 2h')))
 
+    def test_by_day(self):
+        self.enterContext(base.local_zone('HPT-05:30'))
+        day = datetime.datetime.fromtimestamp(self.now, datetime.UTC)
+        midnight = day.replace(hour=0, minute=0, second=0)
+        # A minute after midnight in UTC, which is 5.5 hours late here.
+        now = midnight.timestamp() + 60
+        self.patch(command_line.time, 'time', lambda: now)
+        for given, local, seconds in (
+            ('today', False, 60),
+            ('yesterday', False, 86460),
+            ('today', True, 60 + 5.5 * 3600),
+            ('yesterday', True, 86460 + 5.5 * 3600),
+            (f'{midnight:%Y-%m-%d}', False, 60),
+            (f'{midnight:%Y-%m-%d}T05:30', True, 60),
+            (f'{midnight:%Y-%m-%d}T01:00+01:00', True, 60),
+            ('2h', True, 7200),
+        ):
+            found = command_line.Since(given).seconds(local=local)
+            self.assertEqual(now - seconds, found, given)
+
+    def test_times_are_local_on_request(self):
+        self.enterContext(base.local_zone('HPT-05:30'))
+        for line in (
+            'run list shop',
+            f'run show shop {self.failed.id}',
+            'run list shop -f csv',
+            f'run show shop {self.failed.id} -f value -c started_at',
+        ):
+            _, before = self.run_command(line)
+            _, after = self.run_command(f'{line} --local-time')
+            times = re.findall(r'\d{4}-\d\d-\d\dT[\d:]+Z', before)
+            self.assertNotEqual([], times)
+            self.assertEqual(
+                [datetime.datetime.fromisoformat(one) for one in times],
+                [
+                    datetime.datetime.fromisoformat(one)
+                    for one in re.findall(r'\d{4}-[-\dT:]+\+05:30', after)
+                ],
+            )
+
+    def test_an_output_that_is_a_time_stays_as_it_is(self):
+        self.enterContext(base.local_zone('HPT-05:30'))
+        run = self.other
+        self.answer(deploy_stdout='2026-11-20T22:00:00Z')
+        for line in ('run output', 'run show'):
+            line = f'{line} shop {run.id} --local-time'
+            _, shown = self.run_command(line)
+            self.assertIn('2026-11-20T22:00:00Z', shown)
+
     def test_what_exists_and_has_no_runs_is_an_empty_list(self):
         for filters in (
             '--resource group',
@@ -219,7 +270,7 @@ class RunTest(base.CommandTestCase):
     def test_they_are_sorted_as_numbers(self):
         self.now += 90
         self.answer()
-        self.runs.history('shop', services.Filter())
+        self.runs.history('shop', run_service.Filter())
         self.start()
         self.now += 7
         self.answer()

@@ -2,7 +2,11 @@
 """``openstack software deployment timeline``."""
 
 import csv
+import datetime
 import io
+import os
+import pathlib
+import re
 
 import fixtures
 
@@ -78,6 +82,19 @@ class TimelineTest(base.CommandTestCase):
             self.assertEqual(1, len(list(csv.DictReader(io.StringIO(output)))))
         self.assertEqual((0, ''), self.show(f'--output {path}'))
 
+    def test_a_drawing_is_for_its_user_alone_and_follows_no_link(self):
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.addCleanup(os.umask, os.umask(0o022))
+        mine = folder / 'mine'
+        mine.write_text('kept')
+        for name in ('a.svg', 'b.html'):
+            path = folder / name
+            path.symlink_to(mine)
+            self.assertEqual((0, ''), self.show(f'--output {path}'))
+            self.assertEqual('kept', mine.read_text())
+            self.assertEqual(0o100600, path.lstat().st_mode)
+            self.assertIn('<svg ', path.read_text(encoding='utf-8'))
+
     def test_a_file_of_another_kind_is_refused(self):
         self.assertRaises(SystemExit, self.show, '--output x.png')
         self.assertIn(
@@ -95,14 +112,37 @@ class TimelineTest(base.CommandTestCase):
         for since in ('2027-01-15T09:00:00', '2027-01-15 10:00:00+01:00'):
             _, found = self.json('timeline shop --since', since)
             self.assertEqual([], found)
-        for since in ('90s', '5min', '12h', '7d', '2027-01-15'):
+        for since in ('90s', '5min', '12h', '7d', '2027-01-15', 'yesterday'):
             code, _ = self.show(f'--since {since}')
             self.assertEqual(0, code)
 
     def test_since_refuses_what_is_no_time(self):
-        for since in ('0h', 'yesterday', '5m'):
+        for since in ('0h', 'Friday', '5m', '9999999999h', '5m' * 99):
             self.assertRaises(SystemExit, self.show, f'--since {since}')
-        self.assertIn('5m must be a time, such as', self.stderr.getvalue())
+            self.assertIn(
+                'is none of: today, yesterday, a date (2026-11-20), a time '
+                '(2026-11-20T22:00), an age (30min, 2h, 7d, 1w)',
+                self.stderr.getvalue(),
+            )
+            self.stderr.truncate(0)
+
+    def test_times_are_local_on_request(self):
+        self.enterContext(base.local_zone('HPT-05:30'))
+        _, found = self.json('timeline shop')
+        _, local = self.json('timeline shop --local-time')
+        for one, other in zip(found, local, strict=True):
+            self.assertTrue(other['Started'].endswith('+05:30'))
+            self.assertEqual(
+                datetime.datetime.fromisoformat(one['Started']),
+                datetime.datetime.fromisoformat(other['Started']),
+            )
+        hours = []
+        for line in ('', '--local-time'):
+            _, chart = self.show(line)
+            hours.append(re.search(r'\d\d-\d\d (\d\d:\d\d)', chart)[1])
+            zone = 'local time' if line else 'UTC'
+            self.assertIn(f'times in {zone}', chart)
+        self.assertNotEqual(*hours)
 
     def test_a_terminal_without_unicode_gets_ascii(self):
         self.heat.add_resource(

@@ -262,6 +262,30 @@ class SeveralTest(TriggerCase):
         self.assertEqual(['complete'] * 2, [one['state'] for one in shown])
         self.assertEqual(1, max(at_once))
 
+    def test_what_is_skipped_is_listed(self):
+        single = self.start('BACKUP')
+        code, shown = self.trigger('--all BACKUP')
+        self.assertEqual(0, code)
+        self.assertEqual(
+            [('db', 'skipped'), ('web', 'waiting')],
+            [(one['resource'], one['state']) for one in shown],
+        )
+        self.assertIn(single.id, shown[0]['reason'])
+
+    def test_what_runs_everywhere_is_refused_like_a_single_one(self):
+        for resource in ('db', 'web'):
+            self.start('BACKUP', resource=resource)
+        for more in ('', '--wait'):
+            code, shown = self.trigger(f'db web BACKUP {more}')
+            self.assertEqual(1, code)
+            self.assertEqual(['skipped'] * 2, [one['state'] for one in shown])
+            self.now += 1
+        _, listed = self.json('operation list')
+        self.assertEqual(
+            {('failed', 'BACKUP already runs on 2')},
+            {(one['state'], one['reason']) for one in listed},
+        )
+
     def test_what_to_run_it_on_has_to_be_said(self):
         for line in ('BACKUP', 'db BACKUP --all'):
             self.refused(f'trigger shop {line}')

@@ -7,9 +7,7 @@ from heat_plugins import errors
 from heat_plugins.clients import mistral_executions
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.osc import local_way
-from heat_plugins.osc import remote_way
-from heat_plugins.osc import ways
+from heat_plugins.osc import drivers
 from heat_plugins.osc.validations import validation_commands
 from heat_plugins.plans import plan_operations
 from heat_plugins.validations import validation_runs
@@ -49,24 +47,26 @@ class Executions(base.Executions):
         return self.found[execution_id]
 
 
-class ValidationCase(base.WayCase):
+class ValidationCase(base.DriverCase):
     def setUp(self):
         super().setUp()
         self.cloud = fakes.Cloud()
         self.cloud.make()
         self.machine = self.cloud.machine
         self.mistral, here = (
-            base.way(
-                kind,
+            base.driver(
+                local=local,
                 store=self.cloud.swift.store(),
                 plans=plan_operations.Operations(self.cloud.plans),
                 validations=self.cloud.validations,
                 executions=Executions(self.cloud.validations),
             )
-            for kind in (remote_way.Remote, local_way.Local)
+            for local in (False, True)
         )
         self.patch(
-            ways, 'way', lambda manager, local: here if local else self.mistral
+            drivers,
+            'driver',
+            lambda manager, local: here if local else self.mistral,
         )
 
     def run_here(self, line=''):

@@ -19,8 +19,8 @@ def bar(label, start, length, state='complete', **more):
     )
 
 
-def row(name, *bars, kind=chart.Kind.DEPLOYMENT, **more):
-    return chart.Row(kind=kind, path=name, name=name, bars=bars, **more)
+def row(name, *bars, kind=chart.RowKind.DEPLOYMENT, **more):
+    return chart.ChartRow(kind=kind, path=name, name=name, bars=bars, **more)
 
 
 def stack(*rows, now=100, **more):

@@ -4,15 +4,14 @@
 import testtools
 
 from heat_plugins.timeline import chart
-from heat_plugins.timeline import folding
 from tests.unit.timeline import base
 
-RUN = chart.Kind.RUN
+RUN = chart.RowKind.RUN
 
 
 def fold(*inside, own=None):
     own = own or base.row('group', base.bar('CREATE', 0, 9))
-    return folding.fold(own, inside, base.NOON + 100)
+    return chart.fold(own, inside, base.NOON + 100)
 
 
 def backup(name, *bars):

@@ -2,11 +2,29 @@
 """A chart of what Heat, Mistral and the records know."""
 
 from heat_plugins import errors
+from heat_plugins.osc.runs import apply
 from heat_plugins.runs.fleet import fleet_targets
-from heat_plugins.runs.fleet import limits
+from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.start import targets
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import looking
+from tests.unit import growth
 from tests.unit.runs import base
+
+
+def test_a_script_is_not_sought_among_those_of_all_servers():
+    def rows(size):
+        found = looking._Rows((), looking.ChartFilter(), 9.0)
+        for number in range(size):
+            name = f'web{number}'
+            bar = chart.Bar(
+                label='APPLY', state=chart.State.COMPLETE, start=1.0, end=2.0
+            )
+            found._scripts.add((name, 'APPLY'))
+            found._add(chart.RowKind.RUN, name, 'APPLY', bar)
+        return found
+
+    growth.check(lambda found: found.below(), rows, start=64, largest=2**13)
 
 
 class LookingTest(base.RunsTestCase):
@@ -23,7 +41,7 @@ class LookingTest(base.RunsTestCase):
 
     def look(self, name='shop', **wanted):
         looker = looking.Looker(self.heat, self.runs, lambda: self.now)
-        return looker.look(name, looking.Wanted(**wanted))
+        return looker.look(name, looking.ChartFilter(**wanted))
 
     def rows(self, **wanted):
         return [
@@ -65,16 +83,51 @@ class LookingTest(base.RunsTestCase):
         order = base.starting.Order(action='BACKUP')
         advancer = self.fleets().create(
             fleet_targets.Chosen(targets=self.runs.find('shop', 'db')),
-            limits.Limits(),
+            operation_limits.Limits(),
             order,
         )
         advancer.step()
         (run,) = (
-            row for row in self.look().rows if row.kind is chart.Kind.RUN
+            row for row in self.look().rows if row.kind is chart.RowKind.RUN
         )
         (bar,) = run.bars
         self.assertEqual(chart.State.WAITING, bar.state)
         self.assertIn(f'(operation {advancer.operation.id})', bar.reason)
+
+    def run_script(self, *servers):
+        """Run a script on servers of the stack, as operations do."""
+        config = apply.config_of('#!/bin/sh\nuptime\n', 'script', {})
+        found = targets.Finder(self.heat).servers(
+            self.stack, config, lambda place: place.path in servers
+        )
+        order = base.starting.Order(action='APPLY')
+        advancer = self.fleets().create(
+            fleet_targets.Chosen(targets=found),
+            operation_limits.Limits(),
+            order,
+            config,
+        )
+        advancer.step()
+
+    def servers(self, *names):
+        for name in names:
+            kind = 'OS::Heat::DeployedServer'
+            self.heat.add_resource(self.stack, name, kind, f'{name}-id')
+
+    def test_a_script_on_several_servers_has_one_row(self):
+        self.servers('web0', 'web1', 'web2')
+        self.run_script('web0', 'web1')
+        row = 'run', 'servers APPLY (+2)', 1
+        self.assertEqual([row], [one for one in self.rows() if 'run' in one])
+        unfolded = self.rows(unfold=True)
+        for name in 'web0', 'web1':
+            self.assertIn(('run', f'{name} APPLY', 1), unfolded)
+        self.assertNotIn(row, unfolded)
+
+    def test_a_script_on_one_server_has_the_name_of_that(self):
+        self.servers('web0', 'web1')
+        self.run_script('web1')
+        self.assertIn(('run', 'web1 APPLY', 1), self.rows())
 
     def test_members_without_resources_have_a_bar_each(self):
         self.heat.add_group(self.stack, 'fleet', {'a': 's-1', 'b': 's-2'})
@@ -101,7 +154,7 @@ class LookingTest(base.RunsTestCase):
             bar
             for row in self.look().rows
             for bar in row.bars
-            if row.kind is chart.Kind.EXECUTION
+            if row.kind is chart.RowKind.EXECUTION
         ]
         self.assertEqual(
             'ERROR: backup -> disk full (execution e1)', bar.reason

@@ -94,6 +94,46 @@ class SvgTest(testtools.TestCase):
             [], boxes(drawn(base.row('db', base.bar('A', 0, 9))), 'hatch')
         )
 
+    def test_a_name_is_whole_where_there_is_room(self):
+        name = 'a_database_with_a_rather_long_resource_name_0123'
+        workflow = 'shop.nightly.backup.of.everything'
+        root = drawn(
+            base.row(name, base.bar('CREATE', 0, 90)),
+            base.row(
+                'nightly',
+                base.bar(workflow, 0, 90, 'failed'),
+                what=workflow,
+            ),
+            base.row('x' * 200, base.bar('CREATE', 0, 90)),
+        )
+        texts = [one.text for one in root.iter(f'{_SVG}text')]
+        self.assertIn(name, texts)
+        self.assertIn(f'nightly {workflow}', texts)
+        # What is longer leaves the bars half of the picture.
+        left = float(boxes(root, 'complete')[0].get('x'))
+        self.assertLess(left, 500)
+
+    def test_a_label_stands_beside_a_bar_that_is_too_short_for_it(self):
+        short = base.bar('BACKUP', 0, 1)
+        root = drawn(base.row('db', short, base.bar('RESTART', 30, 70)))
+        (text,) = [
+            one for one in root.iter(f'{_SVG}text') if one.text == 'BACKUP 1 s'
+        ]
+        bar = boxes(root, 'complete')[0]
+        right = float(bar.get('x')) + float(bar.get('width'))
+        self.assertGreater(float(text.get('x')), right)
+        after = base.bar('RESTART', 2, 98)
+        root = drawn(base.row('db', short, after))
+        texts = [one.text for one in root.iter(f'{_SVG}text')]
+        self.assertNotIn('BACKUP 1 s', texts)
+
+    def test_it_shrinks_on_a_narrow_screen(self):
+        page = svg.page(base.stack(base.row('x', base.bar('A', 0, 1))))
+        self.assertIn('name="viewport" content="width=device-width', page)
+        self.assertIn('max-width: 100%', page)
+        root = drawn(base.row('x', base.bar('A', 0, 1)))
+        self.assertEqual('1200', root.get('viewBox').split()[2])
+
     def test_each_row_adds_to_the_height_and_none_is_outside(self):
         for count in (0, 1, 100):
             root = drawn(

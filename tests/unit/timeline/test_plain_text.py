@@ -6,12 +6,12 @@ import re
 from rich import cells
 import testtools
 
-from heat_plugins.timeline import text
+from heat_plugins.timeline import plain_text
 from tests.unit.timeline import base
 
 
-def lines(found, width=80, glyphs=text.BLOCKS):
-    return [line.plain for line in text.draw(found, width, glyphs)]
+def lines(found, width=80, glyphs=plain_text.BLOCKS):
+    return [line.plain for line in plain_text.draw(found, width, glyphs)]
 
 
 class TextTest(testtools.TestCase):
@@ -33,7 +33,7 @@ class TextTest(testtools.TestCase):
         found = base.stack(
             *(base.row(one, base.bar('A', 0, 50, one)) for one in states)
         )
-        for glyphs in (text.BLOCKS, text.ASCII):
+        for glyphs in (plain_text.BLOCKS, plain_text.ASCII):
             rows = lines(found, glyphs=glyphs)[2:-1]
             self.assertEqual(6, len(rows))
             bars = {row.split()[1][0] for row in rows}
@@ -125,7 +125,9 @@ class TextTest(testtools.TestCase):
 
 class FittedTest(testtools.TestCase):
     def test_a_long_name_keeps_its_ends(self):
-        self.assertEqual('begi…-end', text.fitted('beginning-the-end', 9))
+        self.assertEqual(
+            'begi…-end', plain_text.fitted('beginning-the-end', 9)
+        )
 
     def test_a_short_one_is_filled_up(self):
-        self.assertEqual('ab  ', text.fitted('ab', 4))
+        self.assertEqual('ab  ', plain_text.fitted('ab', 4))

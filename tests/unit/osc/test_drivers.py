@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way to plans through Mistral, whatever is out of order meanwhile."""
+"""Work on plans by Mistral, whatever is unavailable meanwhile."""
 
 import json
 
 import testtools
 
 from heat_plugins import errors
-from heat_plugins import pool
+from heat_plugins import pools
 from heat_plugins.clients import mistral_executions
-from heat_plugins.osc import remote_way
+from heat_plugins.osc import drivers
 from heat_plugins.plans import plan_operations
 from tests.unit.osc import base
 from tests.unit.plans import fakes
@@ -23,7 +23,7 @@ class Shown:
         self.statuses = []
         self.warnings = []
 
-    def begun(self, what, warnings):
+    def begun(self, what):
         pass
 
     def warn(self, warnings):
@@ -38,20 +38,22 @@ class ThroughMistralTest(testtools.TestCase):
         super().setUp()
         self.cloud = fakes.Cloud()
         self.slept = []
-        self.way = base.way(
-            remote_way.Remote,
+        self.driver = base.driver(
+            local=False,
             store=self.cloud.swift.store(),
             plans=plan_operations.Operations(self.cloud.plans),
             executions=base.Executions(),
             sleep=self.slept.append,
         )
-        self.looks = self.way.executions.looks
-        self.patch(pool.time, 'sleep', lambda seconds: None)
-        pools = pool.Pool
-        self.patch(pool, 'Pool', lambda: pools(wait=0))
+        self.looks = self.driver.executions.looks
+        self.patch(pools.time, 'sleep', lambda seconds: None)
+        pool_class = pools.Pool
+        self.patch(pools, 'Pool', lambda: pool_class(wait=0))
 
     def create(self):
-        return self.way.create('plan', {'a': b'b'}, lambda done, every: None)
+        return self.driver.create(
+            'plan', {'a': b'b'}, lambda done, every: None
+        )
 
     def uploads(self):
         return self.cloud.swift.container(UPLOADS)
@@ -66,29 +68,29 @@ class ThroughMistralTest(testtools.TestCase):
         content = {'plan/a.yaml': b'{}'}
 
         def start(name, arguments, description):
-            self.way.plans.update(**arguments)
+            self.driver.plans.update(**arguments)
             return 'e-1'
 
-        self.way.executions.start_workflow = start
+        self.driver.executions.start_workflow = start
         for _ in range(2):
             # The second time the plan has such a folder.
             self.looks += [('SUCCESS', {'plan': 'it'})]
-            self.way.update('plan', content, lambda done, every: None)
+            self.driver.update('plan', content, lambda done, every: None)
             self.assertIn('plan/a.yaml', self.cloud.objects())
             self.assertNotIn('a.yaml', self.cloud.objects())
 
     def test_what_is_there_already_is_not_sent(self):
         self.looks += [('SUCCESS', {'plan': 'it'})] * 2
-        self.way.create('plan', 'files', lambda done, every: None)
-        self.way.update('plan', {}, lambda done, every: None, prune=True)
-        created, updated = self.way.executions.started
+        self.driver.create('plan', 'files', lambda done, every: None)
+        self.driver.update('plan', {}, lambda done, every: None, prune=True)
+        created, updated = self.driver.executions.started
         self.assertEqual('files', created[1]['container'])
         self.assertEqual({'plan': 'plan', 'prune': True}, updated[1])
         self.assertIsNone(self.uploads())
 
     def test_a_deployment_need_not_be_waited_for(self):
-        self.way.deploy('plan', Shown(), wait=False)
-        self.assertEqual(1, len(self.way.executions.started))
+        self.driver.deploy('plan', Shown(), wait=False)
+        self.assertEqual(1, len(self.driver.executions.started))
 
     def test_what_an_execution_found_out_of_order_ends_the_waiting(self):
         said = {'code': 'unavailable', 'message': 'Swift is away'}
@@ -103,7 +105,7 @@ class ThroughMistralTest(testtools.TestCase):
             seen.append((dict(self.uploads().lifetimes), execution_id))
             return mistral_executions.Execution(id='e-1', state='ERROR')
 
-        self.way.executions.execution = look
+        self.driver.executions.execution = look
         self.assertRaises(errors.ServiceError, self.create)
         [(lifetimes, _)] = seen
         self.assertEqual(['86400'], list(lifetimes.values()))
@@ -117,23 +119,27 @@ class ThroughMistralTest(testtools.TestCase):
     def test_an_upload_that_cannot_be_deleted_fails_nothing(self):
         self.cloud.swift.fail(times=99, status=503, method='DELETE')
         self.looks += [('SUCCESS', {'plan': 'it'})]
-        with self.assertLogs(remote_way.LOG, 'WARNING') as logs:
+        with self.assertLogs(drivers.LOG, 'WARNING') as logs:
             self.assertEqual('it', self.create())
         self.assertIn('Cannot delete object', logs.output[0])
 
     def test_an_upload_that_fails_is_told_and_begins_nothing(self):
         self.cloud.swift.fail(times=99, status=403, method='PUT')
         self.assertRaises(errors.Denied, self.create)
-        self.assertEqual([], self.way.executions.started)
+        self.assertEqual([], self.driver.executions.started)
 
     def test_values_do_not_go_through_mistral(self):
-        self.way.update_parameters(
-            plan='plan', values={'who': 'geheim'}, unset=[], role=None
+        self.driver.call(
+            'plan.update_parameters',
+            plan='plan',
+            values={'who': 'geheim'},
+            unset=[],
+            role=None,
         )
-        self.assertNotIn('geheim', json.dumps(self.way.executions.started))
+        self.assertNotIn('geheim', json.dumps(self.driver.executions.started))
 
     def test_nothing_is_uploaded_where_others_may_read_it(self):
-        self.way.store.put_container(UPLOADS, {})
+        self.driver.store.put_container(UPLOADS, {})
         self.uploads().meta['x-container-read'] = '.r:*'
         self.assertRaises(errors.Refused, self.create)
         self.assertEqual({}, self.uploads().objects)
@@ -142,7 +148,7 @@ class ThroughMistralTest(testtools.TestCase):
         said = {'code': 'refused', 'message': 'Stack plan is in the way'}
         self.looks += [('ERROR', {'error': said})]
         error = self.assertRaises(
-            errors.Refused, self.way.deploy, 'plan', Shown(), wait=True
+            errors.Refused, self.driver.deploy, 'plan', Shown(), wait=True
         )
         self.assertEqual(
             'Stack plan is in the way (execution e-1 of Mistral)', str(error)
@@ -151,7 +157,7 @@ class ThroughMistralTest(testtools.TestCase):
     def test_so_does_one_whose_executor_has_died(self):
         self.looks += ['ERROR']
         error = self.assertRaises(
-            errors.ServiceError, self.way.deploy, 'plan', Shown(), wait=True
+            errors.ServiceError, self.driver.deploy, 'plan', Shown(), wait=True
         )
         self.assertEqual(1, str(error).count('e-1'))
 
@@ -171,9 +177,9 @@ class ThroughMistralTest(testtools.TestCase):
             return 'e-1'
 
         self.looks += [AWAY, AWAY]
-        self.way.executions.start_workflow = start
-        self.way.executions.execution = look
+        self.driver.executions.start_workflow = start
+        self.driver.executions.execution = look
         shown = Shown()
-        self.way.deploy('plan', shown, wait=True)
+        self.driver.deploy('plan', shown, wait=True)
         self.assertEqual(['CREATE_COMPLETE'], shown.statuses)
         self.assertEqual(['beware'], shown.warnings)

@@ -47,24 +47,24 @@ def moment(text: str) -> float:
 
     :raises ValueError: it is none.
     """
-    found = datetime.datetime.fromisoformat(text)
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=datetime.UTC)
-    return found.timestamp()
+    time = datetime.datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=datetime.UTC)
+    return time.timestamp()
 
 
 def bars(
-    found: abc.Iterable[Event], ongoing: chart.State
+    events: abc.Iterable[Event], ongoing: chart.State
 ) -> tuple[chart.Bar, ...]:
     """Return what events say of one resource or stack.
 
-    :param found: its events, the oldest first. Heat forgets old ones, so
+    :param events: its events, the oldest first. Heat forgets old ones, so
         the first may be an end.
     :param ongoing: the state of what has not ended.
     """
     done: list[chart.Bar] = []
     current: chart.Bar | None = None
-    for event in found:
+    for event in events:
         action, _, status = event.status.partition('_')
         kind = kinds.of(event.reason)
         if current is not None and kind is kinds.Kind.STARTED:

@@ -3,13 +3,14 @@
 
 from collections import abc
 import dataclasses
+import datetime
 
 from rich import cells
 from rich import text as rich_text
 
 from heat_plugins import foreign
 from heat_plugins.timeline import chart
-from heat_plugins.timeline import scale as scales
+from heat_plugins.timeline import scales
 
 # The narrowest that is of use.
 _LEAST = 60
@@ -64,23 +65,30 @@ ASCII = _glyphs('.~#x?-', ':', '>', '~')
 
 
 def draw(
-    found: chart.Chart, width: int, glyphs: Glyphs = BLOCKS
+    drawn: chart.Chart,
+    width: int,
+    glyphs: Glyphs = BLOCKS,
+    *,
+    local: bool = False,
 ) -> list[rich_text.Text]:
     """Return the lines of a chart.
 
     :param width: how many cells a line may have; lines are longer where
         that is too narrow to show anything.
+    :param local: whether times are those of this machine's zone.
     """
     width = max(width, _LEAST)
-    head = rich_text.Text(f'{foreign.line(found.stack)} {found.status}')
+    head = rich_text.Text(f'{foreign.line(drawn.stack)} {drawn.status}')
     head.stylize('bold', 0, len(head.plain))
-    head.append('   times in UTC', 'bright_black')
+    zone = None if local else datetime.UTC
+    named = 'local time' if local else 'UTC'
+    head.append(f'   times in {named}', 'bright_black')
     lines = [head]
-    if not found.bars:
+    if not drawn.bars:
         lines.append(rich_text.Text('No events are known.'))
     else:
-        lines += _Drawing(found, width, glyphs).lines()
-    notes = [f'Note: {foreign.line(note)}' for note in found.notes]
+        lines += _Drawing(drawn, width, glyphs, zone).lines()
+    notes = [f'Note: {foreign.line(note)}' for note in drawn.notes]
     return lines + [rich_text.Text(note, 'yellow') for note in notes]
 
 
@@ -103,19 +111,26 @@ def fitted(text: str, width: int, ellipsis: str = '…') -> str:
 
 
 class _Drawing:
-    def __init__(self, found: chart.Chart, width: int, glyphs: Glyphs) -> None:
-        self._chart = found
+    def __init__(
+        self,
+        drawn: chart.Chart,
+        width: int,
+        glyphs: Glyphs,
+        zone: datetime.tzinfo | None,
+    ) -> None:
+        self._chart = drawn
+        self._zone = zone
         self._glyphs = glyphs
-        ends = [_standing(row, found.now) for row in found.rows]
+        ends = [_standing(row, drawn.now) for row in drawn.rows]
         widest = min(max(map(cells.cell_len, ends)), int(width * _NAMES))
         self._ends = [fitted(end, widest, glyphs.ellipsis) for end in ends]
         self._names = min(
-            max(cells.cell_len(_named(row)) for row in found.rows),
+            max(cells.cell_len(_named(row)) for row in drawn.rows),
             int(width * _NAMES),
         )
         self._plot = width - self._names - widest - 3
         self._scale = scales.Scale(
-            (bar.start, bar.until(found.now)) for bar in found.bars
+            (bar.start, bar.until(drawn.now)) for bar in drawn.bars
         )
 
     def lines(self) -> abc.Iterator[rich_text.Text]:
@@ -126,30 +141,34 @@ class _Drawing:
         for row in self._chart.rows:
             yield from self._explained(row)
 
-    def _explained(self, row: chart.Row) -> abc.Iterator[rich_text.Text]:
+    def _explained(self, row: chart.ChartRow) -> abc.Iterator[rich_text.Text]:
         """Say why a row stands badly, and which signal was refused last."""
         now = self._chart.now
         refused = [bar for bar in row.bars if bar.aside][-1:]
         for bar in filter(None, (row.last, *refused)):
-            told = bar.told(now)
-            if told and (bar.state in _TROUBLES or told == bar.hint):
+            explanation = bar.explanation(now)
+            if explanation and (
+                bar.state in _TROUBLES or explanation == bar.hint
+            ):
                 what = f'{row.path or row.name} {bar.label}'
-                said = f'{what} {bar.state.value}: {told}'
-                yield rich_text.Text(foreign.line(said), _STYLES[bar.state])
+                line = f'{what} {bar.state.value}: {explanation}'
+                yield rich_text.Text(foreign.line(line), _STYLES[bar.state])
 
     def _axis(self) -> rich_text.Text:
         line = ''
-        for label in self._scale.labels(self._plot):
+        for label in self._scale.labels(self._plot, self._zone):
             line = f'{line.ljust(self._column(label.position))}{label.text}'
         return rich_text.Text(
             f'{"":{self._names}} {line}'.rstrip(), 'bright_black'
         )
 
-    def _row(self, row: chart.Row, end: str) -> abc.Iterator[rich_text.Text]:
+    def _row(
+        self, row: chart.ChartRow, end: str
+    ) -> abc.Iterator[rich_text.Text]:
         name = fitted(_named(row), self._names, self._glyphs.ellipsis)
         for lane in row.lanes(self._chart.now):
             line = rich_text.Text(f'{name} ')
-            if row.kind is chart.Kind.STACK:
+            if row.kind is chart.RowKind.STACK:
                 line.stylize('bold')
             for glyph, style in self._lane(lane):
                 line.append(glyph, style)
@@ -160,10 +179,10 @@ class _Drawing:
             name, end = ' ' * self._names, ''
 
     def _lane(self, lane: list[chart.Bar]) -> list[tuple[str, str]]:
-        found = [(' ', '')] * self._plot
+        drawn_cells = [(' ', '')] * self._plot
         for cut in self._scale.cuts:
             middle = self._column((cut.left + cut.right) / 2)
-            found[middle] = (self._glyphs.cut, 'bright_black')
+            drawn_cells[middle] = (self._glyphs.cut, 'bright_black')
         for bar in lane:
             first = self._column(self._scale.position(bar.start))
             until = bar.until(self._chart.now)
@@ -174,10 +193,13 @@ class _Drawing:
             for column in range(first, last + 1):
                 waits = column < working
                 state = chart.State.WAITING if waits else bar.state
-                found[column] = (self._glyphs.states[state], _STYLES[state])
+                drawn_cells[column] = (
+                    self._glyphs.states[state],
+                    _STYLES[state],
+                )
             if bar.end is None:
-                found[last] = (self._glyphs.now, _STYLES[bar.state])
-        return found
+                drawn_cells[last] = (self._glyphs.now, _STYLES[bar.state])
+        return drawn_cells
 
     def _column(self, position: float) -> int:
         return min(int(position * self._plot), self._plot - 1)
@@ -196,15 +218,15 @@ class _Drawing:
         return line
 
 
-def _named(row: chart.Row) -> str:
+def _named(row: chart.ChartRow) -> str:
     return '  ' * row.depth + foreign.line(row.title)
 
 
-def _state(row: chart.Row) -> chart.State:
+def _state(row: chart.ChartRow) -> chart.State:
     return row.last.state if row.last else chart.State.COMPLETE
 
 
-def _standing(row: chart.Row, now: float) -> str:
+def _standing(row: chart.ChartRow, now: float) -> str:
     """Say how the last bar of a row stands."""
     bar = row.last
     if bar is None:

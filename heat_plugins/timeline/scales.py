@@ -94,7 +94,7 @@ class Scale:
 
     @property
     def cuts(self) -> list[Stretch]:
-        return [one for one in self.stretches if one.cut]
+        return [stretch for stretch in self.stretches if stretch.cut]
 
     def position(self, time: float) -> float:
         """Return where a time is, from 0 to 1."""
@@ -103,38 +103,44 @@ class Scale:
         )
         if place == len(self.stretches):
             return 1.0
-        one = self.stretches[place]
-        share = (time - one.start) / one.seconds
-        return one.left + max(share, 0) * (one.right - one.left)
+        stretch = self.stretches[place]
+        share = (time - stretch.start) / stretch.seconds
+        return stretch.left + max(share, 0) * (stretch.right - stretch.left)
 
-    def labels(self, characters: int) -> list[Label]:
+    def labels(
+        self,
+        characters: int,
+        zone: datetime.tzinfo | None = datetime.UTC,
+    ) -> list[Label]:
         """Return the times that an axis of a number of characters can show.
 
         The day stands with the first time of it.
+
+        :param zone: of the times; None for that of this machine.
         """
-        found: list[Label] = []
+        labels: list[Label] = []
         free, day = 0.0, ''
-        for one in self.stretches:
-            if one.cut:
+        for stretch in self.stretches:
+            if stretch.cut:
                 continue
-            room = (one.right - one.left) * characters
-            step = _step(one.seconds * _CLOCK / room)
-            first = math.ceil(one.start / step) * step
-            times = range(first, math.floor(one.end) + 1, step)
-            for time in times or (round((one.start + one.end) / 2),):
-                when = datetime.datetime.fromtimestamp(time, datetime.UTC)
+            room = (stretch.right - stretch.left) * characters
+            step = _step(stretch.seconds * _CLOCK / room)
+            first = math.ceil(stretch.start / step) * step
+            times = range(first, math.floor(stretch.end) + 1, step)
+            for time in times or (round((stretch.start + stretch.end) / 2),):
+                when = datetime.datetime.fromtimestamp(time, zone)
                 text = f'{when:%H:%M}' if step >= 60 else f'{when:%H:%M:%S}'
                 if f'{when:%Y-%m-%d}' != day:
                     text = f'{when:%m-%d} {text}'
-                if not found:
+                if not labels:
                     text = f'{when:%Y}-{text}'
                 position = self.position(time)
                 column = position * characters
                 if free <= column and column + len(text) <= characters:
-                    found.append(Label(position=position, text=text))
+                    labels.append(Label(position=position, text=text))
                     free = column + len(text) + 1
                     day = f'{when:%Y-%m-%d}'
-        return found
+        return labels
 
 
 def _step(least: float) -> int:
@@ -145,20 +151,20 @@ def _joined(
     spans: abc.Iterable[tuple[float, float]],
 ) -> list[tuple[float, float]]:
     """Return when something happens, without the long pauses between."""
-    found: list[list[float]] = []
+    joined: list[list[float]] = []
     for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1][1] = max(found[-1][1], end)
+        if joined and start <= joined[-1][1]:
+            joined[-1][1] = max(joined[-1][1], end)
         else:
-            found.append([start, end])
-    if not found:
+            joined.append([start, end])
+    if not joined:
         return [(0.0, 1.0)]
     # What takes no time must be visible as well.
-    total = max(sum(end - start for start, end in found), 1.0)
+    total = max(sum(end - start for start, end in joined), 1.0)
     margin = max(total * _MARGIN, 0.5)
     # From the shortest pause on: each that stays makes the next look shorter.
     pauses = sorted(
-        after[0] - before[1] for before, after in itertools.pairwise(found)
+        after[0] - before[1] for before, after in itertools.pairwise(joined)
     )
     limit = 0.0
     for pause in pauses:
@@ -166,8 +172,8 @@ def _joined(
             break
         total += pause
         limit = pause
-    busy = [found[0]]
-    for start, end in found[1:]:
+    busy = [joined[0]]
+    for start, end in joined[1:]:
         if start - busy[-1][1] <= limit:
             busy[-1][1] = end
         else:

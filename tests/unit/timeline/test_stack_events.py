@@ -4,14 +4,14 @@
 import testtools
 
 from heat_plugins.timeline import chart
-from heat_plugins.timeline import events
 from heat_plugins.timeline import kinds
+from heat_plugins.timeline import stack_events
 
 WAITING = chart.State.WAITING
 
 
 def event(status, time, reason='', physical_id='p'):
-    return events.Event(
+    return stack_events.Event(
         resource='db',
         stack_id='s',
         physical_id=physical_id,
@@ -24,7 +24,7 @@ def event(status, time, reason='', physical_id='p'):
 def bars(*found):
     return [
         (bar.label, bar.state.value, bar.start, bar.end)
-        for bar in events.bars([event(*one) for one in found], WAITING)
+        for bar in stack_events.bars([event(*one) for one in found], WAITING)
     ]
 
 
@@ -42,7 +42,7 @@ class BarsTest(testtools.TestCase):
         )
 
     def test_the_reason_is_that_of_the_end(self):
-        (bar,) = events.bars(
+        (bar,) = stack_events.bars(
             [
                 event('CREATE_IN_PROGRESS', 1, 'state changed'),
                 event('CREATE_FAILED', 2, 'no space left'),
@@ -62,7 +62,7 @@ class BarsTest(testtools.TestCase):
             ('CREATE_IN_PROGRESS', 'Started: CREATE on server web'),
             ('SIGNAL_IN_PROGRESS', 'Signal: Started: CREATE on server web'),
         ):
-            (bar,) = events.bars(
+            (bar,) = stack_events.bars(
                 [event('CREATE_IN_PROGRESS', 1), event(status, 3, reason)],
                 WAITING,
             )
@@ -121,15 +121,15 @@ class BarsTest(testtools.TestCase):
             kinds.Kind.RESULT_REFUSED,
             kinds.Kind.SIGNAL_FAILED,
         ):
-            found = events.bars(
+            found = stack_events.bars(
                 [
                     event('CREATE_COMPLETE', 1),
                     event('SIGNAL_FAILED', 3, kinds.reason(kind, 'no')),
                 ],
                 WAITING,
             )
-            row = chart.Row(
-                kind=chart.Kind.DEPLOYMENT, path='db', name='db', bars=found
+            row = chart.ChartRow(
+                kind=chart.RowKind.DEPLOYMENT, path='db', name='db', bars=found
             )
             self.assertEqual(2, len(found))
             self.assertEqual(chart.State.COMPLETE, row.last.state)
@@ -142,12 +142,12 @@ class BarsTest(testtools.TestCase):
             event('CREATE_IN_PROGRESS', 1),
             event('CREATE_IN_PROGRESS', 2, hint),
         ]
-        (bar,) = events.bars(happened, WAITING)
-        self.assertEqual('', bar.told(10))
-        self.assertEqual(hint, bar.told(100))
+        (bar,) = stack_events.bars(happened, WAITING)
+        self.assertEqual('', bar.explanation(10))
+        self.assertEqual(hint, bar.explanation(100))
         happened.append(event('CREATE_IN_PROGRESS', 3, 'Started: CREATE on x'))
-        (bar,) = events.bars(happened, WAITING)
-        self.assertEqual('', bar.told(100))
+        (bar,) = stack_events.bars(happened, WAITING)
+        self.assertEqual('', bar.explanation(100))
 
 
 class KindsTest(testtools.TestCase):
@@ -168,12 +168,16 @@ class KindsTest(testtools.TestCase):
 
 class MomentTest(testtools.TestCase):
     def test_heats_and_mistrals_times_are_utc(self):
-        self.assertEqual(1_800_000_000, events.moment('2027-01-15T08:00:00Z'))
-        self.assertEqual(1_800_000_000, events.moment('2027-01-15 08:00:00'))
+        self.assertEqual(
+            1_800_000_000, stack_events.moment('2027-01-15T08:00:00Z')
+        )
+        self.assertEqual(
+            1_800_000_000, stack_events.moment('2027-01-15 08:00:00')
+        )
 
     def test_a_zone_counts(self):
         self.assertEqual(
-            1_800_000_000, events.moment('2027-01-15T09:00:00+01:00')
+            1_800_000_000, stack_events.moment('2027-01-15T09:00:00+01:00')
         )
 
 
