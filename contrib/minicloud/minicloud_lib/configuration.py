@@ -121,13 +121,10 @@ def _mistral(instance: layout.Instance, settings: Settings) -> Sections:
         # A user of a mini cloud is at home on this machine.
         'heat_plugins': {'run_validations': True},
         # After a crash, whose jobs would another engine wait for here? And
-        # no action that has died with it should be waited for for an hour.
+        # no action that has died before its first heartbeat should be waited
+        # for longer than one that dies after it.
         'scheduler': {'pickup_job_after': 5},
-        'action_heartbeat': {
-            'check_interval': 5,
-            'max_missed_heartbeats': 4,
-            'first_heartbeat_timeout': 20,
-        },
+        'action_heartbeat': {'first_heartbeat_timeout': 300},
         'oslo_policy': {
             'enforce_new_defaults': False,
             'enforce_scope': False,

@@ -34,12 +34,14 @@ class Config:
         of Heat; None if it does not say.
     :ivar inputs: value by name; passwords and signed URLs are among them.
     :ivar mask: masks the secrets in what it prints.
+    :ivar outputs: the names of those that it declares.
     """
 
     id: str
     created: float | None
     inputs: Mapping[str, Any] = dataclasses.field(repr=False)
     mask: masking.Mask = dataclasses.field(repr=False)
+    outputs: tuple[str, ...] = ()
 
     @property
     def signal_url(self) -> str | None:
@@ -130,24 +132,30 @@ def read(content: bytes | str) -> Config:
 
     :raises ValueError: it is none.
     """
-    found = json.loads(content)
+    config = json.loads(content)
     try:
-        inputs = {one['name']: one.get('value') for one in found['inputs']}
-        config_id = found['id']
-        mask = hidden.mask(found['inputs'], found.get('options'))
+        inputs = {
+            declared['name']: declared.get('value')
+            for declared in config['inputs']
+        }
+        config_id = config['id']
+        mask = hidden.mask(config['inputs'], config.get('options'))
+        outputs = tuple(
+            str(declared['name']) for declared in config.get('outputs') or ()
+        )
     except (TypeError, KeyError, AttributeError) as exc:
         raise ValueError('it is not a config') from exc
     if not _FILE_NAME.fullmatch(str(config_id)):
         raise ValueError('its id cannot name a file')
-    created = _time(found.get('creation_time'))
-    return Config(str(config_id), created, inputs, mask)
+    created = _time(config.get('creation_time'))
+    return Config(str(config_id), created, inputs, mask, outputs)
 
 
 def given() -> set[str] | None:
     """Return the ids of what the server is given; None if that is unknown."""
     try:
-        found = json.loads(places.metadata().read_bytes())
-        return {str(one['id']) for one in found}
+        configs = json.loads(places.metadata().read_bytes())
+        return {str(config['id']) for config in configs}
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

@@ -40,14 +40,16 @@ def mask(inputs: Iterable[Mapping[str, Any]], options: Any) -> masking.Mask:
     marks = options.get(_OPTION) if isinstance(options, Mapping) else None
     if not isinstance(marks, Mapping):
         marks = {}
-    found: set[str] = set()
-    for one in inputs:
-        name, value = one.get('name'), one.get('value')
+    secrets: set[str] = set()
+    for declared in inputs:
+        name, value = declared.get('name'), declared.get('value')
         if name == _ALWAYS:
-            found.update(masking.texts(value))
+            secrets.update(masking.texts(value))
         elif name in marks:
-            found.update(_parts(value, marks[name]))
-    return masking.Mask(one for one in found if len(one) >= masking.SHORTEST)
+            secrets.update(_parts(value, marks[name]))
+    return masking.Mask(
+        secret for secret in secrets if len(secret) >= masking.SHORTEST
+    )
 
 
 def _parts(value: Any, places: Any) -> Iterator[str]:
@@ -68,7 +70,7 @@ class Stream:
 
     def __init__(self, mask: masking.Mask) -> None:
         self._forms = [
-            one.encode('utf-8', 'surrogatepass') for one in mask.forms
+            form.encode('utf-8', 'surrogatepass') for form in mask.forms
         ]
         self._everything = mask.everything
         self._buffer = b''
@@ -110,20 +112,22 @@ class Stream:
 
     def _covers(self) -> list[tuple[int, int, bool]]:
         """Return what is masked: start, end, and whether that is new."""
-        content, found = self._buffer, []
+        content, covers = self._buffer, []
         if self._is_open:
             self._covered = self._end(0)
         if self._covered:
-            found.append((0, self._covered, False))
+            covers.append((0, self._covered, False))
         for match in _SIGNATURE.finditer(content):
-            found.append((match.end(), self._end(match.end()), True))
+            covers.append((match.end(), self._end(match.end()), True))
         for form in self._forms:
             start = content.find(form)
             while start >= 0:
-                found.append((start, start + len(form), True))
+                covers.append((start, start + len(form), True))
                 # They may overlap, each other and themselves.
                 start = content.find(form, start + 1)
-        return sorted(found, key=lambda one: (one[0], one[2], -one[1]))
+        return sorted(
+            covers, key=lambda cover: (cover[0], cover[2], -cover[1])
+        )
 
     def _end(self, start: int) -> int:
         """Return where a signature ends; it may go on after the buffer."""
@@ -135,8 +139,10 @@ class Stream:
         """Return how many bytes may be the beginning of a secret."""
         tail = self._buffer[-_LONGEST_START:].lower()
         return max(
-            max((_held(self._buffer, one) for one in self._forms), default=0),
-            max(_held(tail, one) for one in _STARTS),
+            max(
+                (_held(self._buffer, form) for form in self._forms), default=0
+            ),
+            max(_held(tail, start) for start in _STARTS),
         )
 
 

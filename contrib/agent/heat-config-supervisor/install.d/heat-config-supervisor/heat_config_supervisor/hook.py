@@ -27,6 +27,9 @@ _GRACE = 5.0
 # Seconds between two looks whether it must stop.
 _LOOK = 0.25
 
+# Seconds between two looks whether what has to stop has ended.
+_PAUSE = 0.1
+
 # How often to look for what a killed process may have started meanwhile.
 _ROUNDS = 50
 
@@ -79,17 +82,17 @@ class End:
         """Return what 55-heat-config is to read as the output of the hook."""
         if self.stopped is None:
             return self.stdout
-        found = _outputs(self.stdout)
-        said = str(found.get('deploy_stderr') or '')
-        found['deploy_stderr'] = (
-            f'{said}\nheat-config-supervisor: {self.stopped.reason}\n'
+        outputs = _outputs(self.stdout)
+        stderr = str(outputs.get('deploy_stderr') or '')
+        outputs['deploy_stderr'] = (
+            f'{stderr}\nheat-config-supervisor: {self.stopped.reason}\n'
         ).lstrip('\n')
-        found['deploy_status_code'] = self.stopped.status
+        outputs['deploy_status_code'] = self.stopped.status
         if self.stopped.status == TOLD:
-            found['deploy_stopped'] = (
+            outputs['deploy_stopped'] = (
                 'by force' if self.stopped.by_force else 'when told'
             )
-        return json.dumps(found).encode()
+        return json.dumps(outputs).encode()
 
 
 def run(order: Order, begun: Callable[[], object] = lambda: None) -> End:
@@ -157,18 +160,18 @@ def _stop(process: subprocess.Popen[bytes], family: _Family) -> bool:
     What the hook has started goes first, so that the hook has a chance to
     return what that has printed.
     """
-    by_force = False
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        others = [pid for pid in family.alive() if pid != process.pid]
-        by_force = by_force or number == signal.SIGKILL
-        _signal(others or [process.pid], number)
+    commands = family.commands()
+    _signal(commands, signal.SIGTERM)
+    signalled = {command.program for command in commands}
+    _wait_for_stopped(lambda: process.poll() is not None, family, signalled)
+    by_force = process.poll() is None
+    if by_force:
+        _signal(family.commands(), signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE)
-            break
-    # What is left has had its time, or has it now: a daemon goes slowly.
-    end = time.monotonic() + _GRACE
-    while not by_force and family.alive() and time.monotonic() < end:
-        time.sleep(0.1)
+    else:
+        # What is left has had its time, or has it now: a daemon goes slowly.
+        _wait_for_stopped(lambda: not family.alive(), family, signalled)
     for _ in range(_ROUNDS):
         left = family.alive()
         if not left:
@@ -180,10 +183,34 @@ def _stop(process: subprocess.Popen[bytes], family: _Family) -> bool:
     return by_force
 
 
-def _signal(pids: Iterable[int], number: int) -> None:
-    for pid in pids:
+def _wait_for_stopped(
+    ended: Callable[[], bool],
+    family: _Family,
+    signalled: set[tuple[int, str]],
+) -> None:
+    """Wait for the end of what has got SIGTERM; send it to late orphans.
+
+    A script that starts a command while it gets the signal leaves that
+    command without it. What a script's trap runs has a parent, and no signal.
+
+    :param signalled: the programs that have got it; grows.
+    """
+    end = time.monotonic() + _GRACE
+    while not ended() and time.monotonic() < end:
+        late = [
+            orphan
+            for orphan in family.orphans()
+            if orphan.program not in signalled
+        ]
+        _signal(late, signal.SIGTERM)
+        signalled |= {orphan.program for orphan in late}
+        time.sleep(_PAUSE)
+
+
+def _signal(processes: Iterable[_Process], number: int) -> None:
+    for process in processes:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
+            os.kill(process.pid, number)
 
 
 class _Family:
@@ -201,63 +228,104 @@ class _Family:
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._others = {
-            one.pid for one in _processes() if one.parent == os.getpid()
+            process.pid
+            for process in _processes()
+            if process.parent == os.getpid()
         }
 
-    def alive(self) -> list[int]:
+    def commands(self) -> list[_Process]:
+        """Return what the leader has started and lives, or else the leader."""
+        living = self.alive()
+        return [
+            process for process in living if process.pid != self.leader
+        ] or living
+
+    def orphans(self) -> list[_Process]:
+        """Return what lives of it and has lost its parent."""
+        return [
+            process
+            for process in _processes()
+            if process.lives
+            and process.parent == os.getpid()
+            and process.pid not in self._others
+            and process.pid != self.leader
+        ]
+
+    def alive(self) -> list[_Process]:
         """Return what lives of it, parents before their children.
 
         A script whose command ends before the script itself gets the signal
         would start its next command.
         """
         there = _processes()
-        found = {
-            one.pid
-            for one in there
-            if one.group == self.leader
-            or (one.parent == os.getpid() and one.pid not in self._others)
+        members = {
+            process.pid
+            for process in there
+            if process.group == self.leader
+            or (
+                process.parent == os.getpid()
+                and process.pid not in self._others
+            )
         }
         size = 0
-        while size < len(found):
-            size = len(found)
-            found |= {one.pid for one in there if one.parent in found}
-        parents = {one.pid: one.parent for one in there}
+        while size < len(members):
+            size = len(members)
+            members |= {
+                process.pid for process in there if process.parent in members
+            }
+        parents = {process.pid: process.parent for process in there}
 
         def depth(pid: int) -> int:
             return 1 + depth(parents[pid]) if pid in parents else 0
 
-        living = [one.pid for one in there if one.pid in found and one.lives]
-        return sorted(living, key=depth)
+        living = [
+            process
+            for process in there
+            if process.pid in members and process.lives
+        ]
+        return sorted(living, key=lambda process: depth(process.pid))
 
 
 @dataclasses.dataclass(frozen=True)
 class _Process:
     pid: int
+    command: str
     parent: int
     group: int
     lives: bool
 
+    @property
+    def program(self) -> tuple[int, str]:
+        """What a signal reaches.
+
+        One that reaches a shell between its fork and its exec may end in the
+        shell's trap, and not in the command.
+        """
+        return self.pid, self.command
+
 
 def _processes() -> list[_Process]:
-    found = []
+    processes = []
     for file in pathlib.Path('/proc').glob('[0-9]*/stat'):
         with contextlib.suppress(OSError):
             # After the command's name: state, parent, group.
-            fields = file.read_text().rpartition(')')[2].split()
-            found.append(
+            name, _, rest = file.read_text().rpartition(')')
+            fields = rest.split()
+            processes.append(
                 _Process(
                     int(file.parent.name),
+                    name.partition('(')[2],
                     int(fields[1]),
                     int(fields[2]),
                     fields[0] not in 'ZX',
                 )
             )
-    return found
+    return processes
 
 
 def _outputs(stdout: bytes) -> dict[str, Any]:
     with contextlib.suppress(ValueError):
-        found = json.loads(stdout)
-        if isinstance(found, dict):
-            return found
+        outputs = json.loads(stdout)
+        if isinstance(outputs, dict):
+            return outputs
     return {'deploy_stdout': stdout.decode(errors='replace')}

@@ -36,7 +36,7 @@ def communicate(process, input=None, timeout=None):
         or None in streams
     ):
         return _communicate(process, input, timeout)
-    found = {stream: [] for stream in streams}
+    contents = {stream: [] for stream in streams}
     with selectors.DefaultSelector() as selector:
         for stream in streams:
             selector.register(stream, selectors.EVENT_READ)
@@ -44,13 +44,13 @@ def communicate(process, input=None, timeout=None):
             for key, _ in selector.select():
                 content = os.read(key.fd, _BYTES)
                 if content:
-                    found[key.fileobj].append(content)
+                    contents[key.fileobj].append(content)
                     _hand_on(content)
                 else:
                     selector.unregister(key.fileobj)
                     key.fileobj.close()
     process.wait()
-    return tuple(b''.join(found[stream]) for stream in streams)
+    return tuple(b''.join(contents[stream]) for stream in streams)
 
 
 def _hand_on(content):

@@ -49,6 +49,7 @@ class Output:
             return
         self._sender = logs.Sender(self._log, config.log_url)
         self._stream = hidden.Stream(config.mask)
+        self._is_at_start = True
         self._read, write = os.pipe()
         self.inherited = (write,)
         self.command = [*python, str(_LAUNCH), str(write), program]
@@ -68,6 +69,12 @@ class Output:
             self._thread.join(_REST)
             self._sender.end()
 
+    def note(self, line: str) -> None:
+        """Say something between what the config prints."""
+        if self._sender:
+            start = '' if self._is_at_start else '\n'
+            self._append(f'{start}{line}\n'.encode())
+
     def _copy(self) -> None:
         keeps = True
         while content := os.read(self._read, _BYTES):
@@ -77,6 +84,8 @@ class Output:
         os.close(self._read)
 
     def _append(self, content: bytes) -> bool:
+        if content:
+            self._is_at_start = content.endswith(b'\n')
         try:
             self._log.append(content)
         except OSError:

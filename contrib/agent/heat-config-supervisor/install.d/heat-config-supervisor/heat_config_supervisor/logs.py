@@ -71,10 +71,10 @@ class Log:
     def load(cls, config_id: str) -> Log | None:
         """Return one from before; None if there is none to be sent."""
         try:
-            found = results.logs().get(config_id)
-            log = cls(config_id, int(found['limit']))
-            log.total = max(int(found['total']), log._size())
-            log.sent = int(found['sent'])
+            stored = results.logs().get(config_id)
+            log = cls(config_id, int(stored['limit']))
+            log.total = max(int(stored['total']), log._size())
+            log.sent = int(stored['sent'])
         except (OSError, ValueError, TypeError, KeyError):
             return None
         return log

@@ -18,6 +18,7 @@ from heat_config_supervisor import delivery
 from heat_config_supervisor import hook
 from heat_config_supervisor import live
 from heat_config_supervisor import logs
+from heat_config_supervisor import outputs
 from heat_config_supervisor import places
 from heat_config_supervisor import reporting
 from heat_config_supervisor import results
@@ -79,11 +80,11 @@ def prepare() -> int:
 def _wrap_hooks() -> None:
     folder = places.wrappers()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found: dict[str, pathlib.Path] = {}
+    programs: dict[str, pathlib.Path] = {}
     for hooks in places.hooks():
         for path in hooks.glob('*') if hooks.is_dir() else ():
-            found.setdefault(path.name, path)
-    for name, path in found.items():
+            programs.setdefault(path.name, path)
+    for name, path in programs.items():
         command = shlex.join(places.command('hook', str(path)))
         text = f'#!/bin/sh\nexec {command}\n'
         wrapper = folder / name
@@ -91,7 +92,7 @@ def _wrap_hooks() -> None:
             wrapper.write_text(text)
             wrapper.chmod(0o700)
     for wrapper in folder.iterdir():
-        if wrapper.name not in found:
+        if wrapper.name not in programs:
             wrapper.unlink()
 
 
@@ -105,21 +106,26 @@ def run_hook(program: str) -> int:
         return subprocess.run([program], input=content).returncode
     if config.is_signalled:
         _note_running(config)
-    helpers = [reporting.Report(config), control.Control(config)]
-    stop = helpers[-1].requested
     output = live.Output(config, program)
+    stop_control = control.Control(config)
+    helpers = (
+        reporting.Report(config),
+        stop_control,
+        outputs.Watch(config, output.note),
+        output,
+    )
     end = hook.run(
         hook.Order(
             output.command,
             content,
             limit=config.time_limit(time.time()),
-            stop=stop,
+            stop=stop_control.requested,
             inherited=output.inherited,
         ),
-        lambda: [one.begin() for one in (*helpers, output)],
+        lambda: [helper.begin() for helper in helpers],
     )
-    for one in (*helpers, output):
-        one.end()
+    for helper in helpers:
+        helper.end()
     sys.stdout.buffer.write(end.result())
     sys.stderr.buffer.write(sending.redact(end.stderr))
     if end.stopped is None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import shlex
 import sys
 
 #: The folder with our programs.
 PROGRAMS = pathlib.Path(__file__).resolve().parent.parent
+
+_OUTPUTS = re.compile('HEAT_[A-Z]+_OUTPUTS')
 
 
 def _folder(variable: str, default: str) -> pathlib.Path:
@@ -30,12 +33,23 @@ def wrappers() -> pathlib.Path:
 
 def hooks() -> list[pathlib.Path]:
     """The folders with the hooks, as 55-heat-config would search them."""
-    found = (
+    folders = (
         os.environ.get('HEAT_CONFIG_SUPERVISED_HOOKS'),
         '/usr/libexec/heat-config/hooks',
         '/var/lib/heat-config/hooks',
     )
-    return [pathlib.Path(folder) for folder in found if folder]
+    return [pathlib.Path(folder) for folder in folders if folder]
+
+
+def outputs() -> list[pathlib.Path]:
+    """The folders in which hooks read outputs, as heat-agents name them."""
+    folders = [
+        pathlib.Path(folder)
+        for variable, folder in os.environ.items()
+        if _OUTPUTS.fullmatch(variable)
+    ]
+    run = pathlib.Path('/var/run/heat-config')
+    return [*folders, *run.glob('heat-config-*')]
 
 
 def notifier() -> str:

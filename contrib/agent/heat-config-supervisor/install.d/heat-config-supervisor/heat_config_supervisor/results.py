@@ -39,10 +39,10 @@ class Folder:
         :raises OSError: nothing is.
         :raises ValueError: it cannot be read.
         """
-        found = json.loads(self._file(config_id).read_bytes())
-        if not isinstance(found, dict):
+        result = json.loads(self._file(config_id).read_bytes())
+        if not isinstance(result, dict):
             raise ValueError('it is not a map')
-        return found
+        return result
 
     def age(self, config_id: str, now: float) -> float:
         """Return for how many seconds it has been there."""
@@ -93,15 +93,15 @@ def note_interrupted() -> list[str]:
 
     Only to be called where no hook can be running.
     """
-    found = []
+    interrupted = []
     for config_id in running():
         with contextlib.suppress(OSError, ValueError):
             content = places.deployed(config_id).read_bytes()
             if configs.read(content).is_signalled:
                 pending().put(config_id, _INTERRUPTED)
-                found.append(config_id)
+                interrupted.append(config_id)
         running().drop(config_id)
-    return found
+    return interrupted
 
 
 _INTERRUPTED = {

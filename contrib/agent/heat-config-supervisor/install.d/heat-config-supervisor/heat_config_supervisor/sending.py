@@ -32,6 +32,12 @@ _KEPT = 4096
 # Seconds for heat-agents' own program, which retries by itself.
 _PROGRAM_TIMEOUT = 120
 
+# Of a result, the bytes for what it says of outputs that are left out.
+_ROOM = 16_384
+
+_STREAMS = ('deploy_stdout', 'deploy_stderr')
+_STATUS = 'deploy_status_code'
+
 _PASSING = (408, 425, 429, 498)
 
 _SIGNED = re.compile(rb'((?:temp_url_sig|Signature)=)[^&\s\'"]+')
@@ -66,7 +72,7 @@ def send(
     :param session: keeps the connection for the next request.
     """
     try:
-        found = (session or requests).request(
+        answer = (session or requests).request(
             verb,
             url,
             data=content,
@@ -77,10 +83,10 @@ def send(
     except requests.RequestException as exc:
         # What it says holds the URL.
         return Answer(Fate.LATER, type(exc).__name__)
-    reason = f'HTTP status {found.status_code}'
-    if 200 <= found.status_code < 300:
+    reason = f'HTTP status {answer.status_code}'
+    if 200 <= answer.status_code < 300:
         return Answer(Fate.ACCEPTED, reason)
-    if found.status_code >= 500 or found.status_code in _PASSING:
+    if answer.status_code >= 500 or answer.status_code in _PASSING:
         return Answer(Fate.LATER, reason)
     return Answer(Fate.REFUSED, reason)
 
@@ -100,11 +106,11 @@ def ask(
         timeout=TIMEOUT,
         allow_redirects=False,
         stream=True,
-    ) as found:
-        if found.status_code >= 300:
+    ) as answer:
+        if answer.status_code >= 300:
             # A connection is kept only if nothing is left to read from it.
-            next(found.iter_content(_KEPT), None)
-        return found.status_code, found.headers.get('ETag')
+            next(answer.iter_content(_KEPT), None)
+        return answer.status_code, answer.headers.get('ETag')
 
 
 def signal(config: configs.Config, details: Mapping[str, Any]) -> Answer:
@@ -122,7 +128,7 @@ def _notify(config: configs.Config, content: bytes) -> Answer:
     """Let heat-agents' own program send; it knows Keystone and Zaqar."""
     program = places.notifier()
     try:
-        found = subprocess.run(
+        process = subprocess.run(
             [program, str(places.deployed(config.id))],
             input=content,
             stdout=subprocess.DEVNULL,
@@ -131,17 +137,17 @@ def _notify(config: configs.Config, content: bytes) -> Answer:
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
         return Answer(Fate.LATER, f'{program}: {type(exc).__name__}')
-    if found.returncode == 0:
+    if process.returncode == 0:
         return Answer(Fate.ACCEPTED, f'{program} has sent it')
-    lines = found.stderr.decode(errors='replace').splitlines()
-    said = _QUERY.sub('?...', lines[-1]) if lines else ''
-    return Answer(Fate.LATER, f'{program}: {said[:200]}')
+    lines = process.stderr.decode(errors='replace').splitlines()
+    reason = _QUERY.sub('?...', lines[-1]) if lines else ''
+    return Answer(Fate.LATER, f'{program}: {reason[:200]}')
 
 
 def body(details: Mapping[str, Any]) -> bytes:
     """Return what is sent of a result: the end of what is too long of it."""
-    details = dict(details)
-    for name in ('deploy_stdout', 'deploy_stderr'):
+    details = _without_the_largest(details)
+    for name in _STREAMS:
         surplus = len(json.dumps(details)) - LIMIT
         text = details.get(name)
         if surplus > 0 and isinstance(text, str):
@@ -151,17 +157,44 @@ def body(details: Mapping[str, Any]) -> bytes:
                 surplus -= len(json.dumps(text[:cut])) - 2
                 text = text[cut:]
             details[name] = text
-    content = json.dumps(details).encode()
-    if len(content) <= LIMIT:
-        return content
-    return json.dumps(
-        {
-            'deploy_stderr': 'heat-config-supervisor: the outputs are '
-            f'{len(content)} bytes long, and the limit is {LIMIT}; let '
-            'the config write less to its outputs\n',
-            'deploy_status_code': 1,
-        }
-    ).encode()
+    return json.dumps(details).encode()
+
+
+def too_large(size: int) -> str:
+    """Return what to say of outputs; heat-engine shows 120 characters."""
+    return (
+        f'heat-config-supervisor: the outputs have {size} bytes, and the '
+        f'limit is {LIMIT}; let the config write less to them'
+    )
+
+
+def _without_the_largest(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out outputs, the largest first, until a result has room.
+
+    A result that lacks some is a failure, which names them.
+    """
+    kept = dict(details)
+    sizes = {
+        name: len(json.dumps({name: value}))
+        for name, value in kept.items()
+        if not (name in _STREAMS and isinstance(value, str))
+    }
+    size = total = sum(sizes.values())
+    left_out = ''
+    for name in sorted(sizes, key=lambda name: sizes[name], reverse=True):
+        if size <= LIMIT - _ROOM:
+            break
+        size -= sizes[name]
+        del kept[name]
+        if len(left_out) < _ROOM // 4:
+            left_out += f'output {name[:100]!r} is left out\n'
+    if left_out:
+        before = str(kept.get(_STREAMS[1]) or '')
+        kept[_STREAMS[1]] = (
+            f'{before}\n{left_out}{too_large(total)}\n'.lstrip()
+        )
+        kept[_STATUS] = kept.get(_STATUS) or 1
+    return kept
 
 
 def place(url: str | None) -> str:

@@ -89,10 +89,12 @@ class Watcher:
 
 def metadata_url() -> str | None:
     """Return where the configs of this server are; None without a URL."""
-    found = configparser.ConfigParser(interpolation=None, strict=False)
+    configuration = configparser.ConfigParser(interpolation=None, strict=False)
     try:
-        found.read(places.collect_configuration())
-        return found.get('request', 'metadata_url', fallback=None) or None
+        configuration.read(places.collect_configuration())
+        return (
+            configuration.get('request', 'metadata_url', fallback=None) or None
+        )
     except (OSError, configparser.Error, UnicodeDecodeError):
         return None
 
@@ -126,11 +128,11 @@ def wake() -> bool:
     command = places.collect()
     LOG.info('There are new configs')
     try:
-        found = subprocess.run(
+        process = subprocess.run(
             command, stdin=subprocess.DEVNULL, timeout=_COLLECT
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
         LOG.error('%s: %s', command[0], type(exc).__name__)
         return True
     # Another one may have started just then.
-    return found.returncode == 0
+    return process.returncode == 0
