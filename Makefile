@@ -45,7 +45,7 @@ PYTHONS ?= 3.11 3.12 3.13
 # What test-rgw runs on Ceph's gateway: whatever touches the object store.
 RGW ?= $(wildcard $(addprefix tests/functional/test_, $(addsuffix .py, \
     rgw transports lifecycle runs live_runs triggers plans faults status bodies \
-    deletion listing_lag security waiting key_rotation)))
+    deletion listing_lag security threat_model waiting key_rotation)))
 
 # For pytest, such as ARGS='-k registry', or for the bench: ARGS=--help.
 ARGS ?=
@@ -193,6 +193,9 @@ $(DOCS_STAMP): $(STAMP)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check \
 	    $(CONSTRAINTS:%=--constraint %) --editable '.[docs]'
 	@touch $@
+
+.PHONY: venv-docs
+venv-docs: $(DOCS_STAMP)
 
 # Read once, for both.
 DOCTREES := doc/build/doctrees

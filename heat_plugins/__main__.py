@@ -27,10 +27,10 @@ heat-engine after the change.
 def plugin_dirs(configured: abc.Iterable[str]) -> list[str]:
     """Return the configured directories, ours among them just once."""
     ours = os.path.realpath(PLUGIN_DIR)
-    found = list(configured)
-    if not any(os.path.realpath(path) == ours for path in found):
-        found.append(PLUGIN_DIR)
-    return found
+    directories = list(configured)
+    if not any(os.path.realpath(path) == ours for path in directories):
+        directories.append(PLUGIN_DIR)
+    return directories
 
 
 def main(args: abc.Sequence[str] | None = None) -> None:

@@ -124,9 +124,9 @@ def closest(
     best: tuple[float, str] | None = None
     for _, candidate in heapq.nlargest(_COMPARED, likely):
         matcher.set_seq1(candidate)
-        found = matcher.ratio(), candidate
-        if found[0] >= likeness and (best is None or found > best):
-            best = found
+        rated = matcher.ratio(), candidate
+        if rated[0] >= likeness and (best is None or rated > best):
+            best = rated
     return None if best is None else best[1]
 
 
@@ -135,8 +135,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     :returns: a question about the closest name; empty if there is none.
     """
-    found = closest(name, known)
-    return '' if found is None else f'; did you mean "{found}"?'
+    closest_name = closest(name, known)
+    return '' if closest_name is None else f'; did you mean "{closest_name}"?'
 
 
 def read_json(

@@ -6,7 +6,7 @@ from oslo_config import types
 
 from heat_plugins.configs import hooks
 from heat_plugins.signals import live
-from heat_plugins.signals import pace
+from heat_plugins.signals import paces
 
 GROUP = 'heat_plugins'
 
@@ -82,8 +82,8 @@ OPTS = [
     ),
     cfg.FloatOpt(
         'signal_poll_interval_fast',
-        default=pace.LEAST,
-        min=pace.LEAST,
+        default=paces.LEAST,
+        min=paces.LEAST,
         max=3600,
         help='Seconds between two polls for signals while one is likely: '
         'after an arrival, and after a delivery to servers that usually send '
@@ -96,7 +96,7 @@ OPTS = [
         min=0.1,
         max=3600,
         help='Seconds between two polls otherwise; values below '
-        f'{pace.LEAST} count as that. All deployments that wait for one root '
+        f'{paces.LEAST} count as that. All deployments that wait for one root '
         'stack in one engine process share a poll.',
     ),
     cfg.FloatOpt(
@@ -191,10 +191,13 @@ OPTS = [
         default=30.0,
         min=0,
         help='Seconds between scans, in each process of heat-engine, for '
-        'deployments of dead engines, which are then resumed. An engine '
-        'counts as dead when it has not reported to the database for twice '
-        'its periodic_interval and does not answer. 0 disables the scans; '
-        'their stacks stay in progress until they are updated or deleted.',
+        'deployments of dead engines and stacks that an engine left between '
+        'two resources, which are then resumed, and for operations that no '
+        'process advances. An engine counts as dead when it has not '
+        'reported to the database for 20 s, or for twice a '
+        'periodic_interval below 10 s, and does not answer. 0 disables the '
+        'scans and these reports; such stacks stay in progress until they '
+        'are updated or deleted.',
     ),
     cfg.BoolOpt(
         'run_validations',

@@ -13,7 +13,11 @@
           . Unfinished        the plan is half created, or half deleted
           . AlreadyRunning    the same action is running there
       x Ended                 a run has ended, and cannot be cancelled
-      x Unreadable            a record is invalid, or of a later release
+      x Unreadable            a record is invalid
+          . UnreadableRun     of a run: only its name is known
+          . LaterRelease      a later release wrote it
+          . Tampered          it is not what Heat holds of it
+      x OverBudget            it needs too many requests, or too long
       x Failed                it has started, and failed
       x ServiceError          a service did not do what we asked
           . NotFound          no such thing, or not for this project
@@ -35,12 +39,8 @@ error as a map, and `restore` reads it.
 
 from collections import abc
 import inspect
-from typing import TYPE_CHECKING
 
 from heat_plugins import foreign
-
-if TYPE_CHECKING:
-    from heat_plugins.runs.records import record_names
 
 
 class Error(Exception):
@@ -74,14 +74,21 @@ class BadFile(Invalid):
 
     :param path: of the file.
     :param line: from 1; None where no line is known.
+    :param is_unreadable: whether no reader of ours understands its YAML.
     """
 
     def __init__(
-        self, message: str, path: str = '', line: int | None = None
+        self,
+        message: str,
+        path: str = '',
+        line: int | None = None,
+        *,
+        is_unreadable: bool = False,
     ) -> None:
         super().__init__(message)
         self.path = path
         self.line = line
+        self.is_unreadable = is_unreadable
 
 
 class Exists(Refused):
@@ -128,16 +135,40 @@ class Ended(Error):
 
 
 class Unreadable(Error):
-    """A run's record is unreadable; `run delete` deletes it.
-
-    :param key: the record's name, all that is known of the run.
-    """
+    """A record is invalid; the message names its object, and the remedy."""
 
     code = 'unreadable'
 
-    def __init__(self, message: str, key: 'record_names.Key') -> None:
+
+class LaterRelease(Unreadable):
+    """A later release wrote the record; only an upgrade helps."""
+
+
+class OverBudget(Error):
+    """It needs more requests, or more seconds, than it may have."""
+
+    code = 'over-budget'
+
+
+class UnreadableRun(Unreadable):
+    """A run's record is unreadable; `run delete` deletes it.
+
+    The record's name tells the parameters, and nothing else of the run.
+    """
+
+    def __init__(
+        self, message: str, *, run_id: str, deployment_id: str, action: str
+    ) -> None:
         super().__init__(message)
-        self.key = key
+        self.run_id = run_id
+        self.deployment_id = deployment_id
+        self.action = action
+
+
+class Tampered(Unreadable):
+    """A record was changed by a user who has no role in Heat."""
+
+    code = 'tampered'
 
 
 class Failed(Error):
@@ -151,9 +182,12 @@ class ServiceError(Error):
 
     :param message: the request and its outcome.
     :param status: the HTTP status, or None where no answer came.
+    :ivar is_denial: whether it refused the user's credentials, whatever that
+        means to the caller.
     """
 
     code = 'error'
+    is_denial = False
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -209,6 +243,7 @@ class Denied(ServiceError):
     """The user may not do this."""
 
     code = 'denied'
+    is_denial = True
 
     @property
     def may_pass(self) -> bool:
@@ -265,7 +300,6 @@ _KINDS: abc.Mapping[str, type[Error]] = {
     for kind in list(globals().values())
     if inspect.isclass(kind)
     and issubclass(kind, Error)
-    and kind is not Unreadable
     and 'code' in vars(kind)
 }
 

@@ -58,7 +58,7 @@ def block(text: object, limit: int | None = None) -> str:
 def stored(text: object, limit: int | None = LINE) -> str:
     """Return foreign text as a line that any database of Heat stores.
 
-    MySQL's `utf8`, which many of them use, ends at U+FFFF.
+    MySQL's ``utf8``, which many of them use, ends at U+FFFF.
 
     :param text: see `line`.
     :param limit: the most characters of the result; None for no limit.
@@ -66,7 +66,15 @@ def stored(text: object, limit: int | None = LINE) -> str:
     given = str(text)
     if limit is not None:
         given = given[: limit + 1]
-    return line(_BEYOND.sub(lambda one: _escaped(one[0]), given), limit)
+    return line(_BEYOND.sub(lambda match: _escaped(match[0]), given), limit)
+
+
+def brief(exc: BaseException) -> str:
+    """Return the kind of an error and its first line.
+
+    The rest may quote a statement of a database, with all its values.
+    """
+    return f'{type(exc).__name__}: {line(str(exc).partition(chr(10))[0])}'
 
 
 @contextlib.contextmanager
@@ -80,9 +88,9 @@ def errors(
     try:
         yield
     except Exception as exc:
-        said = str(exc)
-        safe = show(said)
-        if safe != said:
+        message = str(exc)
+        safe = show(message)
+        if safe != message:
             exc.args = (safe,)
             if hasattr(exc, 'message'):
                 exc.message = safe
@@ -91,9 +99,9 @@ def errors(
 
 def logger(name: str) -> logging.Logger:
     """Return the logger of a module; it makes safe what is logged."""
-    found = logging.getLogger(name)
-    guard(found)
-    return found
+    named = logging.getLogger(name)
+    guard(named)
+    return named
 
 
 def guard(log: logging.Logger) -> None:
@@ -105,15 +113,15 @@ class _Filter(logging.Filter):
     """Makes each record one line; a traceback follows it, indented."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        said = line(record.getMessage(), _LOGGED)
+        message = line(record.getMessage(), _LOGGED)
         if record.exc_info and record.exc_info[0] is not None:
-            found = ''.join(traceback.format_exception(*record.exc_info))
+            trace = ''.join(traceback.format_exception(*record.exc_info))
             # Indented, none of it can pass for a line of the log.
-            said += '\n' + textwrap.indent(
-                block(found.rstrip(), _TRACEBACK), '    '
+            message += '\n' + textwrap.indent(
+                block(trace.rstrip(), _TRACEBACK), '    '
             )
             record.exc_info = None
-        record.msg, record.args = said, None
+        record.msg, record.args = message, None
         return True
 
 

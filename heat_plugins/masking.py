@@ -71,8 +71,8 @@ def leaves(value: Any) -> abc.Iterator[str]:
         for name in sorted(value, key=str):
             yield from leaves(value[name])
     elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from leaves(one)
+        for item in value:
+            yield from leaves(item)
     elif value is not None and not isinstance(value, bool):
         yield str(value)
 
@@ -99,18 +99,18 @@ class Mask:
         self, secrets: abc.Iterable[str] = (), *, everything: bool = False
     ) -> None:
         self._secrets = frozenset(secrets)
-        found: set[str] = set()
-        for one in self._secrets:
-            found.update(_forms(one))
-            if len(found) > MOST_FORMS:
+        forms: set[str] = set()
+        for secret in self._secrets:
+            forms.update(_forms(secret))
+            if len(forms) > MOST_FORMS:
                 break
-        self.forms = found
-        self.everything = everything or len(found) > MOST_FORMS
-        self._long = {one for one in found if len(one) >= _SHORTEST_WITHIN}
+        self.forms = forms
+        self.everything = everything or len(forms) > MOST_FORMS
+        self._long = {form for form in forms if len(form) >= _SHORTEST_WITHIN}
 
-    def text(self, said: str) -> str:
+    def text(self, shown: str) -> str:
         """Return a text without any of the secrets."""
-        return self._masked(said, self.forms)
+        return self._masked(shown, self.forms)
 
     def value(self, value: Any) -> Any:
         """Return a value of JSON without those that are secrets.
@@ -130,10 +130,11 @@ class Mask:
     def _without_secrets(self, value: Any) -> Any:
         if isinstance(value, dict):
             return {
-                name: self._without_secrets(one) for name, one in value.items()
+                name: self._without_secrets(item)
+                for name, item in value.items()
             }
         if isinstance(value, list):
-            return [self._without_secrets(one) for one in value]
+            return [self._without_secrets(item) for item in value]
         if str(value) in self._secrets:
             return MASK
         if isinstance(value, str):
@@ -143,11 +144,11 @@ class Mask:
     def _without_forms(self, value: Any) -> Any:
         if isinstance(value, dict):
             return {
-                self.text(str(name)): self._without_forms(one)
-                for name, one in value.items()
+                self.text(str(name)): self._without_forms(item)
+                for name, item in value.items()
             }
         if isinstance(value, list):
-            return [self._without_forms(one) for one in value]
+            return [self._without_forms(item) for item in value]
         if isinstance(value, str):
             return self.text(value)
         return MASK if str(value) in self._secrets else value
@@ -192,43 +193,43 @@ def _weight(text: str) -> int:
 def _texts(value: Any) -> abc.Iterator[str]:
     """Give all texts of a value of JSON, names too."""
     if isinstance(value, dict):
-        for name, one in value.items():
+        for name, item in value.items():
             yield str(name)
-            yield from _texts(one)
+            yield from _texts(item)
     elif isinstance(value, list):
-        for one in value:
-            yield from _texts(one)
+        for item in value:
+            yield from _texts(item)
     elif isinstance(value, str):
         yield value
 
 
 def _forms(secret: str) -> set[str]:
     """Return the forms in which a secret is found in text."""
-    found = set()
+    forms = set()
     lines = (
-        one for one in secret.splitlines() if len(one) >= _SHORTEST_WITHIN
+        line for line in secret.splitlines() if len(line) >= _SHORTEST_WITHIN
     )
-    for one in {secret, secret.strip(), *lines}:
-        quoted = json.dumps(one)
-        found |= {
-            one,
+    for text in {secret, secret.strip(), *lines}:
+        quoted = json.dumps(text)
+        forms |= {
+            text,
             quoted[1:-1],
-            json.dumps(one, ensure_ascii=False)[1:-1],
+            json.dumps(text, ensure_ascii=False)[1:-1],
             json.dumps(quoted)[3:-3],
-            repr(one)[1:-1],
-            ascii(one)[1:-1],
+            repr(text)[1:-1],
+            ascii(text)[1:-1],
             # Within single quotes, as Python and a shell's trace do it; and
             # within double quotes.
-            shlex.quote(f' {one}')[2:-1],
-            one.replace("'", r"'\''"),
-            re.sub(r'([\\"$`])', r'\\\1', one),
+            shlex.quote(f' {text}')[2:-1],
+            text.replace("'", r"'\''"),
+            re.sub(r'([\\"$`])', r'\\\1', text),
         }
         # Half a surrogate pair is in no bytes, and in no URL.
-        wire = one.encode('utf-8', 'replace')
-        found |= {
+        wire = text.encode('utf-8', 'replace')
+        forms |= {
             repr(wire)[2:-1],
             parse.quote(wire, safe=''),
             parse.quote(wire),
             parse.quote_plus(wire),
         }
-    return {one for one in found if len(one) >= SHORTEST}
+    return {form for form in forms if len(form) >= SHORTEST}

@@ -55,9 +55,6 @@ class Offer:
 def load(conf: cfg.ConfigOpts) -> abc.Mapping[str, type[Any]]:
     """Load the resource classes, with one warning for what is left out.
 
-    An engine that starts in this process, or a fork of it, then looks for
-    deployments of dead engines.
-
     :param conf: Heat's configuration, whose ``[heat_plugins]
         disabled_resource_types`` are left out.
     :returns: a class for each resource type that can be served.
@@ -69,48 +66,7 @@ def load(conf: cfg.ConfigOpts) -> abc.Mapping[str, type[Any]]:
             {'types': ', '.join(names), 'reason': reason},
         )
         LOG.debug('Where the loading failed', exc_info=reason)
-    if offer.classes.keys() >= DEPLOYMENT_TYPES:
-        _extend(
-            _resume, 'heat-engine will not resume deployments of dead engines'
-        )
-        _extend(
-            _take_turns,
-            'Deployments that complete together delay their stack',
-        )
     return offer.classes
-
-
-def _extend(begin: abc.Callable[[], None], otherwise: str) -> None:
-    """Let heat-engine do what it has no place for; or warn, and go on.
-
-    :param otherwise: what is so without it.
-    """
-    try:
-        begin()
-    except Exception as exc:
-        LOG.warning(
-            '%(otherwise)s: %(error)s: %(message)s',
-            {
-                'otherwise': otherwise,
-                'error': type(exc).__name__,
-                'message': exc,
-            },
-        )
-
-
-# What these import needs Heat, and the names of the types.
-
-
-def _resume() -> None:
-    from heat_plugins.engine import rescue
-
-    rescue.begin_with_engines()
-
-
-def _take_turns() -> None:
-    from heat_plugins.engine.shared import completions
-
-    completions.take_turns()
 
 
 def examine(conf: cfg.ConfigOpts) -> Offer:

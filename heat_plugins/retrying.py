@@ -2,6 +2,7 @@
 """Ride out what may pass, within a budget.
 
 `insist` repeats a call, and `follow` polls something until it has ended.
+`Outage` is for a caller that waits for something and does more than one call.
 `Trouble` is for a caller that does something else until its next attempt.
 """
 
@@ -16,6 +17,10 @@ import tenacity
 from heat_plugins import errors
 
 _Result = TypeVar('_Result')
+
+#: Seconds for which a service may be unavailable while a caller waits for
+#: what it tells of.
+BUDGET = 300.0
 
 
 def insist(
@@ -64,9 +69,9 @@ def follow(
     """
     while True:
         with contextlib.suppress(errors.Unavailable):
-            found = look()
-            if has_ended(found):
-                return found
+            observed = look()
+            if has_ended(observed):
+                return observed
         sleep(interval)
         interval = min(interval * growth, most)
 
@@ -100,3 +105,46 @@ class Trouble:
     def seconds(self) -> float:
         """For how long it has lasted."""
         return self.clock() - self.since
+
+
+class Outage:
+    """Whether a service that a waiting caller asks is unavailable.
+
+    :param note: called with a sentence for people when an outage begins.
+    :param seconds: how long it may last; `BUDGET` at most.
+    """
+
+    def __init__(
+        self,
+        note: abc.Callable[[str], object] = lambda sentence: None,
+        *,
+        seconds: float | None = None,
+        clock: abc.Callable[[], float] = lambda: time.monotonic(),
+    ) -> None:
+        self._note = note
+        self._seconds = BUDGET if seconds is None else min(seconds, BUDGET)
+        self._clock = clock
+        self._trouble: Trouble | None = None
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the last call has failed."""
+        return self._trouble is not None
+
+    @contextlib.contextmanager
+    def ridden_out(self) -> abc.Iterator[None]:
+        """Pass over a failure of what is called within.
+
+        :raises errors.Unavailable: it has failed for too long.
+        """
+        try:
+            yield
+        except errors.Unavailable as exc:
+            is_new = self._trouble is None
+            self._trouble = Trouble.of(exc, self._trouble, self._clock)
+            if self._trouble.seconds >= self._seconds:
+                raise
+            if is_new:
+                self._note(f'{exc}. Retrying for {self._seconds:.0f} s')
+        else:
+            self._trouble = None

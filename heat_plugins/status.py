@@ -73,10 +73,22 @@ class Checks(upgradecheck.UpgradeCommands):
         return engine.resource_types()
 
     @_told
+    def replaced(self) -> upgradecheck.Result:
+        from heat_plugins.checks import engine
+
+        return engine.replaced()
+
+    @_told
     def secret(self) -> upgradecheck.Result:
         from heat_plugins.checks import engine
 
         return engine.secret()
+
+    @_told
+    def policy(self) -> upgradecheck.Result:
+        from heat_plugins.checks import engine
+
+        return engine.policy()
 
     @_told
     def python(self) -> upgradecheck.Result:
@@ -89,6 +101,12 @@ class Checks(upgradecheck.UpgradeCommands):
         from heat_plugins.checks import capacity
 
         return capacity.threads()
+
+    @_told
+    def single_groups(self) -> upgradecheck.Result:
+        from heat_plugins.checks import groups
+
+        return groups.single_groups()
 
     @_told
     def ways(self) -> upgradecheck.Result:
@@ -120,9 +138,12 @@ class Checks(upgradecheck.UpgradeCommands):
 
     _upgrade_checks = (
         ('Resource types', resource_types),
+        ('Replaced parts of Heat', replaced),
         ('TempURL secret', secret),
+        ('Policy of Heat', policy),
         ('Python of heat-engine', python),
         ('Threads of heat-engine', threads),
+        ('Groups without nested stack', single_groups),
         ('Transports of agents', ways),
         ('TempURLs', temp_urls),
         ('Mistral', mistral),

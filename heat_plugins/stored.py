@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read a dataclass that was stored as JSON, and that others may have changed.
 
-`dataclasses.asdict` makes what is stored. Types are those of the fields.
+`dump` makes what is stored. Types are those of the fields. A record without
+a version is of the first one.
 """
 
 from collections import abc
 import dataclasses
 import enum
 import functools
+import math
 import types
 import typing
 from typing import Any, TypeVar
@@ -18,16 +20,47 @@ _Kind = TypeVar('_Kind')
 # a date.
 _LAST = 2**36
 
+# The most items of a list.
+_ITEMS = 100_000
+
+
+class LaterRelease(ValueError):
+    """A later release wrote the record, in a form that is unknown here."""
+
+
+def dump(value: Any) -> dict[str, Any]:
+    """Return a dataclass in JSON's types, without what is as by default."""
+    values = {}
+    for field in dataclasses.fields(value):
+        held = getattr(value, field.name)
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        if held != default:
+            values[field.name] = getattr(held, 'value', held)
+    return values
+
+
+def versioned(kind: Any, values: abc.Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record as it is stored, with the version of its form."""
+    return {**values, 'version': _version(kind)}
+
+
+def _version(kind: Any) -> int:
+    return int(getattr(kind, 'VERSION', 1))
+
 
 def read(kind: type[_Kind], found: object) -> _Kind:
     """Return a value of a dataclass.
 
     What a later release has added is left out.
 
+    :raises LaterRelease: its version is later than this release knows.
     :raises ValueError: it is none: a field is missing, or of another type.
     """
     if not isinstance(found, abc.Mapping):
         raise ValueError(f'it is not a map for a {kind.__name__}')
+    _check_version(kind, found)
     values = {
         name: _value(hint, found[name], name)
         for name, hint in _hints(typing.cast(Any, kind)).items()
@@ -37,6 +70,21 @@ def read(kind: type[_Kind], found: object) -> _Kind:
         return kind(**values)
     except TypeError as exc:
         raise ValueError(f'it is not a {kind.__name__}: {exc}') from exc
+
+
+def _check_version(kind: Any, found: abc.Mapping[str, Any]) -> None:
+    hints = _hints(kind)
+    version = found.get('version', 1)
+    if 'version' in hints:
+        return
+    if type(version) is not int or version < 1:
+        raise ValueError('version is no number, at least 1')
+    if version > _version(kind):
+        raise LaterRelease(
+            f'it has version {min(version, _LAST)}, and this release of '
+            f'heat-plugins reads {kind.__name__} up to version '
+            f'{_version(kind)}; upgrade heat-plugins here'
+        )
 
 
 @functools.cache
@@ -56,7 +104,7 @@ def _value(hint: Any, found: Any, name: str) -> Any:
         return read(typing.cast(type[Any], hint), found)
     origin = getattr(hint, '__origin__', hint)
     if origin in (tuple, abc.Sequence):
-        if isinstance(found, list | tuple):
+        if isinstance(found, list | tuple) and len(found) <= _ITEMS:
             items = [_value(hint.__args__[0], one, name) for one in found]
             return tuple(items) if origin is tuple else items
     elif origin is abc.Mapping:
@@ -65,8 +113,15 @@ def _value(hint: Any, found: Any, name: str) -> Any:
             return {key: _value(kind, one, name) for key, one in found.items()}
     elif issubclass(hint, enum.Enum):
         return hint(found)
-    elif isinstance(found, hint) or (hint is float and type(found) is int):
-        if hint is int and not 0 <= found <= _LAST:
-            raise ValueError(f'{name} is out of range')
-        return found
-    raise ValueError(f'{name} is of another type')
+    elif type(found) is hint or (hint is float and type(found) is int):
+        return _in_range(found, name)
+    raise ValueError(f'{name} is of another type, or too long')
+
+
+def _in_range(found: Any, name: str) -> Any:
+    is_bad = (type(found) is int and not 0 <= found <= _LAST) or (
+        type(found) is float and not math.isfinite(found)
+    )
+    if is_bad:
+        raise ValueError(f'{name} is out of range')
+    return found

@@ -223,8 +223,8 @@ def _refusal(exc: yaml.YAMLError) -> Unreadable:
         # that lacks its quotes.
         problem = re.split(r'\s+b?[\'"]', problem, maxsplit=1)[0]
     context = getattr(exc, 'context', None)
-    said = f'{context}, {problem}' if context else problem
-    return Unreadable('is not YAML', mark, said)
+    message = f'{context}, {problem}' if context else problem
+    return Unreadable('is not YAML', mark, message)
 
 
 def _count_events(text: str, loader: type[Loader] | type[PureLoader]) -> None:

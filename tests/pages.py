@@ -12,11 +12,18 @@ _BLOCK = re.compile(r'::(?: yaml)?\n\n((?:(?: {4}.*)?\n)+)')
 def read(name: str, section: str = '') -> str:
     """Return a page of doc/source, or one of its sections."""
     text = (_FOLDER / f'{name}.rst').read_text()
-    if not section:
-        return text
+    return _section(text, section) if section else text
+
+
+def readme(section: str) -> str:
+    """Return a section of the README."""
+    return _section((_FOLDER / '../../README.rst').read_text(), section)
+
+
+def _section(text: str, section: str) -> str:
     line = '=' * len(section)
     _, title, rest = text.partition(f'\n{section}\n{line}\n')
-    assert title, f'{name}.rst has no section "{section}"'
+    assert title, f'there is no section "{section}"'
     return re.split(r'\n.+\n===', rest, maxsplit=1)[0]
 
 

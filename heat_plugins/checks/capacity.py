@@ -8,16 +8,14 @@ time. What comes when all threads are held waits in the message queue.
 
 from heat.common import context as heat_context
 from heat.common import service_utils
-from heat.db import api as db_api
-from heat.db import models
 from heat.objects import service as service_objects
 from oslo_concurrency import processutils
 from oslo_config import cfg
 from oslo_messaging import opts as messaging_opts
 from oslo_upgradecheck import upgradecheck
-import sqlalchemy
 
 from heat_plugins.checks import report
+from heat_plugins.engine.database import resources
 
 #: The part of the threads whose use is worth a warning.
 CROWDED = 0.75
@@ -45,7 +43,7 @@ def threads() -> upgradecheck.Result:
     context = heat_context.get_admin_context()
     try:
         running = _running_workers(context)
-        busy = _busy_resources(context)
+        busy = resources.count_busy(context)
     except Exception as exc:
         # What a database says may hold its password.
         found.warn(
@@ -89,21 +87,3 @@ def _running_workers(context: object) -> int:
         service_utils.format_service(row)[service_utils.SERVICE_STATUS] == 'up'
         for row in rows
     )
-
-
-def _busy_resources(context: object) -> int:
-    """Return how many resources of all stacks are in progress."""
-    query = (
-        sqlalchemy.select(sqlalchemy.func.count())
-        .select_from(models.Resource)
-        .join(models.Stack, models.Resource.stack_id == models.Stack.id)
-        .where(
-            models.Resource.status == 'IN_PROGRESS',
-            # An engine that was killed leaves such resources in stacks that
-            # no engine works on.
-            models.Stack.status == 'IN_PROGRESS',
-            models.Stack.deleted_at.is_(None),
-        )
-    )
-    with db_api.context_manager.reader.using(context) as session:
-        return int(session.execute(query).scalar_one())

@@ -6,6 +6,7 @@ import platform
 import sys
 
 from heat.common import exception
+from heat.common import policy as heat_policy
 from heat.engine import clients
 from heat.engine import environment
 from heat.engine import resources
@@ -17,10 +18,14 @@ from heat_plugins import registry
 from heat_plugins.checks import report
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import heat_swift
-from heat_plugins.engine.shared import completions
+from heat_plugins.deployments import signallers
+from heat_plugins.engine import patches
 from heat_plugins.engine.shared import signing
 
 CLIENTS = (heat_swift.CLIENT_NAME, heat_mistral.CLIENT_NAME)
+
+# What registers operations and gives servers their runs.
+_OF_RUNS = ('software_configs:create', 'software_deployments:create')
 
 #: The fewest characters of a secret that cannot be guessed.
 SECRET_LENGTH = 16
@@ -113,6 +118,22 @@ def _tell_left_out(
         say(f'{", ".join(types)}: left to Heat, because {reason}.')
 
 
+def replaced() -> upgradecheck.Result:
+    """Check which replacements of parts of Heat are in force.
+
+    A heat-engine that starts now with these packages has the same.
+    """
+    found = report.Report()
+    for patch in patches.needed(registry.examine(cfg.CONF).classes.keys()):
+        try:
+            patch.probe()
+        except patches.Unfit as exc:
+            found.warn(f'{exc}, so {patch.without}.')
+        else:
+            found.good(f'{patch.name} is replaced: {patch.purpose}.')
+    return found.result()
+
+
 def secret() -> upgradecheck.Result:
     """Check what the keys of TempURLs are derived from."""
     found = report.Report()
@@ -135,6 +156,33 @@ def secret() -> upgradecheck.Result:
         found.warn(f'{name} has only {len(value)} characters; {remedy}')
     else:
         found.good(f'TempURL keys are derived from {name}.')
+    return found.result()
+
+
+def policy() -> upgradecheck.Result:
+    """Check what Heat's policy permits users with only the role reader."""
+    found = report.Report()
+    enforcer = heat_policy.Enforcer().enforcer
+    reader = {'roles': ['reader'], 'project_id': 'x', 'is_admin': False}
+    target = {'project_id': 'x'}
+    wide = [
+        name
+        for name in (signallers.POLICY, *_OF_RUNS)
+        if enforcer.authorize(name, target, reader, do_raise=False)
+    ]
+    if wide:
+        found.warn(
+            f'The policy of Heat permits users with only the role reader: '
+            f'{", ".join(wide)}. So they can start actions on servers. '
+            'Remove these rules from the policy file of Heat, and set '
+            '[oslo_policy] enforce_new_defaults = true in heat.conf.'
+        )
+    else:
+        found.good(
+            'Users with only the role reader start no actions: heat-engine '
+            f'asks the policy {signallers.POLICY} about each signal, although '
+            'resource:signal permits them to send some.'
+        )
     return found.result()
 
 
@@ -166,7 +214,7 @@ def python() -> upgradecheck.Result:
         '(CPython gh-106905)'
     )
     remedy = 'run heat-engine on Python 3.12.2 or later.'
-    if completions.guards_literals():
+    if patches.is_fit('heat.engine.sync_point._str_unpack_tuple'):
         found.good(
             f"{told}. heat-plugins serializes Heat's most frequent parsing; "
             f'to be safe, {remedy}'

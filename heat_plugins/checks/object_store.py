@@ -8,7 +8,6 @@ heat.conf, but with the credentials at hand in place of a stack's.
 import contextlib
 import datetime
 from email import utils
-import time
 import uuid
 
 from heat.common import config as heat_config
@@ -22,7 +21,7 @@ from heat_plugins.checks import report
 from heat_plugins.clients import swift
 from heat_plugins.engine.shared import signing
 from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.objectstore import wire
 from heat_plugins.signals import signal_names
 
@@ -44,7 +43,7 @@ def transport(session: ks_session.Session) -> swift.KeystoneTransport:
 def temp_urls(way: wire.Transport) -> upgradecheck.Result:
     """Make a container, send a body to a TempURL of it, and read it back."""
     found = report.Report()
-    store = store_module.ObjectStore(way)
+    store = stores.ObjectStore(way)
     container = signal_names.container(f'check-{uuid.uuid4().hex}')
     try:
         found.good(f'The object store is at {store.url}.')
@@ -63,9 +62,7 @@ def temp_urls(way: wire.Transport) -> upgradecheck.Result:
     return found.result()
 
 
-def _check_account(
-    found: report.Report, store: store_module.ObjectStore
-) -> None:
+def _check_account(found: report.Report, store: stores.ObjectStore) -> None:
     """Warn of a storage URL that names no account, whatever works now."""
     if not store.names_account:
         found.warn(
@@ -80,7 +77,7 @@ def _check_account(
 def _check_clock(
     found: report.Report,
     way: wire.Transport,
-    store: store_module.ObjectStore,
+    store: stores.ObjectStore,
 ) -> None:
     """Compare our clock with the store's: URLs expire by the latter."""
     answer = way.send(
@@ -116,7 +113,7 @@ def _check_clock(
 def _use(
     found: report.Report,
     way: wire.Transport,
-    store: store_module.ObjectStore,
+    store: stores.ObjectStore,
     container: str,
 ) -> None:
     keeper = keys.KeyKeeper(
@@ -130,7 +127,7 @@ def _use(
     answer = way.send(
         wire.Request(
             method='PUT',
-            url=signer.url(name, int(time.time()) + _LIFETIME),
+            url=signer.url(name, int(signer.now()) + _LIFETIME),
             authenticated=False,
             body=_BODY,
         )
@@ -158,10 +155,37 @@ def _use(
         f'A TempURL works, signed with {signer.digest} and the key of the '
         f'{signer.kind}.'
     )
+    _check_copies(found, way, signer, name)
+
+
+def _check_copies(
+    found: report.Report, way: wire.Transport, signer: keys.Signer, name: str
+) -> None:
+    """Warn if the holder of a TempURL can copy another object there.
+
+    Ceph's gateway permits that for all objects of the account, as did Swift
+    before it refused the header.
+    """
+    answer = way.send(
+        wire.Request(
+            method='PUT',
+            url=signer.url(f'{name}-copy', int(signer.now()) + _LIFETIME),
+            headers={'X-Copy-From': f'/{signer.container}/{name}'},
+            authenticated=False,
+            body=b'',
+        )
+    )
+    if answer.status < 300:
+        found.warn(
+            'A server can copy other objects of its project into the place '
+            'of its result, as the object store accepts the header '
+            'X-Copy-From with a TempURL. Let a proxy in front of it refuse '
+            'such requests; see "Ceph RGW" in the page on the threat model.'
+        )
 
 
 def _clean_up(
-    found: report.Report, store: store_module.ObjectStore, container: str
+    found: report.Report, store: stores.ObjectStore, container: str
 ) -> None:
     try:
         with contextlib.suppress(errors.NoObject):

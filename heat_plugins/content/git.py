@@ -61,7 +61,7 @@ def _archive(where: pathlib.Path, revision: str) -> sources.Content:
             tarball,
         )
         tarball.seek(0)
-        return tarballs.read(tarball, whole=True)
+        return tarballs.read(tarball, keep_top=True)
 
 
 def _git(

@@ -22,7 +22,7 @@ _SKIPPED = frozenset({'.git', '.hg', '.svn', '.bzr'})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Limits:
+class SourceLimits:
     """How much a plan may hold.
 
     :ivar files: how many.
@@ -35,13 +35,13 @@ class Limits:
     bytes: int = 256 * 1024 * 1024
 
 
-_LIMITS = Limits()
+_LIMITS = SourceLimits()
 
 
 class Gathering:
     """Takes files, one after the other, up to the limits."""
 
-    def __init__(self, limits: Limits = _LIMITS) -> None:
+    def __init__(self, limits: SourceLimits = _LIMITS) -> None:
         self._limits = limits
         self._bytes = 0
         self.files: dict[str, bytes] = {}
@@ -93,7 +93,7 @@ class Gathering:
 
 
 def from_directory(
-    root: str | os.PathLike[str], limits: Limits = _LIMITS
+    root: str | os.PathLike[str], limits: SourceLimits = _LIMITS
 ) -> Content:
     """Read a directory, without what version control keeps in it.
 
@@ -103,7 +103,7 @@ def from_directory(
     base = pathlib.Path(root).resolve()
     if not base.is_dir():
         raise errors.Invalid(f'{root} is not a directory')
-    found = Gathering(limits)
+    gathered = Gathering(limits)
     try:
         for folder, folders, files in os.walk(base, onerror=_raise):
             folders[:] = sorted(set(folders) - _SKIPPED)
@@ -118,19 +118,19 @@ def from_directory(
                     'directory; name the directory itself'
                 )
             for name in sorted(set(files) - _SKIPPED):
-                _add(found, base, pathlib.Path(folder, name))
+                _add(gathered, base, pathlib.Path(folder, name))
     except OSError as exc:
         raise errors.Invalid(
             f'Cannot read {exc.filename or root}: {exc.strerror}'
         ) from exc
-    return found.files
+    return gathered.files
 
 
 def _raise(exc: OSError) -> None:
     raise exc
 
 
-def _add(found: Gathering, base: pathlib.Path, file: pathlib.Path) -> None:
+def _add(gathered: Gathering, base: pathlib.Path, file: pathlib.Path) -> None:
     target = file.resolve()
     if not target.is_relative_to(base):
         raise errors.Invalid(f'{file} is a link to a file outside {base}')
@@ -138,20 +138,20 @@ def _add(found: Gathering, base: pathlib.Path, file: pathlib.Path) -> None:
     about = target.stat()
     if not stat.S_ISREG(about.st_mode):
         raise errors.Invalid(f'{file} is not an ordinary file')
-    found.check_size(str(file), about.st_size)
-    found.add(file.relative_to(base).as_posix(), target.read_bytes())
+    gathered.check_size(str(file), about.st_size)
+    gathered.add(file.relative_to(base).as_posix(), target.read_bytes())
 
 
 def from_container(
-    container: storage.Container, limits: Limits = _LIMITS
+    container: storage.Container, limits: SourceLimits = _LIMITS
 ) -> Content:
     """Read a container of the object store.
 
     :raises errors.NotFound: there is none.
     """
-    found = Gathering(limits)
+    gathered = Gathering(limits)
     entries = container.entries()
-    found.check_all({path: entry.size for path, entry in entries.items()})
+    gathered.check_all({path: entry.size for path, entry in entries.items()})
     for path, content in container.fetch(list(entries)).items():
-        found.add(path, content)
-    return found.files
+        gathered.add(path, content)
+    return gathered.files

@@ -8,10 +8,10 @@ import itertools
 from typing import Final
 
 from heat_plugins import errors
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 
 #: What begins so is no content of a plan, but what is recorded about it.
 OWN: Final = '.heat-plugins/'
@@ -32,7 +32,7 @@ class Container:
     """A container with files."""
 
     def __init__(
-        self, store: store_module.ObjectStore, name: str, pool: pools.Pool
+        self, store: stores.ObjectStore, name: str, pool: pools.Pool
     ) -> None:
         self._store = store
         self._name = name
@@ -54,7 +54,7 @@ class Container:
                 f'--write-acl "" {self._name}), or choose another name'
             )
 
-    def entries(self) -> dict[str, store_module.Entry]:
+    def entries(self) -> dict[str, stores.Entry]:
         """List the files by their paths.
 
         :raises errors.NotFound: there is no such container.
@@ -77,10 +77,10 @@ class Container:
         :raises errors.NotFound: the plan has no such file.
         :raises errors.Invalid: it is larger than `FILE_LIMIT`.
         """
-        found = self._pool.insist(self._read, path)
-        if found is None:
+        content = self._pool.insist(self._read, path)
+        if content is None:
             raise errors.NotFound(f'Plan {self._name} has no file {path}')
-        return found
+        return content
 
     def fetch(
         self,
@@ -88,10 +88,10 @@ class Container:
         progress: pools.Progress | None = None,
     ) -> dict[str, bytes]:
         """Return the contents of those of the paths that are there."""
-        found = self._pool.each(self._read, paths, progress)
+        contents = self._pool.each(self._read, paths, progress)
         return {
             path: content
-            for path, content in zip(paths, found, strict=True)
+            for path, content in zip(paths, contents, strict=True)
             if content is not None
         }
 
@@ -166,13 +166,13 @@ class Container:
             lambda name: [
                 entry.name
                 for entry in itertools.islice(
-                    self._store.iterate(name, ''), store_module.MOST
+                    self._store.iterate(name, ''), stores.MOST
                 )
             ],
             self._name,
         )
 
-    def _listed(self, prefix: str = '') -> list[store_module.Entry]:
+    def _listed(self, prefix: str = '') -> list[stores.Entry]:
         try:
             return self._pool.insist(
                 self._store.list_objects, self._name, prefix
@@ -206,15 +206,15 @@ def is_shared(headers: abc.Mapping[str, str]) -> bool:
     return any(headers.get(name) for name in _LISTS)
 
 
-def entry(path: str, content: bytes) -> store_module.Entry:
+def entry(path: str, content: bytes) -> stores.Entry:
     """Return how a file with a content is listed."""
     etag = hashlib.md5(content, usedforsecurity=False).hexdigest()
-    return store_module.Entry(name=path, size=len(content), etag=etag)
+    return stores.Entry(name=path, size=len(content), etag=etag)
 
 
 def changed(
     files: abc.Mapping[str, bytes],
-    entries: abc.Mapping[str, store_module.Entry],
+    entries: abc.Mapping[str, stores.Entry],
 ) -> dict[str, bytes]:
     """Return those of the files that a container does not have like that."""
     return {

@@ -15,7 +15,7 @@ import zlib
 from heat_plugins import errors
 from heat_plugins.content import sources
 from heat_plugins.content import texts
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 
 _COMPRESSED: abc.Mapping[bytes, abc.Callable[[Any], Any]] = {
     b'\x1f\x8b': gzip.open,
@@ -56,7 +56,7 @@ _EXTENDED = {
 class _Limited(io.RawIOBase):
     """Ends the reading of what inflates without end."""
 
-    def __init__(self, file: IO[bytes], limits: sources.Limits) -> None:
+    def __init__(self, file: IO[bytes], limits: sources.SourceLimits) -> None:
         self._file = file
         self._limits = limits
         self._left = limits.bytes + _HEADERS + limits.files * 2048
@@ -77,24 +77,24 @@ class _Limited(io.RawIOBase):
 
 def read(
     file: BinaryIO,
-    limits: sources.Limits | None = None,
+    limits: sources.SourceLimits | None = None,
     *,
     folders: abc.Container[str] = (),
-    whole: bool = False,
+    keep_top: bool = False,
 ) -> sources.Content:
     """Read a tarball, which may be compressed by gzip, bzip2 or xz.
 
     :param file: must be seekable.
     :param folders: at the top of the plan that it changes. A single one of
         these at its top is meant, and part of the paths.
-    :param whole: whether a single folder at its top that holds everything
+    :param keep_top: whether a single folder at its top that holds everything
         else, as forges and packages make one, is part of the plan.
     :raises errors.Invalid: it is none; something in it is neither a file
         nor a folder nor a link to a file in it; or see `sources.Gathering`.
     """
-    limits = limits or sources.Limits()
+    limits = limits or sources.SourceLimits()
     try:
-        found = _read(_open(file, limits), limits)
+        files = _read(_open(file, limits), limits)
     except (
         tarfile.TarError,
         EOFError,
@@ -107,11 +107,11 @@ def read(
             f'Cannot read the tarball: {type(exc).__name__}. It must be '
             'complete, and uncompressed or compressed by gzip, bzip2 or xz'
         ) from exc
-    return found if whole else _without_top(found, folders)
+    return files if keep_top else _without_top(files, folders)
 
 
 def from_object(
-    store: store_module.ObjectStore,
+    store: stores.ObjectStore,
     container: str,
     name: str,
     folders: abc.Container[str] = (),
@@ -121,7 +121,7 @@ def from_object(
     return read(io.BytesIO(packed), folders=folders)
 
 
-def _open(file: BinaryIO, limits: sources.Limits) -> _Limited:
+def _open(file: BinaryIO, limits: sources.SourceLimits) -> _Limited:
     start = file.tell()
     magic = file.read(6)
     file.seek(start)
@@ -132,8 +132,8 @@ def _open(file: BinaryIO, limits: sources.Limits) -> _Limited:
     return _Limited(plain, limits)
 
 
-def _read(file: _Limited, limits: sources.Limits) -> dict[str, bytes]:
-    found = sources.Gathering(limits)
+def _read(file: _Limited, limits: sources.SourceLimits) -> dict[str, bytes]:
+    gathered = sources.Gathering(limits)
     links: dict[str, str] = {}
     for count, member in enumerate(_members(file, limits), 1):
         if count > 2 * limits.files:
@@ -150,19 +150,21 @@ def _read(file: _Limited, limits: sources.Limits) -> dict[str, bytes]:
         elif member.islnk():
             links[name] = member.linkname
         elif member.type in _FILES:
-            found.check_size(name, member.size)
-            found.add(name, _content(file, member.size))
+            gathered.check_size(name, member.size)
+            gathered.add(name, _content(file, member.size))
         else:
             raise errors.Invalid(
                 f'{name} in the tarball is not an ordinary file'
             )
     for name in links:
-        found.add(name, found.files[_target(name, links, found.files)])
-    return found.files
+        gathered.add(
+            name, gathered.files[_target(name, links, gathered.files)]
+        )
+    return gathered.files
 
 
 def _members(
-    file: _Limited, limits: sources.Limits
+    file: _Limited, limits: sources.SourceLimits
 ) -> abc.Iterator[tarfile.TarInfo]:
     """Yield the entries; after a file's, the caller must read its content.
 
@@ -208,7 +210,7 @@ def _records(content: bytes) -> dict[str, str]:
     Each record is ``LENGTH NAME=VALUE`` and a line feed, all of which the
     length counts.
     """
-    found, start = {}, 0
+    records, start = {}, 0
     while start < len(content) and content[start]:
         digits, _, _ = content[start : start + _DIGITS].partition(b' ')
         end = start + int(digits)
@@ -221,13 +223,13 @@ def _records(content: bytes) -> dict[str, str]:
             raise errors.Invalid(
                 'The tarball holds a sparse file; pack it without --sparse'
             )
-        found[_text(name)] = _text(value)
+        records[_text(name)] = _text(value)
         start = end
-    return found
+    return records
 
 
-def _text(said: bytes) -> str:
-    return said.decode('utf-8', 'surrogateescape')
+def _text(encoded: bytes) -> str:
+    return encoded.decode('utf-8', 'surrogateescape')
 
 
 def _content(file: _Limited, size: int) -> bytes:
@@ -277,14 +279,14 @@ def _target(
 
 
 def _without_top(
-    found: dict[str, bytes], folders: abc.Container[str]
+    files: dict[str, bytes], folders: abc.Container[str]
 ) -> dict[str, bytes]:
-    tops = {path.partition('/')[0] for path in found}
-    if len(tops) != 1 or not all('/' in path for path in found):
-        return found
+    tops = {path.partition('/')[0] for path in files}
+    if len(tops) != 1 or not all('/' in path for path in files):
+        return files
     if tops.pop() in folders:
-        return found
-    return {path.partition('/')[2]: found[path] for path in found}
+        return files
+    return {path.partition('/')[2]: files[path] for path in files}
 
 
 @contextlib.contextmanager

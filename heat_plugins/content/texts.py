@@ -39,7 +39,9 @@ def reading(where: str) -> abc.Iterator[None]:
     try:
         yield
     except yaml_reading.Unreadable as exc:
-        raise errors.BadFile(f'{where} {exc}', where, exc.line) from exc
+        raise errors.BadFile(
+            f'{where} {exc}', where, exc.line, is_unreadable=True
+        ) from exc
 
 
 def load(
@@ -72,22 +74,22 @@ def mapping(text: str, where: str) -> abc.Mapping[str, Any]:
 
     :raises errors.Invalid: it is not.
     """
-    found = load(text, where)
-    if found is None:
+    loaded = load(text, where)
+    if loaded is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(loaded, dict):
         raise errors.Invalid(f'{where} must hold a map')
-    return {str(name): value for name, value in found.items()}
+    return {str(name): value for name, value in loaded.items()}
 
 
 def section(
-    found: dict[str, Any], name: str, where: str
+    document: dict[str, Any], name: str, where: str
 ) -> abc.Mapping[str, Any]:
     """Take a map out of a map; an absent one is empty.
 
     :raises errors.Invalid: it is something else.
     """
-    value = found.pop(name, None)
+    value = document.pop(name, None)
     if value is None:
         return {}
     if not isinstance(value, dict):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The module that Heat finds in ``plugin_dirs``; it only asks the registry.
+"""The module that Heat finds in ``plugin_dirs``: types, and what they need.
 
 Heat may find it where heat_plugins itself is not installed (a Heat in a
 virtual environment also searches /usr/lib/heat), and an exception in here
@@ -20,7 +20,7 @@ def resource_mapping() -> abc.Mapping[str, type[Any]]:
     try:
         from heat_plugins import registry
 
-        return registry.load(cfg.CONF)
+        types = registry.load(cfg.CONF)
     except Exception as exc:
         LOG.warning(
             'heat_plugins cannot be loaded, so Heat keeps its own resource '
@@ -28,3 +28,20 @@ def resource_mapping() -> abc.Mapping[str, type[Any]]:
             {'error': type(exc).__name__, 'message': exc},
         )
         return {}
+    _patch_engine(types)
+    return types
+
+
+def _patch_engine(types: abc.Mapping[str, type[Any]]) -> None:
+    """Give heat-engine what it has no place for; without it, types load."""
+    try:
+        from heat_plugins.engine import patches
+
+        patches.install(types.keys())
+    except Exception as exc:
+        LOG.warning(
+            'heat-engine resumes no deployments of dead engines, and '
+            'deployments that complete together delay their stack: '
+            '%(error)s: %(message)s',
+            {'error': type(exc).__name__, 'message': exc},
+        )

@@ -95,9 +95,12 @@ def _measure(count: int, way: str, database: pathlib.Path) -> Measured:
             {(number, True): {'id': number, 'name': f'deployment{number}'}},
         )
 
-    check_resource.CheckResource._initiate_propagate_resource = propagate
     if way == 'turns':
-        completions.take_turns()
+        propagate = completions.in_turn(propagate)
+        sync_point._str_unpack_tuple = completions.remembering(
+            sync_point._str_unpack_tuple
+        )
+    check_resource.CheckResource._initiate_propagate_resource = propagate
     together = threading.Barrier(count + 1)
 
     def complete(number: int) -> None:

@@ -18,7 +18,7 @@ import resource
 import subprocess
 import time
 
-from heat_plugins.runs.fleet import limits as limit_values
+from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet.records import layout
 from tests.bench import lab as labs
 from tests.bench import rounds
@@ -91,10 +91,9 @@ def measure(say: Callable[[str], None]) -> list[Measured]:
 
 def _operate(n: int, concurrent: int) -> Measured:
     world = simulation.World(n, stacks=min(_STACKS, n))
-    order = world.order(max_concurrent=limit_values.Share(concurrent))
-    advancer = world.advancer(order)
+    order = world.order(max_concurrent=operation_limits.Share(concurrent))
     before = world.now
-    advancer.begin()
+    advancer = world.begin(order)
     operation = simulation.run(world, [advancer])
     if operation.control.phase.value != 'complete':
         raise RuntimeError(f'{n} servers: {operation.control}')

@@ -11,7 +11,7 @@ import dataclasses
 import statistics
 
 from heat_plugins import config
-from heat_plugins.signals import pace
+from heat_plugins.signals import paces
 from heat_plugins.signals import watcher
 from tests.bench import counting
 from tests.bench import lab as labs
@@ -106,7 +106,7 @@ def compute() -> list[Computed]:
 
 
 def compute_one(limit: float, seconds: float) -> Computed:
-    limits = pace.Limits(interval_max=limit)
+    limits = paces.PollLimits(interval_max=limit)
     interval = limits.after(seconds)
     waits = [
         _wait(limits, seconds + phase * interval / _PHASES)
@@ -120,7 +120,7 @@ def compute_one(limit: float, seconds: float) -> Computed:
     )
 
 
-def _wait(limits: pace.Limits, arrival: float) -> tuple[int, float]:
+def _wait(limits: paces.PollLimits, arrival: float) -> tuple[int, float]:
     """Return how many listings there are, and the latency."""
     store = _Store(arrival)
     looker = watcher.Watcher(

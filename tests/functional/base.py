@@ -6,13 +6,14 @@ would. Servers are real agents (`minicloud_client.Cloud.agent`); a test plays
 a server itself only for what no agent would send, with `Deployment.put`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import copy
 import dataclasses
 import itertools
 import os
 import pathlib
+import signal
 import sys
 import time
 from typing import Any, ClassVar
@@ -65,10 +66,25 @@ class Cloud(minicloud_client.Cloud):
 
     def crash(self, service: str) -> None:
         """SIGKILL a service now; the command ``kill`` takes a second."""
+        for process in self._processes(service):
+            process.kill()
+
+    @contextlib.contextmanager
+    def frozen(self, service: str) -> Iterator[None]:
+        """Let a service answer nothing within the context."""
+        for process in self._processes(service):
+            process.signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in self._processes(service):
+                process.signal(signal.SIGCONT)
+
+    def _processes(self, service: str) -> list[Any]:
         profile = settings.require(self._instance).profile
-        for one in catalog.find(profile, service):
-            if process := one.process(self._instance):
-                process.kill()
+        services = catalog.find(profile, service)
+        found = (one.process(self._instance) for one in services)
+        return [process for process in found if process]
 
 
 def cloud_name(name: str) -> str:
@@ -274,11 +290,14 @@ class Stack:
         timeout_mins: int = 5,
         adopt: str | None = None,
         tags: str = '',
+        environment: Template | None = None,
+        files: dict[str, str] | None = None,
         **parameters: Any,
     ) -> None:
         """Begin to make it.
 
         :param adopt: what abandoning a stack has returned.
+        :param files: the texts of those that the environment names.
         """
         self.name = name or f'stack{next(_numbers)}'
         self._session = session
@@ -287,6 +306,8 @@ class Stack:
             'template': template,
             'timeout_mins': timeout_mins,
             'parameters': parameters,
+            'environment': environment or {},
+            'files': files or {},
         }
         if tags:
             body['tags'] = tags
@@ -302,6 +323,12 @@ class Stack:
         """Return it in the hands of somebody else of its project."""
         other = copy.copy(self)
         other._session = session
+        return other
+
+    def acting_on(self, path: str) -> 'Stack':
+        """Return a stack that is nested in it, by its name and ID."""
+        other = copy.copy(self)
+        other._path = f'/stacks/{path}'
         return other
 
     # What it does
@@ -343,6 +370,30 @@ class Stack:
             return
         answer = self._session.delete('orchestration', self._path)
         assert answer.status in (204, 404), answer
+
+    def preview(
+        self, template: Template, **parameters: Any
+    ) -> dict[str, list[str]]:
+        """Return what an update would do, with the names of resources."""
+        answer = self._session.put(
+            'orchestration',
+            f'{self._path}/preview',
+            {'template': template, 'parameters': parameters},
+        )
+        assert answer.ok, answer
+        return {
+            kind: [one['resource_name'] for one in found]
+            for kind, found in answer.json()['resource_changes'].items()
+        }
+
+    def mark(self, resource: str, *, unhealthy: bool = True) -> None:
+        """Mark a resource unhealthy, or healthy again."""
+        answer = self._session.patch(
+            'orchestration',
+            f'{self._path}/resources/{resource}',
+            {'mark_unhealthy': unhealthy},
+        )
+        assert answer.ok, answer
 
     def signal(self, resource: str, details: Any) -> None:
         answer = self._session.post(

@@ -246,6 +246,25 @@ class Plan:
             f'{self.name}-server', stack=self.tier(), resource='server'
         )
 
+    def locked(self) -> Template:
+        """Wait until it is locked for a change; return the lock."""
+        session = self._cloud.session()
+        place = f'/environments/plan-lock:{self.name}'
+        base.until(lambda: session.get('workflowv2', place).ok)
+        return dict(session.get('workflowv2', place).json())
+
+    def unlock(self) -> None:
+        """Let the lock of one who has died with it expire now."""
+        lock = self.locked()
+        values = json.loads(lock['variables'])
+        values['heat_plugins_plan_lock']['until'] = 0
+        answer = self._cloud.session().put(
+            'workflowv2',
+            '/environments',
+            {'name': lock['name'], 'variables': values},
+        )
+        assert answer.ok, answer
+
     def purge(self) -> None:
         """Delete its stack, and then the plan."""
         session = self._cloud.session()

@@ -6,6 +6,9 @@ from typing import Any
 
 from tests.functional import base
 
+# `base` has put it on the path.
+from minicloud_lib import agents  # isort: skip
+
 
 def agent(
     cloud: base.minicloud_client.Cloud,
@@ -17,6 +20,15 @@ def agent(
     return cloud.agent(
         f'{stack.name}-{server}', stack=stack.name, resource=server, user=user
     )
+
+
+def machine(
+    cloud: base.minicloud_client.Cloud, name: str
+) -> base.minicloud_client.Agent:
+    """Return an agent that nobody has told which server it is."""
+    nobody = {'stack': None, 'resource': None, 'supervised': False}
+    agents.Agent(cloud._instance, name).set_up({}, nobody, interval=1)
+    return cloud.agent(name)
 
 
 def has_run(agent: base.minicloud_client.Agent) -> set[str]:

@@ -21,7 +21,7 @@ import fixtures
 
 from heat_plugins import errors
 from heat_plugins.objectstore import wire
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs.start import starting
 from tests.unit import agent
 from tests.unit.agent import test_hook

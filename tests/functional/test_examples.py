@@ -3,12 +3,18 @@
 
 from collections.abc import Callable
 import contextlib
+import os
+import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 import yaml
 
+from tests import pages
 from tests.functional import base
+from tests.functional import conftest
 from tests.functional import servers
 
 EXAMPLES = base.ROOT / 'contrib/examples'
@@ -92,8 +98,8 @@ CHECKS = {
 @pytest.mark.quick
 def test_every_example_is_here() -> None:
     found = {path.stem for path in EXAMPLES.glob('*.yaml')}
-    # That one has a test of its own.
-    assert found == {*CHECKS, 'rolling'}
+    # These have tests of their own.
+    assert found == {*CHECKS, 'existing-server', 'rolling'}
 
 
 @pytest.mark.parametrize('name', CHECKS)
@@ -176,6 +182,71 @@ def test_component_goes_along_with_its_stack(
         stack.delete()
         stack.wait('DELETE_COMPLETE')
         assert not notes.exists()
+
+
+@conftest.signed_by_heat
+def test_a_machine_joins_a_stack_by_the_commands_of_the_page(
+    cloud: base.minicloud_client.Cloud,
+    stacks: Callable[..., base.Stack],
+    folder: dict[str, str],
+    tmp_path: pathlib.Path,
+) -> None:
+    page = pages.read('existing-servers', 'Join a machine that runs')
+    commands, result = pages.blocks(page)
+    create, copy, join = commands.splitlines()
+    assert create.endswith('existing-server.yaml machines')
+    template = yaml.safe_load((EXAMPLES / 'existing-server.yaml').read_text())
+    # PyYAML takes it for a date.
+    template['heat_template_version'] = '2021-04-16'
+    server = template['resources']['server']['properties']
+    server['deployment_swift_data'] = folder
+    stack = stacks(template)
+    base.until(
+        lambda: (
+            stack.resource('server')['resource_status'] == 'CREATE_COMPLETE'
+        )
+    )
+    machine = servers.machine(cloud, f'{stack.name}-machine')
+    # In place of SSH: a shell on the machine, whose agents are installed
+    # outside of its tree.
+    typed = f"""
+        set -eo pipefail
+        chroot() {{ shift; "$@"; }}
+        export -f chroot
+        ssh() {{
+            test "$1" = root@machine
+            PATH={sys.prefix}/bin:$PATH DESTDIR={machine.path} bash -euc "$2"
+        }}
+        {copy}
+        {join}
+        """.replace('/opt/heat-plugins', str(tmp_path))
+    typed = typed.replace(' machines ', f' {stack.name} ')
+    done = subprocess.run(
+        ['bash', '-c', typed],
+        cwd=base.ROOT,
+        env=cloud.env(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done
+    conf = machine.path / 'etc/os-collect-config.conf'
+    assert 'temp_url_sig' in conf.read_text()
+    assert conf.stat().st_mode & 0o777 == 0o600
+    assert 'temp_url_sig' not in done.stdout + done.stderr
+    with machine:
+        stack.wait('CREATE_COMPLETE')
+    name = result.split()[-1]
+    assert stack.outputs[name] == os.uname().nodename
+    user_data = pages.blocks(pages.read('existing-servers'))[3]
+    assert user_data.startswith('#cloud-config')
+    for parameter, value in (
+        ('metadata_url', stack.outputs['metadata_url']),
+        ('sources', 'https://files.example.com/heat-plugins.tar.gz'),
+    ):
+        user_data = user_data.replace(f'${parameter}', value)
+    assert stack.outputs['user_data'] == user_data
 
 
 @pytest.mark.timeout(300)

@@ -147,6 +147,25 @@ def test_engines_die_at_several_moments(alone: Any) -> None:
     with _making(alone) as make:
         for moment in MOMENTS:
             _lives_on(alone, moment, *make(actions=test_groups.ALL))
+        _becomes_nested(alone, *make())
+
+
+def _becomes_nested(
+    cloud: Any, stack: base.Stack, fleet: Fleet, whole: base.Template
+) -> None:
+    """Let the engine die while a group gets a nested stack."""
+    fleet.until('CREATE_COMPLETE')
+    whole['resources']['group']['properties']['members'] = 'nested'
+    stack.update(whole)
+    base.until(lambda: stack.members('group'), 60)
+    cloud.kill('heat')
+    cloud.start('heat')
+    fleet.until('UPDATE_COMPLETE')
+    assert fleet.times('CREATE') == [1] * COUNT
+    assert fleet.times('UPDATE') == [0] * COUNT
+    assert len(stack.outputs['members']) == COUNT
+    stack.delete()
+    _gone(cloud, stack)
 
 
 def _lives_on(
@@ -166,7 +185,11 @@ def _lives_on(
     dies()
     fleet.until('CREATE_COMPLETE')
     assert fleet.times('CREATE') == [1] * COUNT
-    stack.update(whole, who='moon')
+    if moment == MOMENTS[-1]:
+        stack.mark('group')
+        stack.update(whole)
+    else:
+        stack.update(whole, who='moon')
     base.until(lambda: fleet.answer(COUNT // 2), 240)
     dies()
     fleet.until('UPDATE_COMPLETE')

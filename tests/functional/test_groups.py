@@ -116,21 +116,39 @@ def test_servers_come_and_go(cloud: Any, stacks: Make, members: str) -> None:
 
 
 @pytest.mark.quick
-def test_an_existing_group_keeps_its_kind(stacks: Make, members: str) -> None:
+@pytest.mark.timeout(300)
+def test_a_group_keeps_its_kind_until_its_template_names_the_other(
+    stacks: Make, members: str
+) -> None:
     whole = template(signal_transport='NO_SIGNAL', members=members)
     stack = stacks(whole)
     stack.wait('CREATE_COMPLETE')
     before = stack.resource('group')['physical_resource_id']
-    del whole['resources']['group']['properties']['members']
+    properties = whole['resources']['group']['properties']
+    del properties['members']
     stack.update(whole, who='moon')
     stack.wait('UPDATE_COMPLETE')
     assert stack.resource('group')['physical_resource_id'] == before
+    had, rows = ids(given(stack)), stack.outputs['members']
     other = {'single': 'nested', 'nested': 'single'}[members]
-    whole['resources']['group']['properties']['members'] = other
-    stack.update(whole, who='mars')
+    properties['members'] = other
+    expected = {'nested': 'updated', 'single': 'replaced'}[other]
+    assert 'group' in stack.preview(whole, who='moon')[expected]
+    stack.update(whole, who='moon')
     stack.wait('UPDATE_COMPLETE')
     assert stack.resource('group')['physical_resource_id'] != before
     assert bool(stack.members('group')) == (other == 'nested')
+    if other == 'nested':
+        # Its servers run nothing again.
+        assert ids(given(stack)) == had
+        assert stack.outputs['members'] == rows
+        properties['servers'].pop('one')
+        stack.update(whole, who='mars')
+        stack.wait('UPDATE_COMPLETE')
+        after = given(stack)
+        assert actions(after) == {'UPDATE'}
+        assert {base.value(each, 'who') for each in after.values()} == {'mars'}
+        assert len(after) == 2
 
 
 @pytest.mark.quick
@@ -248,3 +266,172 @@ def test_what_was_abandoned_is_adopted(stacks: Make, members: str) -> None:
     assert adopted.outputs['greeting'] == {
         name: f'hello {name}' for name in NAMES
     }
+
+
+def given(stack: base.Stack, names: Any = NAMES) -> dict[str, base.Template]:
+    """Return the configs that servers have, by the name of the deployment."""
+    return {
+        f'{name}.{base.value(config, "deploy_resource_name")}': config
+        for name in names
+        for config in stack.metadata(name)
+    }
+
+
+def actions(found: dict[str, base.Template]) -> set[str]:
+    return {base.value(config, 'deploy_action') for config in found.values()}
+
+
+def ids(found: dict[str, base.Template]) -> set[str]:
+    return {config['id'] for config in found.values()}
+
+
+@pytest.mark.quick
+@pytest.mark.timeout(300)
+def test_what_is_marked_unhealthy_runs_again_in_place(
+    stacks: Make, members: str
+) -> None:
+    whole = template(signal_transport='NO_SIGNAL', members=members)
+    group = whole['resources']['group']['properties']
+    single = {
+        **{k: v for k, v in group.items() if k not in ('servers', 'members')},
+        'server': {'get_resource': 'one'},
+    }
+    whole['resources']['single'] = {
+        'type': 'OS::Heat::SoftwareDeployment',
+        'properties': single,
+    }
+    stack = stacks(whole)
+    stack.wait('CREATE_COMPLETE')
+    resources = ('group', 'single')
+
+    def physical() -> list[str]:
+        return [
+            stack.resource(one)['physical_resource_id'] for one in resources
+        ]
+
+    def update(**parameters: Any) -> dict[str, base.Template]:
+        stack.update(whole, **parameters)
+        stack.wait('UPDATE_COMPLETE')
+        return given(stack)
+
+    kept, before = physical(), given(stack)
+    assert len(before) == 4
+    for one in resources:
+        stack.mark(one)
+    after = update()
+    assert actions(after) == {'UPDATE'}
+    assert not ids(before) & ids(after)
+    assert physical() == kept
+    # Once; and not what is marked healthy again.
+    assert ids(update()) == ids(after)
+    for unhealthy in (True, False):
+        for one in resources:
+            stack.mark(one, unhealthy=unhealthy)
+    assert ids(update()) == ids(after)
+    # Together with another change.
+    for one in resources:
+        stack.mark(one)
+    changed = update(who='moon')
+    assert not ids(changed) & ids(after)
+    assert {base.value(one, 'who') for one in changed.values()} == {'moon'}
+    # What concerns Heat alone runs nothing; another transport does.
+    for properties in (group, single):
+        properties['timeout'] = 60
+    assert ids(update(who='moon')) == ids(changed)
+    for properties in (group, single):
+        properties['signal_transport'] = 'TEMP_URL_SIGNAL'
+    stack.update(whole, who='moon')
+    base.until(lambda: not ids(given(stack)) & ids(changed), 60)
+    for config in given(stack).values():
+        body = servers.body(greeting='hello')
+        assert base.put(base.signal_url(config), body) == 201
+    stack.wait('UPDATE_COMPLETE')
+    assert stack.outputs['greeting'] == dict.fromkeys(NAMES, 'hello')
+    assert physical() == kept
+
+
+def test_members_come_and_go_in_batches(stacks: Make, members: str) -> None:
+    policy = {'rolling_update': {'max_batch_size': 1}}
+    whole = template(
+        signal_transport='NO_SIGNAL', members=members, update_policy=policy
+    )
+    group = whole['resources']['group']['properties']
+    two = group['servers'].pop('two')
+    stack = stacks(whole)
+    stack.wait('CREATE_COMPLETE')
+    # Heat names those in front in the outputs of earlier batches.
+    wanted = {'before': two, 'two': two, **group['servers']}
+    group['servers'] = wanted
+    for name in ('one', 'three'):
+        stack.update(whole)
+        stack.wait('UPDATE_COMPLETE')
+        found = {
+            base.value(each, 'deploy_resource_name')
+            for each in given(stack).values()
+        }
+        assert found == set(wanted)
+        del wanted[name]
+
+
+def test_a_single_group_gets_a_transport_of_nested_ones(
+    stacks: Make,
+) -> None:
+    whole = template()
+    stack = stacks(whole)
+    fleet = Servers(stack)
+    fleet.answer('CREATE', 3)
+    stack.wait('CREATE_COMPLETE')
+    whole['resources']['group']['properties']['signal_transport'] = (
+        'HEAT_SIGNAL'
+    )
+    assert 'group' in stack.preview(whole)['updated']
+    stack.update(whole)
+    for name, config in fleet.waiting('UPDATE', 3).items():
+        nested = base.value(config, 'deploy_stack_id')
+        stack.acting_on(nested).signal(name, {'greeting': f'hello {name}'})
+    stack.wait('UPDATE_COMPLETE')
+    assert stack.outputs['greeting'] == {
+        name: f'hello {name}' for name in NAMES
+    }
+
+
+MAPPED = """\
+heat_template_version: 2021-04-16
+parameters:
+  server: {type: string}
+  config: {type: string}
+  input_values: {type: json}
+  actions: {type: comma_delimited_list}
+  name: {type: string, default: ''}
+  signal_transport: {type: string}
+  # Heat's own StructuredDeployment has these, too.
+  input_key: {type: string, default: ''}
+  input_values_validate: {type: string, default: ''}
+resources:
+  inner:
+    type: OS::Heat::Value
+    properties: {value: {get_param: [input_values, who]}}
+outputs:
+  greeting: {value: {get_attr: [inner, value]}}
+  deploy_stdout: {value: ''}
+  deploy_stderr: {value: ''}
+  deploy_status_code: {value: 0}
+"""
+
+
+@pytest.mark.parametrize('kind', ['Software', 'Structured'])
+def test_members_of_a_mapped_type_have_heats_properties(
+    stacks: Make, kind: str
+) -> None:
+    whole = template()
+    whole['resources']['group']['type'] = f'OS::Heat::{kind}DeploymentGroup'
+    name = f'OS::Heat::{kind}Deployment'
+    # The attribute is ours.
+    del whole['outputs']['members']
+    stack = stacks(
+        whole,
+        environment={'resource_registry': {name: 'mapped.yaml'}},
+        files={'mapped.yaml': MAPPED},
+    )
+    stack.wait('CREATE_COMPLETE')
+    assert stack.outputs['greeting'] == dict.fromkeys(NAMES, 'world')

@@ -130,19 +130,21 @@ def test_what_was_handed_out_before_a_rotation_ends_after_it(rotating):
 
     rotate()
 
-    # Its engine has gone, so it is handed out again; under another key.
-    again = test_faults.handed_anew(stack, waiting, 'deployment0')
+    # The former key is good still, also when the stack has another one, too.
+    changed = test_runs.template(deployments=3)
+    stack.update(changed)
+    third = stack.waiting('deployment2')
     headers = session.request(
         'HEAD', 'object-store', test_faults.container(stack)
     ).headers
     assert headers['X-Container-Meta-Temp-Url-Key-2']
-    # The former key is good still, also for what nobody waits for any more.
-    assert waiting.put(servers.body(size='late')) == 201
+    assert waiting.put(servers.body(size='3')) == 201
     assert base.put(url, servers.body(size='2')) == 201
-    assert again.put(servers.body(size='3')) == 201
-    stack.wait('CREATE_COMPLETE')
-    assert stack.outputs['deployment0_size'] == '3'
-    assert stack.outputs['deployment1_size'] == '1'
+    assert third.put(servers.body(size='4')) == 201
+    stack.wait('UPDATE_COMPLETE')
+    assert stack.deployment('deployment0').config == waiting.config
+    sizes = [stack.outputs[f'deployment{n}_size'] for n in range(3)]
+    assert sizes == ['3', '1', '4']
     code, (ended,) = run('run wait', begun['id'])
     assert (code, ended['state']) == (0, 'complete')
     assert ended['outputs']['size'] == '2'

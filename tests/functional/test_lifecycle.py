@@ -335,3 +335,8 @@ def test_check_runs_nothing_and_notices_what_is_gone(cloud, stacks):
     stack.action(check=None)
     base.until(lambda: stack.status == 'CHECK_FAILED')
     assert f'Deployment {waiting.id} no longer exists' in stack.reason
+    stack.update(base.software())
+    assert stack.waiting(action='UPDATE').put(servers.body()) == 201
+    stack.wait('UPDATE_COMPLETE')
+    stack.action(check=None)
+    stack.wait('CHECK_COMPLETE')

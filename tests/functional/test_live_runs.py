@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import pages
 from tests.functional import base
 from tests.functional import conftest
 from tests.functional import servers
@@ -47,6 +48,9 @@ _SCRIPTS = {
     'DAEMON': '#!/bin/sh\n(setsid sh -c "sleep 601 & exec sleep 602" &) &\n'
     'echo half\nsleep 603\n',
     'QUICK': '#!/bin/sh\necho done\n',
+    'DUMP': '#!/bin/sh\necho "begin"\n'
+    'head -c 2000000 /dev/zero | tr "\\0" x > "$heat_outputs_path.dump"\n'
+    'sleep 5\necho "end"\n',
     # As the page has them.
     'BACKUP': '#!/bin/sh\n'
     'for n in 1 2 3; do sleep 3; echo "table $n of 3"; done\n',
@@ -66,6 +70,7 @@ def template(**properties: Any) -> Template:
                 {'name': 'pieces', 'type': 'Number', 'default': 1},
                 {'name': 'rest', 'type': 'Number', 'default': 0},
             ],
+            'outputs': [{'name': 'dump'}],
             'configs': [
                 {'actions': [action], 'tool': 'script', 'config': script}
                 for action, script in _SCRIPTS.items()
@@ -136,6 +141,28 @@ class Commands:
 
     def state(self, run: str) -> str:
         return str(self('run show', run)[1]['state'])
+
+
+class Operation:
+    """``openstack software deployment operation``."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self._env = env
+
+    def begin(self, *arguments: str) -> subprocess.Popen[bytes]:
+        line = 'openstack software deployment operation'
+        return subprocess.Popen(
+            [*line.split(), *arguments, '-f', 'json'],
+            env=self._env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def __call__(self, *arguments: str) -> Any:
+        process = self.begin(*arguments)
+        output, said = process.communicate(timeout=120)
+        assert process.returncode == 0, said
+        return json.loads(output)
 
 
 @pytest.fixture(scope='module')
@@ -232,8 +259,12 @@ def test_what_is_shown_is_what_was_printed_also_after_faults(
 
 @pytest.mark.timeout(240)
 def test_the_store_may_be_away_meanwhile(
-    cloud: base.minicloud_client.Cloud, commands: Commands
+    cloud: base.minicloud_client.Cloud,
+    commands: Commands,
+    supervised: tuple[base.Stack, base.minicloud_client.Agent],
+    tmp_path: pathlib.Path,
 ) -> None:
+    stack = supervised[0]
     run = commands.trigger(
         'BYTES', '--input', 'pieces=40', '--input', 'rest=0.5'
     )
@@ -241,12 +272,27 @@ def test_the_store_may_be_away_meanwhile(
     process = commands.begin('run logs', run, '-f')
     assert process.stdout is not None
     first = process.stdout.read(1)
+    operation = Operation(cloud.env())
+    found = operation('run', 'QUICK', '--stack', stack.name)
     cloud.stop('swift')
+    # It begins in the outage.
+    waiting = operation.begin('wait', found['id'])
     time.sleep(30)
     cloud.start('swift')
     output, said = process.communicate(timeout=150)
     assert process.returncode == 0, said
     assert first + output == expected(40)
+    shown, said = waiting.communicate(timeout=60)
+    assert waiting.returncode == 0, said
+    assert json.loads(shown)['state'] == 'complete'
+    assert b'. Retrying for 300 s' in said
+    folder = tmp_path / 'logs'
+    operation('output', found['id'], '--output-dir', str(folder))
+    (file,) = folder.rglob('deploy_stdout')
+    assert file.parts[-3:-1] == (stack.name, 'deployment')
+    assert file.read_text() == 'done\n'
+    assert file.stat().st_mode & 0o777 == 0o600
+    operation('delete', found['id'])
 
 
 @pytest.mark.timeout(240)
@@ -268,6 +314,26 @@ def test_many_lines_and_a_limit(commands: Commands) -> None:
     assert whole.startswith(head)
     assert whole.endswith(tail)
     assert len(head) + int(match[1]) + len(tail) == len(whole)
+
+
+@pytest.mark.timeout(240)
+def test_outputs_that_are_too_large_are_told_of_while_it_runs(
+    commands: Commands,
+) -> None:
+    process = commands.begin(
+        *('trigger', 'deployment', 'DUMP', '--follow', '-f', 'json')
+    )
+    output, text = process.communicate(timeout=120)
+    assert process.returncode == 3, text
+    said = text.decode()
+    advice = 'the limit is 950000; let the config write less to them'
+    lines = [line for line in said.splitlines() if 'Run ' not in line]
+    assert lines[0] == 'begin', said
+    assert lines[1].endswith(advice), said
+    assert lines[2] == 'end', said
+    (run,) = json.loads(output)
+    assert run['reason'].endswith(advice)
+    assert run['outputs']['deploy_stdout'] == 'begin\nend\n'
 
 
 @pytest.mark.parametrize(
@@ -424,6 +490,43 @@ def test_the_page_says_what_the_commands_print(
         typist.type(command, expected)
         typed += 1
     assert typed == section.count('\n   $ ') == 3
+
+
+@pytest.mark.timeout(240)
+def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(
+    cloud: base.minicloud_client.Cloud, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / 'contrib').symlink_to(base.ROOT / 'contrib')
+    typed = ''.join(pages.blocks(pages.readme('A BACKUP of your own')))
+    assert typed.count('BACKUP') == 2
+
+    def run(script: str) -> str:
+        done = subprocess.run(
+            ['bash', '-ec', script],
+            cwd=tmp_path,
+            env=cloud.env(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    try:
+        said = run(typed)
+    finally:
+        run(
+            'openstack stack delete --yes --wait mine; '
+            'minicloud agent stop mine --remove'
+        )
+    operation = re.findall(r'Operation (\S+):', said)[0]
+    Operation(cloud.env())('delete', operation)
+    live, ended, _ = said.partition(': complete after ')
+    assert ended, said
+    assert "\n'notes' -> 'notes-" in live, said
+    assert 'only at the end' not in said
+    assert '1 complete' in said
 
 
 @conftest.signed_by_heat

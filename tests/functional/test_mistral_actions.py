@@ -199,6 +199,7 @@ def test_a_run_outlives_the_workflow_and_ends_by_another(
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_wait_outlives_a_crash_of_mistral(
     cloud: base.minicloud_client.Cloud,
     stack: base.Stack,
@@ -222,20 +223,20 @@ def test_a_wait_outlives_a_crash_of_mistral(
     )
     assert answer.ok, answer
     # A wait that was stopped keeps the task that it was at.
-    others = {one['id'] for one in mistral.tasks('software_deployment.wait')}
+    others = {one['id'] for one in mistral.tasks('heat_plugins.job')}
     waiting = mistral.start(
         'software_deployment.trigger',
         stack=stack.name,
         resource='deployment',
         action='BACKUP',
     )
-    mistral.pauses('software_deployment.wait', but=others)
+    mistral.pauses('heat_plugins.job', but=others)
     cloud.crash('mistral')
     cloud.start('mistral')
     with servers.agent(cloud, stack):
-        # Should the crash have met a look after all, Mistral finds out by a
-        # heartbeat that does not come, and the next look is a minute later.
-        ended = mistral.end(waiting, 180)
+        # Should the crash have met a poll after all, it is repeated after four
+        # minutes.
+        ended = mistral.end(waiting, 300)
     assert ended['state'] == 'SUCCESS', ended['state_info']
     assert ended['output']['run']['state'] == 'complete'
     assert 'software_deployment.trigger' in mistral.names('workflows')

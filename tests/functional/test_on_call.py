@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent import futures
 import contextlib
 import itertools
+import pathlib
 import re
 import shlex
 import subprocess
@@ -12,6 +13,7 @@ import textwrap
 
 import pytest
 
+from tests import pipelines
 from tests.functional import base
 from tests.functional import executions
 from tests.functional import servers
@@ -23,11 +25,13 @@ EXAMPLES = base.ROOT / 'contrib/examples'
 _OPERATION = 'openstack software deployment operation'
 
 _PARTS = re.compile(
-    r'^\.\. ((?:a disk|the disk|server off|the clock|it runs|the canary).*)$'
+    r'^\.\. ((?:a disk|the disk|server off|the clock|it runs|the canary'
+    r'|the colleague|you again).*)$'
     r'|^\.\. code-block:: console\n\n((?:(?: {3}.*)?\n)+)',
     re.MULTILINE,
 )
-_RUN = re.compile(r'\d{8}T\d{6}Z-[0-9a-f]{8}')
+# IDs of runs and operations, and of projects.
+_RUN = re.compile(r'\d{8}T\d{6}Z-[0-9a-f]{8}|\b[0-9a-f]{32}\b')
 _UUID = r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 
 # What differs each time, and the width of a table that comes of it.
@@ -72,11 +76,16 @@ def parts(page: str) -> Iterator[tuple[str, str]]:
 class Typist:
     """Types the commands of the page.
 
+    :param folder: where they write files.
+    :ivar env: of the user who types.
     :ivar runs: the ids of runs and operations on the page, and the real ones.
     """
 
-    def __init__(self, env: dict[str, str]) -> None:
-        self._env = env
+    def __init__(
+        self, env: dict[str, str], folder: pathlib.Path | None = None
+    ) -> None:
+        self.env = env
+        self._folder = folder
         self._code = 0
         self.runs: dict[str, str] = {}
 
@@ -86,7 +95,8 @@ class Typist:
             command = command.replace(shown, real)
         return subprocess.run(
             shlex.split(command),
-            env=self._env,
+            env=self.env,
+            cwd=self._folder,
             capture_output=True,
             text=True,
         )
@@ -111,6 +121,36 @@ class Typist:
             # An operation may be named by the end of its ID.
             short = shown[-8:], real[-8:]
             self.runs.update([(shown, real), short])
+
+
+@contextlib.contextmanager
+def reader(
+    cloud: base.minicloud_client.Cloud,
+) -> Iterator[dict[str, str]]:
+    """Let a user read in the project demo; return the user's environment."""
+    keystone = cloud.session('admin')
+    (role,) = keystone.get('identity', '/roles?name=reader').json()['roles']
+    path = (
+        f'/projects/{cloud.session().project_id}/users/'
+        f'{cloud.session("reader").user_id}/roles/{role["id"]}'
+    )
+    keystone.request('PUT', 'identity', path)
+    yield {**cloud.env('reader'), 'OS_PROJECT_NAME': 'demo'}
+    keystone.request('DELETE', 'identity', path)
+
+
+def check_reader(typist: Typist, env: dict[str, str]) -> None:
+    """Hold that a reader got the results alone; let another user type."""
+    refused = typist.run(f'{_OPERATION} list')
+    assert refused.returncode == 1
+    assert 'answered 403' in refused.stderr
+    assert 'operation share' in refused.stderr
+    for container in 'results', 'operations':
+        project = typist.runs['0cf3b1a5d2e84f7a96b8c7d6e5f40312']
+        name = f'heat-plugins-{container}-{project}'
+        done = typist.run(f'openstack object list {name}')
+        assert (done.returncode == 0) == (container == 'results')
+    typist.env = env
 
 
 @contextlib.contextmanager
@@ -142,6 +182,7 @@ def databases(
 def test_the_commands_of_the_page_print_what_it_says(
     cloud: base.minicloud_client.Cloud,
     stacks: Callable[..., base.Stack],
+    tmp_path: pathlib.Path,
 ) -> None:
     stack = stacks((EXAMPLES / 'software.yaml').read_text(), name='web')
     shop = stacks(
@@ -150,8 +191,9 @@ def test_the_commands_of_the_page_print_what_it_says(
         tags='production',
     )
     mistral = executions.Mistral(cloud.session())
-    typist = Typist(cloud.env())
+    typist = Typist(cloud.env(), tmp_path)
     with (
+        reader(cloud) as colleague,
         servers.agent(cloud, stack, 'web_server') as agent,
         databases(cloud, shop) as others,
     ):
@@ -163,6 +205,8 @@ def test_the_commands_of_the_page_print_what_it_says(
             'the disk has room again': backup.unlink,
             'the clock': lambda: mistral.run('web.nightly.backup'),
             'server off': agent.stop,
+            'the colleague': lambda: setattr(typist, 'env', colleague),
+            'you again': lambda: check_reader(typist, cloud.env()),
         }
         typed = 0
         for command, expected in parts(PAGE.read_text()):
@@ -172,8 +216,18 @@ def test_the_commands_of_the_page_print_what_it_says(
                 typist.type(command, expected)
                 typed += 1
         assert not events
+        for kind in pipelines.KINDS:
+            typist.env = {**cloud.env(), **pipelines.ENV}
+            done = typist.run(shlex.join(pipelines.argv(kind)))
+            assert done.returncode == 0, f'{done.stdout}\n{done.stderr}'
+        for name in 'backup.json', 'run.html':
+            assert 'complete' in (tmp_path / name).read_text()
         assert typed == PAGE.read_text().count('\n   $ ')
-        typist.type(f'{_OPERATION} delete 7c19be52', '')
+        listed = typist.run(f'{_OPERATION} list --stack shop -f value -c ID')
+        ids = listed.stdout.split()
+        # That of the page, and those of the pipelines.
+        assert len(ids) == 1 + len(pipelines.KINDS)
+        typist.type(shlex.join([*_OPERATION.split(), 'delete', *ids]), '')
         agent.start()
         stack.delete()
         stack.wait('DELETE_COMPLETE')

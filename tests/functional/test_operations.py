@@ -16,6 +16,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import time
 from typing import Any
 
 import pytest
@@ -50,6 +51,13 @@ echo "$deploy_resource_name" >> "$journal"
 sleep 2
 [ "$deploy_resource_name" != "$broken" ]
 echo "backed up $deploy_resource_name"
+"""
+
+#: It ends when a test says so.
+_GATED = """\
+#!/bin/sh -e
+echo "$deploy_resource_name" >> "$journal"
+until [ -e "$gate" ]; do sleep 0.2; done
 """
 
 
@@ -178,11 +186,183 @@ def test_an_operation_survives_who_advances_it(
             # Both stacks call theirs so; each has run once.
             assert runs == {f'db{n}': len(STACKS) for n in range(SERVERS)}
             _check_records(alone, found)
+        _attack(alone, tmp_path)
         for stack in stacks:
             for n in range(SERVERS):
                 names = [one['name'] for one in stack.metadata(f'server{n}')]
                 # Nothing is left of the runs.
                 assert not [name for name in names if 'BACKUP' in name]
+
+
+@pytest.mark.long
+def test_one_run_of_an_action_goes_on_whoever_starts_it(
+    cloud: base.minicloud_client.Cloud, stacks: Any, tmp_path: pathlib.Path
+) -> None:
+    gate, journal = tmp_path / 'gate', tmp_path / 'journal'
+    source = template()
+    config = source['resources']['config']['properties']
+    config['inputs'].append({'name': 'gate', 'default': str(gate)})
+    config['configs'][1]['config'] = _GATED
+    stack = stacks(source)
+    stack.wait('CREATE_COMPLETE', PATIENCE)
+    operation = Operations(cloud)
+    order = ('run', 'BACKUP', '--stack', stack.name, '--resource', 'db[01]')
+    inputs = ('--input', f'journal={journal}')
+    with contextlib.ExitStack() as agents:
+        for n in range(2):
+            agents.enter_context(
+                cloud.agent(
+                    f'{stack.name}-server{n}',
+                    stack=stack.name,
+                    resource=f'server{n}',
+                )
+            )
+        single = _trigger(cloud, stack.name, 'db0', *inputs)
+        assert single.returncode == 0, single.stderr
+        run = json.loads(single.stdout)[0]['id']
+        base.until(journal.exists, PATIENCE)
+        # Another command, and a signal, meet it and the operation of others.
+        first = operation.begin(*order, *inputs, '--wait')
+        begun = _begun(first.stderr.readline())
+        base.until(lambda: len(journal.read_text().split()) == 2, PATIENCE)
+        refused = _trigger(cloud, stack.name, 'db1', *inputs)
+        assert refused.returncode == 1
+        assert f'{begun}.1.1' in refused.stderr
+        code, second = operation(*order, *inputs, '--wait')
+        _, met = operation('show', second['id'], '--targets')
+        assert [one['state'] for one in met] == ['skipped', 'skipped']
+        assert met[0]['reason'] == f'BACKUP already runs: {run}'
+        assert met[1]['reason'] == f'BACKUP already runs: {begun}.1.1'
+        # Nothing ran.
+        assert (code, second['state']) == (3, 'failed')
+        third = operation.begin(
+            *order, *inputs, '--if-running', 'wait', '--wait'
+        )
+        waiting = _begun(third.stderr.readline())
+        base.until(
+            lambda: all(
+                'already runs' in one['reason']
+                for one in operation('show', waiting, '--targets')[1]
+            ),
+            PATIENCE,
+        )
+        assert len(journal.read_text().split()) == 2
+        gate.touch()
+        for process in first, third:
+            process.communicate(timeout=PATIENCE)
+            assert process.returncode == 0
+        _, ended = operation('show', begun, '--targets')
+        assert [one['state'] for one in ended] == ['skipped', 'complete']
+        _, ended = operation('show', waiting, '--targets')
+        assert [one['state'] for one in ended] == ['complete', 'complete']
+        runs = collections.Counter(journal.read_text().split())
+        assert runs == {'db0': 2, 'db1': 2}
+    for each in begun, second['id'], waiting:
+        code, said = operation('delete', each)
+        assert code == 0, said
+
+
+def _trigger(
+    cloud: base.minicloud_client.Cloud, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    stack, resource, *options = arguments
+    return subprocess.run(
+        [
+            *('openstack', 'software', 'deployment', 'trigger'),
+            *(stack, resource, 'BACKUP', *options, '-f', 'json'),
+        ],
+        env=cloud.env('demo'),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _attack(cloud: base.minicloud_client.Cloud, folder: pathlib.Path) -> None:
+    """Hold that write access to the container gives no rights in Heat."""
+    journal, pwned = folder / 'approved', folder / 'pwned'
+    journal.touch()
+    operation = Operations(cloud)
+    _, found = operation(
+        *('run', 'BACKUP', '--stack', 'blue', '--yes', '--canary', '1'),
+        *('--approve-after-canary', '--input', f'journal={journal}'),
+    )
+    begun = found['id']
+    _until_state(operation, begun, 'waiting-for-approval')
+    cloud.kill('heat')
+    demo, other = cloud.session(), cloud.session('other')
+    container = f'/heat-plugins-operations-{demo.project_id}'
+    write = {'X-Container-Write': f'{other.project_id}:*'}
+    assert demo.post('object-store', container, headers=write).ok
+    account = f'{demo.endpoint("object-store")}{container}/operations'
+    order = demo.get(
+        'object-store', f'{container}/operations/orders/{begun}'
+    ).body
+    forged = json.loads(order)
+    forged['config'] = _script(f'#!/bin/sh\necho "$(id -u)" >> {pwned}\n')
+
+    def put(name: str, body: Any) -> None:
+        answer = base.rest.send(
+            'PUT', f'{account}/{name}', token=other.token, body=body
+        )
+        assert answer.status == 201, answer
+
+    put(f'orders/{begun}', forged)
+    put(
+        f'arrivals/{begun}/requests/{time.time():017.6f}-0badcafe',
+        {'do': 'resume', 'who': 'demo'},
+    )
+    # Nor does the operation rest until the dead engine's lease expires.
+    leads = demo.get(
+        'object-store', f'{container}?prefix=operations/leads/{begun}/'
+    )
+    last = leads.body.decode().split()[-1]
+    put(last.removeprefix('operations/'), {})
+    cloud.start('heat')
+    name = f'Object operations/orders/{begun}'
+    heat = demo.endpoint('orchestration')
+    for path in 'stacks', 'software_configs', 'software_deployments':
+        answer = base.rest.send('GET', f'{heat}/{path}', token=other.token)
+        assert answer.status == 403, answer
+    base.until(lambda: _warnings(cloud, name), 90)
+    # Several scans later.
+    time.sleep(10)
+    assert len(_warnings(cloud, name)) == 1
+    for command in 'show', 'resume':
+        code, said = operation(command, begun)
+        assert code == 1
+        assert f'{name} of operation {begun}' in said
+        assert 'Check the access control list' in said
+    # With the true order the operation goes on, but for its own users alone.
+    put(f'orders/{begun}', order)
+    assert operation('show', begun)[1]['state'] == 'waiting-for-approval'
+    assert len(journal.read_text().split()) == 1
+    code, said = operation('resume', begun)
+    assert code == 0, said
+    assert operation('wait', begun)[1]['state'] == 'complete'
+    assert len(journal.read_text().split()) == SERVERS
+    assert not pwned.exists()
+
+
+def _warnings(cloud: base.minicloud_client.Cloud, text: str) -> list[str]:
+    lines = cloud.log('heat').read_text().splitlines()
+    return [one for one in lines if text in one and ' WARNING ' in one]
+
+
+def _script(text: str) -> dict[str, Any]:
+    """Return a config of a user's own, as an order has it."""
+    return {
+        **{'id': 'x', 'name': 'x', 'group': 'script', 'config': text},
+        **{'inputs': [], 'outputs': [], 'options': {}},
+    }
+
+
+def _until_state(operation: Operations, begun: str, state: str) -> None:
+    base.until(
+        lambda: operation('show', begun)[1]['state'] == state,
+        PATIENCE,
+        pause=3,
+    )
 
 
 def _check_records(cloud: base.minicloud_client.Cloud, found: Any) -> None:

@@ -177,6 +177,30 @@ def test_a_stack_that_fails_fails_its_deployment_and_is_mended(
     assert plan('deploy')['status'] == 'UPDATE_COMPLETE'
 
 
+def test_a_service_that_the_cloud_lacks_is_named_with_the_remedy(
+    plans: Any,
+) -> None:
+    plan = plans('networked')
+    network = planning.empty()
+    network['resources']['net'] = {'type': 'OS::Neutron::Net'}
+    plan.make(planning.files(network))
+    remedy = (
+        'This cloud lacks the service for resource net of tiers/tier.yaml '
+        '(OS::Neutron::Net). To leave out what needs it: openstack deployment '
+        'plan capability set networked --disable environments/base.yaml'
+    )
+    for command in (
+        ('deploy', '--validate-only', '--local'),
+        ('deploy', '--local'),
+        ('deploy',),
+    ):
+        code, said = plan.fails(*command)
+        assert (code, remedy in said) == (1, True), said
+    for _ in range(2):
+        code, _, said = plan.run('parameter list', '--local')
+        assert (code, remedy in said) == (0, True), said
+
+
 def test_a_deployment_is_cancelled_where_it_stands(plans: Any) -> None:
     plan = plans('halted')
     plan.make(planning.files(planning.tier()))
@@ -235,6 +259,7 @@ def test_a_large_result_comes_by_way_of_the_object_store(
     assert found['bytes'] > 65536
 
 
+@pytest.mark.timeout(600)
 def test_a_deployment_outlives_a_mistral_that_is_killed(
     plans: Any,
     cloud: base.Cloud,
@@ -242,16 +267,72 @@ def test_a_deployment_outlives_a_mistral_that_is_killed(
 ) -> None:
     plan = plans('lasting')
     plan.make(planning.files(planning.tier()))
-    others = {one['id'] for one in mistral.tasks('plan.deploy')}
+    others = {one['id'] for one in mistral.tasks('heat_plugins.job')}
     execution_id = mistral.start('plan.deploy', plan=plan.name)
     agent = plan.agent()
-    mistral.pauses('plan.deploy', but=others)
+    mistral.pauses('heat_plugins.job', but=others)
     cloud.crash('mistral')
     with agent:
         base.until(
             lambda: plan.stack()['stack_status'] == 'CREATE_COMPLETE', 90
         )
     cloud.start('mistral')
-    ended = mistral.end(execution_id)
+    # Should the crash have met a poll, it is repeated after four minutes.
+    ended = mistral.end(execution_id, 300)
+    assert ended['state'] == 'SUCCESS', ended
+    assert ended['output']['stack']['status'] == 'CREATE_COMPLETE'
+
+
+_LASTING = """\
+version: '2.0'
+lasting.sleep:
+  tasks:
+    sleep:
+      action: std.noop
+      wait-before: 10
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_deployment_outlives_a_mistral_that_is_killed_in_each_step(
+    plans: Any,
+    cloud: base.Cloud,
+    mistral: executions.Mistral,
+) -> None:
+    plan = plans('killed')
+    answer = plan.session().post(
+        executions.MISTRAL,
+        '/workflows',
+        _LASTING.encode(),
+        headers={'Content-Type': 'text/plain'},
+    )
+    assert answer.ok, answer
+    calls = [{'workflow': 'lasting.sleep'}, {'action': 'std.noop'}]
+    plan.make(planning.files(planning.tier(), calls))
+    namespace = mistral.hasten('plan.deploy', 'heat_plugins.job', seconds=15)
+
+    def crash() -> None:
+        cloud.crash('mistral')
+        cloud.start('mistral')
+
+    with cloud.frozen('heat'):
+        execution_id = mistral.start(
+            'plan.deploy', namespace, plan=plan.name, timeout=30
+        )
+        # It starts the stack, and so it has the lock, which stays.
+        plan.locked()
+        crash()
+        plan.unlock()
+    agent = plan.agent()
+    with cloud.frozen('heat'):
+        # It asks how the stack stands.
+        mistral.acts('plan.deploy')
+        crash()
+    with agent:
+        # It runs what the plan names for after.
+        mistral.pauses('lasting.sleep')
+        crash()
+        ended = mistral.end(execution_id)
     assert ended['state'] == 'SUCCESS', ended
     assert ended['output']['stack']['status'] == 'CREATE_COMPLETE'

@@ -13,19 +13,19 @@ from keystoneauth1.identity import v3
 import pytest
 
 from heat_plugins import errors
-from heat_plugins import pool
+from heat_plugins import pools
 from heat_plugins.clients import heat
 from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
 from heat_plugins.content import storage
 from heat_plugins.content import tarballs
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.plans import local
 from heat_plugins.plans import plan_service
-from heat_plugins.plans.content import plan as plan_module
+from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import selection
-from heat_plugins.plans.parameters import secrets
+from heat_plugins.plans.parameters import secrecy
 from tests import sample_plan
 from tests.functional import base
 
@@ -46,7 +46,7 @@ FILES = {
 class User:
     """What a user has of a cloud."""
 
-    store: store_module.ObjectStore
+    store: stores.ObjectStore
     registry: mistral_registry.Registry
     stacks: heat.Heat
 
@@ -78,8 +78,8 @@ def user(cloud: base.minicloud_client.Cloud) -> User:
     )
 
 
-@pytest.fixture
-def plans(user: User) -> Iterator[plan_service.Plans]:
+@pytest.fixture(name='plans')
+def no_plans(user: User) -> Iterator[plan_service.Plans]:
     """The plans, none before and none after."""
     found = user.plans()
     assert found.summaries() == []
@@ -151,7 +151,7 @@ def test_a_plan_is_made_changed_exported_and_deleted(
     assert [one.name for one in plans.summaries()] == ['copy']
     with pytest.raises(errors.NotFound):
         plans.load('plan')
-    assert not storage.Container(user.store, 'plan', pool.Pool()).exists()
+    assert not storage.Container(user.store, 'plan', pools.Pool()).exists()
 
 
 def test_of_two_who_make_a_plan_at_once_one_is_told(
@@ -183,7 +183,7 @@ def test_changes_at_once_are_all_kept(
         lambda: user.plans().select('plan', {'environments/one.yaml': True}),
         lambda: user.plans().select('plan', {'environments/two.yaml': True}),
         lambda: user.plans().change(
-            'plan', lambda found: secrets.fill(found, ['Other'])
+            'plan', lambda found: secrecy.fill_passwords(found, ['Other'])
         ),
         lambda: user.plans().change(
             'plan',
@@ -211,7 +211,7 @@ def test_what_breaks_off_leaves_nothing(
     with pytest.raises(KeyboardInterrupt):
         plans.create('plan', FILES, progress=break_off)
     assert user.registry.find() == []
-    assert not storage.Container(user.store, 'plan', pool.Pool()).exists()
+    assert not storage.Container(user.store, 'plan', pools.Pool()).exists()
 
 
 def test_a_plan_with_a_stack_stays(
@@ -284,7 +284,7 @@ def test_a_plan_from_the_field_works(
     switch_many(plans, plan)
 
 
-def switch_many(plans: plan_service.Plans, plan: plan_module.Plan) -> None:
+def switch_many(plans: plan_service.Plans, plan: plans.Plan) -> None:
     """Enable as many environments as go together, and disable them again.
 
     Each by itself is what the unit tests of the same plan enable.

@@ -52,7 +52,7 @@ _COMPONENT = {
         'outputs': [{'name': 'greeting'}],
         'configs': [
             {
-                'actions': ['CREATE', 'UPDATE', 'BACKUP'],
+                'actions': ['CREATE', 'UPDATE', 'BACKUP', 'RESTORE'],
                 'tool': 'script',
                 'config': base.SCRIPT,
             }
@@ -201,6 +201,23 @@ def _shop() -> base.Template:
     return template
 
 
+def _waiting() -> base.Template:
+    """Return a template with a deployment, and a nested group of two."""
+    template = base.software()
+    group = base.group(2, signal_transport='TEMP_URL_POLL')
+    template['resources']['group'] = group['resources']['group']
+    return template
+
+
+def _all_of(found: list[base.Template]) -> list[base.Template]:
+    """Return the configs of that template if the server has all of them."""
+    return found if len(found) == 3 else []
+
+
+def _ids(found: list[base.Template]) -> set[str]:
+    return {config['id'] for config in found}
+
+
 def _answer(stack: base.Stack, action: str, greeting: str) -> None:
     """Answer in the server's place what it was given last."""
 
@@ -237,12 +254,16 @@ def test_what_the_former_release_stored_goes_on(
     shop = base.Stack(session, _shop(), name='shop')
     _answer(shop, 'CREATE', 'of 0.1')
     shop.wait('CREATE_COMPLETE')
-    waiting = base.Stack(session, base.software(), name='waiting')
-    former = waiting.waiting()
+    waiting = base.Stack(session, _waiting(), name='waiting')
+    former = _ids(base.until(lambda: _all_of(waiting.metadata())))
     ended = found.deployment('trigger', 'shop', 'deployment', 'BACKUP')[0]
     _answer(shop, 'BACKUP', 'ended')
     base.until(lambda: _run(found, ended['id'])['state'] == 'complete')
     going = found.deployment('trigger', 'shop', 'deployment', 'BACKUP')[0]
+    operated = found.deployment(
+        *('operation', 'run', 'RESTORE', '--stack', 'shop'),
+        *('--resource', 'deployment'),
+    )
     plan = planning.Plan(found, tmp_path, 'planned')
     plan.write(planning.files(planning.empty()))
     found.plan('create', 'planned', '--from', str(plan.folder))
@@ -250,20 +271,28 @@ def test_what_the_former_release_stored_goes_on(
 
     upgrade()
 
-    # What the former engine waited for is repeated, as that has ended.
-    def repeated() -> base.Deployment | None:
-        one = waiting.waiting()
-        return one if one.id != former.id else None
-
-    again = base.until(repeated, 120)
-    assert again.put(servers.body(greeting='late')) == 201
+    # What the former engine waited for is waited for on, and runs once.
+    handed = base.until(lambda: _all_of(waiting.metadata()))
+    assert _ids(handed) == former
+    for config in handed:
+        body = servers.body(greeting='late')
+        assert base.put(base.signal_url(config), body) == 201
     waiting.wait('CREATE_COMPLETE')
     assert waiting.outputs['deployment_greeting'] == 'late'
+    assert _ids(_all_of(waiting.metadata())) == former
     # Runs.
     _answer(shop, 'BACKUP', 'after')
     base.until(lambda: _run(found, going['id'])['state'] == 'complete')
     runs = found.deployment('run', 'list', 'shop')
-    assert {one['id'] for one in runs} == {ended['id'], going['id']}
+    of_operation = f'{operated["id"]}.0.1'
+    assert {one['id'] for one in runs} == {
+        *(ended['id'], going['id'], of_operation)
+    }
+    # Operations: an engine or, as here, a command of this release ends them.
+    _answer(shop, 'RESTORE', 'restored')
+    shown = found.deployment('operation', 'wait', operated['id'])
+    assert shown['state'] == 'complete'
+    found.deployment('operation', 'delete', operated['id'])
     # Groups keep their kind.
     shop.update(_shop(), who='moon')
     _answer(shop, 'UPDATE', 'of 0.2')

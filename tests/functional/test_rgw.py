@@ -81,8 +81,8 @@ FORMS: list[tuple[str, bool, str, int, tuple[str, ...]]] = [
         'account',
         False,
         'demo',
-        test_status.SUCCESS,
-        ('signed with sha1 and the key of the account',),
+        test_status.WARNING,
+        ('signed with sha1 and the key of the account', 'X-Copy-From'),
     ),
     (
         'default',
@@ -95,8 +95,8 @@ FORMS: list[tuple[str, bool, str, int, tuple[str, ...]]] = [
         'account',
         True,
         'admin',
-        test_status.SUCCESS,
-        ('signed with sha1 and the key of the account',),
+        test_status.WARNING,
+        ('signed with sha1 and the key of the account', 'X-Copy-From'),
     ),
     (
         'default',

@@ -115,7 +115,9 @@ def test_a_deployment_says_that_its_server_has_begun(
             found = stack.deployment(name)
             assert found is not None
             assert found.status == 'IN_PROGRESS'
-            assert found.reason == 'The server has started the action'
+            assert found.reason == (
+                'The server has started the action [hp:started]'
+            )
             (tmp_path / f'go.{name}').touch()
         stack.wait('CREATE_COMPLETE')
     for name in ('deployment', 'by_cfn', 'by_heat', 'elsewhere'):

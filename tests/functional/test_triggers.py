@@ -149,17 +149,17 @@ class Server:
         answer = base.rest.send(
             'POST', f'{keystone}/v3/auth/tokens', body=body
         )
-        self._token = answer.headers['X-Subject-Token']
+        self.token = answer.headers['X-Subject-Token']
         session = cloud.session()
-        endpoint = session.endpoint('orchestration').replace(
+        self.endpoint = session.endpoint('orchestration').replace(
             session.project_id, login['project_id']
         )
-        self._url = f'{endpoint}/stacks/{stack.name}/{stack.id}/resources'
+        self._url = f'{self.endpoint}/stacks/{stack.name}/{stack.id}/resources'
 
     def signal(self, details: Any, name: str = 'deployment') -> None:
         """Signal a resource of the stack."""
         url = f'{self._url}/{name}/signal'
-        status = post(url, details, **{'X-Auth-Token': self._token})
+        status = post(url, details, **{'X-Auth-Token': self.token})
         assert status == 200
 
 

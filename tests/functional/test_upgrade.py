@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks of Heat's own classes go on under ours, and the other way round."""
 
+import time
+
 import pytest
 
 from tests.functional import base
@@ -182,6 +184,61 @@ def test_groups_go_on_in_both_directions(changing):
             assert stack.members('group') == expected
     finally:
         stack.purge()
+
+
+@pytest.mark.timeout(300)
+def test_nested_by_the_command_groups_go_on_under_heats_own_classes(changing):
+    cloud, change = changing
+    before = base.Leftovers.of(cloud)
+    template = base.group(3, signal_transport='TEMP_URL_SIGNAL')
+    change(base.ROOT)
+    stack = base.Stack(cloud.session(), template, name='group')
+
+    def given(action, count=3):
+        """Wait until the server has an action of each member."""
+
+        def there():
+            found = {
+                config['id']: config
+                for config in stack.metadata()
+                if base.value(config, 'deploy_action') == action
+            }
+            return found if len(found) == count else None
+
+        return base.until(there)
+
+    def answer(configs):
+        # Heat looks at the time, in whole seconds, of what it finds.
+        time.sleep(1.1)
+        for config in configs.values():
+            body = servers.body(greeting='hello')
+            assert base.put(base.signal_url(config), body) == 201
+
+    try:
+        created = given('CREATE')
+        answer(created)
+        stack.wait('CREATE_COMPLETE')
+        nest = ['software', 'deployment', 'group', 'nest']
+        assert 'single' in cloud.openstack(*nest, '--dry-run')
+        assert not stack.members('group')
+        assert 'nested' in cloud.openstack(*nest, '--yes')
+        members = {'member0', 'member1', 'member2'}
+        assert members <= stack.members('group')
+        assert given('CREATE') == created
+        change('none')
+        stack.update(template, who='moon')
+        updated = given('UPDATE')
+        assert not updated.keys() & created.keys()
+        answer(updated)
+        stack.wait('UPDATE_COMPLETE')
+        assert stack.members('group') == members
+        assert len(base.Leftovers.of(cloud).deployments) == 3
+    finally:
+        stack.purge()
+    after = base.Leftovers.of(cloud)
+    assert (after.deployments, after.configs) == ((), ())
+    for name in set(after.containers) - set(before.containers):
+        _delete_container(cloud.session(), f'/{name}')
 
 
 def _scheduled(month, types=()):

@@ -48,7 +48,7 @@ def probe(heat_conf):
     from heat.engine import resources
     from heat.engine import service
 
-    service.EngineService.start = lambda engine: None
+    service.EngineService.start = lambda self: None
     engine = service.EngineService('host', 'engine')
     looking = [_looking(), _looking_in_child(engine), _looking()]
     engine.start()

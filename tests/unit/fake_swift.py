@@ -44,8 +44,10 @@ import threading
 import time
 from urllib import parse
 
+import requests
+
 from heat_plugins import errors
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.objectstore import wire
 
 SWIFT = 'http://swift.example.com:8080/v1/AUTH_%(project_id)s'
@@ -61,7 +63,7 @@ _VERBS = {
     'object': {'HEAD', 'GET', 'DELETE', 'PUT'},
     'signed': {'HEAD', 'PUT', 'GET'},
 }
-_LISTING = {'format', 'prefix', 'limit', 'marker'}
+_LISTING = {'format', 'prefix', 'limit', 'marker', 'delimiter'}
 _META = re.compile(
     r'x-(account|container)-meta-'
     r'(temp-url-key(-2)?|heat-plugins-[a-z0-9-]+)'
@@ -71,6 +73,7 @@ _HEADERS = {
     'accept': 'application/json',
     'content-type': 'text/plain',
     'x-delete-after': None,
+    'x-container-read': None,
 }
 
 
@@ -161,6 +164,8 @@ class Cluster:
     ):
         self.endpoint = endpoint
         self.ceph = ceph
+        #: Whether the holder of a URL may copy; a proxy can prevent that.
+        self.copies = ceph
         self.implicit_tenants = implicit_tenants
         self.rgw_accounts = rgw_accounts
         self.digests = digests
@@ -180,8 +185,9 @@ class Cluster:
         self.lagging = set()
         #: Names of objects that a bulk delete leaves.
         self.stubborn = set()
-        #: The time by which objects are old.
+        #: The time by which objects are old, and whether it is told.
         self.now = time.time
+        self.has_clock = True
         #: Called with each `wire.Request`, without the lock.
         self.before = lambda request: None
         self.seen = []
@@ -198,7 +204,7 @@ class Cluster:
 
     def store(self, project_id='project-1'):
         """Return a store over a transport of its own."""
-        return store_module.ObjectStore(self.transport(project_id))
+        return stores.ObjectStore(self.transport(project_id))
 
     def storage_url(self, project_id='project-1'):
         return self.endpoint % {'project_id': project_id}
@@ -263,8 +269,8 @@ class Cluster:
             try:
                 response = self._fault(request)
                 if response is None:
-                    response = self._answer(
-                        project_id, request, where, query, body
+                    response = self._dated(
+                        self._answer(project_id, request, where, query, body)
                     )
                 status = response.status
             finally:
@@ -279,6 +285,13 @@ class Cluster:
                     )
                 )
         return response
+
+    def _dated(self, response):
+        """Return a response with the time, as each of Swift's has it."""
+        date = {'date': _http_date(self.now())} if self.has_clock else {}
+        return dataclasses.replace(
+            response, headers={**date, **response.headers}
+        )
 
     def _fault(self, request):
         for fault in self._faults:
@@ -327,7 +340,7 @@ class Cluster:
             return self._info()
         if 'temp_url_sig' in query:
             assert not request.authenticated, 'a signature and a token'
-            assert not request.headers, 'servers send no headers of ours'
+            assert not request.headers.keys() - {'X-Copy-From'}
             # It ends some versions of Ceph's gateway.
             assert name.strip('/'), 'a signature for a bare container'
             _check(
@@ -476,19 +489,23 @@ class Cluster:
         limit = int(query.get('limit', self.listing_limit))
         if limit > self.listing_limit and not self.ceph:
             return _status(412)
+        prefix = query.get('prefix', '')
         marker = query.get('marker', '').encode()
+        known = [
+            name
+            for name in there.objects
+            if name.startswith(prefix)
+            and (container, name) not in self.lagging
+        ]
+        if delimiter := query.get('delimiter'):
+            known = {_folder(name, prefix, delimiter) for name in known}
         names = sorted(
-            (
-                name
-                for name in there.objects
-                if name.startswith(query.get('prefix', ''))
-                and name.encode() > marker
-                and (container, name) not in self.lagging
-            ),
-            key=str.encode,
+            (name for name in known if name.encode() > marker), key=str.encode
         )
         entries = [
-            {
+            {'subdir': name}
+            if name not in there.objects
+            else {
                 'name': name,
                 'bytes': len(there.objects[name]),
                 'hash': hashlib.md5(there.objects[name]).hexdigest(),
@@ -554,6 +571,11 @@ class Cluster:
             # Ceph's gateway knows by the container whose key it takes.
             return _status(403 if self.ceph else 404)
         if request.method == 'PUT':
+            if source := request.headers.get('X-Copy-From'):
+                if not self.copies:
+                    return _status(400)
+                where = source.strip('/').partition('/')
+                body = self.container(where[0], owner).objects[where[2]]
             there.objects[name] = body
             there.times[name] = self.now()
             return _status(201)
@@ -622,6 +644,12 @@ def _signature(text):
     return _LENGTHS.get(len(text)), bytes.fromhex(text)
 
 
+def _folder(name, prefix, delimiter):
+    """Return the folder below a prefix in which an object lies, or it."""
+    first, found, _ = name.removeprefix(prefix).partition(delimiter)
+    return prefix + first + found
+
+
 class Transport:
     """A project's way to a cluster; see `wire.Transport`."""
 
@@ -639,6 +667,10 @@ class Transport:
 
     def send(self, request):
         assert isinstance(request, wire.Request)
+        # The real one resolves dots in a path, as every client does.
+        prepared = requests.models.PreparedRequest()
+        prepared.prepare_url(request.url, None)
+        request = dataclasses.replace(request, url=prepared.url)
         if not request.authenticated:
             return self._cluster.serve(None, request)
         self._check_token()
@@ -683,7 +715,8 @@ def _check(kind, method, query, allowed):
 
 def _set_meta(meta, headers, kind):
     for header, value in headers.items():
-        assert header.lower().startswith(f'x-{kind}-meta-'), header
+        known = f'x-{kind}-meta-', 'x-container-read'
+        assert header.lower().startswith(known), header
         if value:
             meta[header.lower()] = value
         else:

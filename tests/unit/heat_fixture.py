@@ -63,6 +63,7 @@ from heat.engine import service
 from heat.engine import service_software_config
 from heat.engine import stack as heat_stack
 from heat.engine import template as heat_template
+from heat.engine import update as stack_update
 from heat.objects import stack as stack_objects
 from heat.rpc import client as rpc_client
 from keystoneauth1 import access
@@ -368,6 +369,12 @@ class Heat:
         self.waited = 0
         stack.update(self._changed(stack, template, parameters))
         _expect(stack, stack.UPDATE)
+
+    def preview(self, stack, template, parameters=None):
+        """Return the names of resources, by what an update does to them."""
+        found = self.load(stack)
+        changed = self._changed(found, template, parameters)
+        return stack_update.StackUpdate(found, changed, None).preview()
 
     def delete(self, stack):
         """Delete a stack."""

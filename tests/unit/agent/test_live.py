@@ -23,6 +23,8 @@ from heat_config_supervisor import control  # isort: skip
 from heat_config_supervisor import hook  # isort: skip
 from heat_config_supervisor import live  # isort: skip
 from heat_config_supervisor import logs  # isort: skip
+from heat_config_supervisor import outputs  # isort: skip
+from heat_config_supervisor import sending  # isort: skip
 
 HOOK = test_hook.HOOK.replace('/usr/bin/env python3', sys.executable)
 
@@ -35,26 +37,32 @@ def impatient(monkeypatch):
     monkeypatch.setattr(logs, '_PACE', 0.1)
 
 
-def followed(server, script, text=HOOK, meanwhile=lambda: None, **inputs):
+def followed(
+    server, script, text=HOOK, meanwhile=lambda: None, declared=(), **inputs
+):
     """Run a hook with its output sent; how it ended."""
     program = server.hook('script', text)
     content = json.dumps(
         {
             **json.loads(conftest.config(**{**test_logs.INPUTS, **inputs})),
             'config': script,
+            'outputs': declared,
         }
     )
     config = configs.read(content)
     output = live.Output(config, str(program))
+    watch = outputs.Watch(config, output.note)
     order = hook.Order(
         output.command, content.encode(), inherited=output.inherited
     )
 
     def begun():
         output.begin()
+        watch.begin()
         meanwhile()
 
     end = hook.run(order, begun)
+    watch.end()
     output.end()
     logs.finish(config)
     return end
@@ -75,6 +83,34 @@ def test_what_a_hook_reads_is_sent_as_it_comes(server, http):
     end = followed(server, script, meanwhile=meanwhile)
     assert json.loads(end.stdout)['deploy_stdout'] == 'one\ntwo\n'
     assert printed(http) == b'one\ntwo\n'
+
+
+def test_outputs_that_are_too_large_are_told_of_meanwhile(
+    server, http, monkeypatch, caplog
+):
+    folder = server.path / 'outputs'
+    folder.mkdir()
+    monkeypatch.setenv('HEAT_SCRIPT_OUTPUTS', str(folder))
+    monkeypatch.setattr(outputs, '_PACE', 0.05)
+    monkeypatch.setattr(sending, 'LIMIT', 5000)
+    go = server.path / 'go'
+    # Written in two parts, and not the only file.
+    script = (
+        f'cd {folder}; echo x > c1.other; echo start; '
+        'head -c 3000 /dev/zero > c1.dump; sleep 0.3; '
+        'head -c 3000 /dev/zero > c1.rows; '
+        f'until [ -e {go} ]; do sleep 0.1; done; echo end'
+    )
+
+    def meanwhile():
+        test_logs.until(lambda: b'write less' in (printed(http) or b''))
+        go.touch()
+
+    declared = [{'name': 'dump'}, {'name': 'rows'}, {'name': '../\0'}]
+    followed(server, script, meanwhile=meanwhile, declared=declared)
+    line = sending.too_large(6000)
+    assert printed(http).decode() == f'start\n{line}\nend\n'
+    assert line in caplog.text
 
 
 def test_both_streams_are_sent_and_stay_apart_in_the_result(server, http):
@@ -182,12 +218,21 @@ def test_on_a_full_disk_a_config_runs_on(server, http, monkeypatch, caplog):
 # Stopping
 
 
+def waiting(server):
+    """Return a command that runs on, and that stopped() waits for.
+
+    It is there when it says so: a shell that gets a signal before it starts
+    a command leaves that one without it.
+    """
+    return f"sh -c 'touch {server.path}/ready; exec sleep 60'"
+
+
 def stopped(server, script):
-    """Stop a hook soon after it began; how it ended."""
+    """Stop a hook when its script waits; how it ended."""
     stop = threading.Event()
     file = server.path / 'ready'
     program = server.hook('script', HOOK)
-    content = json.dumps({'config': f'{script}'}).encode()
+    content = json.dumps({'config': script}).encode()
     order = hook.Order([str(program)], content, stop=stop)
 
     def begun():
@@ -199,13 +244,26 @@ def stopped(server, script):
 
 def test_what_must_stop_answers_with_what_there_was(server, monkeypatch):
     monkeypatch.setattr(hook, '_GRACE', 60.0)
-    ready = server.path / 'ready'
-    # Time for its output to be read: a hook's own process dies with it.
-    found = stopped(server, f'echo half; sleep 1; touch {ready}; sleep 60')
+    found = stopped(server, f'echo half; {waiting(server)}')
     assert found['deploy_stdout'] == 'half\n'
     assert found['deploy_status_code'] == 143
     assert found['deploy_stopped'] == 'when told'
     assert 'stopped on request' in found['deploy_stderr']
+
+
+@pytest.mark.parametrize(
+    'start',
+    ['sleep 59 &', 'sleep 59 >/dev/null 2>&1 &', '(trap "" TERM; sleep 1) &'],
+    ids=['keeps the output open', 'does not', 'ignores it and ends'],
+)
+def test_what_a_script_leaves_as_it_is_stopped_is_stopped_too(
+    server, monkeypatch, start
+):
+    monkeypatch.setattr(hook, '_GRACE', 60.0)
+    script = f"trap '{start} exit' TERM; {waiting(server)}"
+    found = stopped(server, script)
+    # By force, if it had got no SIGTERM.
+    assert found['deploy_stopped'] == 'when told'
 
 
 def test_what_ignores_sigterm_is_stopped_by_force(server, monkeypatch):
@@ -214,8 +272,7 @@ def test_what_ignores_sigterm_is_stopped_by_force(server, monkeypatch):
     ready = server.path / 'ready'
     found = stopped(
         server,
-        f"trap '' TERM; echo half; sleep 1; touch {ready}\n"
-        'while :; do sleep 1; done',
+        f"trap '' TERM; echo half; touch {ready}\nwhile :; do sleep 1; done",
     )
     assert found['deploy_stopped'] == 'by force'
     assert found['deploy_stdout'] == 'half\n'
@@ -232,11 +289,8 @@ def test_what_ignores_sigterm_is_stopped_by_force(server, monkeypatch):
     ids=['forks', 'leaves its group', 'double-forks', 'daemon ignores'],
 )
 def test_what_it_has_started_goes_wherever_that_went(server, start):
-    ready = server.path / 'ready'
     mark = f'MARK={server.path}'
-    stopped(
-        server, f'export {mark}\n{start}\nsleep 0.5; touch {ready}; sleep 60'
-    )
+    stopped(server, f'export {mark}\n{start}\n{waiting(server)}')
     left = []
     for folder in os.listdir('/proc'):
         if folder.isdigit():

@@ -6,6 +6,7 @@ import json
 import pytest
 import requests
 
+from heat_plugins.signals import body
 from tests.unit.agent import conftest
 
 from heat_config_supervisor import config as configs  # isort: skip
@@ -104,11 +105,53 @@ def test_of_what_is_too_long_the_end_is_sent(letter):
 
 
 def test_outputs_are_sent_whole_or_not_at_all():
-    details = {'dump': 'x' * sending.LIMIT, 'deploy_stdout': 'short'}
-    found = json.loads(sending.body(details))
+    details = {
+        'dump': 'x' * 15_000_000,
+        'rows': 'y' * sending.LIMIT,
+        'size': 7,
+        'deploy_stdout': 'short',
+        'deploy_stderr': 'before\n',
+        'deploy_status_code': 0,
+    }
+    content = sending.body(details)
+    assert len(content) <= sending.LIMIT
+    found = json.loads(content)
+    assert found.keys() == details.keys() - {'dump', 'rows'}
+    assert (found['size'], found['deploy_stdout']) == (7, 'short')
     assert found['deploy_status_code'] == 1
-    assert f'the limit is {sending.LIMIT}' in found['deploy_stderr']
-    assert 'dump' not in found
+    said = found['deploy_stderr']
+    assert said.startswith("before\n\noutput 'dump' is left out\n")
+    assert f'the limit is {sending.LIMIT}; let the config' in said
+
+
+def test_a_result_that_lacks_outputs_keeps_its_exit_status():
+    details = {'dump': 'x' * sending.LIMIT, 'deploy_status_code': 7}
+    found = json.loads(sending.body(details))
+    assert found['deploy_status_code'] == 7
+
+
+@pytest.mark.parametrize(
+    'details',
+    [
+        {f'output-{number}': 'x' * 1000 for number in range(9000)},
+        {'x' * sending.LIMIT: 1},
+        {'deploy_stdout': ['x' * sending.LIMIT]},
+        {'deploy_status_code': 'x' * sending.LIMIT},
+        {'dump': 'x' * 10**7, 'deploy_stdout': 'x' * 10**7},
+    ],
+)
+def test_no_result_is_larger_than_the_limit(details):
+    content = sending.body(details)
+    assert len(content) <= sending.LIMIT
+    found = json.loads(content)
+    assert found['deploy_status_code'] == 1
+    assert 'let the config write less' in found['deploy_stderr']
+
+
+def test_the_reason_of_the_failure_has_all_of_the_advice():
+    content = sending.body({'dump': 'x' * 10**9})
+    found = body.outcome(body.parse(content), [])
+    assert found.reason.endswith('; let the config write less to them')
 
 
 def test_what_hooks_print_holds_no_signatures():

@@ -13,7 +13,7 @@ from heat_plugins import masking
 from heat_plugins.content import tarballs
 from heat_plugins.content import texts
 from heat_plugins.plans.content import capabilities
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import roles
 from heat_plugins.plans.parameters import secrecy
@@ -89,7 +89,8 @@ def test_no_plan_shows_its_passwords_by_accident(passwords):
         template='a', passwords=passwords, parameter_defaults=passwords
     )
     assert 'hunter2' not in repr(found)
-    mask = masking.Mask(secrecy.values(found, passwords))
+    content = references.resolve(found, lambda _paths: {'a': b'{}'})
+    mask = masking.Mask(secrecy.of_content(content, found))
     said = ' '.join([*passwords.values(), *map(repr, passwords.values())])
     for value in passwords.values():
         assert value not in mask.text(said)

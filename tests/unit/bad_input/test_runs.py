@@ -13,7 +13,7 @@ from heat_plugins import errors
 from heat_plugins.configs import actions
 from heat_plugins.objectstore import json_records
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 from heat_plugins.runs.follow import reports
 from heat_plugins.runs.records import record_names

@@ -9,15 +9,12 @@ from hypothesis import strategies as st
 import yaml
 
 from heat_plugins import bounds
-from heat_plugins.mistral.definitions import adhoc
 from heat_plugins.mistral.definitions import definition_checking
 from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import definition_records
-from heat_plugins.mistral.definitions import naming
 from heat_plugins.mistral.definitions import renaming
 from heat_plugins.mistral.definitions import structured
-from heat_plugins.mistral.executions import log
 from heat_plugins.mistral.executions import workflow_requests
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
@@ -218,11 +215,11 @@ def test_properties_are_written_as_a_definition_that_is_read(name, given):
 @hypothesis.example('? [a]\n: {base: std.noop}')
 def test_an_ad_hoc_action_is_read_or_refused(text):
     try:
-        spec = adhoc.read(text)
-    except adhoc.AdhocError:
+        spec = structured.read_action(text)
+    except structured.AdhocError:
         return
-    adhoc.base_name(spec)
-    adhoc.write('name', spec)
+    structured.base_name(spec)
+    structured.write_action('name', spec)
 
 
 # Signals
@@ -290,8 +287,10 @@ def test_a_signal_runs_a_workflow_or_is_refused(body, offer):
     except workflow_requests.RunError as exc:
         entry['error'] = str(exc)
     # What is remembered of it fits a row of Heat's database.
-    assert len(log.write(entry).encode()) < 20000
-    assert log.read({'signal.1': log.write(entry)})
+    assert len(workflow_requests.write_log(entry).encode()) < 20000
+    assert workflow_requests.read_log(
+        {'signal.1': workflow_requests.write_log(entry)}
+    )
     said = bounds.shortened(f'Signal failed: {entry["error"]}', 255)
     assert len(said) <= 255
 
@@ -343,7 +342,7 @@ def test_a_schedule_has_times_or_is_refused(pattern, first, count):
 
 @hypothesis.given(anything.json_map, anything.json_map, anything.plain_text)
 def test_what_is_remembered_of_a_trigger_is_read_again(given, params, name):
-    order = cron_triggers.Order(
+    order = cron_triggers.TriggerOrder(
         name=name,
         workflow=name,
         input=given,
@@ -352,7 +351,7 @@ def test_what_is_remembered_of_a_trigger_is_read_again(given, params, name):
         first_time=None,
         count=None,
     )
-    record = cron_triggers.Record(
+    record = cron_triggers.TriggerRecord(
         id='id', wanted=order, order=order, made='2030-01-01T00:00:00'
     )
     again = cron_triggers.read_record(cron_triggers.dumps(record))
@@ -365,10 +364,10 @@ def test_names_fit_into_mistral_or_are_refused(name):
     if found is None:
         return
     try:
-        wanted = definition_records.Wanted.of(
+        wanted = definition_records.WantedDefinition.of(
             found, 'stack', 'resource', None, None
         )
     except definition_problems.DefinitionError:
         return
     assert set(wanted.names) == set(found.workflows)
-    assert naming.LIMIT >= 255
+    assert definition_records.NAME_LIMIT >= 255

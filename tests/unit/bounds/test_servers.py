@@ -11,7 +11,8 @@ import pytest
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins.clients import mistral_errors
+from heat_plugins import foreign
+from heat_plugins.clients import mistral_api
 from heat_plugins.configs import config_checking
 from heat_plugins.configs import hooks
 from heat_plugins.content import tarballs
@@ -19,14 +20,15 @@ from heat_plugins.mistral.executions import outcome
 from heat_plugins.nodes import addresses
 from heat_plugins.nodes import node_reading
 from heat_plugins.objectstore import json_records
+from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs.follow import reports
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import body
-from heat_plugins.timeline import events
+from heat_plugins.timeline import stack_events
 from heat_plugins.validations import inventory
 from tests.unit import fake_swift
 from tests.unit import growth
@@ -77,6 +79,22 @@ def record(content):
 @pytest.mark.parametrize('read', [kept, reports.parse, record])
 def test_what_a_server_sends_costs_no_more_than_its_size(read, made):
     growth.check(readers.refusing(read), made, largest=2**17)
+
+
+@pytest.mark.parametrize('text', ['x', 'x\n', '\x1b', 'é', '\n', ' '])
+def test_output_costs_no_more_than_its_size(text):
+    class Display:
+        def say(self, *lines):
+            assert all(len(line) <= foreign.LINE for line in lines)
+
+    def show(content):
+        lines = run_output.Lines(Display(), 'shop db')
+        lines.show(content)
+        lines.end()
+
+    growth.check(
+        show, lambda size: text.encode() * (size // len(text)), largest=2**24
+    )
 
 
 def test_outputs_are_counted_in_one_pass():
@@ -247,9 +265,9 @@ def test_the_name_of_a_hook_costs_no_more_than_its_size(text):
 )
 def test_an_answer_of_mistral_costs_no_more_than_its_size(text):
     made = functools.partial(_filled, text)
-    growth.check(lambda said: mistral_errors.answered(500, said), made)
+    growth.check(lambda said: mistral_api.answered(500, said), made)
     growth.check(
-        lambda said: mistral_errors.answered(500, said),
+        lambda said: mistral_api.answered(500, said),
         lambda size: made(size).encode(),
     )
 
@@ -260,7 +278,7 @@ def _filled(text, size):
 
 def test_the_id_of_a_request_is_left_out():
     said = 'No such thing (HTTP 404) (Request-ID: req-1)'
-    assert str(mistral_errors.answered(404, said)) == (
+    assert str(mistral_api.answered(404, said)) == (
         'Mistral answers 404: No such thing (HTTP 404)'
     )
 
@@ -273,7 +291,7 @@ EVENTS = ['server ', 'server a has begun ', ' ', 'a', 'server a has begun a!']
 @pytest.mark.parametrize('text', EVENTS)
 def test_an_event_costs_no_more_than_its_size(text):
     def read(reason):
-        event = events.Event(
+        event = stack_events.Event(
             resource='a',
             stack_id='s',
             physical_id='p',
@@ -281,7 +299,7 @@ def test_an_event_costs_no_more_than_its_size(text):
             reason=reason,
             time=1.0,
         )
-        events.bars([event, event], 'running')
+        stack_events.bars([event, event], 'running')
 
     growth.check(read, functools.partial(_filled, text))
 

@@ -9,15 +9,13 @@ from hypothesis import strategies as st
 import pytest
 
 from heat_plugins import bounds
-from heat_plugins.mistral.definitions import adhoc
 from heat_plugins.mistral.definitions import definition_checking
 from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.definitions import definition_reading
+from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.definitions import locating
-from heat_plugins.mistral.definitions import naming
 from heat_plugins.mistral.definitions import renaming
 from heat_plugins.mistral.definitions import structured
-from heat_plugins.mistral.executions import log
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.mistral.executions import workflow_requests
 from heat_plugins.mistral.triggers import cron_triggers
@@ -172,7 +170,9 @@ def test_a_definition_costs_no_more_than_its_size(made):
 
 @pytest.mark.parametrize('name', ['keys', 'open brackets', 'unknown keys'])
 def test_an_ad_hoc_action_costs_no_more_than_its_size(name):
-    growth.check(readers.refusing(adhoc.read), TEXTS[name], largest=2**17)
+    growth.check(
+        readers.refusing(structured.read_action), TEXTS[name], largest=2**17
+    )
 
 
 @pytest.mark.parametrize('text', ['<%', '{{', '{%', '<% {{ {% '])
@@ -344,7 +344,7 @@ OFFER = workflow_requests.Offer(
 def test_a_signal_costs_no_more_than_its_size(made):
     def read(body):
         run = workflow_requests.asked(body, OFFER)
-        log.write({'ignored': list(run.ignored)})
+        workflow_requests.write_log({'ignored': list(run.ignored)})
 
     growth.check(readers.refusing(read), made, largest=2**17)
 
@@ -359,9 +359,16 @@ def test_a_refused_signal_is_told_in_a_few_words():
 
 @pytest.mark.parametrize('text', [' ', 'a=', '\U0001f4a3'])
 def test_a_name_costs_no_more_than_its_size(text):
-    growth.check(lambda one: naming._fit(one, naming.LIMIT), filled(text))
+    growth.check(
+        lambda one: definition_records._fit(
+            one, definition_records.NAME_LIMIT
+        ),
+        filled(text),
+    )
     growth.check(lambda name: definition_reading.called(name), filled(text))
-    growth.check(lambda base: adhoc.base_name({'base': base}), filled(text))
+    growth.check(
+        lambda base: structured.base_name({'base': base}), filled(text)
+    )
 
 
 @pytest.mark.parametrize(
@@ -409,7 +416,7 @@ def test_a_trigger_of_mistral_costs_no_more_than_its_size(text):
         'remaining_executions': None,
     }
     growth.check(
-        lambda given: cron_triggers.Trigger.from_row(
+        lambda given: cron_triggers.CronTrigger.from_row(
             {**row, 'workflow_input': given}
         ),
         filled(text),
@@ -418,7 +425,9 @@ def test_a_trigger_of_mistral_costs_no_more_than_its_size(text):
 
 @hypothesis.given(st.lists(anything.odd_text, max_size=40))
 def test_what_is_remembered_of_a_signal_has_a_limit(names):
-    text = log.write({'error': ''.join(names) * 2000, 'ignored': names * 99})
+    text = workflow_requests.write_log(
+        {'error': ''.join(names) * 2000, 'ignored': names * 99}
+    )
     assert len(text) < 20000
 
 

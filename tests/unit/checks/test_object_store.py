@@ -66,8 +66,16 @@ class TempURLsTest(testtools.TestCase):
 
     def test_on_ceph_the_key_of_the_account_serves(self):
         self.cluster = fake_swift.ceph(fake_swift.CEPH_ACCOUNT)
+        self.cluster.copies = False
         said = self.check(Code.SUCCESS)
         self.assertIn('signed with sha1 and the key of the account', said)
+        self.assert_nothing_left()
+
+    def test_a_store_that_copies_for_the_holder_of_a_url_is_a_warning(self):
+        self.cluster = fake_swift.ceph(fake_swift.CEPH_ACCOUNT)
+        said = self.check(Code.WARNING)
+        self.assertIn('X-Copy-From', said)
+        self.assertIn('Let a proxy in front of it refuse', said)
         self.assert_nothing_left()
 
     def test_a_storage_url_without_an_account_is_a_warning(self):
@@ -89,6 +97,7 @@ class TempURLsTest(testtools.TestCase):
         self.cluster = fake_swift.ceph(
             fake_swift.CEPH_ACCOUNT, implicit_tenants=True
         )
+        self.cluster.copies = False
         self.check(Code.SUCCESS)
 
     def test_no_signature_is_told(self):
@@ -105,6 +114,12 @@ class TempURLsTest(testtools.TestCase):
         self.assertIn('temp_url_margin', said)
         # URLs that run out later than meant do no harm.
         self.check(Code.WARNING, -60)
+
+    def test_urls_work_whatever_the_clock_of_this_host_is(self):
+        for ahead in (3000, -3000):
+            self.cluster.clock = lambda ahead=ahead: time.time() + ahead
+            said = self.check(Code.WARNING, ahead)
+            self.assertIn('A TempURL works', said)
 
     def test_a_resolution_of_one_second_is_no_difference(self):
         self.conf.config(group='heat_plugins', temp_url_margin=0)

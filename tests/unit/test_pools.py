@@ -7,7 +7,7 @@ import threading
 import testtools
 
 from heat_plugins import errors
-from heat_plugins import pool
+from heat_plugins import pools
 
 
 class LastFirst(futures.ThreadPoolExecutor):
@@ -35,7 +35,7 @@ class LastFirst(futures.ThreadPoolExecutor):
 class PoolTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.pool = pool.Pool(workers=3, wait=0)
+        self.pool = pools.Pool(workers=3, wait=0)
 
     def test_pools_for_several_calls_make_no_more_requests(self):
         found = [self.pool.shared(calls)._workers for calls in (1, 2, 3, 20)]
@@ -68,14 +68,14 @@ class PoolTest(testtools.TestCase):
                 raise ZeroDivisionError
 
             self.assertRaises(
-                ZeroDivisionError, pool.Pool(workers).each, call, range(99)
+                ZeroDivisionError, pools.Pool(workers).each, call, range(99)
             )
             self.assertIn(len(begun), range(1, workers + 1))
 
     def test_no_thread_is_started_for_calls_that_cannot_overlap(self):
         here = threading.get_ident()
         for workers, things in ((1, [1, 2]), (3, [1])):
-            seen = pool.Pool(workers).each(
+            seen = pools.Pool(workers).each(
                 lambda thing: threading.get_ident(), things
             )
             self.assertEqual({here}, set(seen))
@@ -83,7 +83,7 @@ class PoolTest(testtools.TestCase):
     def test_progress_is_told_of_each_call(self):
         for workers in (1, 3):
             told = []
-            pool.Pool(workers).each(
+            pools.Pool(workers).each(
                 str, 'abc', lambda *of, told=told: told.append(of)
             )
             self.assertEqual([(1, 3), (2, 3), (3, 3)], told)
@@ -118,6 +118,6 @@ class PoolTest(testtools.TestCase):
             raise ZeroDivisionError(thing)
 
         exc = self.assertRaises(
-            ZeroDivisionError, pool.Pool().each, call, ['a', 'b']
+            ZeroDivisionError, pools.Pool().each, call, ['a', 'b']
         )
         self.assertEqual('b', str(exc))

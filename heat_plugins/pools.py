@@ -49,12 +49,12 @@ class Pool:
         lock = threading.Lock()
         failed: list[BaseException] = []
 
-        def call(thing: _Thing) -> _Result:
+        def call(item: _Thing) -> _Result:
             nonlocal done
             if failed:
                 raise futures.CancelledError
             try:
-                result = self.insist(function, thing)
+                result = self.insist(function, item)
             except BaseException as exc:
                 failed.append(exc)
                 raise
@@ -66,11 +66,11 @@ class Pool:
 
         workers = min(self._workers, len(things))
         if workers <= 1:
-            return [call(thing) for thing in things]
+            return [call(item) for item in things]
         with futures.ThreadPoolExecutor(workers) as executor:
-            begun = [executor.submit(call, thing) for thing in things]
+            begun = [executor.submit(call, item) for item in things]
             try:
-                return [one.result() for one in begun]
+                return [future.result() for future in begun]
             except BaseException as exc:
                 executor.shutdown(cancel_futures=True)
                 # A thing before the one that failed may not have started.

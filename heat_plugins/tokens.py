@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Marks at the end of a text of Heat's database that a program reads again.
+
+Heat has a column for the reason of a status, and none for what a heat-engine
+must remember. So a reason is a sentence for people, with one of these behind
+it; no other part of it decides anything. Views leave them out; see `shown`.
+
+Releases before 0.2 wrote some of the sentences without a mark. What they left
+is understood until `Token.former` goes: with 0.4, when no
+deployment of theirs can still be in progress.
+"""
+
+import dataclasses
+import re
+
+_ANY = re.compile(r' ?\[hp:[a-z-]+\]$')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Token:
+    """A mark; see the module.
+
+    :ivar text: what a text ends in.
+    :ivar former: how sentences of former releases that mean the same begin
+        and end.
+    """
+
+    text: str
+    former: tuple[tuple[str, str], ...] = ()
+
+    def marks(self, text: str | None) -> bool:
+        """Say whether a text has the mark, or is such a sentence."""
+        whole = text or ''
+        return whole.endswith(self.text) or any(
+            whole.startswith(start) and whole.endswith(end)
+            for start, end in self.former
+        )
+
+    def after(self, sentence: str) -> str:
+        """Return a sentence with the mark."""
+        return f'{sentence} {self.text}'
+
+
+#: A deployment in progress: its server has started the action.
+STARTED = Token(
+    text='[hp:started]',
+    former=tuple(
+        (each, each)
+        for each in (
+            'The server has started the action',
+            'The server is at it',
+        )
+    ),
+)
+
+#: A complete deployment: the next update must run it again.
+UNHEALTHY = Token(text='[hp:unhealthy]')
+
+#: A failed resource: a scan took it from an engine that has died.
+ENGINE_DIED = Token(
+    text='[hp:engine-died]', former=(('Engine ', ' has died'),)
+)
+
+
+def shown(text: str) -> str:
+    """Return a text as people see it, without a mark."""
+    return _ANY.sub('', text)
+
+
+def of_run(run_id: str) -> str:
+    """Return the whole reason of the row that was made for a run."""
+    return f'heat-plugins run {run_id}'
+
+
+def is_of_run(reason: str | None, run_id: str) -> bool:
+    """Say whether a row was made for a run, by its reason."""
+    return (reason or '').endswith(of_run(run_id))

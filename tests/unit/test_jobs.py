@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Long work in steps, and the loop of the commands."""
+
+import dataclasses
+import json
+
+import testtools
+
+from heat_plugins import errors
+from heat_plugins import jobs
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Count:
+    steps: int = 0
+
+
+class Counting:
+    """Takes a number of steps; before the last one it calls something."""
+
+    def __init__(self, steps):
+        self.steps = steps
+        self.failing = 0
+        self.outcomes = []
+
+    def step(self, state, outcome):
+        if self.failing:
+            self.failing -= 1
+            raise errors.Unavailable('503')
+        self.outcomes.append(outcome)
+        state = Count(steps=state.steps + 1)
+        if outcome is not None and not outcome.success:
+            return jobs.Step(state=state, success=False, reason=outcome.reason)
+        if state.steps == self.steps:
+            return jobs.Step(state=state, success=True)
+        if state.steps == self.steps - 1:
+            call = jobs.Call(kind=jobs.Kind.ACTION, name='last')
+            return jobs.Step(state=state, call=call)
+        return jobs.Step(state=state, next_look=state.steps)
+
+
+class DriveTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.slept = []
+        self.job = Counting(5)
+        self.answer = jobs.Outcome(success=True)
+        self.called = []
+
+    def drive(self, **more):
+        def run(call):
+            self.called.append(call.name)
+            return self.answer
+
+        return jobs.drive(
+            self.job,
+            self.job.step(Count(), None),
+            run=run,
+            sleep=self.slept.append,
+            **more,
+        )
+
+    def test_it_takes_steps_to_the_end_and_runs_calls_between_them(self):
+        shown = []
+        end = self.drive(tell=lambda step: shown.append(step.state.steps))
+        self.assertTrue(end.success)
+        self.assertEqual([1, 2, 3, 4, 5], shown)
+        self.assertEqual([1, 2, 3], self.slept)
+        self.assertEqual(['last'], self.called)
+        self.assertEqual([None] * 4 + [self.answer], self.job.outcomes)
+
+    def test_a_call_that_fails_may_fail_the_job(self):
+        self.answer = jobs.Outcome(success=False, reason='boom')
+        end = self.drive()
+        self.assertEqual((False, 'boom'), (end.success, end.reason))
+
+    def test_who_is_told_may_have_enough(self):
+        end = self.drive(tell=lambda step: step.state.steps == 2)
+        self.assertIsNone(end.success)
+        self.assertEqual(2, end.state.steps)
+
+    def test_a_driver_may_look_more_often_than_asked_for(self):
+        self.drive(most=1.5)
+        self.assertEqual([1, 1.5, 1.5], self.slept)
+
+    def test_an_outage_is_ridden_out_once_it_has_begun(self):
+        def tell(step):
+            if step.state.steps == 2 and self.job.failing == 0:
+                self.job.failing = 3 if len(self.slept) < 3 else 0
+
+        self.assertTrue(self.drive(tell=tell).success)
+        self.assertEqual([1, 2, 5, 5, 5, 3], self.slept)
+
+    def test_what_cannot_be_told_now_is_told_before_the_end(self):
+        told = []
+
+        def tell(step):
+            told.append(step.state.steps)
+            if len(told) == 5:
+                raise errors.Unavailable('503')
+
+        self.drive(tell=tell)
+        self.assertEqual([1, 2, 3, 4, 5, 5], told)
+
+    def test_an_outage_for_good_is_an_error(self):
+        self.patch(jobs, 'PATIENCE', 3)
+
+        def tell(step):
+            self.job.failing = 99
+
+        self.assertRaises(errors.Unavailable, self.drive, tell=tell)
+
+
+class AdvanceTest(testtools.TestCase):
+    def test_a_driver_that_knows_json_comes_to_the_same_end(self):
+        job, state, outcome = Counting(3), None, None
+        while True:
+            step = json.loads(
+                json.dumps(jobs.advance(job, Count(), state, outcome))
+            )
+            if step['success'] is not None:
+                break
+            state = step['state']
+            outcome = {'success': True} if step['call'] else None
+        self.assertEqual({'steps': 3}, step['state'])
+        self.assertTrue(step['success'])
+
+    def test_what_is_no_state_is_refused(self):
+        self.assertRaises(
+            errors.Invalid,
+            jobs.advance,
+            Counting(3),
+            Count(),
+            {'steps': 'x'},
+            None,
+        )

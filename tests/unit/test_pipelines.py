@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples for pipelines, with an ``openstack`` that only answers."""
+
+import json
+import os
+import subprocess
+
+import pytest
+import yaml
+
+from tests import pipelines
+
+_FAILURE = {
+    'stack': 'shop',
+    'server_name': 'orders',
+    'reason': 'no space left on device',
+}
+
+
+@pytest.fixture
+def answering(tmp_path):
+    """Return what runs an example, over an answer of the command."""
+
+    def run(kind, code, state):
+        result = {
+            'id': '20261122T220428Z-7c19be52',
+            'state': state,
+            'reason': 'because',
+            'failures': [_FAILURE] if state == 'failed' else [],
+        }
+        command = tmp_path / 'openstack'
+        command.write_text(
+            '#!/bin/sh\n'
+            f'printf "%s\\n" "$@" > {tmp_path}/argv\n'
+            f'echo meanwhile >&2\n'
+            + (f"echo '{json.dumps(result)}'\n" if state else '')
+            + f'exit {code}\n'
+        )
+        command.chmod(0o755)
+        path = os.pathsep.join((str(tmp_path), os.environ['PATH']))
+        done = subprocess.run(
+            pipelines.argv(kind),
+            env={**os.environ, **pipelines.ENV, 'PATH': path},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        words = (tmp_path / 'argv').read_text().split()
+        assert words[:5] == [
+            'software',
+            'deployment',
+            'operation',
+            'run',
+            'BACKUP',
+        ]
+        # Without a terminal, more than ten targets need it.
+        assert '--yes' in words
+        return done
+
+    return run
+
+
+@pytest.mark.parametrize('kind', pipelines.KINDS)
+def test_a_complete_operation_is_a_success(answering, kind):
+    done = answering(kind, 0, 'complete')
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize('kind', pipelines.KINDS)
+def test_a_failed_operation_fails_the_pipeline(answering, kind, tmp_path):
+    done = answering(kind, 3, 'failed')
+    assert done.returncode != 0
+    if kind == 'gitlab-ci.yml':
+        result = json.loads((tmp_path / 'backup.json').read_text())
+        assert result['failures'] == [_FAILURE]
+    else:
+        assert 'orders' in done.stdout
+
+
+@pytest.mark.parametrize('kind', pipelines.KINDS)
+def test_a_command_that_is_refused_fails_the_pipeline(answering, kind):
+    done = answering(kind, 1, None)
+    assert done.returncode != 0
+    assert 'Traceback' not in done.stderr
+
+
+def test_the_page_has_all_examples():
+    page = (
+        pipelines.FOLDER.parents[2] / 'doc/source/automation.rst'
+    ).read_text()
+    for kind in pipelines.KINDS:
+        assert f'contrib/examples/pipelines/{kind}' in page
+
+
+def test_a_job_keeps_what_its_script_writes():
+    job = yaml.safe_load((pipelines.FOLDER / 'gitlab-ci.yml').read_text())
+    (script,) = job['backup']['script']
+    for path in job['backup']['artifacts']['paths']:
+        assert path in script
