@@ -2,6 +2,20 @@
 """Threads that end, and whose failures are those of the test."""
 
 import threading
+import types
+
+
+def stand_in(start):
+    """Return what stands for the module `threading` in a module.
+
+    :param start: is called with the target of a thread that is started.
+    """
+    return types.SimpleNamespace(
+        Lock=threading.Lock,
+        Thread=lambda target, **more: types.SimpleNamespace(
+            start=lambda: start(target)
+        ),
+    )
 
 
 def run(*tasks):

@@ -11,7 +11,6 @@ import gzip
 import io
 import json
 import logging
-import threading
 import types
 from unittest import mock
 
@@ -39,6 +38,7 @@ from heat_plugins.runs.fleet.records import layout
 from heat_plugins.validations import validation_ledger
 from heat_plugins.validations import validation_operations
 from tests.unit import fake_swift
+from tests.unit import threads
 from tests.unit.bad_input import anything
 from tests.unit.osc import base
 from tests.unit.runs.fleet import simulation
@@ -275,10 +275,7 @@ def test_an_engine_puts_it_aside_and_serves_another_project(cloud):
     ]
     found = [one for one in held if one is not None]
     led = []
-    threads = []
-
-    def thread(target, **more):
-        return types.SimpleNamespace(start=lambda: threads.append(target))
+    targets = []
 
     def stack(one):
         heat, store = stacks[one.project_id]
@@ -290,9 +287,7 @@ def test_an_engine_puts_it_aside_and_serves_another_project(cloud):
     with (
         warnings() as said,
         mock.patch.object(
-            process,
-            'threading',
-            types.SimpleNamespace(Thread=thread, Lock=threading.Lock),
+            process, 'threading', threads.stand_in(targets.append)
         ),
         mock.patch.multiple(
             fleet_watching,
@@ -322,10 +317,10 @@ def test_an_engine_puts_it_aside_and_serves_another_project(cloud):
         ),
     ):
         began, asked = good.now, len(cloud.world.cluster.seen)
-        while threads or not led:
-            if not threads:
+        while targets or not led:
+            if not targets:
                 fleet_watching.look()
-            threads.pop(0)()
+            targets.pop(0)()
             assert len(led) < 10
         fleet_watching.look()
     # One of the operation, and one of its requests.

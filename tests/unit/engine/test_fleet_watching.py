@@ -4,7 +4,6 @@
 import collections
 import contextlib
 import json
-import threading
 import time
 import types
 
@@ -27,6 +26,7 @@ from heat_plugins.runs.fleet import registration
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
 from tests.unit import heat_fixture
+from tests.unit import threads
 from tests.unit.runs.fleet import simulation
 
 PROJECT = 'project-1'
@@ -83,6 +83,13 @@ class WatchingTest(heat_fixture.HeatTestCase):
         advancer.step()
         return advancer
 
+    def left(self):
+        """Start an operation that Heat knows and no process advances."""
+        advancer = self.begin()
+        advancer.release()
+        self.register(advancer.operation.id)
+        return advancer
+
     def register(self, name, tenant=PROJECT, text=None, group=binding.GROUP):
         """Let Heat know of an operation, by a deployment; return that."""
         seal = self.world.seals.get(name)
@@ -121,14 +128,7 @@ class WatchingTest(heat_fixture.HeatTestCase):
     def look(self):
         """Look, and do at once what threads would; return what was led."""
         self.patch(
-            process,
-            'threading',
-            types.SimpleNamespace(
-                Lock=threading.Lock,
-                Thread=lambda target, **more: types.SimpleNamespace(
-                    start=target
-                ),
-            ),
+            process, 'threading', threads.stand_in(lambda target: target())
         )
         led = []
 
@@ -146,9 +146,7 @@ class WatchingTest(heat_fixture.HeatTestCase):
         )
 
     def test_it_takes_over_what_a_command_has_left(self):
-        advancer = self.begin()
-        advancer.release()
-        self.register(advancer.operation.id)
+        advancer = self.left()
         self.assertEqual([advancer.operation.id], self.look())
         found = self.found(advancer.operation.id)
         self.assertIs(operations.Phase.FAILED, found.control.phase)
@@ -222,9 +220,7 @@ class WatchingTest(heat_fixture.HeatTestCase):
             self.register(
                 f'20270115T0800{number:02}Z-00000000', tenant='project-2'
             )
-        advancer = self.begin()
-        advancer.release()
-        self.register(advancer.operation.id)
+        advancer = self.left()
         found = fleet_watching.registered(self.context)
         of_each = collections.Counter(one.project_id for one in found)
         self.assertEqual({'project-2': 5, PROJECT: 1}, of_each)
@@ -260,17 +256,8 @@ class WatchingTest(heat_fixture.HeatTestCase):
             'time',
             types.SimpleNamespace(monotonic=lambda: self.world.now),
         )
-        threads, seen = [], []
-        self.patch(
-            process,
-            'threading',
-            types.SimpleNamespace(
-                Lock=threading.Lock,
-                Thread=lambda target, **more: types.SimpleNamespace(
-                    start=lambda: threads.append(target)
-                ),
-            ),
-        )
+        targets, seen = [], []
+        self.patch(process, 'threading', threads.stand_in(targets.append))
 
         def take_over(one):
             # No two threads are at one project.
@@ -282,11 +269,11 @@ class WatchingTest(heat_fixture.HeatTestCase):
         self.patch(fleet_watching, 'take_over', take_over)
         fleet_watching.look()
         # They are busy: another scan starts no more.
-        self.assertLessEqual(len(threads), 16)
+        self.assertLessEqual(len(targets), 16)
         fleet_watching.look()
-        self.assertLessEqual(len(threads), 16)
-        for thread in threads:
-            thread()
+        self.assertLessEqual(len(targets), 16)
+        for target in targets:
+            target()
         return seen
 
     def test_a_scan_reaches_each_of_many_projects(self):
@@ -301,9 +288,7 @@ class WatchingTest(heat_fixture.HeatTestCase):
         self.assertEqual(16 * 3, len(self.scanned(300, seconds=25.0)))
 
     def test_a_project_leaves_places_for_others(self):
-        advancer = self.begin()
-        advancer.release()
-        self.register(advancer.operation.id)
+        advancer = self.left()
         for key in 'abcd':
             fleet_watching.ADVANCED.take(key, PROJECT)
         self.assertEqual([], self.look())
@@ -366,9 +351,7 @@ class WatchingTest(heat_fixture.HeatTestCase):
         self.assertIn('software_config.name = ', one.split('WHERE')[1])
 
     def test_a_signal_takes_over_its_own_operation_alone(self):
-        advancer = self.begin()
-        advancer.release()
-        self.register(advancer.operation.id)
+        advancer = self.left()
         self.register(JUNK)
         taken = []
         self.patch(fleet_watching, 'take_over', taken.append)
@@ -620,31 +603,23 @@ class WatchingTest(heat_fixture.HeatTestCase):
                 self.assertEqual([], self.warned())
             rests.append(self.world.now - begun)
         self.assertEqual([30, 60, 120, 240, 480, 960], rests)
-        advancer = self.begin()
-        advancer.release()
-        self.register(advancer.operation.id)
+        advancer = self.left()
         self.assertEqual([advancer.operation.id], self.look())
 
     def test_what_takes_too_many_requests_is_put_aside(self):
         self.patch(fleet_watching, '_LOOK', (2, 60.0, 10_000))
-        advancer = self.begin()
-        advancer.release()
-        self.register(advancer.operation.id)
+        self.left()
         (warning,) = self.warned()
         self.assertIn('takes more than 2 requests', warning)
 
     def test_what_takes_too_many_bytes_is_put_aside(self):
         self.patch(fleet_watching, '_LEAD', (2000, 300.0, 100))
-        advancer = self.begin()
-        advancer.release()
-        self.register(advancer.operation.id)
+        self.left()
         (warning,) = self.warned()
         self.assertIn('takes more than 100 bytes', warning)
 
     def test_an_outage_is_one_warning_and_a_short_rest(self):
-        advancer = self.begin()
-        advancer.release()
-        self.register(advancer.operation.id)
+        advancer = self.left()
         self.world.cluster.fail(times=1000)
         (warning,) = self.warned()
         self.assertIn('Check the object store', warning)

@@ -22,7 +22,7 @@ class CreateTest(testtools.TestCase):
         self.now = 1_800_000_000.0
         self.slept = []
 
-    def create(self, name='a', body=b'1', store=None, sleep=None):
+    def create(self, name='a', body=b'1', store=None, sleep=None, **more):
         return exclusive.create(
             store or self.store,
             'box',
@@ -30,6 +30,7 @@ class CreateTest(testtools.TestCase):
             body,
             now=lambda: self.now,
             sleep=sleep or self.slept.append,
+            **more,
         )
 
     def objects(self):
@@ -94,16 +95,7 @@ class CreateTest(testtools.TestCase):
     def test_a_later_candidate_that_has_died_is_waited_for_for_a_while(self):
         self.announce(self.now + 5)
         ticks = iter(range(1000))
-        made = exclusive.create(
-            self.store,
-            'box',
-            'a',
-            b'1',
-            now=lambda: self.now,
-            clock=lambda: float(next(ticks)),
-            sleep=self.slept.append,
-        )
-        self.assertTrue(made)
+        self.assertTrue(self.create(clock=lambda: float(next(ticks))))
         self.assertEqual({'a': b'1'}, self.objects())
 
     def test_a_store_too_slow_to_tell_is_told_and_nothing_is_left(self):
@@ -114,15 +106,7 @@ class CreateTest(testtools.TestCase):
 
     def test_a_slow_listing_is_read_again(self):
         times = iter([0.0, 0.0, 60.0, 60.0, 61.0])
-        made = exclusive.create(
-            self.store,
-            'box',
-            'a',
-            b'1',
-            now=lambda: self.now,
-            clock=lambda: next(times),
-        )
-        self.assertTrue(made)
+        self.assertTrue(self.create(clock=lambda: next(times)))
 
     def test_whatever_fails_leaves_no_announcement(self):
         for method, number in (('PUT', 1), ('GET', 2), ('PUT', 2)):

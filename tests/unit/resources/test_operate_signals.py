@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A signal starts an operation on a deployment, or on a group's members."""
 
-import threading
-import types
 from unittest import mock
 
 from heat.common import exception
@@ -19,6 +17,7 @@ from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import registration
 from tests.unit import heat_fixture
+from tests.unit import threads
 from tests.unit.resources import deployments
 from tests.unit.resources import test_deployment_triggers as triggers
 from tests.unit.resources import test_group_as_one as groups
@@ -35,16 +34,10 @@ class OperateTest(groups.GroupTestCase):
         #: How often an engine is told to look for operations at once.
         self.looked = 0
 
-        def start():
+        def start(target):
             self.looked += 1
 
-        self.patch(
-            operating,
-            'threading',
-            types.SimpleNamespace(
-                Thread=lambda **more: types.SimpleNamespace(start=start)
-            ),
-        )
+        self.patch(operating, 'threading', threads.stand_in(start))
 
     def fleet(self, **properties):
         return self.created(
@@ -138,17 +131,8 @@ class OperateTest(groups.GroupTestCase):
             'stored_context',
             lambda stack: heat_fixture.new_context(),
         )
-        threads = []
-        self.patch(
-            process,
-            'threading',
-            types.SimpleNamespace(
-                Lock=threading.Lock,
-                Thread=lambda target, **more: types.SimpleNamespace(
-                    start=lambda: threads.append(target)
-                ),
-            ),
-        )
+        targets = []
+        self.patch(process, 'threading', threads.stand_in(targets.append))
         step_on = fleet_watching._step_on
         self.patch(
             fleet_watching,
@@ -163,8 +147,8 @@ class OperateTest(groups.GroupTestCase):
         fleet_watching.look()
         self.answer = {'deploy_status_code': 0, 'size': '12 MB'}
         # One for the project, and one for the operation.
-        threads.pop()()
-        threads.pop()()
+        targets.pop()()
+        targets.pop()()
         # The order of what Heat has within a second is any.
         levels = [
             inputs['level']
@@ -183,7 +167,7 @@ class OperateTest(groups.GroupTestCase):
         self.assertEqual(1, rows.count(operation_id))
         self.assertEqual([], fleet_watching.registered(stack.context))
         fleet_watching.look()
-        self.assertEqual([], threads)
+        self.assertEqual([], targets)
 
     def test_a_deployment_is_one_server(self):
         stack = self.created(
