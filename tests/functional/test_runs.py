@@ -255,7 +255,7 @@ def test_what_a_server_has_not_seen_it_never_runs(
     assert shown['late_result']['status'] == 'complete'
 
 
-def test_a_run_with_a_garbled_record_is_passed_over_until_it_is_deleted(
+def test_a_run_with_a_garbled_record_is_skipped_until_it_is_deleted(
     cloud: base.minicloud_client.Cloud, stack: base.Stack, run: Commands
 ) -> None:
     _, (other,) = run('trigger', 'deployment', 'LIST')

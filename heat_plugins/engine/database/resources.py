@@ -189,12 +189,12 @@ def data_of_later(
     return {row.value for row in rows.select(context, query)}
 
 
-def is_made_anew(template_id: object, *conditions: Any) -> Any:
-    """Return the condition that a template has another one in its place.
+def has_replacement(template_id: object, *conditions: Any) -> Any:
+    """Return the condition that a template replaces a resource.
 
-    In the place of the resource that a statement asks for. Heat itself forgets
-    whom it was replaced by as soon as a check of it begins, and whom another
-    replaces once that has gone.
+    The resource is the one that a statement asks for. Heat's own columns do
+    not tell: a check clears *replaced_by* when it begins, and *replaces* is
+    cleared once the former resource is deleted.
 
     :param template_id: a number, or the column that has it.
     """
@@ -222,7 +222,7 @@ def may_be_replaced(
     query = sqlalchemy.select(_Resource.id).where(
         _Resource.id == number,
         _Resource.engine_id.is_(None),
-        ~is_made_anew(template_id, lambda newer: newer.status != 'FAILED'),
+        ~has_replacement(template_id, lambda newer: newer.status != 'FAILED'),
     )
     return rows.finds(context, query)
 

@@ -136,7 +136,7 @@ def held(context: heat_types.Context) -> list[Held]:
     """
     # Of several of a name that a traversal has made, each in the place of one
     # before.
-    is_last = ~resources.is_made_anew(_Stack.raw_template_id)
+    is_last = ~resources.has_replacement(_Stack.raw_template_id)
     in_work = sqlalchemy.and_(
         _Resource.status == 'IN_PROGRESS', _Resource.engine_id.is_not(None)
     )
@@ -159,7 +159,7 @@ def held(context: heat_types.Context) -> list[Held]:
         rows.says(_Resource.status_reason, tokens.ENGINE_DIED),
         is_to_go_on | is_on_server,
     )
-    # Heat commits a replacement before it sends who is to begin with it.
+    # Heat commits a replacement before it asks an engine to begin it.
     unbegun = sqlalchemy.and_(
         _Stack.status == 'IN_PROGRESS',
         _Resource.action == 'INIT',

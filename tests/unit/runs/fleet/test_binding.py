@@ -139,7 +139,7 @@ def test_a_state_cannot_be_moved_to_another_operation():
 @pytest.mark.parametrize(
     'content', [b'{"do": "resume", "who": "demo"}', b'', b'[]', b'{"code":1}']
 )
-def test_a_request_that_nobody_signed_does_nothing(content, caplog):
+def test_an_unsigned_request_does_nothing(content, caplog):
     attacked = Attacked()
     for at in (0, 1e10):
         name = layout.new_request(attacked.order.id, at)

@@ -104,7 +104,7 @@ def test_a_list_shows_what_has_changed_since():
 @pytest.mark.parametrize(
     'digest', [b'', b'[]', b'{"x":1}', b'{"20270114T080000Z-00c0ffee":[1]}']
 )
-def test_a_digest_that_nobody_can_read_is_written_again(digest):
+def test_an_unreadable_digest_is_written_again(digest):
     world, door = operated()
     first, _ = listed(world, door)
     container = world.cluster.container(simulation.CONTAINER)
