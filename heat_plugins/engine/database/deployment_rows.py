@@ -11,8 +11,8 @@ from heat.common import context as heat_context
 from oslo_db import exception as db_exception
 
 from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import members
 from heat_plugins.deployments import outside
-from heat_plugins.deployments.groups import members
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import rows
@@ -141,7 +141,7 @@ class MemberRows(Rows):
     """The rows of one group; see `outside.Rows`.
 
     What belongs together is one transaction, so that a crash leaves all of it
-    or nothing. How a member's row is found says `deployments.groups.members`.
+    or nothing. How a member's row is found says `deployments.members`.
 
     :param group_id: if it is that of a nested stack, only `states` is there.
     """

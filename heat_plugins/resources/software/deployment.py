@@ -22,11 +22,11 @@ from heat_plugins import foreign
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import derived
 from heat_plugins.deployments import failures
+from heat_plugins.deployments import members
 from heat_plugins.deployments import removals
 from heat_plugins.deployments import signallers
 from heat_plugins.deployments import updates
 from heat_plugins.deployments import waiters
-from heat_plugins.deployments.groups import members
 from heat_plugins.engine import callers
 from heat_plugins.engine import deployment_parts
 from heat_plugins.engine import deriving

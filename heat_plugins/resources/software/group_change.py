@@ -10,11 +10,11 @@ from oslo_config import cfg
 
 from heat_plugins import config
 from heat_plugins.deployments import failures
+from heat_plugins.deployments import fleets
+from heat_plugins.deployments import members
 from heat_plugins.deployments import outside
 from heat_plugins.deployments import removals
-from heat_plugins.deployments.groups import members
-from heat_plugins.deployments.groups import rollout
-from heat_plugins.deployments.groups import rollout_values
+from heat_plugins.deployments import rollout
 from heat_plugins.engine import deployment_parts
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import group_fleet
@@ -67,7 +67,7 @@ class Change:
             tasks,
             self._fleet,
             self._fleet.hub.watcher,
-            rollout_values.Pace(
+            fleets.Pace(
                 batch=size,
                 pause=pause or 0,
                 allowed=group.allowed_failures(),
@@ -85,7 +85,7 @@ class Change:
             ),
         )
 
-    def _report(self, progress: rollout_values.Progress) -> None:
+    def _report(self, progress: fleets.Progress) -> None:
         self._group._add_event(
             self._group.action,
             self._group.IN_PROGRESS,
@@ -153,7 +153,7 @@ class Change:
             removals.warn(
                 self._group,
                 self._action,
-                rollout_values.failure(ended.failures, ended.progress().all),
+                fleets.failure(ended.failures, ended.progress().all),
             )
         if ended.skipped:
             key, why = next(iter(ended.skipped.items()))

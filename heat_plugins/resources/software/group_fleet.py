@@ -14,8 +14,8 @@ from heat_plugins import foreign
 from heat_plugins import pools
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
+from heat_plugins.deployments import members
 from heat_plugins.deployments import removals
-from heat_plugins.deployments.groups import members
 from heat_plugins.engine import deriving
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import deployment_rows
@@ -33,7 +33,7 @@ config.register_opts(cfg.CONF)
 
 
 class Fleet:
-    """What a group without nested stack runs on; see `rollout_values.Fleet`.
+    """What a group without nested stack runs on; see `fleets.Fleet`.
 
     :param group_id: that of the group before it got a nested stack.
     """

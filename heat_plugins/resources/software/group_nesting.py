@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from heat.objects import stack as stack_objects
 
-from heat_plugins.deployments.groups import rollout
+from heat_plugins.deployments import rollout
 from heat_plugins.engine.database import rows
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import group_fleet

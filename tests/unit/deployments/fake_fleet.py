@@ -10,7 +10,7 @@ import json
 
 from heat_plugins import errors
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments.groups import members
+from heat_plugins.deployments import members
 from heat_plugins.objectstore import keys
 from heat_plugins.runs import orchestration
 from heat_plugins.signals import body

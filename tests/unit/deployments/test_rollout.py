@@ -10,10 +10,10 @@ import pytest
 from heat_plugins import errors
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
+from heat_plugins.deployments import fleets
+from heat_plugins.deployments import members
+from heat_plugins.deployments import rollout
 from heat_plugins.deployments import updates
-from heat_plugins.deployments.groups import members
-from heat_plugins.deployments.groups import rollout
-from heat_plugins.deployments.groups import rollout_values
 from heat_plugins.signals import body
 from heat_plugins.signals import group_ids
 from heat_plugins.signals import signal_names
@@ -38,7 +38,7 @@ class Group:
         self.fleet = fake_fleet.Fleet(self.clock)
         self.servers = {key: f'server-{key}' for key in keys}
         self.actions = actions
-        self.pace = rollout_values.Pace(**pace)
+        self.pace = fleets.Pace(**pace)
         self.told = []
         self.tool = 'script'
 
@@ -233,11 +233,11 @@ def test_those_that_wait_may_answer_a_while_longer():
 
 
 def test_of_many_failures_some_are_named():
-    said = rollout_values.failure(dict.fromkeys('abcdefgh', 'boom'), 9)
+    said = fleets.failure(dict.fromkeys('abcdefgh', 'boom'), 9)
     assert said == (
         '8 of 9 members failed. 8 members (a, b, c, and 5 more): boom'
     )
-    said = rollout_values.failure({key: f'no {key}{key}' for key in 'abcd'}, 9)
+    said = fleets.failure({key: f'no {key}{key}' for key in 'abcd'}, 9)
     assert said == (
         '4 of 9 members failed. a: no aa; b: no bb; and 2 members more: see '
         'the attribute "members"'
@@ -256,7 +256,7 @@ def test_the_page_on_groups_has_a_reason_as_it_is():
     )
     reasons = {**{f'web{n}': full for n in range(1, 6)}, 'db': missing}
     (example,) = pages.blocks(pages.read('groups', 'When members fail'))
-    assert example == f'{rollout_values.failure(reasons, 40)}\n'
+    assert example == f'{fleets.failure(reasons, 40)}\n'
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import time
 
 from heat_plugins import errors
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments.groups import members
-from heat_plugins.deployments.groups import rollout_values
+from heat_plugins.deployments import fleets
+from heat_plugins.deployments import members
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
@@ -35,9 +35,9 @@ class Waits:
 
     def __init__(
         self,
-        fleet: rollout_values.Fleet,
+        fleet: fleets.Fleet,
         polls: watcher.Watcher,
-        pace: rollout_values.Pace,
+        pace: fleets.Pace,
         ended: abc.Callable[[members.Task, body.Outcome], None],
         patience: float,
         clock: abc.Callable[[], float] = time.monotonic,

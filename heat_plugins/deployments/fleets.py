@@ -9,7 +9,7 @@ from heat_plugins import errors
 from heat_plugins import wording
 from heat_plugins.configs import hooks
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments.groups import members
+from heat_plugins.deployments import members
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher

@@ -17,9 +17,9 @@ from heat_plugins import wording
 from heat_plugins.configs import hooks
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
-from heat_plugins.deployments.groups import members
-from heat_plugins.deployments.groups import rollout_values
-from heat_plugins.deployments.groups import rollout_waits
+from heat_plugins.deployments import fleets
+from heat_plugins.deployments import members
+from heat_plugins.deployments import waits
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import body
 from heat_plugins.signals import signal_names
@@ -51,10 +51,10 @@ class Rollout:
         self,
         work: deliveries.Work,
         tasks: abc.Sequence[members.Task],
-        fleet: rollout_values.Fleet,
+        fleet: fleets.Fleet,
         polls: watcher.Watcher,
-        pace: rollout_values.Pace,
-        report: abc.Callable[[rollout_values.Progress], None] = (
+        pace: fleets.Pace,
+        report: abc.Callable[[fleets.Progress], None] = (
             lambda progress: None
         ),
         clock: abc.Callable[[], float] = time.monotonic,
@@ -74,7 +74,7 @@ class Rollout:
             list(tasks[start : start + size])
             for start in range(0, len(tasks), size)
         ]
-        self._waits = rollout_waits.Waits(
+        self._waits = waits.Waits(
             fleet, polls, pace, self._ended, REPORT, clock
         )
         # What signed URLs that the object store no longer takes.
@@ -82,7 +82,7 @@ class Rollout:
         self._has_warned = False
         self._next_batch = clock()
         self._next_report = clock() + REPORT
-        self._reported: rollout_values.Progress | None = None
+        self._reported: fleets.Progress | None = None
         self._too_many_since: float | None = None
         self.trouble: retrying.Trouble | None = None
         #: Why members failed, by key.
@@ -265,15 +265,13 @@ class Rollout:
         raise failures.Error(told)
 
     def _told(self) -> str:
-        return rollout_values.failure(
-            self.failures, self._all, len(self._waits)
-        )
+        return fleets.failure(self.failures, self._all, len(self._waits))
 
     # Progress
 
-    def progress(self) -> rollout_values.Progress:
+    def progress(self) -> fleets.Progress:
         """Return how far it is."""
-        return rollout_values.Progress(
+        return fleets.Progress(
             action=self._action,
             all=self._all,
             complete=len(self.complete) + self._current,
@@ -293,7 +291,7 @@ class Rollout:
 
 
 def remove(
-    fleet: rollout_values.Fleet,
+    fleet: fleets.Fleet,
     group_id: str,
     rows: abc.Mapping[str, deliveries.Row],
 ) -> None:
@@ -307,7 +305,7 @@ def remove(
 
 
 def take_back(
-    fleet: rollout_values.Fleet,
+    fleet: fleets.Fleet,
     group_id: str,
     rows: abc.Mapping[str, deliveries.Row],
     reason: str | None = None,
@@ -324,7 +322,7 @@ def take_back(
 
 
 def _stop(
-    fleet: rollout_values.Fleet,
+    fleet: fleets.Fleet,
     rows: abc.Iterable[deliveries.Row | None],
 ) -> None:
     """Tell servers to stop what they have not ended, if they can."""
