@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Core: deliver an action to servers, wait for their signals, clean up.
+"""Core: deliver an action to servers, wait for their answers, withdraw it.
 
-``deliveries`` has the values: what a server is given, and what Heat has stored
-of it. ``outside`` has the ways out, as protocols over sequences: a single
-deployment is N = 1 of them. The adapters of a heat-engine are in
-`heat_plugins.engine`, where ``deployment_parts`` puts all together.
+A single deployment is N = 1. ``deliveries`` has the values: what a server is
+given, and what Heat has stored of it. ``plan_tasks`` decides what servers must
+run, ``derived`` in which form they get it, ``choosing`` by which transport
+they answer.
 
-``lifecycle`` decides what a server is given, ``choosing`` by which transport
-it answers, and ``derived`` in which form it gets it. ``delivering`` delivers
-that, ``waiters`` waits, ``receptions`` takes the result; ``answers`` does so
-where it comes through Heat's APIs, and ``signallers`` says who may send it.
-``histories`` knows what was made, and withdraws it; ``removals`` lets a
-deployment go, and ``groups`` takes an action through the members of a group.
-``failures`` says why one fails. Nothing here knows Heat.
+``rollout`` delivers an action to its members in batches, ``waits`` takes their
+answers, and ``lifecycle`` takes an action of a stack through its rollouts.
+``fleets`` is their one way out, to servers, rows and signals; its
+implementations are in `heat_plugins.engine.server_fleets`, and a strict one
+for tests in ``tests/unit/deployments``. ``failures`` says why an action fails,
+and ``signallers`` who may answer. Nothing here knows Heat.
 """

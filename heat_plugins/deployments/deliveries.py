@@ -263,13 +263,6 @@ class Work:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Order(Work):
-    """An action that one server runs."""
-
-    server: Server
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Delivery:
     """A config for a server, ready to be written.
 
@@ -312,7 +305,7 @@ class Delivery:
 
 
 def reading_project(
-    server: Server, transport: str, users_project: str | None
+    transport: str, users_project: str | None, *, has_queue: bool
 ) -> str | None:
     """Return the project whose users may read a row, if any.
 
@@ -321,7 +314,8 @@ def reading_project(
     signal's queue in that project.
 
     :param users_project: that of the stack's users.
+    :param has_queue: whether the server gets configs through Zaqar.
     """
-    if server.has_queue or transport == transport_names.ZAQAR_SIGNAL:
+    if has_queue or transport == transport_names.ZAQAR_SIGNAL:
         return users_project
     return None

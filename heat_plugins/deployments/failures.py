@@ -4,11 +4,18 @@
 Heat begins the reason of a resource with the name of the class.
 """
 
+from collections import abc
+import dataclasses
+
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins import retrying
+from heat_plugins import wording
 from heat_plugins.deployments import deliveries
 from heat_plugins.signals import beginning
+from heat_plugins.signals import body
+
+# The most reasons of failed members that the reason of a group has.
+_REASONS = 3
 
 
 class Error(errors.Failed):
@@ -34,57 +41,160 @@ class Unusable(errors.Failed):
         return self._is_outage
 
 
-def cancelled(order: deliveries.Order) -> Error:
-    """Return the failure of an action that the stack has cancelled."""
-    return Error(
-        f'{order.action} was cancelled before server {order.server.name} '
-        'answered'
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why one member has failed.
+
+    :ivar is_result: whether the server says so.
+    """
+
+    reason: str
+    is_result: bool = False
+
+    @classmethod
+    def of(cls, outcome: body.Outcome) -> 'Failure | None':
+        """Return why an action that has ended failed; None if it has not."""
+        if outcome.status == deliveries.COMPLETE:
+            return None
+        if outcome.status == deliveries.FAILED:
+            return cls(reason=outcome.reason, is_result=True)
+        # Heat's API lets its users write any status there.
+        return cls(
+            reason=f'Another client of Heat has set the status '
+            f'{outcome.status}, which is neither COMPLETE nor FAILED'
+        )
+
+
+#: Sums up why members fail, by key: of how many, and how many of them have
+#: not answered.
+Summary = abc.Callable[[abc.Mapping[str, Failure], int, int], str]
+
+
+def of_one(
+    failed: abc.Mapping[str, Failure], number: int = 1, waiting: int = 0
+) -> str:
+    """Say why a deployment on a single server has failed."""
+    (failure,) = failed.values()
+    if failure.is_result:
+        return f'Deployment to server failed: {failure.reason}'
+    return failure.reason
+
+
+def of_group(
+    failed: abc.Mapping[str, Failure], number: int, waiting: int = 0
+) -> str:
+    """Say which members of a group have failed, and why.
+
+    :param failed: by key; at least one.
+    :param number: how many there are.
+    :param waiting: how many have not answered.
+    """
+    reasons = wording.lines(
+        (
+            wording.Failure(name=key, reason=failure.reason)
+            for key, failure in sorted(failed.items())
+        ),
+        'see the attribute "members"',
+        noun='member',
+        limit=_REASONS,
+    )
+    total = wording.counted(number, 'member')
+    text = f'{len(failed)} of {total} failed. {"; ".join(reasons)}'
+    if waiting:
+        text += (
+            f'. {waiting} have not answered; the next update waits for them'
+        )
+    return text
+
+
+def skipped(reasons: abc.Mapping[str, str], number: int) -> str:
+    """Say which members did not run DELETE, and why.
+
+    :param reasons: by key; at least one.
+    :param number: how many members there are.
+    """
+    key, why = next(iter(reasons.items()))
+    if number == 1:
+        return f'DELETE was not run: {why}'
+    return f'{len(reasons)} members did not run DELETE. {key}: {why}'
+
+
+def server_gone(server_id: str) -> str:
+    """Return why a server can be given nothing that it has gone."""
+    return f'server {server_id} no longer exists'
+
+
+def cancelled(action: str, servers: str) -> Error:
+    """Return the failure of an action that the stack has cancelled.
+
+    :param servers: those that it went to.
+    """
+    return Error(f'{action} was cancelled before {servers} answered')
+
+
+def withdrawn(action: str) -> Failure:
+    """Return the failure of a deployment that another process withdrew."""
+    return Failure(
+        reason='Another process withdrew the deployment while it waited for '
+        f'the signal of {action}'
     )
 
 
-def not_reported(order: deliveries.Order, unknown_hook: str | None) -> Error:
-    """Return the failure of an action whose server has not begun it."""
-    return Error(
-        f'Server {order.server.name} has not reported within '
-        f'{order.terms.delivery_timeout} s (property "delivery_timeout") '
-        f'that it has started {order.action}. It is off or unreachable, or '
-        f'its image has no heat-config-supervisor{_about(unknown_hook)}'
+def not_reported(
+    work: deliveries.Work, server: str, limit: float, unknown_hook: str | None
+) -> str:
+    """Return the failure of an action that its server has not started.
+
+    :param limit: the seconds that it had for that.
+    """
+    return (
+        f'Server {server} has not reported within {limit:.0f} s (property '
+        f'"delivery_timeout") that it has started {work.action}. It is off '
+        'or unreachable, or its image has no heat-config-supervisor'
+        f'{_about(unknown_hook)}'
     )
 
 
 def not_signalled(
-    order: deliveries.Order,
-    config_id: str,
+    delivery: deliveries.Delivery,
+    server: str,
+    limit: float,
     unknown_hook: str | None,
     *,
     has_begun: bool,
-) -> Error:
-    """Return the failure of an action whose time is up."""
-    return Error(
-        f'Server {order.server.name} has not signalled {order.action} within '
-        f'{order.terms.timeout} s (property "timeout"){_about(unknown_hook)}. '
-        + beginning.explained(config_id, started=has_begun)
+) -> str:
+    """Return the failure of an action whose time is up.
+
+    :param limit: the seconds that it had.
+    """
+    about = '' if has_begun else _about(unknown_hook)
+    return (
+        f'Server {server} has not signalled {delivery.action} within '
+        f'{limit:.0f} s (property "timeout"){about}. '
+        + beginning.explained(delivery.config_id, started=has_begun)
     )
 
 
 def not_delivered(
-    order: deliveries.Order, error: errors.ServiceError | None
+    action: str, servers: str, limit: float, error: Exception
 ) -> NoAnswer:
-    """Return the failure of an action that could not be delivered in time."""
+    """Return the failure of an action that could not be delivered in time.
+
+    :param limit: the seconds that servers had to answer.
+    """
     return NoAnswer(
-        f'heat-engine could not deliver {order.action} to server '
-        f'{order.server.name} within {order.terms.timeout} s (property '
-        f'"timeout"): {error}'
+        f'heat-engine could not deliver {action} to {servers} within '
+        f'{limit:.0f} s (property "timeout"): {error}'
     )
 
 
-def in_trouble(
-    order: deliveries.Order, trouble: retrying.Trouble, *, is_delivered: bool
+def outage(
+    action: str, seconds: float, error: Exception, *, is_delivered: bool
 ) -> Error:
     """Return the failure of an action that a failing service has blocked."""
     return (Error if is_delivered else NoAnswer)(
-        f'heat-engine could not deliver {order.action} or poll its signal '
-        f'for {int(trouble.seconds)} s: {trouble.error}'
+        f'heat-engine could not deliver {action} or poll its signal '
+        f'for {int(seconds)} s: {error}'
     )
 
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an action on the members of a group deals with, and how it tells."""
+"""What an action on servers needs of the world outside, and how it tells.
+
+A `Fleet` is the server of one deployment, or the servers of a group. Its real
+implementations are in `heat_plugins.engine`.
+"""
 
 from collections import abc
 import dataclasses
@@ -9,35 +13,88 @@ from heat_plugins import errors
 from heat_plugins import wording
 from heat_plugins.configs import hooks
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import members
+from heat_plugins.deployments import plan_tasks
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
 
-# The most reasons of failed members that the reason of a group has.
-_REASONS = 3
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Withdrawal:
+    """What to take from a server.
+
+    :ivar config_id: of the action that must still be in progress.
+    :ivar reason: why the action fails; None if the row goes, whatever it
+        says.
+    """
+
+    deployment_id: str
+    server_id: str
+    config_id: str
+    reason: str | None = None
+
+    @classmethod
+    def of_row(
+        cls, row: deliveries.Row, reason: str | None = None
+    ) -> 'Withdrawal':
+        """Return what takes from its server what a row says."""
+        return cls(
+            deployment_id=row.id,
+            # A row that was taken from its server names another.
+            server_id=plan_tasks.Member.of_row(row).server_id,
+            config_id=row.config.id,
+            reason=reason,
+        )
 
 
 class Fleet(Protocol):
-    """The servers and rows of a group, and the signals of its stack.
+    """Servers, their rows, and the signals and the action of their stack.
 
     Each may raise `errors.ServiceError`; `errors.Unavailable` if the database
     does not answer, which may have written the change all the same.
     """
 
+    @property
+    def label(self) -> str:
+        """What the log calls the resource, with its names and IDs."""
+
+    def server_name(self, member: plan_tasks.Member) -> str:
+        """Return what people call the server of a member."""
+
+    # What servers are given
+
     def derive(
-        self, tasks: abc.Sequence[members.Task]
-    ) -> abc.Sequence[deliveries.Delivery | members.Refusal]:
-        """Return what servers are given, with signed URLs; make nothing."""
+        self, tasks: abc.Sequence[plan_tasks.Task]
+    ) -> abc.Sequence[deliveries.Delivery | plan_tasks.Refusal]:
+        """Return what servers are given, and how each is to answer.
+
+        :raises failures.NoAnswer: no transport can be used.
+        """
 
     def write(self, made: abc.Sequence[deliveries.Delivery]) -> None:
         """Write configs and rows, all or none; delete unused configs."""
 
-    def push(self, server_ids: abc.Collection[str]) -> None:
+    def push(self, made: abc.Sequence[deliveries.Delivery]) -> None:
         """Write to servers' metadata what the rows say."""
 
-    def tell(self, action: str, reason: str) -> None:
-        """Write an event of an action that is in progress."""
+    def request_stop(self, names: abc.Sequence[str]) -> None:
+        """Tell servers to stop what signals are of; what fails is logged."""
+
+    def withdraw(
+        self, withdrawals: abc.Sequence[Withdrawal]
+    ) -> abc.Collection[str]:
+        """Take actions from their servers.
+
+        :returns: the ids of the deployments whose action had not ended.
+        """
+
+    def erase(self, ids: abc.Collection[str]) -> None:
+        """Delete rows that no server has, and the configs of none."""
+
+    def gone(self, server_ids: abc.Collection[str]) -> abc.Collection[str]:
+        """Return which servers no longer exist; doubt counts as no."""
+
+    # How they answer
 
     def read(
         self, ids: abc.Collection[str]
@@ -49,35 +106,40 @@ class Fleet(Protocol):
     ) -> abc.Sequence[bytes | errors.ServiceError]:
         """Fetch signals, some at a time."""
 
+    def poll_queue(self, delivery: deliveries.Delivery) -> None:
+        """Let Heat settle a deployment by what lies in its Zaqar queue."""
+
     def discard(self, names: abc.Sequence[str]) -> None:
         """Delete signals that were taken, before long."""
-
-    def request_stop(self, names: abc.Sequence[str]) -> None:
-        """Tell servers to stop what signals are of; what fails is logged."""
 
     def settle(
         self, outcomes: abc.Mapping[watcher.Ticket, body.Outcome]
     ) -> abc.Collection[watcher.Ticket]:
         """End what still waits for just that; return whose outcome counts."""
 
-    def begin(self, tickets: abc.Collection[watcher.Ticket]) -> None:
+    def begin(self, started: abc.Sequence[deliveries.Delivery]) -> None:
         """Write that servers have started."""
-
-    def detach(self, reasons: abc.Mapping[str, str | None]) -> None:
-        """Take rows from their servers; fail those that come with a reason.
-
-        The servers' metadata must be pushed after that.
-        """
 
     def key_holds(self, signer: keys.Signer) -> bool:
         """Say whether URLs of a signer still work."""
 
-    def erase(self, ids: abc.Collection[str]) -> None:
-        """Delete rows that no server has, and the configs of none."""
+    # The stack
+
+    def tell(self, action: str, reason: str) -> None:
+        """Write an event of an action that is in progress, and log it."""
+
+    def is_cancelled(self, since: float) -> bool:
+        """Say whether the stack's action was cancelled or is rolled back.
+
+        :param since: when the action began, by `time.monotonic`.
+        """
+
+    def renew_access(self) -> None:
+        """Take other stored credentials, if the present ones were refused."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Pace:
+class RolloutPace:
     """How fast an action goes from member to member.
 
     :ivar batch: members at a time; None: all.
@@ -111,8 +173,8 @@ class Progress:
     started: int
 
     def __str__(self) -> str:
-        members_ = wording.counted(self.all, 'member')
-        parts = [f'{self.complete} of {members_} complete']
+        members = wording.counted(self.all, 'member')
+        parts = [f'{self.complete} of {members} complete']
         for number, what in (
             (self.failed, 'failed'),
             (self.waiting, 'waiting for their servers'),
@@ -121,30 +183,3 @@ class Progress:
             if number:
                 parts.append(f'{number} {what}')
         return f'{self.action}: {", ".join(parts)}'
-
-
-def failure(
-    failures: abc.Mapping[str, str], members_: int, waiting: int = 0
-) -> str:
-    """Say which members failed, and why.
-
-    :param failures: reasons by key; at least one.
-    :param members_: how many there are.
-    :param waiting: how many have not answered.
-    """
-    reasons = wording.lines(
-        (
-            wording.Failure(name=key, reason=why)
-            for key, why in sorted(failures.items())
-        ),
-        'see the attribute "members"',
-        noun='member',
-        limit=_REASONS,
-    )
-    total = wording.counted(members_, 'member')
-    text = f'{len(failures)} of {total} failed. {"; ".join(reasons)}'
-    if waiting:
-        text += (
-            f'. {waiting} have not answered; the next update waits for them'
-        )
-    return text

@@ -1,137 +1,182 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a deployment does in the life of its stack."""
+"""An action of a deployment or a group in the life of its stack, to its end.
+
+Its rollouts go one after another: an update of a group runs UPDATE on the
+servers that stay, and DELETE on those that go.
+"""
 
 from collections import abc
+import time
 
 from heat_plugins import foreign
-from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import delivering
+from heat_plugins import retrying
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import histories
-from heat_plugins.deployments import outside
-from heat_plugins.deployments import updates
-from heat_plugins.deployments import waiters
+from heat_plugins.deployments import fleets
+from heat_plugins.deployments import plan_tasks
+from heat_plugins.deployments import rollout
 
 LOG = foreign.logger(__name__)
 
+#: Seconds to leave an object store alone that does not answer.
+STORE_DELAY = 5
 
-class Lifecycle:
-    """Decides which actions of one deployment its server is given."""
+# Heat asks as often, in seconds.
+_SECOND = 1.0
+
+
+class Loop:
+    """Heat's loop around the checks of one action.
+
+    :param seconds: until the stack's time is up.
+    :param ask: raises if the stack has cancelled the action.
+    """
+
+    def __init__(
+        self, seconds: float, ask: abc.Callable[[], None] | None = None
+    ) -> None:
+        self._until = time.monotonic() + seconds
+        self._ask = ask
+
+    def patience(self) -> float:
+        """Return the seconds for which a check may block now."""
+        return max(0.0, min(_SECOND, self._until - time.monotonic()))
+
+    def goes_on(self) -> bool:
+        """Ask what Heat asks between two checks; say if there is time.
+
+        :raises BaseException: the stack has cancelled the action.
+        """
+        if time.monotonic() >= self._until:
+            return False
+        if self._ask is not None:
+            self._ask()
+        return True
+
+
+#: Where no check may block.
+NO_LOOP = Loop(seconds=float('-inf'))
+
+#: What comes after the last rollout, until it returns True; it is given since
+#: when the object store has been out of order.
+Finish = abc.Callable[[retrying.Trouble | None], bool]
+
+
+class LifecycleAction:
+    """One action; see the module.
+
+    :param action: as the stack calls it.
+    :param finish: see `Finish`.
+    """
 
     def __init__(
         self,
-        resource: outside.Resource,
-        *,
-        terms: deliveries.Terms,
-        servers: outside.Servers,
-        template: outside.Template,
-        engine: outside.Engine,
-    ) -> None:
-        self._resource = resource
-        self._terms = terms
-        self._servers = servers
-        self._engine = engine
-        self._history = histories.History(resource, engine.rows)
-        self._deliverer = delivering.Deliverer(
-            resource,
-            template=template,
-            history=self._history,
-            rows=engine.rows,
-        )
-
-    def waiter(
-        self,
         action: str,
-        source: deliveries.Source,
-        *,
-        delivers: bool = True,
-    ) -> waiters.Waiter | None:
-        """Return what delivers an action and waits; None if nothing runs.
+        fleet: fleets.Fleet,
+        rollouts: abc.Iterable[rollout.Rollout] = (),
+        finish: Finish = lambda outage: True,
+    ) -> None:
+        self._action = action
+        self._fleet = fleet
+        self._rollouts = list(rollouts)
+        self._finish = finish
+        self._begun = time.monotonic()
+        self._outage: retrying.Trouble | None = None
+        # What is told to members that are withdrawn.
+        self._why = f'{action} was cancelled'
 
-        :param delivers: see `updates.Step`.
-        :raises failures.Error: the server takes nothing from this stack; a
-            DELETE is left out without that.
+    @property
+    def pause(self) -> int | None:
+        """Seconds to leave it alone; None if it may end each second."""
+        if not self._rollouts:
+            return STORE_DELAY
+        current = self._rollouts[0]
+        is_blocked = current.outage is not None and not current.may_answer
+        return STORE_DELAY if is_blocked else None
+
+    def begin(self) -> None:
+        """Deliver what can be delivered now; that does not block.
+
+        :raises failures.Error: it has failed.
         """
-        if not source.runs(action, self._terms.actions):
-            return None
-        server = self._servers.find(self._terms.server_id)
-        if server.refusal is not None:
-            if action != 'DELETE':
-                raise failures.Error(server.refusal)
-            LOG.warning(
-                '%(deployment)s is deleted without running DELETE: %(why)s',
-                {
-                    'deployment': self._resource.label,
-                    'why': server.refusal,
-                },
-            )
-            return None
-        self._resource.take_id()
-        return waiters.Waiter(
-            deliveries.Order(
-                action=action,
-                source=source,
-                server=server,
-                terms=self._terms,
-            ),
-            resource=self._resource,
-            history=self._history,
-            deliverer=self._deliverer,
-            engine=self._engine,
-            resumes=not delivers,
-        )
+        # No more: the method of Heat's that begins must be short.
+        self._go_on(NO_LOOP)
 
-    def undoing(
-        self,
-        source: deliveries.Source | None,
-        taken_over: abc.Callable[[], abc.Collection[str]],
-    ) -> waiters.Waiter | None:
-        """Return what delivers DELETE and waits; None if nothing runs.
+    def step(self, loop: Loop = NO_LOOP) -> bool:
+        """Go on; say whether all has ended.
 
-        :param source: None if the template's config is gone.
-        :param taken_over: returns the servers on which others have run CREATE
-            in this one's place.
+        :param loop: Heat's; it blocks for as long as that allows.
+        :raises failures.Error: it has failed.
         """
-        if source is None or not source.runs('DELETE', self._terms.actions):
-            return None
-        server_id = self._terms.server_id
-        if self._has_given_way(taken_over):
-            self._tell_not_undone(
-                f'another deployment replaced it on server {server_id}'
-            )
-            return None
-        if not self._has_done_anything(source):
-            return None
-        if not self._servers.is_there(server_id):
-            self._tell_not_undone(f'server {server_id} no longer exists')
-            return None
-        step = updates.repeated('DELETE', self._history.row(), repeats=True)
-        if step is None:
-            return None
-        return self.waiter('DELETE', source, delivers=step.delivers)
+        return self._go_on(loop) and self._finish(self._outage)
 
-    def _has_given_way(
-        self, taken_over: abc.Callable[[], abc.Collection[str]]
+    def _go_on(self, loop: Loop) -> bool:
+        """Say whether all rollouts have ended."""
+        while self._rollouts:
+            current = self._rollouts[0]
+            while not self._advance(current, loop.patience()):
+                if not (
+                    current.may_block
+                    and loop.patience() > 0
+                    and loop.goes_on()
+                ):
+                    return False
+            self._tell_skipped(current)
+            self._rollouts.pop(0)
+        return True
+
+    def withdraw(self) -> None:
+        """Take from the servers what they have not ended.
+
+        :raises errors.ServiceError: some could not be withdrawn.
+        """
+        if self._rollouts:
+            self._rollouts[0].withdraw(self._why)
+
+    def _advance(self, current: rollout.Rollout, patience: float) -> bool:
+        try:
+            done = current.step(patience)
+        except failures.Error as exc:
+            self._why = str(exc)
+            if not self._goes_without(current, exc):
+                raise
+            self._fleet.tell(
+                current.action,
+                f'DELETE was not run on {current.servers}: {exc}',
+            )
+            # It has been given its time.
+            self._outage = current.outage
+            return True
+        if done:
+            LOG.info('%s has ended %s', self._fleet.label, current.action)
+            return True
+        if self._fleet.is_cancelled(self._begun):
+            raise failures.cancelled(self._action, current.servers)
+        if current.outage is not None:
+            self._fleet.renew_access()
+        return False
+
+    def _goes_without(
+        self, current: rollout.Rollout, exc: failures.Error
     ) -> bool:
-        """Say whether another one has run CREATE there in this one's place.
+        """Say whether to go on without an action that has no answer.
 
-        Until then, a DELETE must undo what this one did.
+        A failure of a DELETE would repeat at each attempt: what is missing
+        may never return, and a stack must be deleted all the same.
         """
         return (
-            histories.GIVEN_WAY_KEY in self._resource.data()
-            and self._terms.server_id in taken_over()
+            isinstance(exc, failures.NoAnswer)
+            and current.action == plan_tasks.DELETE
+            and (self._action == plan_tasks.DELETE or current.outage is None)
         )
 
-    def _has_done_anything(self, source: deliveries.Source) -> bool:
-        return (
-            self._resource.resource_id is None
-            or not source.runs('CREATE', self._terms.actions)
-            or histories.UNDO_KEY in self._resource.data()
-            or bool(self._history.configs(self._history.row()))
-        )
-
-    def _tell_not_undone(self, why: str) -> None:
-        LOG.info(
-            '%(deployment)s is deleted without running DELETE: %(why)s',
-            {'deployment': self._resource.label, 'why': why},
-        )
+    def _tell_skipped(self, ended: rollout.Rollout) -> None:
+        """Tell what went wrong, and is no failure."""
+        number = ended.progress().all
+        if ended.failures:
+            self._fleet.tell(
+                self._action, failures.of_group(ended.failures, number)
+            )
+        if ended.skipped:
+            self._fleet.tell(
+                self._action, failures.skipped(ended.skipped, number)
+            )

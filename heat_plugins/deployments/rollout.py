@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run an action on the members of a group: in batches, to the end of each.
+"""Run an action on one server or many: in batches, to the end of each.
 
 All that must survive the engine is in the rows. Each step may be repeated:
-after a crash, another engine reads the rows, asks `members` what is left to
-do, and begins another rollout with that.
+after a crash, another engine reads the rows, asks `plan_tasks` what is left
+to do, and begins another rollout with that.
 """
 
 from collections import abc
@@ -18,11 +18,11 @@ from heat_plugins.configs import hooks
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import fleets
-from heat_plugins.deployments import members
+from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import waits
 from heat_plugins.objectstore import keys
-from heat_plugins.signals import body
 from heat_plugins.signals import signal_names
+from heat_plugins.signals import transport_names
 from heat_plugins.signals import watcher
 from heat_plugins.timeline import kinds
 
@@ -38,11 +38,34 @@ REPORT = 5
 #: The most times that changed keys have one action delivered again.
 _DELIVERIES = 3
 
+# Seconds between two checks whether the servers of a DELETE still exist.
+_SERVERS = 30
+
+
+@dataclasses.dataclass(kw_only=True)
+class _Batch:
+    """Members that must be given an action, and do not wait for it yet.
+
+    :ivar begun: when that was first tried.
+    :ivar is_known: whether the rows are as the tasks have them.
+    :ivar lost_ids: of the configs that servers have, and whose result they
+        cannot send.
+    :ivar config_ids: of the configs that servers may have been given by
+        attempts of which the database or the servers did not answer.
+    """
+
+    tasks: abc.Sequence[plan_tasks.Task]
+    begun: float
+    is_known: bool = True
+    lost_ids: abc.Collection[str] = ()
+    config_ids: set[str] = dataclasses.field(default_factory=set)
+
 
 class Rollout:
     """An action on members; call `step` until it has ended.
 
     :param polls: what polls for the signals of the stack.
+    :param summary: sums up why members have failed.
     :param report: told of progress, once in `REPORT` seconds at most.
     :param current: how many members of the group are up to date without it.
     """
@@ -50,56 +73,67 @@ class Rollout:
     def __init__(
         self,
         work: deliveries.Work,
-        tasks: abc.Sequence[members.Task],
+        tasks: abc.Sequence[plan_tasks.Task],
         fleet: fleets.Fleet,
         polls: watcher.Watcher,
-        pace: fleets.Pace,
-        report: abc.Callable[[fleets.Progress], None] = (
-            lambda progress: None
-        ),
-        clock: abc.Callable[[], float] = time.monotonic,
+        pace: fleets.RolloutPace,
+        summary: failures.Summary = failures.of_one,
+        report: abc.Callable[[fleets.Progress], None] = lambda progress: None,
+        clock: abc.Callable[[], float] = lambda: time.monotonic(),
         current: int = 0,
     ) -> None:
+        self.action = work.action
         self._work = work
-        self._action = work.action
         self._fleet = fleet
-        self._watcher = polls
         self._pace = pace
+        self._sum_up = summary
         self._report = report
         self._clock = clock
         self._current = current
         self._all = len(tasks) + current
         size = pace.batch or max(1, len(tasks))
         self._batches = [
-            list(tasks[start : start + size])
-            for start in range(0, len(tasks), size)
+            tasks[start : start + size] for start in range(0, len(tasks), size)
         ]
+        self._undelivered: _Batch | None = None
         self._waits = waits.Waits(
-            fleet, polls, pace, self._ended, REPORT, clock
+            work, fleet, polls, pace, self._ended, REPORT, clock
         )
         # What signed URLs that the object store no longer takes.
         self._dead: set[keys.Signer] = set()
+        # The servers that have gone while they ran DELETE.
+        self._gone: set[str] = set()
         self._has_warned = False
         self._next_batch = clock()
         self._next_report = clock() + REPORT
+        self._next_server_check = clock() + _SERVERS
         self._reported: fleets.Progress | None = None
         self._too_many_since: float | None = None
-        self.trouble: retrying.Trouble | None = None
+        #: Since when the object store or the database blocks it, if so.
+        self.outage: retrying.Trouble | None = None
         #: Why members failed, by key.
-        self.failures: dict[str, str] = {}
-        #: What had to be left out, by key.
+        self.failures: dict[str, failures.Failure] = {}
+        #: Why members were left out, by key.
         self.skipped: dict[str, str] = {}
-        self.complete: list[members.Task] = []
+        self.complete: list[plan_tasks.Task] = []
 
     @property
     def may_block(self) -> bool:
         """Whether `step` has something that wakes it."""
-        return bool(self._waits) and self.trouble is None
+        return self.may_answer and not self.outage and self._waits.are_watched
 
     @property
     def may_answer(self) -> bool:
         """Whether servers have the action and have not answered."""
         return bool(self._waits)
+
+    @property
+    def servers(self) -> str:
+        """Which servers have not answered, for people."""
+        tasks = [*self._all_undelivered, *(w.task for w in self._waits.each())]
+        if len(tasks) == 1:
+            return f'server {self._fleet.server_name(tasks[0].member)}'
+        return wording.counted(len(tasks), 'server')
 
     def step(self, patience: float = 0.0) -> bool:
         """Do what can be done now; say whether all has ended.
@@ -114,30 +148,19 @@ class Rollout:
         except errors.ServiceError as exc:
             self._note(exc)
             return False
-        self.trouble = None
+        self.outage = None
         if not done:
             self._report_if_due()
         return done
 
-    def _note(self, exc: errors.ServiceError) -> None:
-        if self.trouble is None:
-            LOG.warning(
-                'Cannot continue %(action)s of a group; retrying: %(error)s',
-                {'action': self._action, 'error': exc},
-            )
-        self.trouble = retrying.Trouble.of(exc, self.trouble, self._clock)
-        if self.trouble.seconds > self._pace.budget:
-            raise failures.Error(
-                f'heat-engine could not deliver {self._action} or poll its '
-                f'signals for {self.trouble.seconds:.0f} s: {exc}'
-            ) from exc
-
     def _step(self, patience: float) -> bool:
         while True:
-            if self._waits:
-                self._waits.collect(patience)
-                self._waits.check_times()
-                self._check_keys()
+            if self._undelivered is not None:
+                self._deliver(self._undelivered)
+                self._next_batch = self._clock() + self._pace.pause
+                patience = 0.0
+            elif self._waits:
+                self._poll(patience)
                 patience = 0.0
                 if not self._waits:
                     self._next_batch = self._clock() + self._pace.pause
@@ -150,53 +173,142 @@ class Rollout:
                 return True
             if self._clock() < self._next_batch:
                 return False
-            self._begin(self._batches[0])
-            self._batches.pop(0)
-            self._next_batch = self._clock() + self._pace.pause
-            if self._waits:
-                return False
+            self._undelivered = _Batch(
+                tasks=self._batches.pop(0), begun=self._clock()
+            )
 
-    def _begin(self, tasks: abc.Sequence[members.Task]) -> None:
+    def _poll(self, patience: float) -> None:
+        self._waits.collect(patience)
+        self._waits.check_times()
+        self._check_servers()
+        self._check_keys()
+
+    def _note(self, exc: errors.ServiceError) -> None:
+        """Note what blocks it; fail if that lasts too long."""
+        if self.outage is None:
+            LOG.warning(
+                '%(resource)s: cannot continue %(action)s; retrying: '
+                '%(error)s',
+                {
+                    'resource': self._fleet.label,
+                    'action': self.action,
+                    'error': exc,
+                },
+            )
+        self.outage = retrying.Trouble.of(exc, self.outage, self._clock)
+        if self.outage.seconds > self._pace.budget:
+            raise failures.outage(
+                self.action,
+                self.outage.seconds,
+                exc,
+                is_delivered=self.may_answer,
+            ) from exc
+        batch, limit = self._undelivered, self._pace.timeout
+        if batch and limit and self._clock() >= batch.begun + limit:
+            raise failures.not_delivered(
+                self.action, self.servers, limit, exc
+            ) from exc
+
+    # Delivery
+
+    def _deliver(self, batch: _Batch) -> None:
+        """Give members what they must run; it can be repeated."""
         try:
-            self._deliver(tasks)
+            self._try_to_deliver(batch)
         except errors.ServiceError as exc:
+            # Something may have been written all the same.
+            batch.is_known = False
             if exc.may_pass:
                 raise
             raise failures.Error(str(exc)) from exc
 
-    # Delivery
-
-    def _deliver(self, tasks: abc.Sequence[members.Task]) -> None:
-        """Give members what they must run; it can be repeated."""
+    def _try_to_deliver(self, batch: _Batch) -> None:
+        tasks = self._as_stored(batch)
         derived = list(zip(self._fleet.derive(tasks), tasks, strict=True))
         made = [
             (task, each)
             for each, task in derived
-            if not isinstance(each, members.Refusal)
+            if isinstance(each, deliveries.Delivery)
         ]
-        to_write = [(task, each) for task, each in made if task.delivers]
+        new = [each for task, each in made if task.delivers]
         # What they still run of an action before is of no use.
-        _stop(self._fleet, (task.before for task, _ in to_write))
-        self._fleet.write([each for _, each in to_write])
-        # After a crash what was written may not have been told.
-        self._fleet.push({each.server_id for _, each in made})
+        stop(
+            self._fleet,
+            (
+                task.before
+                for task, _ in made
+                if task.delivers
+                and task.before is not None
+                and task.before.config.id not in batch.lost_ids
+            ),
+        )
+        batch.config_ids |= {each.config_id for each in new}
+        if new:
+            self._fleet.write(new)
+        # An engine that has died may have written and not told it.
+        self._fleet.push([each for _, each in made])
+        self._undelivered = None
         for each, _ in derived:
-            if isinstance(each, members.Refusal):
+            if isinstance(each, plan_tasks.Refusal):
                 self._refused(each)
-        self._waits.add(one for one in made if one[1].is_signalled)
-        for task, each in made:
-            if not each.is_signalled:
-                self.complete.append(task)
-        if self._waits:
-            self._warn()
+        self._await(made, batch.begun)
 
-    def _refused(self, refusal: members.Refusal) -> None:
+    def _as_stored(self, batch: _Batch) -> abc.Sequence[plan_tasks.Task]:
+        """Return the tasks of a batch with the rows as they are now.
+
+        What a former attempt has written is only told again.
+        """
+        if batch.is_known:
+            return batch.tasks
+        rows = self._fleet.read({task.member.id for task in batch.tasks})
+        tasks = []
+        for task in batch.tasks:
+            row = rows.get(task.member.id)
+            is_written = row is not None and row.config.id in batch.config_ids
+            tasks.append(
+                dataclasses.replace(
+                    task,
+                    before=row,
+                    delivers=row is None or (task.delivers and not is_written),
+                )
+            )
+        return tasks
+
+    def _await(
+        self,
+        made: abc.Sequence[tuple[plan_tasks.Task, deliveries.Delivery]],
+        begun: float,
+    ) -> None:
+        signalled = [each for each in made if each[1].is_signalled]
+        self.complete += [task for task, each in made if not each.is_signalled]
+        if not signalled:
+            return
+        self._waits.add(signalled, begun)
+        first = signalled[0][1]
+        LOG.info(
+            '%(resource)s waits for signals of %(action)s from %(servers)s '
+            'by %(transport)s',
+            {
+                'resource': self._fleet.label,
+                'action': self.action,
+                'servers': f'server {first.server_id}'
+                if len(signalled) == 1
+                else wording.counted(len(signalled), 'server'),
+                'transport': first.signalling.transport,
+            },
+        )
+        self._warn()
+
+    def _refused(self, refusal: plan_tasks.Refusal) -> None:
         key = refusal.task.member.key
         if refusal.fails:
-            self.failures[key] = refusal.reason
+            self.failures[key] = failures.Failure(reason=refusal.reason)
         else:
-            self.skipped[key] = refusal.reason
-            self.complete.append(refusal.task)
+            self._skip(refusal.task, refusal.reason)
+
+    def _skip(self, task: plan_tasks.Task, reason: str) -> None:
+        self.skipped[task.member.key] = reason
+        self.complete.append(task)
 
     def _warn(self) -> None:
         """Tell once that servers may lack the hook that runs it."""
@@ -205,50 +317,105 @@ class Rollout:
         if tool is None or self._has_warned:
             return
         self._has_warned = True
+        text = hooks.warning(tool, known)
         self._fleet.tell(
-            self._action,
-            kinds.reason(kinds.Kind.UNKNOWN_HOOK, hooks.warning(tool, known)),
+            self.action, kinds.reason(kinds.Kind.UNKNOWN_HOOK, text)
         )
 
-    def _ended(self, task: members.Task, outcome: body.Outcome) -> None:
-        if outcome.status == body.COMPLETE:
+    def _ended(
+        self, task: plan_tasks.Task, failure: failures.Failure | None
+    ) -> None:
+        if failure is None:
             self.complete.append(task)
+        elif task.member.server_id in self._gone:
+            self._skip(task, failure.reason)
         else:
-            self.failures[task.member.key] = outcome.reason
+            self.failures[task.member.key] = failure
 
     # Limits
+
+    def _check_servers(self) -> None:
+        """Go on without the servers of a DELETE that no longer exist."""
+        now = self._clock()
+        if self.action != plan_tasks.DELETE or now < self._next_server_check:
+            return
+        self._next_server_check = now + _SERVERS
+        waiting = self._waits.each()
+        servers = {wait.task.member.server_id for wait in waiting}
+        self._gone |= set(self._fleet.gone(servers))
+        self._waits.withdraw(
+            {
+                wait.ticket: failures.server_gone(wait.task.member.server_id)
+                for wait in waiting
+                if wait.task.member.server_id in self._gone
+            }
+        )
 
     def _check_keys(self) -> None:
         """Deliver again what servers cannot answer with their URLs."""
         dead = self._waits.dead_signers(self._dead)
         if not dead:
             return
+        # One that has answered already must not run it again.
+        self._waits.look_again(self._waits.signed_by(dead))
         self._dead |= dead
-        waits = self._waits.signed_by(dead)
+        lost = self._waits.signed_by(dead)
+        if not lost:
+            return
         repeats = self._work.is_repeatable and len(self._dead) <= _DELIVERIES
+        names = wording.counted(len(lost), 'server')
+        if self._all == 1:
+            names = f'server {lost[0].delivery.server_id}'
         self._fleet.tell(
-            self._action,
-            failures.key_changed(
-                self._work,
-                wording.counted(len(waits), 'server'),
-                repeats=repeats,
-            ),
+            self.action,
+            failures.key_changed(self._work, names, repeats=repeats),
         )
         if repeats:
-            self._waits.leave(waits)
-            self._deliver(
-                [dataclasses.replace(one.task, delivers=True) for one in waits]
+            self._undelivered = _Batch(
+                tasks=[
+                    dataclasses.replace(wait.task, delivers=True)
+                    for wait in lost
+                ],
+                begun=min(wait.begun for wait in lost),
+                is_known=False,
+                lost_ids={wait.delivery.config_id for wait in lost},
             )
+            self._waits.leave(lost)
+            self._deliver(self._undelivered)
+
+    @property
+    def _all_undelivered(self) -> list[plan_tasks.Task]:
+        batch = self._undelivered
+        return [
+            *(batch.tasks if batch else ()),
+            *(task for tasks in self._batches for task in tasks),
+        ]
 
     def withdraw(self, reason: str) -> None:
         """Take what has not ended from its servers, such as when cancelled.
 
         :raises errors.ServiceError: some could not be withdrawn.
         """
-        self._batches.clear()
+        tasks = self._all_undelivered
+        config_ids = {
+            task.before.config.id for task in tasks if task.before is not None
+        }
+        if self._undelivered is not None:
+            config_ids |= self._undelivered.config_ids
+        self._batches, self._undelivered = [], None
         self._waits.withdraw(
             {wait.ticket: reason for wait in self._waits.each()}
         )
+        # What a dead engine has delivered, or an attempt of this one of which
+        # it has not heard.
+        if config_ids:
+            rows = self._fleet.read({task.member.id for task in tasks})
+            ours = [
+                row
+                for row in rows.values()
+                if row.in_progress and row.config.id in config_ids
+            ]
+            take_back(self._fleet, ours, reason)
 
     def leave(self) -> None:
         """Stop waiting, and leave to the servers what they have."""
@@ -260,19 +427,16 @@ class Rollout:
             self._too_many_since = now
         if self._waits and now < self._too_many_since + GRACE:
             return
-        told = self._told()
+        reason = self._sum_up(self.failures, self._all, len(self._waits))
         self.leave()
-        raise failures.Error(told)
-
-    def _told(self) -> str:
-        return fleets.failure(self.failures, self._all, len(self._waits))
+        raise failures.Error(reason)
 
     # Progress
 
     def progress(self) -> fleets.Progress:
         """Return how far it is."""
         return fleets.Progress(
-            action=self._action,
+            action=self.action,
             all=self._all,
             complete=len(self.complete) + self._current,
             failed=len(self.failures),
@@ -291,45 +455,37 @@ class Rollout:
 
 
 def remove(
-    fleet: fleets.Fleet,
-    group_id: str,
-    rows: abc.Mapping[str, deliveries.Row],
+    fleet: fleets.Fleet, rows: abc.Mapping[str, deliveries.Row]
 ) -> None:
     """Delete members' rows and configs; it can be repeated after a crash.
 
     The rows go last: they say which servers to tell.
     """
     if rows:
-        take_back(fleet, group_id, rows)
+        take_back(fleet, rows.values())
         fleet.erase(rows.keys())
 
 
 def take_back(
     fleet: fleets.Fleet,
-    group_id: str,
-    rows: abc.Mapping[str, deliveries.Row],
+    rows: abc.Collection[deliveries.Row],
     reason: str | None = None,
 ) -> None:
     """Take from servers what members were given.
 
     :param reason: why they fail; None if their rows go.
     """
-    _stop(fleet, rows.values())
-    fleet.detach(dict.fromkeys(rows, reason))
-    fleet.push(
-        {members.Member.of(group_id, row).server_id for row in rows.values()}
-    )
+    if rows:
+        stop(fleet, rows)
+        fleet.withdraw([fleets.Withdrawal.of_row(row, reason) for row in rows])
 
 
-def _stop(
-    fleet: fleets.Fleet,
-    rows: abc.Iterable[deliveries.Row | None],
-) -> None:
+def stop(fleet: fleets.Fleet, rows: abc.Iterable[deliveries.Row]) -> None:
     """Tell servers to stop what they have not ended, if they can."""
     names = [
         signal_names.signal(row.id, row.config.id)
         for row in rows
-        if row is not None and row.in_progress
+        if row.in_progress and row.transport == transport_names.TEMP_URL_POLL
     ]
     if names:
         fleet.request_stop(names)

@@ -3,5 +3,5 @@
 
 ``database`` reads and writes Heat's tables, ``shared`` holds what the
 deployments of one root stack share in one process, ``runs`` starts and follows
-runs. ``transports`` and ``deployment_parts`` are what a resource asks for.
+runs. ``server_fleets`` and ``transports`` are what a resource asks for.
 """

@@ -10,12 +10,14 @@ from heat.common import short_id
 from heat.engine import resource as resources
 from heat.engine import software_config_io
 from heat.engine import stack as stacks
+from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
 
 from heat_plugins import masking
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import derived
 from heat_plugins.engine import heat_types
+from heat_plugins.engine.database import own_heat
 from heat_plugins.runs import orchestration
 
 
@@ -42,6 +44,21 @@ def load_source(resource: heat_types.Resource) -> deliveries.Source:
             for each in config.get(rpc_api.SOFTWARE_CONFIG_OUTPUTS, ())
         ],
         options=config.get(rpc_api.SOFTWARE_CONFIG_OPTIONS) or {},
+    )
+
+
+def named_config(
+    resource: heat_types.Resource,
+) -> orchestration.Config | None:
+    """Return the config that a template names, as stored; None: it has none.
+
+    :raises exception.NotFound: it is gone.
+    """
+    config_id = resource.properties['config']
+    if not config_id:
+        return None
+    return own_heat.config(
+        config_objects.SoftwareConfig.get_by_id(resource.context, config_id)
     )
 
 

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a deployment that goes has had in the object store, and cleans up."""
 
+from collections import abc
 import contextlib
 
+from oslo_config import cfg
+
+from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.deployments import removals
+from heat_plugins import retrying
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import resources
@@ -17,6 +21,8 @@ from heat_plugins.runs.records import record_names
 from heat_plugins.signals import signal_names
 
 LOG = foreign.logger(__name__)
+
+config.register_opts(cfg.CONF)
 
 
 class Sweep:
@@ -159,6 +165,43 @@ class Sweep:
         deployment.data_delete('swift_signal_url')
 
 
+class Removal:
+    """What is left to do for a deployment or a group once DELETE has ended.
+
+    :param delete: deletes all that was made in Heat and Keystone; it can be
+        repeated.
+    """
+
+    def __init__(
+        self, deployment: heat_types.Deployment, delete: abc.Callable[[], None]
+    ) -> None:
+        self._deployment = deployment
+        self._delete = delete
+        # None until all is deleted.
+        self._sweep: Sweep | None = None
+        self._outage: retrying.Trouble | None = None
+
+    def __call__(self, outage: retrying.Trouble | None) -> bool:
+        """Say whether it is done; ride out passing faults of the store.
+
+        :param outage: since when the object store is out of order, if it is.
+        """
+        if self._sweep is None:
+            self._delete()
+            self._sweep = Sweep(self._deployment)
+            self._outage = outage
+        try:
+            self._sweep.run()
+        except errors.ServiceError as exc:
+            self._outage = retrying.Trouble.of(exc, self._outage)
+            budget = cfg.CONF.heat_plugins.swift_error_budget
+            is_passing = exc.may_pass or isinstance(exc, errors.Conflict)
+            if is_passing and self._outage.seconds <= budget:
+                return False
+            _leave_behind(self._deployment, 'DELETE', self._sweep, exc)
+        return True
+
+
 def forget_former_life(deployment: heat_types.Deployment) -> None:
     """Clean up behind a deployment that was adopted.
 
@@ -168,4 +211,22 @@ def forget_former_life(deployment: heat_types.Deployment) -> None:
     try:
         sweep.run()
     except errors.ServiceError as exc:
-        removals.leave_behind(deployment, 'ADOPT', sweep, exc)
+        _leave_behind(deployment, 'ADOPT', sweep, exc)
+
+
+def _leave_behind(
+    deployment: heat_types.Deployment,
+    action: str,
+    sweep: Sweep,
+    exc: errors.ServiceError,
+) -> None:
+    """Tell that something may remain in the object store.
+
+    The server cannot use it for anything, and its URL expires; that is no
+    reason to keep a stack from being deleted.
+    """
+    deployment.warn(
+        action,
+        f'Cannot clean up container {sweep.container}, which may remain: '
+        f'{exc}',
+    )

@@ -11,8 +11,8 @@ from heat.common import context as heat_context
 from oslo_db import exception as db_exception
 
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import members
-from heat_plugins.deployments import outside
+from heat_plugins.deployments import fleets
+from heat_plugins.deployments import plan_tasks
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import rows
@@ -43,7 +43,9 @@ _deliveries = sharing.Batches(
 
 
 class Rows:
-    """Heat's database, as `outside.Rows` has it.
+    """Derived configs and deployments, and what servers know of them.
+
+    Each may raise errors of the database; see `guarded`.
 
     :param rpc: an `in_process.Client`.
     :param context: with credentials for the project.
@@ -55,20 +57,23 @@ class Rows:
 
     @contextlib.contextmanager
     def guarded(self, *, everything: bool = False) -> abc.Iterator[None]:
+        """Raise failures of the database in a block as `errors.Unavailable`.
+
+        The database may have written the change all the same.
+
+        :param everything: also those that a repetition would meet again.
+        """
         try:
             yield
         except db_exception.DBError as exc:
             if not (everything or isinstance(exc, _PASSING)):
                 raise
             # The cause quotes the values of the statement.
-            raise outside.Unanswered(str(rows.unavailable(exc))) from None
+            raise rows.unavailable(exc) from None
 
     def read(self, ids: abc.Collection[str]) -> dict[str, deliveries.Row]:
+        """Read deployments by id; those that are gone are left out."""
         return rows.visible(self._context, ids)
-
-    def deliver(self, made: abc.Sequence[deliveries.Delivery]) -> None:
-        self.write(made)
-        self.tell(made)
 
     def write(self, made: abc.Sequence[deliveries.Delivery]) -> None:
         """Write configs and deployments, all or none."""
@@ -85,27 +90,44 @@ class Rows:
         for each in made:
             servers.setdefault(each.reading_project, set()).add(each.server_id)
         for reading_project, ids in servers.items():
-            server_metadata.tell(self._context, ids, reading_project)
+            self.tell_servers(ids, reading_project)
+
+    def tell_servers(
+        self, ids: abc.Collection[str], reading_project: str | None
+    ) -> None:
+        """Tell servers what they must run, as the rows say.
+
+        :param reading_project: whose queues they read, for Zaqar.
+        """
+        server_metadata.tell(self._context, ids, reading_project)
 
     def poll_queue(self, deployment_id: str) -> None:
+        """Let Heat settle a deployment by what lies in its Zaqar queue."""
         self._rpc.show_software_deployment(self._context, deployment_id)
 
     def change_outputs(
         self, deployment_id: str, outputs: abc.Mapping[str, Any]
     ) -> None:
+        """Write other outputs of a deployment that has ended."""
         rows.change(self._context, deployment_id, output_values=dict(outputs))
 
     def settle(
         self, outcomes: abc.Mapping[watcher.Ticket, body.Outcome]
     ) -> abc.Collection[watcher.Ticket]:
+        """End deployments that still wait for just that; return whose counts.
+
+        Another engine, or a user, may have ended one already.
+        """
         return _settlements.share(outcomes)
 
     def begin(
         self, tickets: abc.Collection[watcher.Ticket]
     ) -> abc.Collection[watcher.Ticket]:
+        """Write that servers have started; return of which that is news."""
         return rows.begin(self._context, tickets)
 
     def withdraw(self, ids: abc.Collection[str]) -> None:
+        """Delete deployments, and take their configs from the servers."""
         for each in ids:
             with self._rpc.ignore_error_by_name('NotFound'):
                 self._rpc.delete_software_deployment(self._context, each)
@@ -113,6 +135,7 @@ class Rows:
     def delete_configs(
         self, ids: abc.Collection[str]
     ) -> abc.Mapping[str, Exception]:
+        """Delete configs; return those that remain, and why."""
         remaining = {}
         for each in ids:
             try:
@@ -131,17 +154,18 @@ class State:
     :ivar changed_at: when its status was written.
     """
 
-    member: members.Member
+    member: plan_tasks.Member
     row: deliveries.Row
     delivered_at: datetime.datetime
     changed_at: datetime.datetime
 
 
 class MemberRows(Rows):
-    """The rows of one group; see `outside.Rows`.
+    """The rows of one group.
 
     What belongs together is one transaction, so that a crash leaves all of it
-    or nothing. How a member's row is found says `deployments.members`.
+    or nothing. How a member's row is found says
+    `deployments.plan_tasks`.
 
     :param group_id: if it is that of a nested stack, only `states` is there.
     """
@@ -159,7 +183,7 @@ class MemberRows(Rows):
         """Read what is shown of all members, in the order of delivery."""
         return [
             State(
-                member=members.Member.of(self._group_id, row),
+                member=plan_tasks.Member.of_row(row),
                 row=row,
                 delivered_at=delivered_at,
                 changed_at=changed_at,
@@ -174,9 +198,11 @@ class MemberRows(Rows):
         super().write(made)
         rows.erase(self._context, self._group_id)
 
-    def detach(self, reasons: abc.Mapping[str, str | None]) -> None:
-        """Take rows from their servers; fail those that come with a reason."""
-        rows.detach(self._context, self._group_id, reasons)
+    def detach(
+        self, withdrawals: abc.Sequence[fleets.Withdrawal]
+    ) -> abc.Collection[str]:
+        """Take rows from their servers; see `rows.detach`."""
+        return rows.detach(self._context, self._group_id, withdrawals)
 
     def erase(self, ids: abc.Collection[str]) -> None:
         """Delete rows, and the configs that no row has then."""

@@ -10,7 +10,6 @@ finish a signal.
 The rooms `resources` and `servers` read and write the other tables.
 """
 
-import collections
 from collections import abc
 import contextlib
 import datetime
@@ -30,6 +29,7 @@ import sqlalchemy
 from heat_plugins import errors
 from heat_plugins import tokens
 from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import fleets
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import own_heat
 from heat_plugins.signals import body
@@ -500,31 +500,41 @@ def _values(made: deliveries.Delivery) -> dict[str, Any]:
 def detach(
     context: heat_types.Context,
     group_id: str,
-    reasons: abc.Mapping[str, str | None],
-) -> None:
+    withdrawals: abc.Sequence[fleets.Withdrawal],
+) -> set[str]:
     """Take rows from their servers; fail those that come with a reason.
 
     Such a row is kept by the group itself: Heat writes to a server's
     metadata what the rows with its id name.
+
+    :returns: the ids of the deployments that have not ended meanwhile.
     """
+    leaving = [w.deployment_id for w in withdrawals if w.reason is None]
+    write(
+        context,
+        *(
+            _change(_Deployment.id.in_(some), server_id=group_id)
+            for some in batches(leaving)
+        ),
+    )
     now = timeutils.utcnow()
-    ids = collections.defaultdict(list)
-    for number, reason in reasons.items():
-        ids[reason].append(number)
-    statements = []
-    for reason, numbers in ids.items():
-        values: dict[str, Any] = {'server_id': group_id}
-        if reason is not None:
-            values |= {
-                'status': deliveries.FAILED,
-                'status_reason': reason,
-                'updated_at': now,
-            }
-        statements += [
-            _change(_Deployment.id.in_(some), **values)
-            for some in batches(numbers)
-        ]
-    write(context, *statements)
+    failed = change_each(
+        context,
+        {
+            each.deployment_id: _change(
+                _Deployment.id == each.deployment_id,
+                _Deployment.config_id == each.config_id,
+                _Deployment.status == deliveries.IN_PROGRESS,
+                server_id=group_id,
+                status=deliveries.FAILED,
+                status_reason=each.reason,
+                updated_at=now,
+            )
+            for each in withdrawals
+            if each.reason is not None
+        },
+    )
+    return failed.union(leaving)
 
 
 def erase(

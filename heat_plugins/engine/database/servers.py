@@ -21,6 +21,7 @@ from heat_plugins.deployments import deliveries
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
+from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)
 
@@ -60,6 +61,12 @@ class Servers:
     def name(self, server_id: str) -> str:
         """Return what people call a server."""
         return self.find(server_id).name
+
+    def started(self, action: str, server_id: str) -> str:
+        """Return the reason of the event that a server has started."""
+        return kinds.reason(
+            kinds.Kind.STARTED, f'{action} on server {self.name(server_id)}'
+        )
 
     def is_there(self, server_id: str) -> bool:
         try:
@@ -110,7 +117,8 @@ class Servers:
 
     def _is_there(self, server: resources.Server) -> bool:
         try:
-            return self._is_reachable(server)
+            with rows.unquoted():
+                return self._is_reachable(server)
         except Exception as exc:
             return self._doubt(server.id, exc)
 

@@ -11,11 +11,11 @@ from heat.common.i18n import _
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import outside
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import servers
 from heat_plugins.engine.runs import run_ledgers
 from heat_plugins.engine.runs import run_watching
 from heat_plugins.engine.shared import hubs
@@ -67,7 +67,7 @@ class Triggering:
         row: deliveries.Row | None = None,
         *,
         terms: deliveries.Terms,
-        servers: outside.Servers,
+        servers: servers.Servers,
         draft: abc.Callable[[str], orchestration.Draft],
         named_config: abc.Callable[[], orchestration.Config | None],
     ) -> None:
@@ -163,9 +163,9 @@ class Triggering:
             self._deployment,
             hub,
             deliveries.reading_project(
-                server,
                 self._terms.transport,
                 self._deployment.stack.stack_user_project_id,
+                has_queue=server.has_queue,
             ),
         )
 

@@ -2,9 +2,8 @@
 """What our deployment classes do that Heat's do not.
 
 `DeploymentMixin` goes before one of Heat's two deployment classes. It keeps
-their properties, attributes and inputs. How an action is delivered, awaited,
-withdrawn and undone is the room ``deployments``; `deployment_parts` gives
-this resource the parts of that.
+their properties, attributes and inputs. How an action is delivered, awaited
+and withdrawn is the room ``deployments``, for which this is N = 1.
 """
 
 from collections import abc
@@ -22,24 +21,25 @@ from heat_plugins import foreign
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import derived
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import members
-from heat_plugins.deployments import removals
+from heat_plugins.deployments import lifecycle
+from heat_plugins.deployments import plan_tasks
+from heat_plugins.deployments import rollout
 from heat_plugins.deployments import signallers
-from heat_plugins.deployments import updates
-from heat_plugins.deployments import waiters
+from heat_plugins.engine import answers
 from heat_plugins.engine import callers
-from heat_plugins.engine import deployment_parts
 from heat_plugins.engine import deriving
+from heat_plugins.engine import histories
+from heat_plugins.engine import server_fleets
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import servers
 from heat_plugins.engine.runs import operating
 from heat_plugins.engine.runs import triggering
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import server_bound
 from heat_plugins.resources.software import signal_events
-from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import targets
 from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import group_ids
@@ -59,15 +59,56 @@ class DeploymentMixin(server_bound.ServerBound):
     NOUN = 'Deployment'
 
     SIGNAL_TRANSPORTS = transport_names.NAMES
-    DELIVERY_TIMEOUT = deployment_schema.DELIVERY_TIMEOUT
-
-    _task: waiters.Waiter | removals.Removal | None = None
 
     @property
-    def _parts(self) -> deployment_parts.Parts:
-        return deployment_parts.Parts(self, self._loop)
+    def _history(self) -> histories.History:
+        """What it has made."""
+        return histories.History(self)
 
-    # What the parts need of it
+    @property
+    def _servers(self) -> servers.Servers:
+        """The servers, as its stack sees them."""
+        return servers.Servers(self, transports.root_stack_id(self))
+
+    @property
+    def _terms(self) -> deliveries.Terms:
+        """What the template says of all actions."""
+        return deliveries.Terms(self.properties)
+
+    @property
+    def _member(self) -> plan_tasks.Member:
+        """The only one."""
+        return plan_tasks.Member(
+            id=self.resource_id or '',
+            key=self.name,
+            server_id=self.properties[self.SERVER],
+        )
+
+    def _triggering(
+        self, row: deliveries.Row | None = None
+    ) -> triggering.Triggering:
+        """Return what starts runs.
+
+        :param row: what its server was given last, if anything.
+        """
+        return triggering.Triggering(
+            triggering.Subject(
+                resource=self,
+                name=self.name,
+                names=[self.name],
+                deployment_id=self.resource_id,
+                type=self.type(),
+            ),
+            row,
+            terms=self._terms,
+            servers=self._servers,
+            draft=lambda action: server_fleets.SingleFleet(self).draft(
+                self._member, action
+            ),
+            named_config=lambda: deriving.named_config(self),
+        )
+
+    # What the engine needs of it
 
     def take_id(self) -> None:
         """Get an id, if it has none; it is stored by `keep_id`."""
@@ -101,7 +142,7 @@ class DeploymentMixin(server_bound.ServerBound):
 
         :raises exception.InvalidTemplateAttribute: there is no such one.
         """
-        row = self._parts.history.row()
+        row = self._history.row()
         outputs = row.outputs if row else {}
         if key in outputs:
             return attributes.select_from_attribute(outputs[key], path)
@@ -110,7 +151,7 @@ class DeploymentMixin(server_bound.ServerBound):
         if key == deployment_schema.TRANSPORT_ATTR:
             return row.transport if row else None
         if key == deployment_schema.RUNS_ATTR:
-            latest = self._parts.triggering().latest()
+            latest = self._triggering().latest()
             return attributes.select_from_attribute(latest, path)
         if key == deployment_schema.TRIGGER_URL:
             return self.data().get(triggering.URL_KEY)
@@ -139,46 +180,54 @@ class DeploymentMixin(server_bound.ServerBound):
         """Return the names of the outputs that the config declares."""
         config = row.config if row else None
         with contextlib.suppress(exception.NotFound):
-            config = self._parts.named_config() or config
+            config = deriving.named_config(self) or config
         return {each['name'] for each in config.outputs} if config else set()
 
     # Actions
 
     def _handle_action(
         self, action: str, config: Any = None, prev_derived_config: Any = None
-    ) -> waiters.Waiter | None:
+    ) -> lifecycle.LifecycleAction | None:
         """Deliver an action; return what waits for it, if anything does."""
-        step = updates.repeated(
+        task = plan_tasks.repeated(
+            self._member,
+            self._history.row(),
             action,
-            self._parts.history.row(),
             repeats=self._state_before == (action, self.FAILED),
         )
-        return self._begin(step, self.source())
+        return self._begin_task(server_fleets.SingleFleet(self), task)
 
-    def _begin(
-        self, step: updates.Step | None, source: deliveries.Source
-    ) -> waiters.Waiter | None:
-        if step is None:
+    def _begin_task(
+        self, fleet: server_fleets.SingleFleet, task: plan_tasks.Task | None
+    ) -> lifecycle.LifecycleAction | None:
+        rollouts = self._rollouts(fleet, task)
+        if task is None or not rollouts:
             return None
-        waiter = self._parts.lifecycle().waiter(
-            step.action, source, delivers=step.delivers
+        return self._begin(
+            lifecycle.LifecycleAction(task.action, fleet, rollouts)
         )
-        if waiter is None:
-            return None
-        self._task = waiter
-        if waiter.begin():
-            self._task = waiter = None
-        return waiter
 
-    def handle_create(self) -> waiters.Waiter | None:
+    def _rollouts(
+        self, fleet: server_fleets.SingleFleet, task: plan_tasks.Task | None
+    ) -> list[rollout.Rollout]:
+        """Return what takes a task to the server, if it runs anything."""
+        if task is None:
+            return []
+        if not fleet.source.runs(task.action, self._terms.actions):
+            return []
+        self.take_id()
+        task = dataclasses.replace(task, member=self._member)
+        return [self._rollout(fleet, task.action, [task], {})]
+
+    def handle_create(self) -> lifecycle.LifecycleAction | None:
         """Begin CREATE, once the template has what it asks for."""
         self._offer_trigger_url()
         row = self._taken_row()
         if row is None:
             return self._handle_action(self.CREATE)
-        self._parts.history.note_configs([row.config.id])
-        source = self.source()
-        return self._begin(self._step(source, row, changed=None), source)
+        self._history.note_configs([row.config.id])
+        fleet = server_fleets.SingleFleet(self)
+        return self._begin_task(fleet, self._task_of(fleet, row, changed=None))
 
     def _former_group(self) -> str | None:
         """Return the group whose nested stack this one's is, as one claims."""
@@ -202,10 +251,8 @@ class DeploymentMixin(server_bound.ServerBound):
         ):
             return None
         server_id = self.properties[self.SERVER]
-        number = members.Member(
-            group_id=former, key=self.name, server_id=server_id
-        ).id
-        row = self._parts.rows.read([number]).get(number)
+        number = plan_tasks.Member.of_group(former, self.name, server_id).id
+        row = self._history.rows.read([number]).get(number)
         if row is None or resources.is_physical_id(self.context, number):
             return None
         self.resource_id = number
@@ -220,7 +267,7 @@ class DeploymentMixin(server_bound.ServerBound):
         json_snippet: Any,
         tmpl_diff: Any,
         prop_diff: abc.Mapping[str, Any],
-    ) -> waiters.Waiter | None:
+    ) -> lifecycle.LifecycleAction | None:
         """Begin UPDATE, unless a changed input asks for a replacement.
 
         :raises resource.UpdateReplace: it does.
@@ -228,80 +275,120 @@ class DeploymentMixin(server_bound.ServerBound):
         self.properties = json_snippet.properties(
             self.properties_schema, self.context
         )
-        source = self.source()
-        wanted = self._parts.template.inputs(self.UPDATE, source)
-        if derived.asks_replacement(wanted, self._parts.history.inputs()):
+        fleet = server_fleets.SingleFleet(self)
+        inputs = derived.inputs(
+            fleet.source, self.UPDATE, self.properties[self.INPUT_VALUES]
+        )
+        if derived.asks_replacement(inputs, self._history.inputs()):
             raise resource.UpdateReplace(self.name)
         self._offer_trigger_url()
-        step = self._step(
-            source, self._parts.history.row(), self.changed_by(prop_diff)
+        task = self._task_of(
+            fleet, self._history.row(), self.changed_by(prop_diff)
         )
-        return self._begin(step, source)
+        return self._begin_task(fleet, task)
 
-    def _step(
+    def _task_of(
         self,
-        source: deliveries.Source,
+        fleet: server_fleets.SingleFleet,
         row: deliveries.Row | None,
         changed: abc.Collection[str] | None,
-    ) -> updates.Step | None:
+    ) -> plan_tasks.Task | None:
         """Return what the server must run to be up to date."""
-        listed = self._parts.terms.actions
-        update = updates.Update(
-            runs=lambda action: source.runs(action, listed),
-            transport=self._parts.terms.transport,
+        listed = self._terms.actions
+        update = plan_tasks.Update(
+            runs=lambda action: fleet.source.runs(action, listed),
+            transport=self._terms.transport,
             changed=changed,
             is_after_update=self.is_after_update,
         )
+
+        def draft(member: plan_tasks.Member, action: str) -> Any:
+            drafted = fleet.draft(member, action)
+            if self.properties[self.NAME] or row is None:
+                return drafted
+            # It is that of the resource, and changes with the nested stack.
+            return dataclasses.replace(drafted, name=row.config.name)
+
+        # A row that was withdrawn is gone.
         is_lost = self.resource_id is not None
-        return update.step(
+        return update.task(
+            self._member,
             row,
-            lambda action: self._draft(source, action, row),
+            draft,
             self.CREATE
             if is_lost and not update.runs(self.UPDATE)
             else self.UPDATE,
         )
-
-    def _draft(
-        self, source: deliveries.Source, action: str, row: Any
-    ) -> orchestration.Draft:
-        """Return what the server would be given for an action."""
-        draft = self._parts.template.derive(action, source, deliveries.NOTHING)
-        if self.properties[self.NAME] or row is None:
-            return draft
-        # It is that of the resource, and changes with the nested stack.
-        return dataclasses.replace(draft, name=row.config.name)
 
     def _offer_trigger_url(self) -> None:
         triggering.offer_url(
             self, self.properties[deployment_schema.TRIGGER_URL]
         )
 
-    def _check(self, task: waiters.Waiter | removals.Removal | None) -> bool:
-        """Say whether what was begun has ended."""
-        if task is not None:
-            if not task.check():
-                if task.pause is not None:
-                    raise resource.PollDelay(task.pause)
-                return False
-            self._task = None
-        return True
+    check_create_complete = server_bound.ServerBound._has_ended
+    check_update_complete = server_bound.ServerBound._has_ended
+    check_suspend_complete = server_bound.ServerBound._has_ended
+    check_resume_complete = server_bound.ServerBound._has_ended
+    check_delete_complete = server_bound.ServerBound._has_ended
 
-    check_create_complete = check_update_complete = _check
-    check_suspend_complete = check_resume_complete = _check
-    check_delete_complete = _check
-
-    def handle_delete(self) -> removals.Removal:
+    def handle_delete(self) -> lifecycle.LifecycleAction:
         """Begin with the DELETE action, if there is one to run."""
-        source = None
+        fleet = server_fleets.SingleFleet(self)
+        rollouts = []
         with self.rpc_client().ignore_error_by_name('NotFound'):
-            source = self.source()
-        self._task = removal = self._parts.removal(source, self._delete_all)
-        removal.begin()
-        return removal
+            rollouts = self._rollouts(fleet, self._undoing(fleet))
+        return self._begin(
+            lifecycle.LifecycleAction(
+                self.DELETE,
+                fleet,
+                rollouts,
+                sweeping.Removal(self, self._delete_all),
+            )
+        )
+
+    def _undoing(
+        self, fleet: server_fleets.SingleFleet
+    ) -> plan_tasks.Task | None:
+        """Return the DELETE that its server must run, if any."""
+        listed, history = self._terms.actions, self._history
+        if not fleet.source.runs(self.DELETE, listed):
+            return None
+        if self._has_given_way():
+            LOG.info(
+                '%s is deleted without running DELETE: another deployment '
+                'replaced it on its server',
+                self.label,
+            )
+            return None
+        if (
+            self.resource_id is not None
+            and fleet.source.runs(self.CREATE, listed)
+            and not history.has_run()
+        ):
+            # Nothing remains to be undone.
+            return None
+        return plan_tasks.repeated(
+            self._member, history.row(), self.DELETE, repeats=True
+        )
+
+    def _has_given_way(self) -> bool:
+        """Say whether another one has run CREATE there in this one's place.
+
+        Until then, a DELETE must undo what this one did.
+        """
+        return histories.GIVEN_WAY_KEY in self.data() and self.properties[
+            self.SERVER
+        ] in resources.data_of_later(
+            self.context,
+            self.stack.id,
+            self.name,
+            self.id,
+            histories.TAKEN_OVER_KEY,
+        )
 
     def _delete_all(self) -> None:
         """Delete all that it has made in Heat and Keystone."""
-        self._parts.history.delete()
+        self._history.delete()
         self._delete_signals()
         self._delete_user()
         self.data_delete(triggering.URL_KEY)
@@ -317,7 +404,7 @@ class DeploymentMixin(server_bound.ServerBound):
         Heat answers the sender of a signal before it handles the signal, so
         an event tells the result.
         """
-        row = self._parts.history.row()
+        row = self._history.row()
         declared = row.config.outputs if row else ()
         signaller = self.signaller or callers.of(self.stack)
         try:
@@ -331,7 +418,7 @@ class DeploymentMixin(server_bound.ServerBound):
                     return operating.operate(
                         self, wanted, wanted.limits, [self]
                     )
-                return self._parts.triggering(row).start(wanted)
+                return self._triggering(row).start(wanted)
         except Exception as exc:
             raise signal_events.not_triggered(self, exc) from exc
         is_resting = row is None or not row.in_progress
@@ -340,14 +427,16 @@ class DeploymentMixin(server_bound.ServerBound):
         ):
             raise signal_events.not_triggered(self, signal_events.ambiguous())
         try:
-            return self._parts.answers(signaller).take(details, row)
+            return answers.Answers(self, self._history.rows, signaller).take(
+                details, row
+            )
         except failures.Error as exc:
             raise signal_events.refused(self, str(exc)) from exc
 
     def run_target(self, wanted: trigger_signals.Trigger) -> targets.Target:
         """Return this deployment as what a run is started on."""
-        row = self._parts.history.row()
-        return self._parts.triggering(row).run_target(wanted)
+        row = self._history.row()
+        return self._triggering(row).run_target(wanted)
 
     # Check, adopt, delete
 
@@ -356,9 +445,9 @@ class DeploymentMixin(server_bound.ServerBound):
 
         :raises failures.Error: one of them is not.
         """
-        row = self._parts.history.check()
+        row = self._history.check()
         server_id = self.properties[self.SERVER]
-        if row and not self._parts.servers.is_reachable(server_id):
+        if row and not self._servers.is_reachable(server_id):
             rows.mark_unhealthy(self.context, [row.id])
             raise failures.Error(f'Server {row.server_id} does not exist')
 
@@ -368,7 +457,7 @@ class DeploymentMixin(server_bound.ServerBound):
         :raises failures.Error: it is not there, or not complete.
         """
         super().handle_adopt(resource_data)
-        self._parts.history.adopt()
+        self._history.adopt()
         sweeping.forget_former_life(self)
 
     def needs_replace_failed(self) -> bool:
@@ -379,14 +468,14 @@ class DeploymentMixin(server_bound.ServerBound):
         """
         if self.action == self.ADOPT:
             # It may be there and only not be complete.
-            return self._parts.history.row() is None
+            return self._history.row() is None
         former = self._former_group()
         if former and self.resource_id and self.action == self.CREATE:
             # It took over a row, and CREATE may have run long ago.
             kept = group_ids.prefix(former)
             return not self.resource_id.startswith(kept)
         if self.action == self.CREATE:
-            return not updates.is_resumable(self._parts.history.row())
+            return not plan_tasks.is_resumable(self._history.row())
         return self.action not in (
             self.UPDATE,
             self.SUSPEND,
@@ -396,7 +485,7 @@ class DeploymentMixin(server_bound.ServerBound):
 
     def take_back(self) -> None:
         """Withdraw an action in progress that no engine waits for."""
-        self._parts.history.take_back()
+        self._history.take_back()
 
     def give_way(self) -> None:
         """Leave the server to the resource that replaces this one.
@@ -405,4 +494,4 @@ class DeploymentMixin(server_bound.ServerBound):
         has died, and no other waits for its signal.
         """
         has_run = self.action in (self.CREATE, self.DELETE)
-        self._parts.history.give_way(self.action if has_run else None)
+        self._history.give_way(self.action if has_run else None)

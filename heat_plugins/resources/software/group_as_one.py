@@ -21,29 +21,31 @@ from heat_plugins import foreign
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import derived
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import members
-from heat_plugins.deployments import removals
+from heat_plugins.deployments import fleets
+from heat_plugins.deployments import lifecycle
+from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import rollout
-from heat_plugins.deployments import updates
-from heat_plugins.deployments import waiters
-from heat_plugins.engine import deployment_parts
-from heat_plugins.engine import deriving
+from heat_plugins.engine import server_fleets
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
-from heat_plugins.engine.database import servers
 from heat_plugins.resources.software import deployment_group
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import group_attributes
-from heat_plugins.resources.software import group_change
-from heat_plugins.resources.software import group_fleet
 from heat_plugins.resources.software import group_nesting
 from heat_plugins.resources.software import server_bound
 from heat_plugins.signals import group_ids
 from heat_plugins.signals import transport_names
+from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
+
+# By action.
+_POLICIES = {
+    plan_tasks.CREATE: 'batch_create',
+    plan_tasks.UPDATE: 'rolling_update',
+}
 
 
 def _for_one(name: str, do: abc.Callable[..., Any]) -> Any:
@@ -58,6 +60,9 @@ def _for_one(name: str, do: abc.Callable[..., Any]) -> Any:
     return method
 
 
+_has_ended = server_bound.ServerBound._has_ended
+
+
 class OneMixin(
     group_nesting.Nestable,
     group_attributes.Attributes,
@@ -70,25 +75,9 @@ class OneMixin(
 
     NOUN = 'Group'
 
-    _task: group_change.Change | None = None
-
-    # What cleans up the object store.
-    _cleanup: removals.Cleanup | None = None
-
-    # What members are given
-
-    def source_of_members(self) -> Any:
-        """Return the config that the template names."""
-        return deriving.load_source(self)
-
     def runs(self, source: Any, action: str) -> Any:
         """Say whether members run anything for an action."""
         return source.runs(action, self.properties[self.DEPLOY_ACTIONS])
-
-    def servers_there(self, found: Any) -> Any:
-        """Return the ids of those servers that can be given a config."""
-        root_stack_id = transports.root_stack_id(self)
-        return servers.Servers(self, root_stack_id).all_there(found)
 
     # Life
 
@@ -137,7 +126,7 @@ class OneMixin(
         return self._begin_update(self.UPDATE, prop_diff, known)
 
     def _wanted(self) -> Any:
-        return members.wanted(
+        return plan_tasks.wanted(
             self.resource_id, self.properties[self.SERVERS] or {}
         )
 
@@ -145,7 +134,7 @@ class OneMixin(
         self, action: Any, prop_diff: Any, known: Any = ()
     ) -> Any:
         self._check_servers()
-        fleet = group_fleet.Fleet(self)
+        fleet = server_fleets.GroupFleet(self)
         wanted, found = self._wanted(), fleet.all()
         source = fleet.source
 
@@ -153,10 +142,10 @@ class OneMixin(
             return self.runs(source, action)
 
         self._check_replacement(fleet, wanted, found)
-        tasks = members.to_update(
+        tasks = plan_tasks.to_update(
             wanted,
             found,
-            updates.Update(
+            plan_tasks.Update(
                 runs=runs,
                 transport=deliveries.Terms(self.properties).transport,
                 changed=self.changed_by(prop_diff),
@@ -166,11 +155,22 @@ class OneMixin(
             known,
         )
         gone = {k: row for k, row in found.items() if k not in wanted}
-        undone = members.to_undo(self.resource_id, gone)
+        undone = plan_tasks.to_undo(gone)
         removed = undone if runs(self.DELETE) else []
-        return self._begin(
-            action, fleet, {action: tasks, self.DELETE: removed}, gone
+
+        def finish(outage: Any) -> bool:
+            self._remove(fleet, gone)
+            return True
+
+        return self._begin_tasks(
+            action, fleet, {action: tasks, self.DELETE: removed}, finish
         )
+
+    def _remove(self, fleet: Any, gone: abc.Collection[str]) -> None:
+        """Delete the rows of members that have gone."""
+        if gone:
+            stored = fleet.all()
+            rollout.remove(fleet, {k: stored[k] for k in gone if k in stored})
 
     def _check_servers(self) -> Any:
         """Refuse members without a server.
@@ -209,37 +209,31 @@ class OneMixin(
         )
 
     def _begin_action(self, action: Any) -> Any:
-        fleet = group_fleet.Fleet(self)
+        fleet = server_fleets.GroupFleet(self)
         tasks = []
         if self.runs(fleet.source, action):
-            tasks = members.to_act(
+            tasks = plan_tasks.to_act(
                 self._wanted(),
                 fleet.all(),
                 action,
                 repeats=self._state_before == (action, self.FAILED),
             )
-        return self._begin(action, fleet, {action: tasks})
+        return self._begin_tasks(action, fleet, {action: tasks})
 
     def _begin_delete(self) -> Any:
         """Deliver DELETE to all members; then delete what they had."""
-        fleet = group_fleet.Fleet(self)
+        fleet = server_fleets.GroupFleet(self)
         found = fleet.all()
         tasks = []
         with self.rpc_client().ignore_error_by_name('NotFound'):
             if self.runs(fleet.source, self.DELETE):
-                tasks = members.to_undo(self.resource_id, found)
-        return self._begin(self.DELETE, fleet, {self.DELETE: tasks}, found)
-
-    def _has_gone(self, change: Any = None) -> Any:
-        """Say whether all is undone and cleaned up."""
-        if not self._has_ended(change):
-            return False
-        self._cleanup = self._cleanup or removals.Cleanup(
-            self, sweeping.Sweep(self), deployment_parts.settings()
+                tasks = plan_tasks.to_undo(found)
+        return self._begin_tasks(
+            self.DELETE,
+            fleet,
+            {self.DELETE: tasks},
+            sweeping.Removal(self, lambda: self._remove(fleet, found)),
         )
-        if not self._cleanup.step():
-            raise resource.PollDelay(waiters.STORE_DELAY)
-        return True
 
     def handle_adopt(self, resource_data: Any = None) -> Any:
         """Take over a group that was abandoned."""
@@ -254,41 +248,67 @@ class OneMixin(
         sweeping.forget_former_life(self)
         return None
 
-    # Waiting
+    def _begin_tasks(
+        self,
+        action: str,
+        fleet: server_fleets.GroupFleet,
+        tasks: abc.Mapping[str, abc.Sequence[plan_tasks.Task]],
+        finish: lifecycle.Finish = lambda outage: True,
+    ) -> lifecycle.LifecycleAction:
+        """Begin an action.
 
-    def _begin(
-        self, action: Any, fleet: Any, tasks: Any, gone: Any = ()
-    ) -> Any:
-        """Begin an action; see `group_change.Change`."""
-        self._task = change = group_change.Change(
-            self, action, fleet, tasks, frozenset(gone)
+        :param tasks: what members must do, by action, in this order.
+        """
+        rollouts = [
+            self._rollout_of(fleet, name, each)
+            for name, each in tasks.items()
+            if each
+        ]
+        return self._begin(
+            lifecycle.LifecycleAction(action, fleet, rollouts, finish)
         )
-        change.begin()
-        return change
 
-    def _has_ended(self, change: Any) -> Any:
-        if change is not None and not change.step(self._loop):
-            return False
-        self._task = None
-        return True
+    def _rollout_of(
+        self,
+        fleet: server_fleets.GroupFleet,
+        action: str,
+        tasks: abc.Sequence[plan_tasks.Task],
+    ) -> rollout.Rollout:
+        policy = self.update_policy.get(_POLICIES.get(action)) or {}
+        size, pause = policy.get('max_batch_size'), policy.get('pause_time')
+        if size:
+            # As Heat has it, and refuses it.
+            self._update_timeout(-(-len(tasks) // size), pause or 0)
+        stay = len(self.properties[self.SERVERS] or {}) - len(tasks)
+        return self._rollout(
+            fleet,
+            action,
+            tasks,
+            {
+                'batch': size,
+                'pause': pause or 0,
+                'allowed': self.allowed_failures(),
+            },
+            summary=failures.of_group,
+            report=self._report,
+            current=0 if action == plan_tasks.DELETE else max(0, stay),
+        )
+
+    def _report(self, progress: fleets.Progress) -> None:
+        self.tell(
+            self.action, kinds.reason(kinds.Kind.PROGRESS, str(progress))
+        )
 
     def take_back(self) -> Any:
         """Withdraw actions in progress that no engine waits for."""
         if not self._is_one():
             return
-        fleet = group_fleet.Fleet(self)
-        found = {
-            number: row
-            for number, row in fleet.all().items()
-            if row.in_progress
-        }
-        if found:
-            rollout.take_back(
-                fleet,
-                self.resource_id,
-                found,
-                _('The engine that waited for the server has died'),
-            )
+        fleet = server_fleets.GroupFleet(self)
+        rollout.take_back(
+            fleet,
+            [row for row in fleet.all().values() if row.in_progress],
+            _('The engine that waited for the server has died'),
+        )
 
     def give_way(self) -> Any:
         """Leave the servers to a group that takes this one's place."""
@@ -304,10 +324,24 @@ class OneMixin(
     handle_check = _for_one(
         'handle_check', group_attributes.Attributes.check_members
     )
-    check_create_complete = _for_one('check_create_complete', _has_ended)
-    check_update_complete = _for_one('check_update_complete', _has_ended)
-    check_suspend_complete = _for_one('check_suspend_complete', _has_ended)
-    check_resume_complete = _for_one('check_resume_complete', _has_ended)
-    check_delete_complete = _for_one('check_delete_complete', _has_gone)
-    check_check_complete = _for_one('check_check_complete', _has_ended)
-    check_adopt_complete = _for_one('check_adopt_complete', _has_ended)
+    check_create_complete = _for_one(
+        'check_create_complete', server_bound.ServerBound._has_ended
+    )
+    check_update_complete = _for_one(
+        'check_update_complete', server_bound.ServerBound._has_ended
+    )
+    check_suspend_complete = _for_one(
+        'check_suspend_complete', server_bound.ServerBound._has_ended
+    )
+    check_resume_complete = _for_one(
+        'check_resume_complete', server_bound.ServerBound._has_ended
+    )
+    check_delete_complete = _for_one(
+        'check_delete_complete', server_bound.ServerBound._has_ended
+    )
+    check_check_complete = _for_one(
+        'check_check_complete', server_bound.ServerBound._has_ended
+    )
+    check_adopt_complete = _for_one(
+        'check_adopt_complete', server_bound.ServerBound._has_ended
+    )

@@ -16,10 +16,12 @@ from heat_plugins import foreign
 from heat_plugins import tokens
 from heat_plugins.configs import declared_names
 from heat_plugins.deployments import deliveries
+from heat_plugins.engine import deriving
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import deployment_rows
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import servers
 from heat_plugins.engine.runs import run_ledgers
 from heat_plugins.engine.runs import triggering
 from heat_plugins.resources.software import deployment_schema
@@ -168,11 +170,13 @@ class Attributes(group_kinds.Kinds):
         # While a stack is adopted there may be no config yet.
         runs_create = any(found.values())
         with self.rpc_client().ignore_error_by_name('NotFound'):
-            runs_create = self.runs(self.source_of_members(), self.CREATE)
+            runs_create = self.runs(deriving.load_source(self), self.CREATE)
         missing = [
             key for key, state in found.items() if runs_create and not state
         ]
-        there = self.servers_there(known.values())
+        there = servers.Servers(
+            self, transports.root_stack_id(self)
+        ).all_there(known.values())
         gone = [
             key
             for key, state in found.items()

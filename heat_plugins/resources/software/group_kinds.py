@@ -10,7 +10,6 @@ from oslo_config import cfg
 
 from heat_plugins import config
 from heat_plugins.deployments import deliveries
-from heat_plugins.engine import deployment_parts
 from heat_plugins.engine import deriving
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import deployment_rows
@@ -119,7 +118,7 @@ class Kinds(_Base):
         @functools.cache
         def named_config() -> orchestration.Config | None:
             with self.frozen_properties():
-                return deployment_parts.named_config(self)
+                return deriving.named_config(self)
 
         return [
             self._triggering(state, derivation, named_config)

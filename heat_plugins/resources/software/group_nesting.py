@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from heat.objects import stack as stack_objects
 
 from heat_plugins.deployments import rollout
+from heat_plugins.engine import server_fleets
 from heat_plugins.engine.database import rows
 from heat_plugins.resources.software import deployment_schema
-from heat_plugins.resources.software import group_fleet
 from heat_plugins.signals import group_ids
 
 if TYPE_CHECKING:
@@ -91,6 +91,6 @@ class Nestable(_Group):
             return False
         former = self.data().get(deployment_schema.FORMER_GROUP)
         if former is not None and not group_ids.is_one(self.resource_id):
-            fleet = group_fleet.Fleet(self, former)
-            rollout.remove(fleet, former, fleet.all())
+            fleet = server_fleets.GroupFleet(self, former)
+            rollout.remove(fleet, fleet.all())
         return True

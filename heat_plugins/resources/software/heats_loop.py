@@ -11,51 +11,10 @@ That holds where an action has its thread for itself: in the methods
 in one thread, and no check may block there.
 """
 
-from collections import abc
 import inspect
-import time
 from typing import Any
 
-# Heat asks as often, in seconds.
-_SECOND = 1.0
-
-
-class Loop:
-    """Heat's loop around the checks of one action.
-
-    :param seconds: until the stack's time is up.
-    :param ask: raises if the stack has cancelled the action.
-    """
-
-    def __init__(
-        self, seconds: float, ask: abc.Callable[[], None] | None = None
-    ) -> None:
-        self._until = time.monotonic() + seconds
-        self._ask = ask
-
-    def patience(self, *deadlines: float | None) -> float:
-        """Return the seconds for which a check may block now.
-
-        :param deadlines: when there is something else to do, by
-            `time.monotonic`; None counts as never.
-        """
-        times = [self._until, *(each for each in deadlines if each)]
-        return max(0.0, min(_SECOND, min(times) - time.monotonic()))
-
-    def goes_on(self) -> bool:
-        """Ask what Heat asks between two checks; say if there is time.
-
-        :raises BaseException: the stack has cancelled the action.
-        """
-        if time.monotonic() >= self._until:
-            return False
-        if self._ask is not None:
-            self._ask()
-        return True
-
-
-#: Where no check may block.
-NONE = Loop(seconds=float('-inf'))
+from heat_plugins.deployments import lifecycle
 
 
 def _with_loop(name: str) -> Any:
@@ -64,11 +23,13 @@ def _with_loop(name: str) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         heats = getattr(super(Blocking, self), name)
         given = inspect.signature(heats).bind(*args, **kwargs).arguments
-        self._loop = Loop(given['timeout'], given.get('progress_callback'))
+        self._loop = lifecycle.Loop(
+            given['timeout'], given.get('progress_callback')
+        )
         try:
             return heats(*args, **kwargs)
         finally:
-            self._loop = NONE
+            self._loop = lifecycle.NO_LOOP
 
     method.__name__ = name
     method.__doc__ = "Do as Heat's method does; its checks may block."
@@ -78,7 +39,7 @@ def _with_loop(name: str) -> Any:
 class Blocking:
     """The part of a resource whose checks may block; before Heat's class."""
 
-    _loop = NONE
+    _loop = lifecycle.NO_LOOP
 
     create_convergence = _with_loop('create_convergence')
     update_convergence = _with_loop('update_convergence')

@@ -5,10 +5,18 @@ from collections import abc
 from typing import Any
 
 from heat.common import exception
+from heat.engine import resource
 from heat.objects import resource as resource_objects
+from oslo_config import cfg
 
+from heat_plugins import config
 from heat_plugins import foreign
+from heat_plugins.deployments import fleets
+from heat_plugins.deployments import lifecycle
+from heat_plugins.deployments import plan_tasks
+from heat_plugins.deployments import rollout
 from heat_plugins.engine import rescue
+from heat_plugins.engine import server_fleets
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import resources
@@ -19,6 +27,8 @@ from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import heats_loop
 
 LOG = foreign.logger(__name__)
+
+config.register_opts(cfg.CONF)
 
 
 class ServerBound(eventful.Eventful, heats_loop.Blocking, rescue.Deployment):
@@ -36,10 +46,11 @@ class ServerBound(eventful.Eventful, heats_loop.Blocking, rescue.Deployment):
     always_replace_on_check_failed = False
 
     TIMEOUT = deployment_schema.TIMEOUT
+    DELIVERY_TIMEOUT = deployment_schema.DELIVERY_TIMEOUT
     SIGNAL_URL_LIFETIME = deployment_schema.SIGNAL_URL_LIFETIME
 
     # What to withdraw from the servers unless it ends.
-    _task: Any = None
+    _task: lifecycle.LifecycleAction | None = None
 
     # The state before the action at hand.
     _state_before: tuple[str, str] | None = None
@@ -63,6 +74,59 @@ class ServerBound(eventful.Eventful, heats_loop.Blocking, rescue.Deployment):
     def tell(self, action: str, reason: str) -> None:
         """Write an event of an action that is in progress."""
         self._add_event(action, self.IN_PROGRESS, reason)
+
+    def warn(self, action: str, reason: str) -> None:
+        """Say in an event, and to the operator, what goes otherwise."""
+        LOG.warning('%s: %s', self.label, reason)
+        self.tell(action, reason)
+
+    def _rollout(
+        self,
+        fleet: server_fleets.SingleFleet | server_fleets.GroupFleet,
+        action: str,
+        tasks: abc.Sequence[plan_tasks.Task],
+        pace: abc.Mapping[str, Any],
+        **more: Any,
+    ) -> rollout.Rollout:
+        """Return what takes an action to its servers.
+
+        :param pace: what a group has of its own; see `fleets.RolloutPace`.
+        :param more: of the parameters of `rollout.Rollout`.
+        """
+        options = cfg.CONF.heat_plugins
+        return rollout.Rollout(
+            fleet.work(action),
+            tasks,
+            fleet,
+            fleet.hub.watcher,
+            fleets.RolloutPace(
+                timeout=self.properties[self.TIMEOUT],
+                delivery_timeout=self.properties[self.DELIVERY_TIMEOUT],
+                budget=options.swift_error_budget,
+                known_hooks=options.known_hooks,
+                **pace,
+            ),
+            **more,
+        )
+
+    def _begin(
+        self, action: lifecycle.LifecycleAction
+    ) -> lifecycle.LifecycleAction:
+        """Begin an action, which is withdrawn unless it ends."""
+        self._task = action
+        action.begin()
+        return action
+
+    def _has_ended(
+        self, action: lifecycle.LifecycleAction | None = None
+    ) -> bool:
+        """Say whether what was begun has ended."""
+        if action is not None and not action.step(self._loop):
+            if action.pause is not None:
+                raise resource.PollDelay(action.pause)
+            return False
+        self._task = None
+        return True
 
     def action_handler_task(
         self, action: str, args: Any = None, action_prefix: Any = None
@@ -132,7 +196,7 @@ class ServerBound(eventful.Eventful, heats_loop.Blocking, rescue.Deployment):
     def changed_by(
         self, prop_diff: abc.Mapping[str, Any]
     ) -> abc.Collection[str] | None:
-        """Return what the update that begins changes; see `updates.Update`."""
+        """Return what an update changes; see `plan_tasks.Update`."""
         is_repeated = self._state_before in (
             (self.CREATE, self.FAILED),
             (self.UPDATE, self.FAILED),
@@ -141,7 +205,7 @@ class ServerBound(eventful.Eventful, heats_loop.Blocking, rescue.Deployment):
 
     @property
     def is_after_update(self) -> bool:
-        """Whether an update begins that follows no check; see `updates`."""
+        """Whether an update begins that follows no check; see `plan_tasks`."""
         before = self._state_before
         return before is None or before[0] not in (
             self.CHECK,

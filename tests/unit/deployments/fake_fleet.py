@@ -10,9 +10,10 @@ import json
 
 from heat_plugins import errors
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import members
+from heat_plugins.deployments import plan_tasks
 from heat_plugins.objectstore import keys
 from heat_plugins.runs import orchestration
+from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 from heat_plugins.signals import group_ids
 from heat_plugins.signals import paces
@@ -36,7 +37,7 @@ class Source:
         self._fleet = fleet
 
     def names(self, wanted):
-        return set(self._fleet.signals)
+        return {*self._fleet.signals, *self._fleet.reports()}
 
     def rows(self, ids):
         return {
@@ -51,14 +52,15 @@ class Source:
 
 
 class Fleet:
-    """See `fleets.Fleet`.
+    """See `deployments.fleets.Fleet`.
 
     :ivar crash_at: the step before which the engine dies.
     :ivar broken: what each step raises; None for none.
     :ivar answer: returns what a server sends, by the key of its member; None
         leaves it waiting.
     :ivar begun: the servers that have reported that they have started.
-    :ivar noted: the tickets of members that were noted to have started.
+    :ivar noted: the deliveries that were noted to have started.
+    :ivar lost: the servers that no longer exist.
     :ivar ran: the actions that servers have run, with the config's id.
     """
 
@@ -70,6 +72,7 @@ class Fleet:
         self.begun, self.noted = set(), []
         self.refusals, self.stopped = {}, []
         self.events, self.dead = [], set()
+        self.lost, self.is_stack_cancelled = set(), False
         self.signer = keys.Signer(
             storage_url='http://swift/v1/AUTH_me',
             container='signals',
@@ -79,7 +82,7 @@ class Fleet:
         )
         self.broken = None
         self.crash_at = None
-        self.steps = 0
+        self.steps = self.renewed = 0
         self.transport = 'TEMP_URL_POLL'
         self.who = 'world'
         self.answer = lambda key: OK
@@ -131,12 +134,12 @@ class Fleet:
     def _derive(self, task):
         member = task.member
         if member.key in self.refusals:
-            return members.Refusal(
+            return plan_tasks.Refusal(
                 task=task,
                 reason=self.refusals[member.key],
                 fails=task.action != 'DELETE',
             )
-        config_id = members.new_config_id(GROUP)
+        config_id = plan_tasks.new_config_id(GROUP)
         if not task.delivers:
             config_id = task.before.config.id
         is_polled = self.transport == 'TEMP_URL_POLL'
@@ -151,6 +154,7 @@ class Fleet:
             signalling=deliveries.Signalling(
                 transport=self.transport,
                 object_name=name if is_polled else None,
+                report_name=beginning.object_name(name) if is_polled else None,
                 signer=self.signer,
             ),
             reading_project=None,
@@ -186,7 +190,10 @@ class Fleet:
     def tell(self, action, reason):
         self.events.append(reason)
 
-    def push(self, server_ids):
+    def push(self, made):
+        self._tell_servers({each.server_id for each in made})
+
+    def _tell_servers(self, server_ids):
         for server_id in sorted(server_ids):
             self._step()
             self.told[server_id] = [
@@ -221,17 +228,27 @@ class Fleet:
     def _change(self, row, **values):
         self.rows[row.id] = dataclasses.replace(row, **values)
 
-    def begin(self, tickets):
+    def begin(self, started):
         self._step()
-        self.noted += tickets
+        self.noted += started
 
-    def detach(self, reasons):
+    def withdraw(self, withdrawals):
         self._step()
-        for number, reason in reasons.items():
-            self._change(self.rows[number], server_id=GROUP)
-            if reason is not None:
-                self._change(self.rows[number], status='FAILED', reason=reason)
+        withdrawn = []
+        for each in withdrawals:
+            row = self.rows[each.deployment_id]
+            if each.reason is not None:
+                if row.config.id != each.config_id or not row.in_progress:
+                    continue
+                self._change(row, status='FAILED', reason=each.reason)
+            self._change(self.rows[row.id], server_id=GROUP)
+            withdrawn.append(row.id)
         self._step()
+        self._tell_servers({each.server_id for each in withdrawals})
+        return withdrawn
+
+    def gone(self, server_ids):
+        return self.lost & set(server_ids)
 
     def erase(self, ids):
         self._step()
@@ -243,10 +260,19 @@ class Fleet:
 
     # Signals
 
+    def reports(self):
+        """Return the names of the reports of servers that have started."""
+        return {
+            beginning.object_name(signal_names.signal(row.id, row.config.id))
+            for row in self.rows.values()
+            if row.server_id in self.begun
+        }
+
     def fetch(self, names):
         self._step()
+        there = dict.fromkeys(self.reports(), b'{}') | self.signals
         return [
-            self.signals.get(name, errors.NotFound('no such object'))
+            there.get(name, errors.NotFound('no such object'))
             for name in names
         ]
 
@@ -260,7 +286,20 @@ class Fleet:
     def key_holds(self, signer):
         return signer not in self.dead
 
+    # The stack
+
+    label = 'Group g'
+
+    def is_cancelled(self, since):
+        return self.is_stack_cancelled
+
+    def renew_access(self):
+        self.renewed += 1
+
     # The servers
+
+    def server_name(self, member):
+        return member.key
 
     def work(self):
         """Be the agents: run what is new to them, and answer."""
@@ -272,10 +311,8 @@ class Fleet:
                 if run in self.ran:
                     continue
                 self.ran.append(run)
-                member = members.Member(
-                    group_id=GROUP,
-                    key=key,
-                    server_id=inputs['deploy_server_id'],
+                member = plan_tasks.Member.of_group(
+                    GROUP, key, inputs['deploy_server_id']
                 )
                 answer = self.answer(key)
                 if answer is not None and self.transport != 'NO_SIGNAL':

@@ -11,9 +11,8 @@ from heat_plugins import errors
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import fleets
-from heat_plugins.deployments import members
+from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import rollout
-from heat_plugins.deployments import updates
 from heat_plugins.signals import body
 from heat_plugins.signals import group_ids
 from heat_plugins.signals import signal_names
@@ -38,7 +37,7 @@ class Group:
         self.fleet = fake_fleet.Fleet(self.clock)
         self.servers = {key: f'server-{key}' for key in keys}
         self.actions = actions
-        self.pace = fleets.Pace(**pace)
+        self.pace = fleets.RolloutPace(**pace)
         self.told = []
         self.tool = 'script'
 
@@ -46,11 +45,11 @@ class Group:
         return action in self.actions
 
     def wanted(self):
-        return members.wanted(fake_fleet.GROUP, self.servers)
+        return plan_tasks.wanted(fake_fleet.GROUP, self.servers)
 
     def asked(self):
         """Return an update that may repeat one that has failed."""
-        return updates.Update(
+        return plan_tasks.Update(
             runs=self.runs, transport=self.fleet.transport, changed=None
         )
 
@@ -67,13 +66,14 @@ class Group:
             self.fleet,
             self.fleet.watcher,
             self.pace,
+            failures.of_group,
             self.told.append,
             self.clock,
         )
 
     def begun(self):
         """Return a rollout of CREATE to all, of which nothing is done."""
-        tasks = members.to_update(
+        tasks = plan_tasks.to_update(
             self.wanted(), {}, self.asked(), self.fleet.draft
         )
         return self.rollout('CREATE', tasks)
@@ -109,7 +109,9 @@ class Group:
         """Bring the members up to date, and let those go that must."""
         wanted = self.wanted()
         rows = dict(self.fleet.rows)
-        tasks = members.to_update(wanted, rows, self.asked(), self.fleet.draft)
+        tasks = plan_tasks.to_update(
+            wanted, rows, self.asked(), self.fleet.draft
+        )
         change = self.drive(self.rollout(action, tasks))
         self.let_go({k: row for k, row in rows.items() if k not in wanted})
         return change
@@ -117,15 +119,15 @@ class Group:
     def let_go(self, rows):
         tasks = []
         if self.runs('DELETE'):
-            tasks = members.to_undo(fake_fleet.GROUP, rows)
+            tasks = plan_tasks.to_undo(rows)
         self.drive(self.rollout('DELETE', tasks))
-        rollout.remove(self.fleet, fake_fleet.GROUP, rows)
+        rollout.remove(self.fleet, rows)
 
     def delete(self):
         self.let_go(dict(self.fleet.rows))
 
     def act(self, action, *, repeats=False):
-        tasks = members.to_act(
+        tasks = plan_tasks.to_act(
             self.wanted(), dict(self.fleet.rows), action, repeats=repeats
         )
         return self.drive(self.rollout(action, tasks))
@@ -150,7 +152,7 @@ class Group:
 
     def states(self):
         return {
-            members.Member.of(fake_fleet.GROUP, row).key: (
+            plan_tasks.Member.of_row(row).key: (
                 row.action,
                 row.status,
             )
@@ -233,11 +235,15 @@ def test_those_that_wait_may_answer_a_while_longer():
 
 
 def test_of_many_failures_some_are_named():
-    said = fleets.failure(dict.fromkeys('abcdefgh', 'boom'), 9)
+    boom = failures.Failure(reason='boom')
+    said = failures.of_group(dict.fromkeys('abcdefgh', boom), 9)
     assert said == (
         '8 of 9 members failed. 8 members (a, b, c, and 5 more): boom'
     )
-    said = fleets.failure({key: f'no {key}{key}' for key in 'abcd'}, 9)
+    said = failures.of_group(
+        {key: failures.Failure(reason=f'no {key}{key}') for key in 'abcd'},
+        9,
+    )
     assert said == (
         '4 of 9 members failed. a: no aa; b: no bb; and 2 members more: see '
         'the attribute "members"'
@@ -254,9 +260,15 @@ def test_the_page_on_groups_has_a_reason_as_it_is():
             (127, 'backup: not found\n'),
         )
     )
-    reasons = {**{f'web{n}': full for n in range(1, 6)}, 'db': missing}
+    reasons = {
+        key: failures.Failure(reason=reason)
+        for key, reason in [
+            *((f'web{n}', full) for n in range(1, 6)),
+            ('db', missing),
+        ]
+    }
     (example,) = pages.blocks(pages.read('groups', 'When members fail'))
-    assert example == f'{fleets.failure(reasons, 40)}\n'
+    assert example == f'{failures.of_group(reasons, 40)}\n'
 
 
 @pytest.mark.parametrize(
@@ -297,7 +309,7 @@ def test_a_result_counts_that_is_found_when_it_is_late():
     group.fleet.fetch = lambda names: [errors.Unavailable('503')]
     group.clock.now += 30
     assert not change.step()
-    assert change.trouble is not None
+    assert change.outage is not None
     group.fleet.fetch = fetch
     group.send(b'{}')
     assert group.drive(change).complete
@@ -319,7 +331,9 @@ def test_so_does_what_another_engine_settles_meanwhile(is_listed):
     group.fleet.fetch, group.fleet.settle = lambda names: fetched, settle
     group.clock.now += 30
     assert change.step()
-    assert change.failures == {'a': 'boom'}
+    assert change.failures == {
+        'a': failures.Failure(reason='boom', is_result=True)
+    }
 
 
 @pytest.mark.parametrize(
@@ -330,7 +344,7 @@ def test_so_does_what_another_engine_settles_meanwhile(is_listed):
             lambda group: group.change_rows(status='FAILED', reason='boom'),
             'a: boom',
         ),
-        (lambda group: group.fleet.rows.clear(), 'was withdrawn'),
+        (lambda group: group.fleet.rows.clear(), 'withdrew the deployment'),
     ],
 )
 def test_what_another_process_ends_has_ended(change, said):
@@ -399,7 +413,7 @@ def test_an_object_store_that_is_away_is_ridden_out():
     for _ in range(30):
         group.clock.now += 1
         assert not change.step()
-    assert change.trouble is not None
+    assert change.outage is not None
     group.fleet.broken = None
     group.drive(change)
     assert group.fleet.actions() == {'a': ['CREATE']}
@@ -430,7 +444,7 @@ def test_but_none_of_a_delete():
     group = Group('a', 'b')
     group.update('CREATE')
     group.fleet.refusals['a'] = 'its server is gone'
-    tasks = members.to_undo(fake_fleet.GROUP, dict(group.fleet.rows))
+    tasks = plan_tasks.to_undo(dict(group.fleet.rows))
     change = group.drive(group.rollout('DELETE', tasks))
     assert change.skipped == {'a': 'its server is gone'}
     group.delete()
@@ -530,9 +544,7 @@ def test_progress_is_told_once_in_a_while():
 
 
 def test_the_id_of_a_member_is_below_that_of_its_group():
-    member = members.Member(
-        group_id=fake_fleet.GROUP, key='a', server_id='server'
-    )
+    member = plan_tasks.Member.of_group(fake_fleet.GROUP, 'a', 'server')
     assert group_ids.is_one(fake_fleet.GROUP)
     assert not group_ids.is_one(member.id)
     assert member.id.startswith(group_ids.prefix(fake_fleet.GROUP))

@@ -20,7 +20,7 @@ from heat.rpc import worker_client
 from oslo_config import cfg
 
 from heat_plugins import tokens
-from heat_plugins.deployments import histories
+from heat_plugins.engine import histories
 from heat_plugins.engine import rescue
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import scans

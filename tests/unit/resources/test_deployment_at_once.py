@@ -6,7 +6,7 @@ from heat.db import api as db_api
 from heat.engine import check_resource
 from heat.engine import scheduler
 
-from heat_plugins.resources.software import heats_loop
+from heat_plugins.deployments import lifecycle
 from tests.unit.resources import deployments
 
 
@@ -133,10 +133,10 @@ class AtOnceTest(deployments.DeploymentTestCase):
         self.assertLessEqual(self.now - self.answered, 3.5)
 
     def test_nobody_blocks_where_all_share_a_thread(self):
-        self.assertEqual(0, heats_loop.NONE.patience())
-        self.assertFalse(heats_loop.NONE.goes_on())
-        self.assertIs(heats_loop.NONE, self.stack['deployment']._loop)
+        self.assertEqual(0, lifecycle.NO_LOOP.patience())
+        self.assertFalse(lifecycle.NO_LOOP.goes_on())
+        self.assertIs(lifecycle.NO_LOOP, self.stack['deployment']._loop)
 
     def test_who_has_done_with_a_thread_blocks_no_more(self):
         self.check()
-        self.assertIs(heats_loop.NONE, self.found._loop)
+        self.assertIs(lifecycle.NO_LOOP, self.found._loop)

@@ -137,7 +137,11 @@ class QuoteTest(deployments.DeploymentTestCase):
         stack, task = self.waiting()
         failing = self.breaks(in_process.Service, 'delete_software_deployment')
         self.heat.stop(stack)
-        self.fails_by(task, stack, failing)
+        reason = self.failed(task, stack)
+        failing.assert_called()
+        self.assertIn('CREATE was cancelled', reason)
+        self.assertIn('Cannot withdraw', self.logged.output)
+        self.assert_quotes_nothing(stack, reason)
 
     def test_as_what_is_stopped_is_taken_back(self):
         stack, task = self.waiting()
@@ -194,7 +198,7 @@ class QuoteTest(deployments.DeploymentTestCase):
         stack = self.created(
             deployments.template(actions=deployments.ALL_ACTIONS)
         )
-        failing = self.breaks(servers.Servers, 'is_reachable')
+        failing = self.breaks(servers.Servers, '_is_reachable')
         self.finish(self.heat.start(stack['deployment'].delete))
         failing.assert_called()
         self.assertIn('cannot ask Nova whether', self.logged.output)

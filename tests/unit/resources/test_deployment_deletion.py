@@ -282,7 +282,7 @@ class NoAnswerTest(deployments.DeploymentTestCase):
 
     def assert_goes(self, stack, why, seconds=600):
         """Delete a deployment; return the warnings in its events."""
-        with self.assertLogs('heat_plugins.deployments', 'WARNING') as logs:
+        with self.assertLogs('heat_plugins', 'WARNING') as logs:
             task = self.heat.start(stack['deployment'].delete)
             self.finish(task, seconds)
         self.assertEqual(1, len(self.handed))
@@ -654,7 +654,7 @@ class CleanUpTest(deployments.DeploymentTestCase):
     def test_a_refusal_leaves_the_container_with_a_warning(self):
         stack = self.created()
         self.swift.denied.add(deployments.PROJECT)
-        with self.assertLogs('heat_plugins.deployments', 'WARNING') as logs:
+        with self.assertLogs('heat_plugins', 'WARNING') as logs:
             task = self.heat.start(stack['deployment'].delete)
             self.finish(task)
         self.assertIn('may remain', logs.output[-1])

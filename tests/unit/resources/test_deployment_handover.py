@@ -7,7 +7,7 @@ from heat.db import api as db_api
 from heat.objects import resource as resource_objects
 from oslo_db import exception as db_exception
 
-from heat_plugins.deployments import histories
+from heat_plugins.engine import histories
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import server_metadata

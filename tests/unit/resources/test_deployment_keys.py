@@ -55,7 +55,7 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
     def test_what_may_not_be_repeated_is_told_with_the_remedy(self):
         stack, task = self.waiting()
         self.change()
-        with self.assertLogs('heat_plugins.deployments', 'WARNING') as log:
+        with self.assertLogs('heat_plugins', 'WARNING') as log:
             self.step(task, 300)
         self.assertEqual(1, len(self.handed))
         [event] = self.events(stack)

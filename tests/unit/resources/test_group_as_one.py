@@ -11,12 +11,12 @@ from heat_plugins import errors
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
+from heat_plugins.engine import deriving
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.runs import run_watching
 from heat_plugins.resources.software import deployment_group
 from heat_plugins.resources.software import deployment_schema
-from heat_plugins.resources.software import group_as_one
 from tests.unit.resources import deployments
 
 OWNER = signallers.Signaller(
@@ -129,8 +129,8 @@ class LifeTest(GroupTestCase):
         stack = self.created(group('a', actions=deployments.ALL_ACTIONS))
         config_id = stack['config'].resource_id
         with mock.patch.object(
-            group_as_one.OneMixin,
-            'source_of_members',
+            deriving,
+            'load_source',
             side_effect=exception.NotFound(config_id),
         ):
             self.delete(stack)
@@ -294,8 +294,8 @@ class FailureTest(GroupTestCase):
     def test_nor_do_servers_that_can_be_given_nothing(self):
         self.configure(swift_error_budget=30)
         for error, said in (
-            (failures.NoAnswer('no'), '1 members did not run DELETE. a: no'),
-            (errors.Unavailable('503'), 'DELETE was not run on all servers: '),
+            (failures.NoAnswer('no'), 'DELETE was not run on server a: no'),
+            (errors.Unavailable('503'), 'DELETE was not run on server a: '),
         ):
             stack = self.created(
                 group('a', actions=deployments.ALL_ACTIONS),
@@ -327,7 +327,7 @@ class FailureTest(GroupTestCase):
         stack = self.heat.stack(group('a', timeout=30))
         task = self.heat.begin(stack, 'CREATE')
         self.assertIn(
-            'it has not signalled CREATE within 30 s',
+            'has not signalled CREATE within 30 s',
             self.failed(task, stack),
         )
         self.assertEqual(
@@ -669,9 +669,8 @@ class HealthTest(GroupTestCase):
     def test_members_that_a_check_finds_fault_with_run_again(self):
         row = self.deployment_rows()[0]
         self.replace(
-            'heat_plugins.resources.software.group_as_one.OneMixin.'
-            'servers_there',
-            lambda group, found: {
+            'heat_plugins.engine.database.servers.Servers.all_there',
+            lambda servers, found: {
                 one.id for one in found if one.id != row.server_id
             },
         )
@@ -710,9 +709,8 @@ class CheckedHalfTest(GroupTestCase):
     def check(self, *gone):
         lost = {self.stack[f'server_{key}'].resource_id for key in gone}
         self.replace(
-            'heat_plugins.resources.software.group_as_one.OneMixin.'
-            'servers_there',
-            lambda group, found: {each.id for each in found} - lost,
+            'heat_plugins.engine.database.servers.Servers.all_there',
+            lambda servers, found: {each.id for each in found} - lost,
         )
         again = self.heat.load(self.stack)
         self.finish(self.heat.begin(again, 'CHECK'))

@@ -7,7 +7,7 @@ from heat.common import exception
 from heat.engine.resources.openstack.heat import software_deployment as base
 from heat.engine.resources.openstack.heat import structured_config
 
-from heat_plugins.deployments import histories
+from heat_plugins.engine import histories
 from tests.unit.resources import deployments
 
 HEATS = {

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a deployment takes results and reports that come through Heat's APIs."""
 
-from collections import abc
-
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import histories
-from heat_plugins.deployments import outside
 from heat_plugins.deployments import signallers
-from heat_plugins.deployments import waiters
+from heat_plugins.engine import heat_types
+from heat_plugins.engine import histories
+from heat_plugins.engine import transports
+from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.database import servers
 from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 from heat_plugins.signals import transport_names
@@ -20,26 +20,20 @@ LOG = foreign.logger(__name__)
 
 
 class Answers:
-    """Takes one signal to a deployment.
-
-    :param user_id: of the user that Heat has made for the deployment.
-    :param server_name: returns what people call a server, by its id.
-    """
+    """Takes one signal to a deployment."""
 
     def __init__(
         self,
-        resource: outside.Resource,
-        *,
-        rows: outside.Rows,
+        resource: heat_types.Deployment,
+        rows: deployment_rows.Rows,
         signaller: signallers.Signaller,
-        user_id: str | None,
-        server_name: abc.Callable[[str], str],
     ) -> None:
         self._resource = resource
         self._rows = rows
         self._signaller = signaller
-        self._user_id = user_id
-        self._server_name = server_name
+        self._servers = servers.Servers(
+            resource, transports.root_stack_id(resource)
+        )
 
     def take(self, details: object, row: deliveries.Row | None) -> str | None:
         """Take a signal; return what the event of it says.
@@ -63,9 +57,7 @@ class Answers:
         if beginning.is_report(details):
             if not self._rows.begin([ticket]):
                 return None
-            return waiters.started(
-                row.action, self._server_name(row.server_id)
-            )
+            return self._servers.started(row.action, row.server_id)
         try:
             outcome = body.outcome(
                 body.as_map(details), row.config.outputs, row.mask
@@ -88,12 +80,12 @@ class Answers:
             return
         transport = row.transport
         if self._signaller.is_of_server and (
-            self._signaller.user_id != self._user_id
+            self._signaller.user_id != self._resource._get_user_id()
             or transport not in transport_names.BY_SIGNAL
         ):
             raise failures.Error(
                 'it was sent with other credentials than those given to '
-                f'server {self._server_name(row.server_id)} for this action'
+                f'server {self._servers.name(row.server_id)} for this action'
             )
         naming = self._resource.data().get(histories.NAMING_KEY)
         if beginning.names_config(details):
@@ -101,7 +93,7 @@ class Answers:
                 self._resource.data_set(histories.NAMING_KEY, row.server_id)
         elif naming == row.server_id:
             raise failures.Error(
-                f'the agent of server {self._server_name(row.server_id)} '
+                f'the agent of server {self._servers.name(row.server_id)} '
                 f'names the config that it answers ({beginning.CONFIG_ID}), '
                 'and this result names none'
             )

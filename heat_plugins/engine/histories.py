@@ -9,10 +9,12 @@ from collections import abc
 import json
 from typing import Any
 
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import outside
+from heat_plugins.engine import heat_types
+from heat_plugins.engine.database import deployment_rows
 
 LOG = foreign.logger(__name__)
 
@@ -43,16 +45,18 @@ NAMING_KEY = 'heat_plugins_naming'
 class History:
     """What one deployment has made; see the module."""
 
-    def __init__(self, resource: outside.Resource, rows: outside.Rows) -> None:
+    def __init__(self, resource: heat_types.Deployment) -> None:
         self._resource = resource
-        self._rows = rows
+        self.rows = deployment_rows.Rows(
+            resource.rpc_client(), resource.context
+        )
 
     def row(self) -> deliveries.Row | None:
         """Return the deployment as Heat stores it; None if it does not."""
         deployment_id = self._resource.resource_id
         if deployment_id is None:
             return None
-        return self._rows.read([deployment_id]).get(deployment_id)
+        return self.rows.read([deployment_id]).get(deployment_id)
 
     def check(self) -> deliveries.Row | None:
         """Return the row; None if no action has concerned the server yet.
@@ -101,7 +105,7 @@ class History:
 
     def delete_configs(self, config_ids: abc.Collection[str]) -> list[str]:
         """Delete configs that no server has; return those that remain."""
-        remaining = self._rows.delete_configs(config_ids)
+        remaining = self.rows.delete_configs(config_ids)
         for config_id, error in remaining.items():
             LOG.warning(
                 '%(deployment)s: cannot delete config %(config)s now; '
@@ -113,6 +117,48 @@ class History:
                 },
             )
         return list(remaining)
+
+    def undo(self, config_id: str, former: abc.Sequence[str]) -> None:
+        """Withdraw a config that was perhaps written, and not told."""
+        try:
+            row = self.row()
+            if row is not None and row.config.id == config_id:
+                self.rows.withdraw([row.id])
+            for error in self.rows.delete_configs([config_id]).values():
+                raise error
+            self.note_configs(former)
+        except Exception as exc:
+            # Without the cause: that quotes the values of the statement.
+            LOG.error(
+                'Cannot deliver %(deployment)s to its server, and cannot '
+                'withdraw all of it: %(error)s',
+                {
+                    'deployment': self._resource.label,
+                    'error': type(exc).__name__,
+                },
+            )
+
+    def forget(self, former: abc.Sequence[str], config_id: str) -> None:
+        """Delete what a server had before it was given a config."""
+        if not former:
+            return
+        try:
+            with self.rows.guarded(everything=True):
+                remaining = self.delete_configs(former)
+                self.note_configs([*remaining, config_id])
+        except errors.Unavailable as exc:
+            # All are noted still, and go with the next.
+            LOG.warning(
+                '%(deployment)s: cannot delete its former configs now; '
+                'retrying with the next action: %(error)s',
+                {'deployment': self._resource.label, 'error': exc},
+            )
+
+    def has_run(self) -> bool:
+        """Say whether a server may have run something that remains."""
+        return UNDO_KEY in self._resource.data() or bool(
+            self.configs(self.row())
+        )
 
     def inputs(self) -> abc.Mapping[str, Any]:
         """Return the inputs that the last action had, by name."""
@@ -174,7 +220,7 @@ class History:
         # Its server may have fetched it, and have done some of it.
         self._resource.data_set(UNDO_KEY, row.action)
         self._keep_inputs(row)
-        self._rows.withdraw([row.id])
+        self.rows.withdraw([row.id])
         self.note_configs(self.delete_configs(self.configs(row)))
         # Unanswered, perhaps as a new image has an agent that names none.
         self._resource.data_delete(NAMING_KEY)
@@ -186,7 +232,7 @@ class History:
         """
         row = self.row()
         if row is not None:
-            self._rows.withdraw([row.id])
-        for error in self._rows.delete_configs(self.configs(row)).values():
+            self.rows.withdraw([row.id])
+        for error in self.rows.delete_configs(self.configs(row)).values():
             raise error
         self.note_configs(())

@@ -5,7 +5,7 @@ import pytest
 
 from heat_plugins import tokens
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import updates
+from heat_plugins.deployments import plan_tasks
 from heat_plugins.runs import orchestration
 
 ALL = ('CREATE', 'UPDATE', 'DELETE', 'SUSPEND', 'RESUME')
@@ -13,7 +13,10 @@ ALL = ('CREATE', 'UPDATE', 'DELETE', 'SUSPEND', 'RESUME')
 HEALTHY, MARKED = 'Outputs received', tokens.UNHEALTHY.after('again')
 
 
-def draft(action, who='world', transport='NO_SIGNAL', **more):
+MEMBER = plan_tasks.Member(id='deployment', key='web', server_id='server')
+
+
+def draft(member, action, who='world', transport='NO_SIGNAL', **more):
     values = {
         'who': who,
         'deploy_action': action,
@@ -35,7 +38,9 @@ def row(action='CREATE', status='COMPLETE', reason=HEALTHY, **given):
     return deliveries.Row(
         id='deployment',
         server_id='server',
-        config=orchestration.Config(id='1', **vars(draft(action, **given))),
+        config=orchestration.Config(
+            id='1', **vars(draft(MEMBER, action, **given))
+        ),
         action=action,
         status=status,
         reason=reason,
@@ -47,13 +52,13 @@ def row(action='CREATE', status='COMPLETE', reason=HEALTHY, **given):
 
 def step(found, *, actions=ALL, transport='TEMP_URL_POLL', changed=(), **more):
     """Return the action that runs, with a star if the server has it."""
-    update = updates.Update(
+    update = plan_tasks.Update(
         runs=actions.__contains__,
         transport=transport,
         changed=changed,
         **more,
     )
-    result = update.step(found, draft, 'UPDATE')
+    result = update.task(MEMBER, found, draft, 'UPDATE')
     if result is None:
         return None
     return result.action + ('' if result.delivers else '*')
