@@ -8,30 +8,33 @@
           . Invalid           an invalid name, file or choice
               - BadFile       a file, with its path and line
           . Exists            the name is taken
-          . InUse             a stack of the plan exists
-          . Busy              another process is changing the plan
-          . Unfinished        the plan is half created, or half deleted
+          . PlanInUse         a stack of the plan exists
+          . PlanBusy          another process is changing the plan
+          . PlanUnfinished    the plan is half created, or half deleted
           . AlreadyRunning    the same action is running there
-      x Ended                 a run has ended, and cannot be cancelled
+      x AlreadyEnded          a run has ended, and cannot be cancelled
       x Unreadable            a record is invalid
-          . UnreadableRun     of a run: only its name is known
+          . UnreadableRun     of a run: only its ID is known
           . LaterRelease      a later release wrote it
-          . Tampered          it is not what Heat holds of it
+          . Tampered          it differs from its digest in Heat
       x OverBudget            it needs too many requests, or too long
       x Failed                it has started, and failed
-      x ServiceError          a service did not do what we asked
+      x ServiceError          a service refused or failed a request
           . NotFound          no such thing, or not for this project
               - NoObject      404 of the object store
           . Conflict          409: it exists, or is being changed
-              - Locked        of Ironic: the node is being changed
-          . TooMany           a listing is longer than we read
-          . OverLimit         a plan exceeds a limit of Heat
-          . BadSignal         what a server sent is no result
-          . TempURLUnusable   this cloud, or this user, cannot have TempURLs
+              - NodeLocked    of Ironic: the node is being changed
+          . TooManyObjects    a container holds more than we list
+          . OverHeatLimit     a plan exceeds a limit of Heat
+          . BadContent        the content of an object is unusable
+              - TooLarge      it has more bytes than we read
+              - BadSignal     it is not a signal's JSON map
+          . TempURLsUnusable  this cloud, or this user, cannot have TempURLs
+              - NoObjectStore the catalogue has no object store
           . Denied            401, 403, or Keystone refused us a token
           . Unavailable       temporary: 5xx, 429, a broken connection
-              - Doubtful      500 of Mistral: often a defect
-              - NotLetIn      401 to a new token, before anything was made
+              - LikelyDefect  500 of Mistral: often permanent
+              - TokenRejected 401 to a new token, before any change
 
 Mistral hands on what JSON can say, so each has a code: `report` writes an
 error as a map, and `restore` reads it.
@@ -97,19 +100,19 @@ class Exists(Refused):
     code = 'exists'
 
 
-class InUse(Refused):
+class PlanInUse(Refused):
     """A stack of the plan exists, in whatever state."""
 
     code = 'in-use'
 
 
-class Busy(Refused):
+class PlanBusy(Refused):
     """Another process is changing the plan."""
 
     code = 'busy'
 
 
-class Unfinished(Refused):
+class PlanUnfinished(Refused):
     """The plan's creation or deletion has started and not ended."""
 
     code = 'unfinished'
@@ -128,7 +131,7 @@ class AlreadyRunning(Refused):
         self.run_id = run_id
 
 
-class Ended(Error):
+class AlreadyEnded(Error):
     """The run has ended already."""
 
     code = 'ended'
@@ -208,15 +211,15 @@ class Conflict(ServiceError):
     """It exists already, is not empty, or has another owner."""
 
 
-class Locked(Conflict):
+class NodeLocked(Conflict):
     """Another process is changing the node."""
 
 
-class TooMany(ServiceError):
+class TooManyObjects(ServiceError):
     """A container holds more objects than we list."""
 
 
-class OverLimit(ServiceError):
+class OverHeatLimit(ServiceError):
     """A plan exceeds a limit of Heat.
 
     :param option: of heat.conf, in [DEFAULT].
@@ -229,14 +232,26 @@ class OverLimit(ServiceError):
         self.option = option
 
 
-class BadSignal(ServiceError):
-    """A signal that is no result; the message says why, and holds no data."""
+class BadContent(ServiceError):
+    """An object's content is unusable; the message says why, without data."""
 
 
-class TempURLUnusable(ServiceError):
+class TooLarge(BadContent):
+    """An object has more bytes than the caller reads."""
+
+
+class BadSignal(BadContent):
+    """A signal is not a JSON map in UTF-8, or too deep to be kept."""
+
+
+class TempURLsUnusable(ServiceError):
     """TempURLs are unusable; the message says why, and the remedy."""
 
     code = 'no-temp-url'
+
+
+class NoObjectStore(TempURLsUnusable):
+    """The catalogue has no object store for this region."""
 
 
 class Denied(ServiceError):
@@ -265,11 +280,11 @@ class Unavailable(ServiceError):
         return True
 
 
-class Doubtful(Unavailable):
+class LikelyDefect(Unavailable):
     """A failure that is often permanent, so retried for a short time only."""
 
 
-class NotLetIn(Unavailable):
+class TokenRejected(Unavailable):
     """The service rejects a new token, too, and has changed nothing."""
 
 

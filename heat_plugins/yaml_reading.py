@@ -44,7 +44,7 @@ _DIRECTIVES: Final = 100
 _GREAT: Final = 2**61 - 1
 
 
-class Unreadable(ValueError):
+class UnreadableYAML(ValueError):
     """A text is not YAML, or is more than is read.
 
     The message continues a sentence that begins with the file's name, and
@@ -71,7 +71,7 @@ class _Numbers:
     def number(self, node: yaml.Node, build: abc.Callable[..., Any]) -> Any:
         """Make a number.
 
-        :raises Unreadable: it is none, or too long.
+        :raises UnreadableYAML: it is none, or too long.
         """
         try:
             if len(node.value) <= NUMBER:
@@ -81,16 +81,16 @@ class _Numbers:
                 if self.great_numbers <= GREAT_NUMBERS:
                     return value
         except (ValueError, OverflowError, LookupError, TypeError) as exc:
-            raise Unreadable(
+            raise UnreadableYAML(
                 'holds an unreadable number', node.start_mark
             ) from exc
         if self.great_numbers > GREAT_NUMBERS:
-            raise Unreadable(
+            raise UnreadableYAML(
                 f'holds more than {GREAT_NUMBERS} numbers beyond 2^61',
                 node.start_mark,
                 'put them in quotes',
             )
-        raise Unreadable(
+        raise UnreadableYAML(
             f'holds a number of more than {NUMBER} characters',
             node.start_mark,
             'put it in quotes',
@@ -137,7 +137,7 @@ def load(text: str, loader: type[Loader] = Loader) -> Any:
     """Return what a text holds; None if it is empty.
 
     :param loader: `Loader`, or a subclass of it for other tags and values.
-    :raises Unreadable: it is not YAML, or exceeds a limit of this module.
+    :raises UnreadableYAML: it is not YAML, or exceeds a limit of this module.
     """
     return _read(text, loader, _constructed)
 
@@ -145,7 +145,7 @@ def load(text: str, loader: type[Loader] = Loader) -> Any:
 def compose(text: str) -> yaml.Node | None:
     """Return the nodes of a text, with their places, by the C loader alone.
 
-    :raises Unreadable: see `load`.
+    :raises UnreadableYAML: see `load`.
     """
     return _read(text, _StrictLoader, lambda _, node: node)
 
@@ -153,7 +153,7 @@ def compose(text: str) -> yaml.Node | None:
 def check(text: str) -> None:
     """Count what a text that was written here holds.
 
-    :raises Unreadable: it exceeds a limit of this module.
+    :raises UnreadableYAML: it exceeds a limit of this module.
     """
     _check_size(text)
     _count_events(text, Loader)
@@ -166,7 +166,7 @@ def _read(
 ) -> Any:
     _check_size(text)
     if text.count('%TAG') > _DIRECTIVES:
-        raise Unreadable(f'has more than {_DIRECTIVES} %TAG directives')
+        raise UnreadableYAML(f'has more than {_DIRECTIVES} %TAG directives')
     try:
         return _read_by(text, loader, make)
     except yaml.YAMLError as exc:
@@ -178,7 +178,7 @@ def _read(
 
 def _check_size(text: str) -> None:
     if len(text) > LARGEST:
-        raise Unreadable(f'has more than {LARGEST} characters')
+        raise UnreadableYAML(f'has more than {LARGEST} characters')
 
 
 def _read_by(
@@ -197,12 +197,14 @@ def _read_by(
     except yaml.YAMLError:
         raise
     except UnicodeEncodeError as exc:
-        raise Unreadable('holds an incomplete character') from exc
+        raise UnreadableYAML('holds an incomplete character') from exc
     except RecursionError as exc:
-        raise Unreadable('is nested too deeply') from exc
+        raise UnreadableYAML('is nested too deeply') from exc
     # What PyYAML makes of "!!bool x" and its like.
     except (AttributeError, LookupError, TypeError, OverflowError) as exc:
-        raise Unreadable('holds a value that does not fit its tag') from (exc)
+        raise UnreadableYAML('holds a value that does not fit its tag') from (
+            exc
+        )
     finally:
         if reader is not None:
             reader.dispose()
@@ -212,7 +214,7 @@ def _constructed(reader: Any, node: yaml.Node | None) -> Any:
     return None if node is None else reader.construct_document(node)
 
 
-def _refusal(exc: yaml.YAMLError) -> Unreadable:
+def _refusal(exc: yaml.YAMLError) -> UnreadableYAML:
     """Say what PyYAML says, but for what it quotes."""
     mark = getattr(exc, 'problem_mark', None)
     problem = getattr(exc, 'problem', None) or 'a control character'
@@ -224,7 +226,7 @@ def _refusal(exc: yaml.YAMLError) -> Unreadable:
         problem = re.split(r'\s+b?[\'"]', problem, maxsplit=1)[0]
     context = getattr(exc, 'context', None)
     message = f'{context}, {problem}' if context else problem
-    return Unreadable('is not YAML', mark, message)
+    return UnreadableYAML('is not YAML', mark, message)
 
 
 def _count_events(text: str, loader: type[Loader] | type[PureLoader]) -> None:
@@ -234,13 +236,13 @@ def _count_events(text: str, loader: type[Loader] | type[PureLoader]) -> None:
         if isinstance(event, yaml.NodeEvent):
             values += 1
             if values > VALUES:
-                raise Unreadable(
+                raise UnreadableYAML(
                     f'holds more than {VALUES} values', event.start_mark
                 )
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > DEPTH:
-                raise Unreadable(
+                raise UnreadableYAML(
                     f'is nested more than {DEPTH} levels deep',
                     event.start_mark,
                 )
@@ -269,7 +271,7 @@ def _count_written_out(root: yaml.Node) -> None:
                 if id(part) not in known:
                     waiting.append(part)
                 elif known[id(part)] is None:
-                    raise Unreadable(
+                    raise UnreadableYAML(
                         'has an alias for a value that contains the alias',
                         part.start_mark,
                     )
@@ -284,7 +286,7 @@ def _count_written_out(root: yaml.Node) -> None:
             values += more_values
             characters += more_characters
         if values > VALUES or characters > CHARACTERS:
-            raise Unreadable(
+            raise UnreadableYAML(
                 f'has aliases that stand for more than {VALUES} values or '
                 f'{CHARACTERS} characters',
                 node.start_mark,

@@ -360,7 +360,7 @@ class Heat:
         except errors.ServiceError as exc:
             for words, option in _LIMITS.items():
                 if words in str(exc):
-                    raise errors.OverLimit(
+                    raise errors.OverHeatLimit(
                         f'The plan exceeds a limit of this Heat: {exc} The '
                         f'operator raises [DEFAULT] {option} in heat.conf',
                         exc.status,

@@ -121,7 +121,7 @@ def _judge(exc: errors.ServiceError) -> None:
         raise errors.Denied(message, exc.status) from exc
     if exc.status == 409 and 'locked' in message:
         # It says 409 of what is there already, too.
-        raise errors.Locked(message, exc.status) from exc
+        raise errors.NodeLocked(message, exc.status) from exc
     if exc.status == 406:
         raise errors.ServiceError(
             f'This Ironic is older than its API {_VERSION}', exc.status

@@ -207,7 +207,7 @@ def answered(status: Any, message: Any) -> errors.ServiceError:
     status = int(status or 500)
     inner = _INNER.search(text) if status == 500 else None
     meant = int(inner[1]) if inner else status
-    kind = errors.Doubtful if meant == 500 else errors.of_status(meant)
+    kind = errors.LikelyDefect if meant == 500 else errors.of_status(meant)
     if inner and kind is errors.NotFound:
         # It is the other service that lacks something.
         kind = errors.ServiceError

@@ -123,8 +123,8 @@ def _check_whole(answer: requests.Response, size: int) -> None:
         raise ConnectionError(f'{size} of {length} bytes')
 
 
-def _no_endpoint() -> errors.TempURLUnusable:
-    return errors.TempURLUnusable(
+def _no_endpoint() -> errors.NoObjectStore:
+    return errors.NoObjectStore(
         'The catalogue has no object store (service type "object-store") in '
         'this region. Runs, plans and TEMP_URL_POLL need Swift, or Ceph RGW '
         'with its Swift API; name the region that has one, or ask the '

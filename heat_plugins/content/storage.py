@@ -187,7 +187,7 @@ class Container:
             return self._store.get_object(self._name, path, FILE_LIMIT)
         except errors.NoObject:
             return None
-        except errors.BadSignal as exc:
+        except errors.TooLarge as exc:
             raise errors.Invalid(
                 f'File {path} of {self._name} is larger than {FILE_LIMIT} '
                 'bytes'

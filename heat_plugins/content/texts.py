@@ -38,7 +38,7 @@ def reading(where: str) -> abc.Iterator[None]:
     """Say which file is unreadable."""
     try:
         yield
-    except yaml_reading.Unreadable as exc:
+    except yaml_reading.UnreadableYAML as exc:
         raise errors.BadFile(
             f'{where} {exc}', where, exc.line, is_unreadable=True
         ) from exc

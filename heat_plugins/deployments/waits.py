@@ -242,7 +242,7 @@ class Waits:
                 if sight is watcher.Sight.ARRIVED:
                     self._watcher.absent(ticket)
             elif isinstance(content, errors.ServiceError) and not isinstance(
-                content, errors.BadSignal
+                content, errors.BadContent
             ):
                 outage = content
             else:
@@ -453,7 +453,7 @@ def _is_there(content: bytes | errors.ServiceError) -> bool:
         return False
     # One that is too large is there all the same.
     if isinstance(content, errors.ServiceError) and not isinstance(
-        content, errors.BadSignal
+        content, errors.BadContent
     ):
         raise content
     return True

@@ -324,7 +324,7 @@ class _TempURLPoll(_Transport):
 
         One with anything in it stays: commands have made it, for runs.
         """
-        if isinstance(why, errors.NotLetIn):
+        if isinstance(why, errors.TokenRejected):
             # It was not, at least not for this one.
             self.deployment.data_delete(rows.CONTAINER_KEY)
             return
@@ -391,7 +391,7 @@ def _give_password(deployment: heat_types.Deployment) -> None:
 
 def _is_forbidden(exc: errors.ServiceError) -> bool:
     """Say whether an owner may have nothing in the object store at all."""
-    kinds = (errors.Denied, errors.TempURLUnusable)
+    kinds = (errors.Denied, errors.TempURLsUnusable)
     return isinstance(exc, kinds) and not exc.may_pass
 
 

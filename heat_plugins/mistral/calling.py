@@ -43,7 +43,7 @@ class Patience:
             error, self._troubles.get(what), self._clock
         )
         budget = self._budget
-        if isinstance(error, errors.Doubtful):
+        if isinstance(error, errors.LikelyDefect):
             budget = min(budget, _DOUBTFUL_BUDGET)
         failing = trouble.seconds
         return backoff(failing) if failing < budget else None

@@ -226,7 +226,7 @@ class Escort:
     ) -> Member:
         try:
             self._baremetal.set_state(member.uuid, move.verb)
-        except (errors.Locked, errors.Unavailable) as exc:
+        except (errors.NodeLocked, errors.Unavailable) as exc:
             # Also its turn ends some time.
             member = dataclasses.replace(
                 member,

@@ -51,7 +51,7 @@ def load(text: str) -> Any:
         pass
     try:
         return yaml_reading.load(text, _Loader)
-    except yaml_reading.Unreadable as exc:
+    except yaml_reading.UnreadableYAML as exc:
         raise errors.Invalid(
             f'The file of nodes is not JSON, and it {exc}'
         ) from None

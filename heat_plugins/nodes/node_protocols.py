@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way out of nodes: Ironic.
 
-Each method may raise `errors.Denied`, `errors.Unavailable`, `errors.Locked`
-(Ironic has locked the node for now) or another `errors.Error`. The real
-one is `heat_plugins.clients.ironic`, the strict fake in
-``tests/unit/nodes/fake_ironic.py``.
+Each method may raise `errors.Denied`, `errors.Unavailable`,
+`errors.NodeLocked` (Ironic has locked the node for now) or another
+`errors.Error`. The real one is `heat_plugins.clients.ironic`, the strict fake
+in ``tests/unit/nodes/fake_ironic.py``.
 """
 
 from collections import abc

@@ -88,7 +88,7 @@ class Registrar:
         # A node may be locked, or Ironic out of order.
         self._insist = functools.partial(
             retrying.insist,
-            on=(errors.Locked, errors.Unavailable),
+            on=(errors.NodeLocked, errors.Unavailable),
             attempts=_ATTEMPTS,
             wait=wait,
         )

@@ -30,7 +30,7 @@ def everything(
 ) -> abc.Collection[str]:
     """List all objects of a container; none if there is none.
 
-    :raises errors.TooMany: there are too many for that.
+    :raises errors.TooManyObjects: there are too many for that.
     """
     try:
         found = store.list_objects(container, prefix)
@@ -61,15 +61,15 @@ def delete_below(
 ) -> None:
     """Delete all objects below a prefix, however many a server has put there.
 
-    :raises errors.TooMany: more than `_PASSES` times `_DROPPED` objects; it
-        can be called again.
+    :raises errors.TooManyObjects: there are more than `_PASSES` times
+        `_DROPPED` objects; it can be called again.
     """
     for _ in range(_PASSES):
         names = _some(store, container, prefix)
         delete(store, container, names)
         if len(names) < _DROPPED:
             return
-    raise errors.TooMany(
+    raise errors.TooManyObjects(
         f'Container {container} holds more than {_PASSES * _DROPPED} objects '
         f'below {prefix}, or objects keep arriving. Repeat the deletion'
     )

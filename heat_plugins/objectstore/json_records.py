@@ -82,7 +82,7 @@ class Records:
     def names(self, prefix: str = '', most: int = stores.MOST) -> list[str]:
         """List the records whose names begin with a prefix, in order.
 
-        :raises errors.TooMany: there are more than `most`.
+        :raises errors.TooManyObjects: there are more than `most`.
         """
         try:
             entries = self._insist(
@@ -118,7 +118,7 @@ class Records:
             found = self._insist(
                 self._store.fetch, self.container, self._name(name), limit
             )
-        except errors.BadSignal as exc:
+        except errors.TooLarge as exc:
             raise ValueError(str(exc)) from exc
         content = found.content
         check(content)

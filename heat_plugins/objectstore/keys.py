@@ -149,14 +149,14 @@ def _refusal(
 ) -> errors.ServiceError:
     if exc.status is None:
         # Keystone's word: it is no matter of roles.
-        return errors.TempURLUnusable(str(exc))
+        return errors.TempURLsUnusable(str(exc))
     if exc.may_pass:
         return passing(
             f"{exc}: it refuses every token of the stack's owner. If it can "
             f'check tokens, {_ROLE}',
             exc.status,
         )
-    return errors.TempURLUnusable(
+    return errors.TempURLsUnusable(
         f'{exc}. To create containers and TempURLs, {_ROLE}'
     )
 
@@ -208,9 +208,9 @@ class KeyKeeper:
 
         :param former: the signer of URLs of the container that servers
             still hold. They stay valid if we replace the container.
-        :raises errors.TempURLUnusable: the store has no TempURLs, takes
+        :raises errors.TempURLsUnusable: the store has no TempURLs, takes
             none of our keys, or refuses the stack's owner.
-        :raises errors.NotLetIn: it rejects a new token, too, and has
+        :raises errors.TokenRejected: it rejects a new token, too, and has
             created nothing.
         :raises errors.Unavailable: it rejects tokens later on, or fails
             temporarily.
@@ -219,7 +219,7 @@ class KeyKeeper:
         try:
             there = self._look(container)
         except errors.Denied as exc:
-            raise _refused(exc, errors.NotLetIn) from exc
+            raise _refused(exc, errors.TokenRejected) from exc
         try:
             key = self._ensure_container(container, there, former)
             ability = self._ability(container, key)
@@ -366,7 +366,7 @@ class KeyKeeper:
                     return Ability(
                         kind=kind, digest=digest, bulk=bulk, known_at=now
                     )
-        raise errors.TempURLUnusable(
+        raise errors.TempURLsUnusable(
             'The object store accepts no TempURL, neither with a key of the '
             f'container nor with one of the account ({", ".join(digests)}). '
             + self._remedy()
@@ -394,14 +394,14 @@ class KeyKeeper:
             # No word about it: the signed requests will tell.
             return self._digests
         if 'tempurl' not in info:
-            raise errors.TempURLUnusable(
+            raise errors.TempURLsUnusable(
                 'The object store has no TempURLs (no "tempurl" in its '
                 '/info); Swift has them with its tempurl middleware'
             )
         about = info['tempurl'] if isinstance(info['tempurl'], dict) else {}
         for method in ('PUT', 'HEAD'):  # for the server, and to try keys
             if method not in about.get('methods', [method]):
-                raise errors.TempURLUnusable(
+                raise errors.TempURLsUnusable(
                     f'The object store allows no {method} with TempURLs '
                     '("methods" of its tempurl middleware)'
                 )
@@ -409,7 +409,7 @@ class KeyKeeper:
         allowed = about.get('allowed_digests') or ['sha1']
         digests = [name for name in self._digests if name in allowed]
         if not digests:
-            raise errors.TempURLUnusable(
+            raise errors.TempURLsUnusable(
                 f'The object store signs with {", ".join(allowed)}, and '
                 '[heat_plugins] temp_url_digests allows only '
                 f'{", ".join(self._digests)}'

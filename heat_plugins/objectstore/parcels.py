@@ -100,7 +100,7 @@ def unpack(store: stores.ObjectStore, value: Any, limit: int = _MOST) -> Any:
     """Return a result that has come by itself, or by reference.
 
     :param limit: the most bytes that a reference may lead to.
-    :raises errors.BadSignal: it leads to more, or to what is not JSON.
+    :raises errors.BadContent: it leads to more, or to what is not JSON.
     """
     if not isinstance(value, abc.Mapping) or value.keys() != _KEYS:
         return value
@@ -109,7 +109,7 @@ def unpack(store: stores.ObjectStore, value: Any, limit: int = _MOST) -> Any:
     try:
         return bounds.read_json(content, depth=_DEPTH)
     except ValueError as exc:
-        raise errors.BadSignal(
+        raise errors.BadContent(
             f'Object {container}/{name} is unreadable: '
             f'{foreign.line(exc, bounds.NAME)}'
         ) from exc

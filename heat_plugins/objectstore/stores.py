@@ -195,13 +195,13 @@ class ObjectStore:
     ) -> list[Entry]:
         """List all objects whose names begin with `prefix`.
 
-        :raises errors.TooMany: there are more than `most`.
+        :raises errors.TooManyObjects: there are more than `most`.
         """
         entries = self.iterate(container, prefix)
         found = list(itertools.islice(entries, most + 1))
         if len(found) > most:
             where = f' under {prefix}' if prefix else ''
-            raise errors.TooMany(
+            raise errors.TooManyObjects(
                 f'Container {container} holds more than {most} '
                 f'objects{where}, which is the limit. Delete those that are '
                 'not needed'
@@ -272,7 +272,7 @@ class ObjectStore:
     def fetch(self, container: str, name: str, limit: int) -> Fetched:
         """Fetch an object, and never more than `limit` bytes of it.
 
-        :raises errors.BadSignal: it is larger.
+        :raises errors.TooLarge: it is larger.
         :raises errors.NoObject: it is not there.
         """
         # The holder of a URL may PUT a manifest that names other objects of
@@ -281,7 +281,7 @@ class ObjectStore:
             'GET', container, name, {'multipart-manifest': 'get'}, limit=limit
         )
         if response.truncated:
-            raise errors.BadSignal(f'it is larger than {limit} bytes')
+            raise errors.TooLarge(f'it is larger than {limit} bytes')
         return Fetched(content=response.body, age=_age(response.headers))
 
     def put_object(

@@ -56,7 +56,7 @@ class Transport(Protocol):
         """Return the URL of the account, without a slash at its end.
 
         :raises errors.Denied: Keystone gives no token.
-        :raises errors.TempURLUnusable: the catalogue has no object store.
+        :raises errors.NoObjectStore: the catalogue has no object store.
         :raises errors.Unavailable: Keystone does not answer.
         """
 

@@ -439,7 +439,7 @@ def read_map(path: str) -> dict[str, Any]:
     """Read values from a map in a file; - for standard input."""
     try:
         content = yaml_reading.load(read_text(path))
-    except yaml_reading.Unreadable as exc:
+    except yaml_reading.UnreadableYAML as exc:
         raise exceptions.CommandError(f'{path} {exc}') from exc
     if content is None:
         return {}

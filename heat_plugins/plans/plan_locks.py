@@ -103,7 +103,7 @@ class Locks:
         What has been done stays done if the lock cannot be released; then
         it expires.
 
-        :raises errors.Busy: another caller changes it, for too long.
+        :raises errors.PlanBusy: another caller changes it, for too long.
         """
         chain = self._wait(name)
         try:
@@ -130,7 +130,7 @@ class Locks:
                 return found
             if self._clock() >= deadline:
                 since = _lock(found).since if found else 'just now'
-                raise errors.Busy(
+                raise errors.PlanBusy(
                     f'Plan {name} has been locked for a change since '
                     f'{since}; wait for it, or, if it was interrupted, '
                     f'delete the Mistral environment {_PREFIX}{name}'

@@ -92,7 +92,7 @@ class Plans:
         :param adopt: whether `content` is that of a container of this name,
             and the container becomes the plan's.
         :raises errors.Exists: the name is taken, or a container of it.
-        :raises errors.Unfinished: a plan of that name is being made.
+        :raises errors.PlanUnfinished: a plan of that name is being made.
         :raises errors.Invalid: the name or the content cannot be a plan's.
         """
         plans.check_name(name)
@@ -172,7 +172,7 @@ class Plans:
         as it was before.
 
         :raises errors.NotFound: there is no such plan.
-        :raises errors.InUse: a stack of it exists, in whatever state.
+        :raises errors.PlanInUse: a stack of it exists, in whatever state.
         """
         plans.check_name(name)
         container = self._container(name)
@@ -185,7 +185,7 @@ class Plans:
                 raise self._absent(name)
             stack = self.stacks.find(name)
             if stack is not None:
-                raise errors.InUse(
+                raise errors.PlanInUse(
                     f'Plan {name} has a stack ({stack.status}); delete that '
                     'first'
                 )
@@ -239,12 +239,12 @@ class Plans:
         """Return a plan.
 
         :raises errors.NotFound: there is none.
-        :raises errors.Unfinished: it is half made or half deleted.
+        :raises errors.PlanUnfinished: it is half made or half deleted.
         """
         container = self._container(name)
         mark = self._mark(name)
         if mark.state is not plans.PlanState.READY:
-            raise errors.Unfinished(
+            raise errors.PlanUnfinished(
                 f'Plan {name} is incomplete ({mark.state.value}); if that '
                 'was interrupted, resume its creation, or delete it'
             )
@@ -314,7 +314,7 @@ class Plans:
     def lock(self, name: str) -> abc.Iterator[plans.Plan]:
         """Keep all others from changing, deploying or deleting a plan.
 
-        :raises errors.Busy: another caller does so, for too long.
+        :raises errors.PlanBusy: another caller does so, for too long.
         """
         plans.check_name(name)
         with self._locks.lock(name):

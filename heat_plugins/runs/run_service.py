@@ -239,7 +239,7 @@ class Runs(ledgers.Ledger):
     def cancel(self, stack: str, run_id: str) -> runs.Run:
         """Take a run back from its server.
 
-        :raises errors.Ended: it has ended.
+        :raises errors.AlreadyEnded: it has ended.
         """
         found = self._records_at(stack)
         run = self._read(found, run_id)

@@ -262,5 +262,5 @@ class JourneyTest(base.RunsTestCase):
             found = self.runs.await_stop(cancelled, 60)
             self.assertTrue(found.reason.endswith(f'; {told}'), found.reason)
             self.assertEqual('half\n', found.late.outputs['deploy_stdout'])
-            with self.assertRaisesRegex(errors.Ended, 'has ended'):
+            with self.assertRaisesRegex(errors.AlreadyEnded, 'has ended'):
                 self.runs.cancel('shop', run.id)

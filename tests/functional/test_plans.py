@@ -219,10 +219,10 @@ def test_a_plan_with_a_stack_stays(
 ) -> None:
     plans.create('plan', FILES)
     stack = stacks({'heat_template_version': '2021-04-16'}, name='plan')
-    with pytest.raises(errors.InUse):
+    with pytest.raises(errors.PlanInUse):
         plans.delete('plan')
     stack.wait('CREATE_COMPLETE')
-    with pytest.raises(errors.InUse, match='CREATE_COMPLETE'):
+    with pytest.raises(errors.PlanInUse, match='CREATE_COMPLETE'):
         plans.delete('plan')
     stack.purge()
     plans.delete('plan')

@@ -74,14 +74,14 @@ def test_what_is_refused_is_told_with_its_place(text, reason):
             ('has', 'is nested', 'is not YAML: ')
         ):
             continue
-        with pytest.raises(yaml_reading.Unreadable) as caught:
+        with pytest.raises(yaml_reading.UnreadableYAML) as caught:
             read(text)
         assert reason in str(caught.value)
 
 
 @pytest.mark.parametrize('text', ['a: *hunter2', 'a: !hunter2 x'])
 def test_a_password_that_lacks_its_quotes_is_not_quoted(text):
-    with pytest.raises(yaml_reading.Unreadable) as caught:
+    with pytest.raises(yaml_reading.UnreadableYAML) as caught:
         yaml_reading.load(text)
     assert 'hunter2' not in str(caught.value)
     assert str(caught.value).startswith('is not YAML at line 1, column 4: ')
@@ -109,14 +109,14 @@ def test_it_reads_what_heat_reads(text, value):
 def test_nodes_are_those_of_the_c_loader():
     assert yaml_reading.compose('') is None
     assert yaml_reading.compose('a: b').value[0][1].value == 'b'
-    with pytest.raises(yaml_reading.Unreadable, match='line 1, column 13'):
+    with pytest.raises(yaml_reading.UnreadableYAML, match='line 1, column 13'):
         yaml_reading.compose('a: {get_attr:[b, c]}')
 
 
 def test_what_is_at_the_limits_is_read(monkeypatch):
     monkeypatch.setattr(yaml_reading, 'VALUES', 100)
     assert len(yaml_reading.load('- 1\n' * 99)) == 99
-    with pytest.raises(yaml_reading.Unreadable):
+    with pytest.raises(yaml_reading.UnreadableYAML):
         yaml_reading.load('- 1\n' * 100)
     deepest = '[' * yaml_reading.DEPTH + ']' * yaml_reading.DEPTH
     assert yaml_reading.load(deepest)
@@ -124,12 +124,14 @@ def test_what_is_at_the_limits_is_read(monkeypatch):
 
 def test_the_slow_loader_reads_no_long_text():
     text = 'a: {b:[1]}\n' + '#' * yaml_reading.LARGEST_PURE
-    with pytest.raises(yaml_reading.Unreadable, match='is not YAML at line 1'):
+    with pytest.raises(
+        yaml_reading.UnreadableYAML, match='is not YAML at line 1'
+    ):
         yaml_reading.load(text)
 
 
 def read(text):
-    with contextlib.suppress(yaml_reading.Unreadable):
+    with contextlib.suppress(yaml_reading.UnreadableYAML):
         yaml_reading.load(text)
 
 

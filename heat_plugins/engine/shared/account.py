@@ -38,10 +38,10 @@ class Account:
     def store(self) -> stores.ObjectStore:
         """The account of the stack's project.
 
-        :raises errors.TempURLUnusable: no stack was adopted yet.
+        :raises errors.TempURLsUnusable: no stack was adopted yet.
         """
         if self._store is None:
-            raise errors.TempURLUnusable('This stack has no object store')
+            raise errors.TempURLsUnusable('This stack has no object store')
         return self._store
 
     def adopt(self, stack: heat_types.Stack) -> None:

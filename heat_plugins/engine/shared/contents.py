@@ -38,7 +38,10 @@ class Contents:
         # All that lay in the container, and when that was listed.
         self._listed: tuple[float, abc.Collection[str]] = (-math.inf, ())
         # When there was too much for that, and what was said of it.
-        self._overfull: tuple[float, errors.TooMany | None] = -math.inf, None
+        self._overfull: tuple[float, errors.TooManyObjects | None] = (
+            -math.inf,
+            None,
+        )
         self._listings: sharing.Rounds[abc.Collection[str]] = sharing.Rounds()
         # When there was none to be had.
         self._shut_at = -math.inf
@@ -58,7 +61,7 @@ class Contents:
                 there = cleaning.everything(self._store(), container)
             else:
                 there = self._listings.share(lambda _: self._everything(), {})
-        except errors.TooMany:
+        except errors.TooManyObjects:
             there = [
                 name
                 for folder in folders
@@ -71,7 +74,7 @@ class Contents:
     def _everything(self) -> abc.Collection[str]:
         too_many_at, too_many = self._overfull
         if time.monotonic() - too_many_at <= arrivals.OVERFULL_SECONDS:
-            raise errors.TooMany(str(too_many))
+            raise errors.TooManyObjects(str(too_many))
         listed_at, found = self._listed
         if time.monotonic() - listed_at > _LISTING_SECONDS:
             # Else both would delete the same.
@@ -79,10 +82,10 @@ class Contents:
             listed_at = time.monotonic()
             try:
                 found = cleaning.everything(self._store(), self._container)
-            except errors.TooMany as exc:
+            except errors.TooManyObjects as exc:
                 self._overfull = listed_at, exc
                 raise
-            except (errors.Denied, errors.TempURLUnusable) as exc:
+            except (errors.Denied, errors.TempURLsUnusable) as exc:
                 if not exc.may_pass:
                     self._shut_at = listed_at
                 raise

@@ -119,7 +119,7 @@ class Signing:
             signer = self._keeper().ensure(
                 self._container, self._former_signer
             )
-        except (errors.TempURLUnusable, errors.NotLetIn) as exc:
+        except (errors.TempURLsUnusable, errors.TokenRejected) as exc:
             self._refusal, self._refused_at = exc, time.monotonic()
             raise
         with self._lock:

@@ -65,7 +65,7 @@ class Maker:
         """Make it.
 
         :raises errors.Exists: the name or the container is taken.
-        :raises errors.Unfinished: another caller is making it, or died
+        :raises errors.PlanUnfinished: another caller is making it, or died
             before its end.
         :raises errors.Refused: others may read or write the container.
         """
@@ -121,14 +121,14 @@ class Maker:
                 'name'
             )
         if mark is not None and mark.state is plans.PlanState.DELETING:
-            raise errors.Unfinished(
+            raise errors.PlanUnfinished(
                 f'Plan {name} is being deleted; if that was interrupted, '
                 'delete it again'
             )
         if not self._order.resume:
             claim = self._claims.find(name)
             since = f' since {claim.since}' if claim else ''
-            raise errors.Unfinished(
+            raise errors.PlanUnfinished(
                 f'Plan {name} is being created{since}; if that was '
                 'interrupted, resume it or delete it'
             )
@@ -145,7 +145,7 @@ class Maker:
             mark = self._container.mark()
         begun = mark is not None and mark.state is plans.PlanState.CREATING
         if mark is not None and mark.adopted:
-            raise errors.Unfinished(
+            raise errors.PlanUnfinished(
                 f'Plan {name} is being created from the existing container '
                 f'{name}. Resume that from this container, or delete the '
                 'plan, which leaves the container as it was'

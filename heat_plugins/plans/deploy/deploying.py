@@ -272,7 +272,7 @@ class Deployer:
                 return text
             try:
                 return made().text(text)
-            except (errors.NotFound, errors.Unfinished):
+            except (errors.NotFound, errors.PlanUnfinished):
                 return (
                     'Heat has the reason. It is not shown here, because it '
                     f'may quote secrets of plan {name}, which was deleted'

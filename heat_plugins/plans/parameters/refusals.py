@@ -42,11 +42,11 @@ def explained(
     try:
         with secrecy.guarding(content, plan.environment):
             yield
-    except errors.OverLimit as exc:
+    except errors.OverHeatLimit as exc:
         message = str(exc)
         if exc.option == 'max_nested_stack_depth':
             message += f' to {nesting.depth(content)}'
-        raise errors.OverLimit(message, exc.status, exc.option) from exc
+        raise errors.OverHeatLimit(message, exc.status, exc.option) from exc
     except errors.ServiceError as exc:
         # Some of Heat's code finds no type, and says no more than that.
         if isinstance(exc, errors.NotFound) or _UNAVAILABLE in str(exc):

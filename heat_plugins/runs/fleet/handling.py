@@ -306,7 +306,7 @@ class Handler:
             fetched = self._store.fetch(
                 self._container, name, settling.BODY_LIMIT
             )
-        except errors.BadSignal as exc:
+        except errors.TooLarge as exc:
             return body.failure(str(exc)), 0.0
         given = self._known(found, member)
         outcome = body.read(

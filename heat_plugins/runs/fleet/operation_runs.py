@@ -132,7 +132,7 @@ class OperationRuns:
                 self._book.container, name, _LIMIT
             )
             return body.parse(content)
-        except (errors.NoObject, errors.BadSignal):
+        except (errors.NoObject, errors.BadContent):
             return run.outputs
 
     def log(self, run: runs.Run) -> logs.Reader:

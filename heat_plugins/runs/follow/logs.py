@@ -156,7 +156,7 @@ class Reader:
             piece = live.parse(name, body)
         except errors.NoObject:
             return False
-        except (ValueError, errors.BadSignal) as exc:
+        except (ValueError, errors.BadContent) as exc:
             # So it is not fetched each time that it is listed.
             self._etags[name] = entry.etag
             LOG.debug(
@@ -214,7 +214,7 @@ class Reader:
         # If this fails, the next call fetches it like any other.
         self._etags.pop(name, None)
         with contextlib.suppress(
-            errors.NoObject, errors.BadSignal, ValueError
+            errors.NoObject, errors.BadContent, ValueError
         ):
             body = self._source.fetch(known.name, live.LONGEST).content
             self._keep(known.name, live.parse(name, body))

@@ -145,11 +145,13 @@ class Settler:
     def cancel(self, run: runs.Run, arrivals: abc.Collection[str]) -> runs.Run:
         """Take a run back from its server.
 
-        :raises errors.Ended: it has ended.
+        :raises errors.AlreadyEnded: it has ended.
         """
         run = self.settle(run, arrivals, deep=False)
         if run.ended:
-            raise errors.Ended(f'Run {run.id} has ended: {run.state.value}')
+            raise errors.AlreadyEnded(
+                f'Run {run.id} has ended: {run.state.value}'
+            )
         begun = run.state is runs.State.RUNNING
         return self._end(
             run,
@@ -212,7 +214,7 @@ class Settler:
             report = reports.parse(found.content, self._mask(run))
         except errors.NoObject:
             return run
-        except errors.BadSignal as exc:
+        except errors.BadContent as exc:
             report = reports.Report(message=f'(its report: {exc})')
         first = run.reported_at is None
         run = dataclasses.replace(
@@ -258,7 +260,7 @@ class Settler:
         at = self._clock()
         try:
             found = self._records.fetch(run.signal, BODY_LIMIT)
-        except errors.BadSignal as exc:
+        except errors.TooLarge as exc:
             return _Answer(outcome=body.failure(str(exc)), at=at)
         answer = body.read(
             found.content,

@@ -48,7 +48,7 @@ class Records:
         """List the runs that are not over and cleaned up.
 
         :raises errors.NoObject: there is no container.
-        :raises errors.TooMany: there are more than `most`.
+        :raises errors.TooManyObjects: there are more than `most`.
         """
         found = self.store.list_objects(self.container, prefix, most)
         return _parsed(record_names.parse_open(entry.name) for entry in found)
@@ -197,7 +197,7 @@ class Records:
             return body.parse(content)
         except errors.NoObject:
             return run.outputs
-        except errors.BadSignal as exc:
+        except errors.BadContent as exc:
             raise errors.Error(
                 f'Cannot read the outputs of run {run.id}: {exc}'
             ) from exc

@@ -212,7 +212,7 @@ def test_an_order_can_be_run_or_is_refused(group, config, inputs, what):
 def test_a_report_can_be_shown_or_is_refused(content):
     try:
         found = reports.parse(content)
-    except errors.BadSignal:
+    except errors.BadContent:
         return
     assert found.progress is None or 0 <= found.progress <= 100
     assert found.message is None or found.message.isprintable()
@@ -238,7 +238,7 @@ leaky = st.builds(
 def test_no_run_keeps_a_signature_that_a_server_has_sent(outputs):
     try:
         details = body.as_map(outputs)
-    except errors.BadSignal:
+    except errors.BadContent:
         return
     kept = runs.keep(
         body.outcome(details, [{'name': name} for name in details])

@@ -14,7 +14,9 @@ def refusing(
     """Return a reader that takes an error of its own for an answer."""
 
     def call(value: Any) -> None:
-        with contextlib.suppress(ValueError, errors.Refused, errors.BadSignal):
+        with contextlib.suppress(
+            ValueError, errors.Refused, errors.BadContent
+        ):
             read(value)
 
     return call

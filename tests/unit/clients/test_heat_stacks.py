@@ -110,7 +110,7 @@ class HeatStacksTest(test_heat.HeatCase):
         ):
             self.refuse(f'POST {VALIDATE}', 400, said)
             exc = self.assertRaises(
-                errors.OverLimit, self.heat.validate, CONTENT
+                errors.OverHeatLimit, self.heat.validate, CONTENT
             )
             self.assertEqual(option, exc.option)
             self.assertIn(f'raises [DEFAULT] {option} in heat.conf', str(exc))

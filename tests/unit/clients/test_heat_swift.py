@@ -57,5 +57,5 @@ class SwiftClientPluginTest(heat_fixture.HeatTestCase):
         ):
             self.assertFalse(ask(errors.Unavailable('x', 503)))
             self.assertFalse(ask(ValueError()))
-        self.assertTrue(plugin.is_client_exception(errors.BadSignal('x')))
+        self.assertTrue(plugin.is_client_exception(errors.BadContent('x')))
         self.assertFalse(plugin.is_client_exception(ValueError()))

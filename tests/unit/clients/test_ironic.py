@@ -133,7 +133,7 @@ class BaremetalTest(testtools.TestCase):
             (400, 'Bad driver', errors.Refused),
             (403, 'Not you', errors.Denied),
             (404, 'No node', errors.NotFound),
-            (409, 'Node x is locked by host y', errors.Locked),
+            (409, 'Node x is locked by host y', errors.NodeLocked),
             (409, 'A node with name x already exists', errors.Conflict),
             (429, 'Slowly', errors.Unavailable),
             (503, 'No conductor', errors.Unavailable),

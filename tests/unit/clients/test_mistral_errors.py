@@ -37,7 +37,7 @@ class JudgeTest(testtools.TestCase):
             (answered(403, 'no'), errors.Denied),
             (answered(404, 'no such thing'), errors.NotFound),
             (answered(409, 'Duplicate'), errors.Conflict),
-            (answered(500, 'a defect'), errors.Doubtful),
+            (answered(500, 'a defect'), errors.LikelyDefect),
             (answered(500, 'no role (HTTP 404)'), errors.ServiceError),
             (exceptions.SSLError('whose certificate?'), errors.ServiceError),
             (exceptions.EndpointNotFound('none'), errors.ServiceError),

@@ -371,7 +371,7 @@ class EndpointTest(Case):
     def test_without_an_object_store_no_tempurl_can_be_had(self):
         self.plugin.endpoint = None
         error = self.assertRaises(
-            errors.TempURLUnusable, self.transport.storage_url
+            errors.NoObjectStore, self.transport.storage_url
         )
         self.assertIn('object-store', str(error))
         for missing in (
@@ -379,9 +379,7 @@ class EndpointTest(Case):
             exceptions.EmptyCatalog(),
         ):
             self.plugin.error = missing
-            self.assertRaises(
-                errors.TempURLUnusable, self.transport.storage_url
-            )
+            self.assertRaises(errors.NoObjectStore, self.transport.storage_url)
 
     def test_an_endpoint_that_was_not_found_is_asked_for_again(self):
         self.plugin.error = exceptions.ConnectFailure('no Keystone')
@@ -513,7 +511,7 @@ class SeamTest(Case):
             '/v1/AUTH_p/box/hello?multipart-manifest=get',
             self.server.requests[-1][1],
         )
-        self.assertRaises(errors.BadSignal, box.get_object, 'b', 'hello', 4)
+        self.assertRaises(errors.TooLarge, box.get_object, 'b', 'hello', 4)
         self.assertRaises(errors.Unavailable, box.head_container, 'busy')
 
     def test_the_fixtures_plugin_is_a_real_one(self):

@@ -390,7 +390,7 @@ def test_a_result_that_cannot_be_fetched_now_is_fetched_later(found, fetches):
 def test_one_that_is_no_result_is_a_failure():
     group = Group('a')
     change = group.waiting()
-    group.send(errors.BadSignal('it is too large'))
+    group.send(errors.TooLarge('it is too large'))
     with pytest.raises(failures.Error, match='it is too large'):
         group.drive(change)
 

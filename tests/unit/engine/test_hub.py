@@ -110,7 +110,7 @@ class CredentialsTest(Case):
         self.swift.denied.add(deployments.PROJECT)
         hub = self.hub()
         self.assertRaises(
-            errors.TempURLUnusable, hub.call, self.stack, hub.signing.signer
+            errors.TempURLsUnusable, hub.call, self.stack, hub.signing.signer
         )
         self.assertEqual(1, len(self.made))
         self.assertEqual(1, len(self.swift.seen))
@@ -354,7 +354,7 @@ class RefusalTest(Case):
     def test_who_is_not_let_in_is_not_let_in_for_a_while(self):
         hub = self.refused(403)
         self.now += 200
-        self.assertIsInstance(hub.signing.refusal, errors.TempURLUnusable)
+        self.assertIsInstance(hub.signing.refusal, errors.TempURLsUnusable)
         self.assertTrue(hub.contents.is_shut)
         self.now += 200
         self.assertIsNone(hub.signing.refusal)
@@ -364,7 +364,7 @@ class RefusalTest(Case):
         hub = self.refused(401)
         self.assertFalse(hub.contents.is_shut)
         self.now += 20
-        self.assertIsInstance(hub.signing.refusal, errors.NotLetIn)
+        self.assertIsInstance(hub.signing.refusal, errors.TokenRejected)
         self.now += 20
         self.assertIsNone(hub.signing.refusal)
 

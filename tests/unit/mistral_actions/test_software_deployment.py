@@ -165,7 +165,7 @@ class CodesTest(runs_base.RunsTestCase):
             (errors.NoObject('no'), 'not-found'),
             (errors.Denied('no'), 'denied'),
             (errors.Unavailable('no'), 'unavailable'),
-            (errors.TempURLUnusable('no'), 'no-temp-url'),
+            (errors.TempURLsUnusable('no'), 'no-temp-url'),
             (errors.Conflict('no'), 'error'),
         ):
             self.assertEqual(code, results.error(error)['code'])

@@ -115,7 +115,7 @@ class ConvoyTest(testtools.TestCase):
         self.assertEqual('moving failed', self.phases(convoy))
 
     def test_a_locked_node_is_sent_later(self):
-        self.ironic.failing['set_state'] = [errors.Locked('locked')]
+        self.ironic.failing['set_state'] = [errors.NodeLocked('locked')]
         convoy = self.step(self.convoy('a', timeout=60))
         self.assertEqual('waiting', self.phases(convoy))
         convoy = self.step(convoy)
@@ -123,7 +123,7 @@ class ConvoyTest(testtools.TestCase):
         self.assertEqual(1, convoy.members[0].attempts)
 
     def test_a_node_that_stays_locked_comes_to_its_time_limit(self):
-        self.ironic.failing['set_state'] = [errors.Locked('locked')] * 2
+        self.ironic.failing['set_state'] = [errors.NodeLocked('locked')] * 2
         convoy = self.step(self.convoy('a', timeout=60))
         self.now += 60
         convoy = self.step(convoy)

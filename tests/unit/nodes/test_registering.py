@@ -265,7 +265,7 @@ class BrokenOffTest(RegisteringCase):
 
     def test_a_locked_node_is_asked_again(self):
         self.register(entry())
-        self.ironic.failing['update_node'] = [errors.Locked('locked')] * 3
+        self.ironic.failing['update_node'] = [errors.NodeLocked('locked')] * 3
         self.assertEqual(['updated'], self.actions(entry(cpu=9)))
         self.assertEqual(9, self.ironic.row('node1')['properties']['cpus'])
 

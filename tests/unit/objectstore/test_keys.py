@@ -82,7 +82,7 @@ class Case(testtools.TestCase):
     def refusal(self, keeper=None):
         """Return the words with which a keeper refuses."""
         keeper = keeper or self.keeper()
-        error = self.assertRaises(errors.TempURLUnusable, keeper.ensure, BOX)
+        error = self.assertRaises(errors.TempURLsUnusable, keeper.ensure, BOX)
         return str(error)
 
 
@@ -561,7 +561,7 @@ class RefusalTest(Case):
                     errors.Unavailable, self.keeper().ensure, BOX
                 )
                 self.assertEqual(
-                    method == 'HEAD', isinstance(error, errors.NotLetIn)
+                    method == 'HEAD', isinstance(error, errors.TokenRejected)
                 )
 
     def test_a_missing_role_is_the_matter_of_one_project_only(self):

@@ -64,7 +64,7 @@ def test_an_object_that_is_no_json_is_refused_by_name(store, content):
     store.put_container('mine', {})
     store.put_object('mine', 'nodes.json', content)
     place = parcels.reference('mine', 'nodes.json', content)
-    with pytest.raises(errors.BadSignal, match=r'mine/nodes\.json'):
+    with pytest.raises(errors.BadContent, match=r'mine/nodes\.json'):
         parcels.unpack(store, place)
 
 
@@ -75,7 +75,7 @@ def test_an_executor_reads_no_more_than_a_file_of_values_may_hold(store):
     place = parcels.reference('mine', 'nodes.json', content)
     assert parcels.unpack(store, place) == 1
     with (
-        pytest.raises(errors.BadSignal, match='larger'),
+        pytest.raises(errors.TooLarge, match='larger'),
         parcels.opened(store, place),
     ):
         pass

@@ -201,7 +201,7 @@ class StoreTest(testtools.TestCase):
         self.fill('at', content=b'x' * 10)
         self.assertEqual(b'x' * 10, self.store.get_object('box', 'at', 10))
         error = self.assertRaises(
-            errors.BadSignal, self.store.get_object, 'box', 'at', 9
+            errors.TooLarge, self.store.get_object, 'box', 'at', 9
         )
         self.assertEqual('it is larger than 9 bytes', str(error))
 
@@ -238,7 +238,11 @@ class StoreTest(testtools.TestCase):
         self.fill(*(f'signals/{number:05}' for number in range(5000)))
         del self.cluster.seen[:]
         error = self.assertRaises(
-            errors.TooMany, self.store.list_objects, 'box', 'signals/', 2000
+            errors.TooManyObjects,
+            self.store.list_objects,
+            'box',
+            'signals/',
+            2000,
         )
         self.assertIn('more than 2000 objects under signals/', str(error))
         self.assertEqual(3, len(self.cluster.seen))

@@ -85,7 +85,7 @@ class NamesTest(testtools.TestCase):
         ]
         with both[0].lock('plan'):
             second = both[1].lock('plan')
-            self.assertRaises(errors.Busy, second.__enter__)
+            self.assertRaises(errors.PlanBusy, second.__enter__)
         with both[1].lock('plan'):
             pass
 

@@ -136,7 +136,7 @@ class CreateTest(testtools.TestCase):
         def overtake(request):
             self.cloud.swift.before = lambda request: None
             error = self.assertRaises(
-                errors.Unfinished,
+                errors.PlanUnfinished,
                 self.cloud.service().create,
                 'plan',
                 {'a.yaml': b'{}'},
@@ -203,8 +203,8 @@ class CreateTest(testtools.TestCase):
 
     def test_what_broke_off_is_told_and_can_be_resumed(self):
         self.leave_half()
-        self.assertRaises(errors.Unfinished, self.plans.load, 'plan')
-        error = self.assertRaises(errors.Unfinished, self.create)
+        self.assertRaises(errors.PlanUnfinished, self.plans.load, 'plan')
+        error = self.assertRaises(errors.PlanUnfinished, self.create)
         self.assertIn('resume', str(error))
         there = set(self.cloud.objects())
         self.assertEqual(2, len(there))
@@ -271,7 +271,7 @@ class CreateTest(testtools.TestCase):
             if request.method == 'DELETE':
                 self.cloud.swift.before = lambda request: None
                 error = self.assertRaises(
-                    errors.Busy,
+                    errors.PlanBusy,
                     self.cloud.service().create,
                     'plan',
                     fakes.content(),
@@ -475,7 +475,7 @@ class AdoptTest(testtools.TestCase):
         self.die(6)
         before = dict(self.cloud.objects())
         error = self.assertRaises(
-            errors.Unfinished,
+            errors.PlanUnfinished,
             self.plans.create,
             'plan',
             fakes.content(),

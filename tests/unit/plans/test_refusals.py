@@ -8,7 +8,7 @@ from heat_plugins.plans.deploy import deploying
 from tests.unit.plans import fakes
 from tests.unit.plans import test_settings
 
-DEEP = errors.OverLimit(
+DEEP = errors.OverHeatLimit(
     'Recursion depth exceeds 5', 400, 'max_nested_stack_depth'
 )
 NETWORK = b"""\
@@ -48,7 +48,7 @@ class RefusalTest(test_settings.SettingsCase):
 
     def test_another_content_is_asked_for_anew(self):
         self.heat.answer = DEEP
-        self.show(errors.OverLimit)
+        self.show(errors.OverHeatLimit)
         self.plans.update('plan', {'scripts/new.sh': b''})
         self.heat.answer = test_settings.fake_heat.answer
         self.settings.show('plan')
@@ -77,7 +77,7 @@ class RefusalTest(test_settings.SettingsCase):
                 'base.yaml': REGISTRY,
             },
         )
-        self.assertTrue(self.show(errors.OverLimit).endswith(' 5 to 4'))
+        self.assertTrue(self.show(errors.OverHeatLimit).endswith(' 5 to 4'))
 
     def test_templates_in_a_circle_have_a_depth(self):
         self.plans.update(
@@ -262,7 +262,9 @@ class LackingTest(test_settings.SettingsCase):
             raise DEEP
 
         self.heat.create = refuse
-        exc = self.assertRaises(errors.OverLimit, self.deployer.start, 'plan')
+        exc = self.assertRaises(
+            errors.OverHeatLimit, self.deployer.start, 'plan'
+        )
         self.assertTrue(str(exc).endswith(' 5 to 2'), str(exc))
 
 

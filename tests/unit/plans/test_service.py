@@ -181,7 +181,9 @@ class DeleteTest(PlansCase):
             'DELETE_FAILED',
         ):
             self.cloud.heat.become('plan', status)
-            error = self.assertRaises(errors.InUse, self.plans.delete, 'plan')
+            error = self.assertRaises(
+                errors.PlanInUse, self.plans.delete, 'plan'
+            )
             self.assertIn(status, str(error))
         self.plans.load('plan')
 
@@ -242,10 +244,12 @@ class DeleteTest(PlansCase):
         self.cloud.swift.fail(times=20, status=403, method='DELETE')
         self.assertRaises(errors.Denied, self.plans.delete, 'plan')
         self.cloud.swift.heal()
-        error = self.assertRaises(errors.Unfinished, self.plans.load, 'plan')
+        error = self.assertRaises(
+            errors.PlanUnfinished, self.plans.load, 'plan'
+        )
         self.assertIn('deleting', str(error))
         self.assertRaises(
-            errors.Unfinished,
+            errors.PlanUnfinished,
             self.plans.create,
             'plan',
             fakes.content(),
@@ -283,7 +287,7 @@ class LockTest(PlansCase):
     def test_somebody_else_is_waited_for_and_then_named(self):
         with self.plans.lock('plan'):
             error = self.assertRaises(
-                errors.Busy, self.cloud.service().delete, 'plan'
+                errors.PlanBusy, self.cloud.service().delete, 'plan'
             )
         self.assertIn(LOCK, str(error))
         self.assertAlmostEqual(30, sum(self.cloud.slept), delta=2)
@@ -319,7 +323,7 @@ class LockTest(PlansCase):
                 held.append(other)
 
         self.cloud.registry.before = overtake
-        self.assertRaises(errors.Busy, self.plans.delete, 'plan')
+        self.assertRaises(errors.PlanBusy, self.plans.delete, 'plan')
         held[0].__exit__(None, None, None)
         self.assertEqual({'plan'}, set(self.cloud.registry.records))
         self.plans.delete('plan')
@@ -339,7 +343,7 @@ class LockTest(PlansCase):
                 self.addCleanup(third.__exit__, None, None, None)
 
         self.cloud.registry.before = overtake
-        self.assertRaises(errors.Busy, self.plans.delete, 'plan')
+        self.assertRaises(errors.PlanBusy, self.plans.delete, 'plan')
         self.assertEqual(1, len(seen))
         self.assertEqual({'plan', LOCK}, set(self.cloud.registry.records))
 
@@ -384,7 +388,7 @@ class LockTest(PlansCase):
         )
         self.assertIn(LOCK, logs.output[0])
         self.cloud.registry.failing.clear()
-        self.assertRaises(errors.Busy, self.plans.delete, 'plan')
+        self.assertRaises(errors.PlanBusy, self.plans.delete, 'plan')
         self.cloud.now += 900
         self.plans.delete('plan')
 

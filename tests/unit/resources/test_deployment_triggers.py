@@ -585,7 +585,7 @@ class EndTest(TriggerTestCase):
         self.signal(stack, BACKUP)
         self.heat.load(stack)['deployment'].data_delete(rows.CONTAINER_KEY)
         hub = transports.hub_for(stack['deployment'])
-        hub.signing._refusal = errors.TempURLUnusable('no digest')
+        hub.signing._refusal = errors.TempURLsUnusable('no digest')
         hub.signing._refused_at = self.now
         self.assertIsNotNone(hub.signing.refusal)
         self.delete(stack)

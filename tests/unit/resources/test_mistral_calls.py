@@ -9,7 +9,7 @@ from heat_plugins.mistral import calling
 from tests.unit import heat_fixture
 
 PASSING = errors.Unavailable('busy')
-DOUBTFUL = errors.Doubtful('a defect')
+DOUBTFUL = errors.LikelyDefect('a defect')
 
 
 class PatienceTest(testtools.TestCase):

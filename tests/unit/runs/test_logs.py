@@ -121,7 +121,9 @@ class LogsCase(base.RunsTestCase):
         self.patch(cleaning, '_PASSES', 3)
         for number in range(9):
             self.send(f'{number:06d}', b'x')
-        self.assertRaises(errors.TooMany, self.records.remove, self.run_.key)
+        self.assertRaises(
+            errors.TooManyObjects, self.records.remove, self.run_.key
+        )
         # The record stays until the rest is gone.
         self.assertIsNotNone(self.records.read(self.run_.key))
         self.records.remove(self.run_.key)

@@ -304,7 +304,9 @@ class CancelTest(base.RunsTestCase):
 
     def test_what_has_ended_cannot_be_cancelled(self):
         self.put(self.url, {})
-        self.assertRaises(errors.Ended, self.runs.cancel, 'shop', self.run_.id)
+        self.assertRaises(
+            errors.AlreadyEnded, self.runs.cancel, 'shop', self.run_.id
+        )
         self.assertEqual(State.COMPLETE, self.show(self.run_).state)
 
     def test_a_result_for_a_run_that_was_deleted_is_swept_up(self):

@@ -422,5 +422,5 @@ def test_candidates_without_an_end_are_refused(case):
         case.put(f'{exclusive.FOLDER}{name}/{n}', {})
     case.advancer.release()
     number, error = case.asked(case.world.advancer(case.order, 'bob').step)
-    assert isinstance(error, errors.TooMany)
+    assert isinstance(error, errors.TooManyObjects)
     assert number < 20
