@@ -43,10 +43,10 @@ _GLOBALS = ('--os-cloud', '--config-file', '--config-dir')
 _SKIPPED = 'Skipped: this check needs --os-cloud or OS_*.'
 
 
-def _told(
+def _name_bad_options(
     check: abc.Callable[['Checks'], upgradecheck.Result],
 ) -> abc.Callable[['Checks'], upgradecheck.Result]:
-    """Let a check tell of an option with a value that it cannot have."""
+    """Make a check fail on an invalid option, and name it."""
 
     @functools.wraps(check)
     def run(self: 'Checks') -> upgradecheck.Result:
@@ -66,71 +66,73 @@ class Checks(upgradecheck.UpgradeCommands):
 
     # Heat is imported late: where it is missing, one line says so.
 
-    @_told
+    @_name_bad_options
     def resource_types(self) -> upgradecheck.Result:
         from heat_plugins.checks import engine
 
         return engine.resource_types()
 
-    @_told
+    @_name_bad_options
     def replaced(self) -> upgradecheck.Result:
         from heat_plugins.checks import engine
 
         return engine.replaced()
 
-    @_told
+    @_name_bad_options
     def secret(self) -> upgradecheck.Result:
         from heat_plugins.checks import engine
 
         return engine.secret()
 
-    @_told
+    @_name_bad_options
     def policy(self) -> upgradecheck.Result:
         from heat_plugins.checks import engine
 
         return engine.policy()
 
-    @_told
+    @_name_bad_options
     def python(self) -> upgradecheck.Result:
         from heat_plugins.checks import engine
 
         return engine.python()
 
-    @_told
+    @_name_bad_options
     def threads(self) -> upgradecheck.Result:
-        from heat_plugins.checks import capacity
+        from heat_plugins.checks import database
 
-        return capacity.threads()
+        return database.threads()
 
-    @_told
+    @_name_bad_options
     def single_groups(self) -> upgradecheck.Result:
-        from heat_plugins.checks import groups
+        from heat_plugins.checks import database
 
-        return groups.single_groups()
+        return database.single_groups()
 
-    @_told
-    def ways(self) -> upgradecheck.Result:
+    @_name_bad_options
+    def transports(self) -> upgradecheck.Result:
         from heat_plugins.checks import agents
 
-        return self._ask(agents.ways, without=lambda: agents.ways(None))
+        return self._ask(
+            agents.transports, without=lambda: agents.transports(None)
+        )
 
-    @_told
+    @_name_bad_options
     def temp_urls(self) -> upgradecheck.Result:
         from heat_plugins.checks import object_store
 
         return self._ask(
             lambda session: object_store.temp_urls(
-                object_store.transport(session)
+                object_store.connect(session)
             )
         )
 
-    @_told
+    @_name_bad_options
     def mistral(self) -> upgradecheck.Result:
         from heat_plugins.checks import mistral
 
         return self._ask(mistral.service)
 
-    @_told
+    @_name_bad_options
     def redelegation(self) -> upgradecheck.Result:
         from heat_plugins.checks import mistral
 
@@ -144,7 +146,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Python of heat-engine', python),
         ('Threads of heat-engine', threads),
         ('Groups without nested stack', single_groups),
-        ('Transports of agents', ways),
+        ('Transports of agents', transports),
         ('TempURLs', temp_urls),
         ('Mistral', mistral),
         ('Redelegation of trusts', redelegation),

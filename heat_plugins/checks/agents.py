@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How agents on servers get their configs, and answer, by default.
+"""How agents get their configs, and send results, by default.
 
-Templates may say otherwise; what is checked is what most of them rely on.
+A template may choose other transports; most rely on these defaults.
 """
 
 import dataclasses
@@ -14,8 +14,8 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import config
+from heat_plugins.checks import check_report
 from heat_plugins.checks import cloud
-from heat_plugins.checks import report
 from heat_plugins.signals import transport_names
 
 config.register_opts(cfg.CONF)
@@ -31,8 +31,8 @@ _DOMAIN = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Way:
-    """What a transport stands on.
+class Dependency:
+    """The service that a transport needs.
 
     :ivar service: its type in the catalogue.
     :ivar client: whose options of heat.conf name the interface.
@@ -44,12 +44,12 @@ class Way:
     users: bool = True
 
 
-_CFN = Way(service='cloudformation', client='heat')
-_HEAT = Way(service='orchestration', client='heat')
-_SWIFT = Way(service='object-store', client='swift', users=False)
-_ZAQAR = Way(service='messaging', client='zaqar')
+_CFN = Dependency(service='cloudformation', client='heat')
+_HEAT = Dependency(service='orchestration', client='heat')
+_SWIFT = Dependency(service='object-store', client='swift', users=False)
+_ZAQAR = Dependency(service='messaging', client='zaqar')
 
-_WAYS = {
+_SERVICES = {
     'POLL_SERVER_CFN': _CFN,
     'POLL_SERVER_HEAT': _HEAT,
     'POLL_TEMP_URL': _SWIFT,
@@ -61,47 +61,48 @@ _WAYS = {
 }
 
 
-def ways(session: ks_session.Session | None) -> upgradecheck.Result:
-    """Check the default transports, out and back.
+def transports(session: ks_session.Session | None) -> upgradecheck.Result:
+    """Check the default transports, to the servers and from them.
 
-    :param session: with which to ask the cloud; None: only what heat.conf
-        says is looked at.
+    :param session: of a user of the cloud; None checks only heat.conf.
     """
-    found = report.Report()
+    report = check_report.CheckReport()
     out = cfg.CONF.default_software_config_transport
     back = transport_names.canonical(config.default_signal_transport(cfg.CONF))
-    found.good(
+    report.good(
         f'By default, servers get their configs by {out} and send results by '
         f'{back}.'
     )
-    needed = [_WAYS[name] for name in (out, back) if name in _WAYS]
-    if any(way.users for way in needed):
-        _check_domain(found)
-    _check_signed_urls(found, _CFN in needed)
+    dependencies = [
+        _SERVICES[name] for name in (out, back) if name in _SERVICES
+    ]
+    if any(needed.users for needed in dependencies):
+        _check_domain(report)
+    _check_signed_urls(report, _CFN in dependencies)
     if session is None:
-        found.good(
+        report.good(
             'Skipped: whether the services for that exist (needs --os-cloud '
             'or OS_*).'
         )
-        return found.result()
-    for way in dict.fromkeys(needed):
-        _check_service(found, session, way)
-    return found.result()
+        return report.result()
+    for needed in dict.fromkeys(dependencies):
+        _check_service(report, session, needed)
+    return report.result()
 
 
-def _check_domain(found: report.Report) -> None:
+def _check_domain(report: check_report.CheckReport) -> None:
     missing = [name for name in _DOMAIN if not getattr(cfg.CONF, name)]
     if not (cfg.CONF.stack_user_domain_id or cfg.CONF.stack_user_domain_name):
         missing.insert(0, 'stack_user_domain_name')
     if missing:
-        found.fail(
+        report.fail(
             'Heat cannot create users for servers: set '
             f'{", ".join(missing)} in [DEFAULT] of heat.conf; '
             '"heat-keystone-setup-domain" prepares the domain in Keystone.'
         )
 
 
-def _check_signed_urls(found: report.Report, needed: bool) -> None:
+def _check_signed_urls(report: check_report.CheckReport, needed: bool) -> None:
     """Check how heat-api-cfn asks Keystone about the URLs that Heat signs.
 
     :param needed: whether agents get their configs, or answer, by default by
@@ -120,7 +121,7 @@ def _check_signed_urls(found: report.Report, needed: bool) -> None:
         is_set = options.auth_uri or cfg.CONF.clients_keystone.auth_uri
     if is_set:
         return
-    say = found.fail if needed else found.warn
+    say = report.fail if needed else report.warn
     say(
         'heat-api-cfn cannot ask Keystone about signed URLs, so that '
         'CFN_SIGNAL, POLL_SERVER_CFN and trigger_url come to nothing: set '
@@ -129,36 +130,39 @@ def _check_signed_urls(found: report.Report, needed: bool) -> None:
 
 
 def _check_service(
-    found: report.Report, session: ks_session.Session, way: Way
+    report: check_report.CheckReport,
+    session: ks_session.Session,
+    needed: Dependency,
 ) -> None:
-    there = cloud.reach(session, way.client)
+    name = needed.service
+    endpoint = cloud.reach(session, needed.client)
     try:
         answer = session.get(
             '',
-            endpoint_filter=there.filter(way.service),
+            endpoint_filter=endpoint.filter(name),
             authenticated=False,
             raise_exc=False,
             redirect=False,
-            **heat_config.get_ssl_options(way.client),
+            **heat_config.get_ssl_options(needed.client),
         )
     except exceptions.EndpointNotFound:
-        found.fail(
-            f'The catalogue has no {way.service} ({there.interface}): add its '
+        report.fail(
+            f'The catalogue has no {name} ({endpoint.interface}): add its '
             'endpoint, or choose another default_software_config_transport '
             'or default_deployment_signal_transport.'
         )
         return
     except exceptions.ClientException as exc:
-        found.fail(
-            f'{way.service} does not answer from here ({type(exc).__name__}); '
-            f'servers need it: check {there.interface} in the catalogue, '
+        report.fail(
+            f'{name} does not answer from here ({type(exc).__name__}); '
+            f'servers need it: check {endpoint.interface} in the catalogue, '
             'and ca_file in heat.conf.'
         )
         return
     if answer.status_code >= 500:
-        found.fail(
-            f'{way.service} answers {answer.status_code} at {answer.url}; '
+        report.fail(
+            f'{name} answers {answer.status_code} at {answer.url}; '
             'its log says why.'
         )
     else:
-        found.good(f'{way.service} answers at {answer.url}.')
+        report.good(f'{name} answers at {answer.url}.')

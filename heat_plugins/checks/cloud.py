@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the checks ask the cloud: with whose credentials, and where."""
+"""The credentials and endpoints that the checks use."""
 
 from collections import abc
 
@@ -27,14 +27,16 @@ def session(
 
     :param name: of a cloud in clouds.yaml; without it OS_CLOUD and the other
         OS_* variables say which one and who.
-    :raises NoCloudError: it is not described as a whole, or gives no token.
+    :raises NoCloudError: its description is incomplete, or it gives no token.
     """
-    if not name and not any(environment.get(one) for one in _VARIABLES):
+    if not name and not any(
+        environment.get(variable) for variable in _VARIABLES
+    ):
         return None
     try:
         region = os_config.OpenStackConfig().get_one(cloud=name)
-        found: ks_session.Session = region.get_session()
-        found.get_token()
+        opened: ks_session.Session = region.get_session()
+        opened.get_token()
     except (
         exceptions.ClientException,
         os_exceptions.SDKException,
@@ -43,11 +45,11 @@ def session(
         raise NoCloudError(
             f'Cannot get a token with --os-cloud or OS_*: {exc}'
         ) from exc
-    return found
+    return opened
 
 
 def reach(session: ks_session.Session, client: str) -> keystone.Cloud:
-    """Return the way to a service that heat-engine takes.
+    """Return how heat-engine reaches a service.
 
     :param client: whose options of heat.conf name the interface.
     """

@@ -15,7 +15,7 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import registry
-from heat_plugins.checks import report
+from heat_plugins.checks import check_report
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import heat_swift
 from heat_plugins.deployments import signallers
@@ -40,28 +40,28 @@ def resource_types() -> upgradecheck.Result:
 
     It loads all plugins, as heat-engine does when it starts.
     """
-    found = report.Report()
+    report = check_report.CheckReport()
     offer = registry.examine(cfg.CONF)
     try:
         origins = _origins(offer.classes)
     except Exception as exc:
         # One plugin that cannot be imported keeps heat-engine from starting.
-        found.fail(
+        report.fail(
             'heat-engine cannot start, because loading its plugins fails '
             f'with {type(exc).__name__}: {exc}'
         )
-        return found.result()
-    _tell_origins(found, origins)
-    _tell_left_out(found, offer.left_out)
+        return report.result()
+    _report_origins(report, origins)
+    _report_left_out(report, offer.left_out)
     # Heat asks stevedore's manager for a client by its name.
     known = clients._mgr.names()  # noqa: SLF001
     missing = sorted(set(CLIENTS) - set(known))
     if missing:
-        found.fail(
+        report.fail(
             f'Heat finds no client {" and ".join(missing)}; install '
             'heat-plugins again in the environment of heat-engine.'
         )
-    return found.result()
+    return report.result()
 
 
 def _origins(
@@ -88,33 +88,34 @@ def _origin(
     return origin.__module__ if isinstance(origin, type) else str(origin)
 
 
-def _tell_origins(
-    found: report.Report, origins: abc.Mapping[str | None, abc.Sequence[str]]
+def _report_origins(
+    report: check_report.CheckReport,
+    origins: abc.Mapping[str | None, abc.Sequence[str]],
 ) -> None:
     ours = origins.get(None, ())
     others = {name: types for name, types in origins.items() if name}
     if not ours:
-        found.fail(
+        report.fail(
             'heat-engine does not load heat-plugins: plugin_dirs in the '
             '[DEFAULT] section of heat.conf must name its directory; "python '
             '-m heat_plugins" prints the line.'
         )
         return
-    found.good(f'heat-plugins serves {len(ours)} resource types.')
+    report.good(f'heat-plugins serves {len(ours)} resource types.')
     for origin, types in others.items():
-        found.fail(
+        report.fail(
             f'{", ".join(types)}: served by {origin}, not by heat-plugins; '
             'check plugin_dirs, and the files in environment_dir.'
         )
 
 
-def _tell_left_out(
-    found: report.Report,
+def _report_left_out(
+    report: check_report.CheckReport,
     left_out: abc.Mapping[tuple[str, ...], registry.LoadError],
 ) -> None:
     disabled = cfg.CONF.heat_plugins.disabled_resource_types
     for types, reason in left_out.items():
-        say = found.warn if set(types) & set(disabled) else found.fail
+        say = report.warn if set(types) & set(disabled) else report.fail
         say(f'{", ".join(types)}: left to Heat, because {reason}.')
 
 
@@ -123,20 +124,20 @@ def replaced() -> upgradecheck.Result:
 
     A heat-engine that starts now with these packages has the same.
     """
-    found = report.Report()
+    report = check_report.CheckReport()
     for patch in patches.needed(registry.examine(cfg.CONF).classes.keys()):
         try:
             patch.probe()
         except patches.Unfit as exc:
-            found.warn(f'{exc}, so {patch.without}.')
+            report.warn(f'{exc}, so {patch.without}.')
         else:
-            found.good(f'{patch.name} is replaced: {patch.purpose}.')
-    return found.result()
+            report.good(f'{patch.name} is replaced: {patch.purpose}.')
+    return report.result()
 
 
 def secret() -> upgradecheck.Result:
     """Check what the keys of TempURLs are derived from."""
-    found = report.Report()
+    report = check_report.CheckReport()
     own = cfg.CONF.heat_plugins.temp_url_secret
     name = '[heat_plugins] temp_url_secret'
     if not own:
@@ -147,21 +148,21 @@ def secret() -> upgradecheck.Result:
         'for every heat-engine.'
     )
     if value is None:
-        found.fail(
+        report.fail(
             'auth_encryption_key has the default value, which is public in '
             f"Heat's source; {remedy} Set auth_encryption_key, too: Heat "
             'encrypts passwords with it.'
         )
     elif len(value) < SECRET_LENGTH:
-        found.warn(f'{name} has only {len(value)} characters; {remedy}')
+        report.warn(f'{name} has only {len(value)} characters; {remedy}')
     else:
-        found.good(f'TempURL keys are derived from {name}.')
-    return found.result()
+        report.good(f'TempURL keys are derived from {name}.')
+    return report.result()
 
 
 def policy() -> upgradecheck.Result:
     """Check what Heat's policy permits users with only the role reader."""
-    found = report.Report()
+    report = check_report.CheckReport()
     enforcer = heat_policy.Enforcer().enforcer
     reader = {'roles': ['reader'], 'project_id': 'x', 'is_admin': False}
     target = {'project_id': 'x'}
@@ -171,19 +172,19 @@ def policy() -> upgradecheck.Result:
         if enforcer.authorize(name, target, reader, do_raise=False)
     ]
     if wide:
-        found.warn(
+        report.warn(
             f'The policy of Heat permits users with only the role reader: '
             f'{", ".join(wide)}. So they can start actions on servers. '
             'Remove these rules from the policy file of Heat, and set '
             '[oslo_policy] enforce_new_defaults = true in heat.conf.'
         )
     else:
-        found.good(
+        report.good(
             'Users with only the role reader start no actions: heat-engine '
             f'asks the policy {signallers.POLICY} about each signal, although '
             'resource:signal permits them to send some.'
         )
-    return found.result()
+    return report.result()
 
 
 def has_native_threads() -> bool:
@@ -196,29 +197,29 @@ def has_native_threads() -> bool:
 
 def python() -> upgradecheck.Result:
     """Check whether stacks may fail at random with this Python."""
-    found = report.Report()
+    report = check_report.CheckReport()
     first, fixed = FRAGILE
     version = platform.python_version()
     if not has_native_threads():
-        found.good(
+        report.good(
             f'Python {version}: this Heat has green threads, of which only '
             'one parses at a time.'
         )
-        return found.result()
+        return report.result()
     if not first <= sys.version_info < fixed:
-        found.good(f'Python {version} parses in several threads at a time.')
-        return found.result()
-    told = (
+        report.good(f'Python {version} parses in several threads at a time.')
+        return report.result()
+    defect = (
         f'On Python {version}, stacks of many resources may fail at random '
         'with "SystemError: AST constructor recursion depth mismatch" '
         '(CPython gh-106905)'
     )
     remedy = 'run heat-engine on Python 3.12.2 or later.'
     if patches.is_fit('heat.engine.sync_point._str_unpack_tuple'):
-        found.good(
-            f"{told}. heat-plugins serializes Heat's most frequent parsing; "
+        report.good(
+            f"{defect}. heat-plugins serializes Heat's most frequent parsing; "
             f'to be safe, {remedy}'
         )
     else:
-        found.warn(f'{told}; {remedy}')
-    return found.result()
+        report.warn(f'{defect}; {remedy}')
+    return report.result()

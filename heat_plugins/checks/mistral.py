@@ -16,8 +16,8 @@ import requests
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins.checks import check_report
 from heat_plugins.checks import cloud
-from heat_plugins.checks import report
 from heat_plugins.clients import mistral_api
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
@@ -30,37 +30,37 @@ cfg.CONF.import_opt('reauthentication_auth_method', 'heat.common.config')
 
 def redelegation() -> upgradecheck.Result:
     """Check whether Mistral can have trusts where Heat acts by a trust."""
-    found = report.Report()
+    report = check_report.CheckReport()
     always = cfg.CONF.reauthentication_auth_method == 'trusts'
     allowed = cfg.CONF.allow_trusts_redelegation
     if always and not allowed:
-        found.warn(
+        report.warn(
             'No stack can have an OS::Mistral::CronTrigger: with '
             'reauthentication_auth_method = trusts, Heat acts on all stacks '
             'by trusts, and Mistral can create another trust from these only '
             'with allow_trusts_redelegation = true. Both are in [DEFAULT].'
         )
     elif allowed and not always:
-        found.warn(
+        report.warn(
             'allow_trusts_redelegation has no effect without '
             'reauthentication_auth_method = trusts.'
         )
     elif allowed:
-        found.good("Mistral may create trusts from Heat's.")
-        _check_roles(found)
+        report.good("Mistral may create trusts from Heat's.")
+        _check_roles(report)
     else:
-        found.good(
+        report.good(
             "Mistral may not create trusts from Heat's: users can create "
             'cron triggers, but updates that Heat starts itself, such as by '
             'alarms, cannot.'
         )
-    return found.result()
+    return report.result()
 
 
-def _check_roles(found: report.Report) -> None:
+def _check_roles(report: check_report.CheckReport) -> None:
     roles = cfg.CONF.trusts_delegated_roles
     if roles:
-        found.warn(
+        report.warn(
             f'trusts_delegated_roles delegates only {", ".join(roles)}: '
             'users with other roles cannot create cron triggers; leave it '
             'empty.'
@@ -72,31 +72,33 @@ def service(session: ks_session.Session) -> upgradecheck.Result:
 
     :param session: whose user stands for the users of stacks.
     """
-    found = report.Report()
-    way = cloud.reach(session, 'mistral')
+    report = check_report.CheckReport()
+    endpoint = cloud.reach(session, 'mistral')
     try:
-        if not mistral_api.is_there(way):
-            found.warn(
+        if not mistral_api.is_there(endpoint):
+            report.warn(
                 f'The catalogue has no Mistral ({mistral_api.SERVICE_TYPE}), '
                 'so resources of the types OS::Mistral::* cannot be created.'
             )
-            return found.result()
+            return report.result()
         tls = heat_config.get_ssl_options('mistral')
-        client = mistral_api.connect(way, tls)
+        client = mistral_api.connect(endpoint, tls)
         mistral_api.ask(client.workflows.list, limit=1)
     except errors.ServiceError as exc:
-        found.fail(
+        report.fail(
             f'{exc}; see [clients_mistral] in heat.conf for the interface and '
             'the certificates.'
         )
-        return found.result()
-    found.good('Mistral answers.')
-    _check_trust(found, session)
-    _check_cron_triggers(found, client)
-    return found.result()
+        return report.result()
+    report.good('Mistral answers.')
+    _check_trust(report, session)
+    _check_cron_triggers(report, client)
+    return report.result()
 
 
-def _check_cron_triggers(found: report.Report, client: typing.Any) -> None:
+def _check_cron_triggers(
+    report: check_report.CheckReport, client: typing.Any
+) -> None:
     """Tell by the trigger that is due first whether any fires.
 
     Mistral's API does not say which of its processes run. A periodic one sets
@@ -106,7 +108,7 @@ def _check_cron_triggers(found: report.Report, client: typing.Any) -> None:
         answer = _first_due(client)
         rows = [] if answer is None else answer.json()['cron_triggers']
     except (errors.ServiceError, KeyError) as exc:
-        found.warn(
+        report.warn(
             'Cannot check whether cron triggers fire, because Mistral does '
             f'not list them: {exc}'
         )
@@ -117,14 +119,14 @@ def _check_cron_triggers(found: report.Report, client: typing.Any) -> None:
         else None
     )
     if due is None:
-        found.good(
+        report.good(
             'Cannot check whether cron triggers fire, because there are none.'
         )
     elif due + _OVERDUE > _time_of(answer):
-        found.good('No cron trigger is overdue.')
+        report.good('No cron trigger is overdue.')
     else:
         name = foreign.line(rows[0].get('name'), bounds.NAME)
-        found.fail(
+        report.fail(
             f'No cron trigger fires: "{name}" was due at {due} UTC. Start a '
             'periodic process of Mistral ("mistral-server --server '
             'periodic"), or set run_in_api = true in [cron_trigger] of '
@@ -154,13 +156,15 @@ def _time_of(answer: requests.Response | None) -> datetime.datetime:
     """Return the time by Mistral's clock, in UTC, as it writes times."""
     date = '' if answer is None else answer.headers.get('date', '')
     try:
-        told = utils.parsedate_to_datetime(date)
+        time = utils.parsedate_to_datetime(date)
     except ValueError:
         return schedule.now()
-    return told.astimezone(datetime.UTC).replace(tzinfo=None)
+    return time.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
-def _check_trust(found: report.Report, session: ks_session.Session) -> None:
+def _check_trust(
+    report: check_report.CheckReport, session: ks_session.Session
+) -> None:
     """Make a trust as Mistral does for a trigger, and give it back."""
     auth = typing.cast(identity.BaseIdentityPlugin, session.auth)
     access = auth.get_access(session)
@@ -190,11 +194,11 @@ def _check_trust(found: report.Report, session: ks_session.Session) -> None:
             f'/OS-TRUST/trusts/{made}', endpoint_filter=identity_service
         )
     except exceptions.ClientException as exc:
-        found.fail(
+        report.fail(
             'Keystone refuses this user a trust, so Mistral cannot create '
             f'cron triggers: {exc}. The user needs a password (not an '
             'application credential), roles of its own in the project, and a '
             'policy that permits identity:create_trust.'
         )
     else:
-        found.good('Keystone gives trusts to this user.')
+        report.good('Keystone gives trusts to this user.')

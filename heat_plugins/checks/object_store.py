@@ -16,8 +16,8 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import errors
+from heat_plugins.checks import check_report
 from heat_plugins.checks import cloud
-from heat_plugins.checks import report
 from heat_plugins.clients import swift
 from heat_plugins.engine.shared import signing
 from heat_plugins.objectstore import keys
@@ -32,40 +32,42 @@ _LIFETIME = 300
 _BODY = b'{"from": "heat-plugins-status"}'
 
 
-def transport(session: ks_session.Session) -> swift.KeystoneTransport:
-    """Return the way to the object store that heat-engine takes."""
+def connect(session: ks_session.Session) -> swift.KeystoneTransport:
+    """Connect to the object store as heat-engine does."""
     return swift.KeystoneTransport(
         cloud.reach(session, 'swift'),
         tls=heat_config.get_ssl_options('swift'),
     )
 
 
-def temp_urls(way: wire.Transport) -> upgradecheck.Result:
+def temp_urls(transport: wire.Transport) -> upgradecheck.Result:
     """Make a container, send a body to a TempURL of it, and read it back."""
-    found = report.Report()
-    store = stores.ObjectStore(way)
+    report = check_report.CheckReport()
+    store = stores.ObjectStore(transport)
     container = signal_names.container(f'check-{uuid.uuid4().hex}')
     try:
-        found.good(f'The object store is at {store.url}.')
-        _check_account(found, store)
-        _check_clock(found, way, store)
+        report.good(f'The object store is at {store.url}.')
+        _check_account(report, store)
+        _check_clock(report, transport, store)
         try:
-            _use(found, way, store, container)
+            _use(report, transport, store, container)
         finally:
-            _clean_up(found, store, container)
+            _clean_up(report, store, container)
     except errors.ServiceError as exc:
-        found.fail(
+        report.fail(
             f'{str(exc).rstrip(".")}. See "TEMP_URL_POLL" in the page on '
             'transports for what it needs, and [clients_swift] in heat.conf '
             'for its interface and certificates.'
         )
-    return found.result()
+    return report.result()
 
 
-def _check_account(found: report.Report, store: stores.ObjectStore) -> None:
+def _check_account(
+    report: check_report.CheckReport, store: stores.ObjectStore
+) -> None:
     """Warn of a storage URL that names no account, whatever works now."""
     if not store.names_account:
-        found.warn(
+        report.warn(
             f'The storage URL {store.url} names no account. With "rgw '
             'keystone implicit tenants = true" Ceph RGW then refuses all '
             'TempURLs, and without it all projects share one namespace of '
@@ -75,12 +77,12 @@ def _check_account(found: report.Report, store: stores.ObjectStore) -> None:
 
 
 def _check_clock(
-    found: report.Report,
-    way: wire.Transport,
+    report: check_report.CheckReport,
+    transport: wire.Transport,
     store: stores.ObjectStore,
 ) -> None:
     """Compare our clock with the store's: URLs expire by the latter."""
-    answer = way.send(
+    answer = transport.send(
         wire.Request(
             method='GET', url=f'{store.cluster_url}/info', authenticated=False
         )
@@ -88,7 +90,7 @@ def _check_clock(
     try:
         there = utils.parsedate_to_datetime(answer.headers.get('date', ''))
     except ValueError:
-        found.warn(
+        report.warn(
             'Cannot compare clocks, because the object store sends no Date: '
             'check that both hosts use NTP.'
         )
@@ -98,21 +100,21 @@ def _check_clock(
     margin = cfg.CONF.heat_plugins.temp_url_margin
     remedy = 'synchronize both hosts with NTP.'
     if ahead > max(margin, CLOCK_TOLERANCE):
-        found.fail(
+        report.fail(
             f'The clock of the object store is {ahead} s ahead, more than '
             'temp_url_margin: URLs expire before their actions do; ' + remedy
         )
     elif abs(ahead) > CLOCK_TOLERANCE:
-        found.warn(
+        report.warn(
             f'The clock of the object store differs by {ahead} s; {remedy}'
         )
     else:
-        found.good(f'Its clock differs by {ahead} s.')
+        report.good(f'Its clock differs by {ahead} s.')
 
 
 def _use(
-    found: report.Report,
-    way: wire.Transport,
+    report: check_report.CheckReport,
+    transport: wire.Transport,
     store: stores.ObjectStore,
     container: str,
 ) -> None:
@@ -124,7 +126,7 @@ def _use(
     )
     signer = keeper.ensure(container)
     name = signal_names.signal('check', uuid.uuid4().hex)
-    answer = way.send(
+    answer = transport.send(
         wire.Request(
             method='PUT',
             url=signer.url(name, int(signer.now()) + _LIFETIME),
@@ -133,40 +135,43 @@ def _use(
         )
     )
     if answer.status >= 300:
-        found.fail(
+        report.fail(
             f'The object store answered {answer.status} to a PUT to a '
             'TempURL: check the tempurl middleware, its place in the '
             'pipeline (before authtoken) and its methods.'
         )
         return
     if store.get_object(container, name, len(_BODY)) != _BODY:
-        found.fail(
+        report.fail(
             'An object that was PUT to a TempURL reads back changed: check '
             'proxies and caches in front of the object store.'
         )
         return
     listed = {entry.name for entry in store.list_objects(container, name)}
     if name not in listed:
-        found.warn(
+        report.warn(
             'The listing of a container lags behind its objects; heat-engine '
             'then finds signals later, by signal_direct_look_interval.'
         )
-    found.good(
+    report.good(
         f'A TempURL works, signed with {signer.digest} and the key of the '
         f'{signer.kind}.'
     )
-    _check_copies(found, way, signer, name)
+    _check_copies(report, transport, signer, name)
 
 
 def _check_copies(
-    found: report.Report, way: wire.Transport, signer: keys.Signer, name: str
+    report: check_report.CheckReport,
+    transport: wire.Transport,
+    signer: keys.Signer,
+    name: str,
 ) -> None:
     """Warn if the holder of a TempURL can copy another object there.
 
     Ceph's gateway permits that for all objects of the account, as did Swift
     before it refused the header.
     """
-    answer = way.send(
+    answer = transport.send(
         wire.Request(
             method='PUT',
             url=signer.url(f'{name}-copy', int(signer.now()) + _LIFETIME),
@@ -176,7 +181,7 @@ def _check_copies(
         )
     )
     if answer.status < 300:
-        found.warn(
+        report.warn(
             'A server can copy other objects of its project into the place '
             'of its result, as the object store accepts the header '
             'X-Copy-From with a TempURL. Let a proxy in front of it refuse '
@@ -185,7 +190,7 @@ def _check_copies(
 
 
 def _clean_up(
-    found: report.Report, store: stores.ObjectStore, container: str
+    report: check_report.CheckReport, store: stores.ObjectStore, container: str
 ) -> None:
     try:
         with contextlib.suppress(errors.NoObject):
@@ -193,7 +198,7 @@ def _clean_up(
                 store.delete_object(container, entry.name)
             store.delete_container(container)
     except errors.ServiceError as exc:
-        found.warn(
+        report.warn(
             f'Cannot delete container {container} of this check; you can '
             f'delete it: {exc}.'
         )

@@ -37,7 +37,7 @@ class SignedURLTest(testtools.TestCase):
         self.configure(
             'default_deployment_signal_transport', back, 'heat_plugins'
         )
-        return agents.ways(session)
+        return agents.transports(session)
 
     def test_without_a_domain_no_server_has_a_user(self):
         self.configure('stack_user_domain_name', None)

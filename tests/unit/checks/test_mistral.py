@@ -9,8 +9,8 @@ from oslo_config import fixture as config_fixture
 from oslo_upgradecheck import upgradecheck
 import testtools
 
+from heat_plugins.checks import check_report
 from heat_plugins.checks import mistral
-from heat_plugins.checks import report
 from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_api
 from tests.unit import web_service
@@ -107,7 +107,7 @@ class RedelegationTest(testtools.TestCase):
 
 class CronTriggerTest(testtools.TestCase):
     def check(self, wire):
-        found = report.Report()
+        found = check_report.CheckReport()
         cloud = keystone.Cloud(session(wire))
         mistral._check_cron_triggers(found, mistral_api.connect(cloud))
         return found.result()

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one check has found: one sentence for each thing that it looked at."""
+"""The result of a check: one sentence for each part of the cloud."""
 
 from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import foreign
 
 
-class Report:
-    """Collects what a check finds; the worst of it decides."""
+class CheckReport:
+    """The sentences of a check, and the worst of their codes."""
 
     def __init__(self) -> None:
         self._code = upgradecheck.Code.SUCCESS
-        self._said: list[str] = []
+        self._sentences: list[str] = []
 
     def good(self, sentence: str) -> None:
         self._say(upgradecheck.Code.SUCCESS, sentence)
@@ -26,7 +26,7 @@ class Report:
 
     def _say(self, code: upgradecheck.Code, sentence: str) -> None:
         self._code = max(self._code, code)
-        self._said.append(foreign.line(sentence))
+        self._sentences.append(foreign.line(sentence))
 
     def result(self) -> upgradecheck.Result:
-        return upgradecheck.Result(self._code, ' '.join(self._said))
+        return upgradecheck.Result(self._code, ' '.join(self._sentences))

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the engines have threads enough for what waits.
+"""Checks that read Heat's database: threads, and groups of this package.
 
-In Heat a resource that is being worked on holds one thread of the engine's
-process until it is done, and a deployment waits for its server all that
-time. What comes when all threads are held waits in the message queue.
+A resource in progress holds one thread of heat-engine, and a deployment is in
+progress until its server answers. When no thread is free, further requests
+wait in the message queue.
 """
+
+import itertools
 
 from heat.common import context as heat_context
 from heat.common import service_utils
@@ -14,11 +16,20 @@ from oslo_config import cfg
 from oslo_messaging import opts as messaging_opts
 from oslo_upgradecheck import upgradecheck
 
-from heat_plugins.checks import report
+from heat_plugins import bounds
+from heat_plugins.checks import check_report
 from heat_plugins.engine.database import resources
 
 #: The part of the threads whose use is worth a warning.
 CROWDED = 0.75
+
+#: The most stacks to read, and the most projects to name.
+READ, NAMED = 1000, 20
+
+_REMEDY = (
+    "Before you return to Heat's own classes or to a release before 0.2, run "
+    '"openstack software deployment group nest" in each of these projects.'
+)
 
 cfg.CONF.import_opt('num_engine_workers', 'heat.common.config')
 # Otherwise it is registered only with the first server.
@@ -32,10 +43,10 @@ cfg.CONF.register_opts(
 
 def threads() -> upgradecheck.Result:
     """Check the number of threads against that of busy resources."""
-    found = report.Report()
+    report = check_report.CheckReport()
     pool = cfg.CONF.executor_thread_pool_size
     workers = _workers()
-    found.good(
+    report.good(
         f'A heat-engine of this heat.conf has {workers * pool} threads, one '
         'for each resource that is worked on or waits: num_engine_workers '
         f'is {workers}, executor_thread_pool_size {pool}.'
@@ -46,13 +57,13 @@ def threads() -> upgradecheck.Result:
         busy = resources.count_busy(context)
     except Exception as exc:
         # What a database says may hold its password.
-        found.warn(
+        report.warn(
             'Cannot count the resources in progress, because the database '
             f'([database] connection) fails with {type(exc).__name__}.'
         )
-        return found.result()
+        return report.result()
     room = (running or workers) * pool
-    told = (
+    usage = (
         f'Resources in progress: {busy}; threads of the workers that run, '
         f'on all hosts: {room}'
     )
@@ -61,17 +72,17 @@ def threads() -> upgradecheck.Result:
         'heat-engine on more hosts.'
     )
     if not running:
-        found.warn(
+        report.warn(
             'No heat-engine runs, or none has reported to the database '
             'recently.'
         )
     elif busy >= room:
-        found.fail(f'{told}. Further resources must wait; {more}')
+        report.fail(f'{usage}. Further resources must wait; {more}')
     elif busy >= CROWDED * room:
-        found.warn(f'{told}; {more}')
+        report.warn(f'{usage}; {more}')
     else:
-        found.good(f'{told}.')
-    return found.result()
+        report.good(f'{usage}.')
+    return report.result()
 
 
 def _workers() -> int:
@@ -87,3 +98,40 @@ def _running_workers(context: object) -> int:
         service_utils.format_service(row)[service_utils.SERVICE_STATUS] == 'up'
         for row in rows
     )
+
+
+def single_groups() -> upgradecheck.Result:
+    """Name the stacks that have groups without nested stack, by project.
+
+    Heat's own classes cannot serve such groups.
+    """
+    report = check_report.CheckReport()
+    try:
+        context = heat_context.get_admin_context()
+        stacks = resources.with_groups(context, READ + 1)
+    except Exception as exc:
+        # What a database says may hold its password.
+        report.warn(
+            'Cannot read which groups have no nested stack, because the '
+            f'database ([database] connection) fails with '
+            f'{type(exc).__name__}.'
+        )
+        return report.result()
+    if not stacks:
+        report.good('No stack has a group without nested stack.')
+        return report.result()
+    number = f'{len(stacks)} stacks'
+    if len(stacks) > READ:
+        number = f'More than {READ} stacks'
+    report.good(f'{number} have groups without nested stack. {_REMEDY}')
+    projects = [
+        (project, bounds.listed(name for _, name in rows))
+        for project, rows in itertools.groupby(
+            stacks[:READ], lambda row: row[0]
+        )
+    ]
+    for project, names in projects[:NAMED]:
+        report.good(f'Project {project}: {names}.')
+    if len(projects) > NAMED:
+        report.good(f'And {len(projects) - NAMED} more projects.')
+    return report.result()

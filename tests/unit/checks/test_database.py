@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads in use, and groups that Heat's own classes cannot serve."""
+
+from unittest import mock
+import uuid
+
+from heat.common import context
+from heat.db import api as db_api
+from heat.objects import service as service_objects
+from oslo_config import cfg
+from oslo_config import fixture as config_fixture
+from oslo_upgradecheck import upgradecheck
+
+from heat_plugins.checks import database
+from heat_plugins.engine.database import resources
+from heat_plugins.signals import group_ids
+from tests.unit import heat_fixture
+
+Code = upgradecheck.Code
+
+TEMPLATE = {
+    'heat_template_version': '2021-04-16',
+    'resources': {
+        f'value{number}': {
+            'type': 'OS::Heat::Value',
+            'properties': {'value': 1},
+        }
+        for number in range(4)
+    },
+}
+
+GROUPS = {
+    'heat_template_version': '2021-04-16',
+    'resources': {
+        name: {'type': 'OS::Heat::Value', 'properties': {'value': 1}}
+        for name in ('one', 'two')
+    },
+}
+
+
+class ThreadsTest(heat_fixture.HeatTestCase):
+    TYPES = {}
+
+    def setUp(self):
+        super().setUp()
+        self.conf = self.useFixture(config_fixture.Config(cfg.CONF))
+        self.conf.config(executor_thread_pool_size=2, num_engine_workers=3)
+        self.context = context.get_admin_context()
+
+    def engines(self, count):
+        """Let so many workers have reported."""
+        for _ in range(count):
+            engine_id = str(uuid.uuid4())
+            service_objects.Service.create(
+                self.context,
+                {
+                    'host': 'host',
+                    'hostname': 'host',
+                    'binary': 'heat-engine',
+                    'engine_id': engine_id,
+                    'topic': 'engine',
+                    'report_interval': 60,
+                },
+            )
+
+    def busy(self, count, stack_status='IN_PROGRESS'):
+        """Let so many resources be in progress."""
+        stack = self.heat.create(TEMPLATE)
+        db_api.stack_update(self.context, stack.id, {'status': stack_status})
+        for resource in list(stack.values())[:count]:
+            db_api.resource_update(
+                self.context,
+                resource.id,
+                {'status': 'IN_PROGRESS'},
+                resource._atomic_key,
+            )
+
+    def assert_reported(self, code, text):
+        result = database.threads()
+        self.assertIn(text, result.details)
+        self.assertEqual(code, result.code)
+
+    def test_room_to_spare_is_well(self):
+        self.engines(3)
+        self.busy(1)
+        self.assert_reported(Code.SUCCESS, 'Resources in progress: 1; ')
+        self.assert_reported(Code.SUCCESS, 'has 6 threads')
+        self.assert_reported(Code.SUCCESS, 'on all hosts: 6')
+
+    def test_three_quarters_in_use_are_a_warning(self):
+        self.engines(2)
+        self.busy(3)
+        self.assert_reported(Code.WARNING, 'raise executor_thread_pool_size')
+
+    def test_all_in_use_are_a_failure(self):
+        self.engines(2)
+        self.busy(4)
+        self.assert_reported(Code.FAILURE, 'Further resources must wait')
+
+    def test_what_a_killed_engine_left_does_not_count(self):
+        self.engines(2)
+        self.busy(4, stack_status='FAILED')
+        self.assert_reported(Code.SUCCESS, 'Resources in progress: 0; ')
+
+    def test_no_engine_that_reports_is_a_warning(self):
+        self.assert_reported(Code.WARNING, 'No heat-engine runs')
+
+    def test_workers_that_nobody_configured_are_as_many_as_heat_forks(self):
+        self.conf.config(num_engine_workers=None)
+        self.patch(database.processutils, 'get_worker_count', lambda: 7)
+        self.assert_reported(Code.WARNING, 'has 14 threads')
+        self.patch(database.processutils, 'get_worker_count', lambda: 2)
+        self.assert_reported(Code.WARNING, 'has 8 threads')
+
+
+class SingleGroupsTest(heat_fixture.HeatTestCase):
+    TYPES = {}
+
+    def sentences(self):
+        result = database.single_groups()
+        self.assertEqual(upgradecheck.Code.SUCCESS, result.code)
+        return result.details
+
+    def grouped(self, name):
+        """Create a stack with two groups, as the database has them."""
+        stack = self.heat.create(GROUPS, name=name)
+        for each in stack.values():
+            self.heat.change(each.id, physical_resource_id=group_ids.new())
+        return stack
+
+    def test_there_may_be_none(self):
+        self.heat.create(GROUPS)
+        self.assertIn('No stack has a group', self.sentences())
+
+    def test_stacks_are_named_once_with_their_project_and_the_remedy(self):
+        for name in ('web', 'shop'):
+            self.grouped(name)
+        gone = self.grouped('gone')
+        self.heat.delete(gone)
+        sentences = self.sentences()
+        self.assertIn('2 stacks have groups', sentences)
+        self.assertIn(f'Project {heat_fixture.PROJECT}: shop, web.', sentences)
+        self.assertIn('software deployment group nest', sentences)
+
+    def test_no_more_are_read_than_are_of_use(self):
+        for name in ('web', 'shop', 'mail'):
+            self.grouped(name)
+        with mock.patch.object(database, 'READ', 2):
+            sentences = self.sentences()
+        self.assertIn('More than 2 stacks', sentences)
+        self.assertNotIn('web', sentences)
+
+    def test_a_database_that_fails_is_a_warning(self):
+        with mock.patch.object(
+            resources, 'with_groups', side_effect=ValueError
+        ):
+            result = database.single_groups()
+        self.assertEqual(upgradecheck.Code.WARNING, result.code)
+        self.assertIn('ValueError', result.details)
