@@ -319,7 +319,7 @@ _KINDS: abc.Mapping[str, type[Error]] = {
 }
 
 
-def restore(found: abc.Mapping[str, object]) -> Error:
+def restore(fields: abc.Mapping[str, object]) -> Error:
     """Return the error of a map."""
-    kind = _KINDS.get(str(found.get('code')), ServiceError)
-    return kind(str(found.get('message')))
+    kind = _KINDS.get(str(fields.get('code')), ServiceError)
+    return kind(str(fields.get('message')))

@@ -124,7 +124,7 @@ class Rest:
             message = (
                 f'{name} answered {status} to {method} of {what}'.rstrip()
             )
-            reason = self._said(answer) if quote else ''
+            reason = self._reason(answer) if quote else ''
             raise errors.of_status(status)(
                 f'{message}: {reason}' if reason else message, status
             )
@@ -155,7 +155,7 @@ class Rest:
         except exceptions.ClientException as exc:
             raise self._unanswered(exc) from exc
 
-    def _said(self, answer: Any) -> str:
+    def _reason(self, answer: Any) -> str:
         try:
             words = self._service.words(answer.json())
             return ' '.join(bounds.cut(str(words)).split())

@@ -33,10 +33,10 @@ def everything(
     :raises errors.TooManyObjects: there are too many for that.
     """
     try:
-        found = store.list_objects(container, prefix)
+        entries = store.list_objects(container, prefix)
     except errors.NoObject:
         return ()
-    return [entry.name for entry in found]
+    return [entry.name for entry in entries]
 
 
 def delete(

@@ -51,13 +51,13 @@ class Clock:
         :param sent: when the request was sent.
         :param date: the response's header.
         """
-        said = _seconds(date)
-        if said is None:
+        answered = _seconds(date)
+        if answered is None:
             return
         received = self._now()
         # The store's clock stood somewhere between these when it answered;
         # nothing is learnt from what fits what is known.
-        least, most = said - received, said + 1.0 - sent
+        least, most = answered - received, answered + 1.0 - sent
         if (
             least - _ROUNDING <= self._offset <= most + _ROUNDING
             or received < sent

@@ -213,8 +213,8 @@ class _Creation:
         # After the listing: who has won deletes its announcement last.
         if self._store.has_object(self._container, self._name):
             raise _Taken
-        found = [entry.name.removeprefix(self._folder) for entry in entries]
-        return sorted(one for one in found if one != self.ours)
+        names = [entry.name.removeprefix(self._folder) for entry in entries]
+        return sorted(name for name in names if name != self.ours)
 
     def is_undecided(self, other: str) -> bool:
         return True

@@ -29,7 +29,7 @@ _GZIP = b'\x1f\x8b'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Found:
+class FetchedRecord:
     """A record.
 
     :ivar age: see `stores.Fetched`.
@@ -104,7 +104,7 @@ class Records:
         name: str,
         limit: int | None = None,
         check: abc.Callable[[bytes], None] = lambda _: None,
-    ) -> Found:
+    ) -> FetchedRecord:
         """Return a record.
 
         :param limit: the most bytes, if other than of all records.
@@ -115,12 +115,12 @@ class Records:
         """
         limit = limit or self._limit
         try:
-            found = self._insist(
+            fetched = self._insist(
                 self._store.fetch, self.container, self._name(name), limit
             )
         except errors.TooLarge as exc:
             raise ValueError(str(exc)) from exc
-        content = found.content
+        content = fetched.content
         check(content)
         if content.startswith(_GZIP):
             content = bounds.gunzip(content, limit)
@@ -128,7 +128,7 @@ class Records:
         if self._parts is not None and parts > self._parts:
             raise ValueError(f'it has more than {self._parts} lists and maps')
         value = bounds.read_json(content, depth=self._depth)
-        return Found(value=value, age=found.age)
+        return FetchedRecord(value=value, age=fetched.age)
 
     def read(self, kind: type[_Kind], name: str) -> _Kind:
         """Return a record of a dataclass; see `record`."""

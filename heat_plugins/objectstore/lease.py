@@ -107,10 +107,10 @@ def _listed(
 ) -> set[int]:
     try:
         entries = itertools.islice(store.iterate(container, folder), _LISTED)
-        names = [one.name.removeprefix(folder) for one in entries]
+        numbers = [entry.name.removeprefix(folder) for entry in entries]
     except errors.NoObject:
         return set()
-    return {int(one) for one in names if _EPOCH.fullmatch(one)}
+    return {int(number) for number in numbers if _EPOCH.fullmatch(number)}
 
 
 class Lease:
@@ -213,19 +213,19 @@ class Lease:
     def is_held(self, epoch: int) -> bool:
         """Say whether a process leads an epoch."""
         try:
-            found = self._records.fetch(name(self._folder, epoch))
+            record = self._records.fetch(name(self._folder, epoch))
         except (errors.NoObject, ValueError):
             return False
         try:
-            lease = stored.read(Renewal, found.value)
+            lease = stored.read(Renewal, record.value)
         except stored.LaterRelease:
-            return found.age <= EXPIRY
+            return record.age <= EXPIRY
         except ValueError:
             return False
-        if found.age <= EXPIRY:
+        if record.age <= EXPIRY:
             clocks.warn_if_ahead(lease.at, self._clock(), lease.who)
         # A store may tell no ages. Then two clocks are compared.
-        age = found.age or self._clock() - lease.at - _SKEW
+        age = record.age or self._clock() - lease.at - _SKEW
         return not lease.released and age <= EXPIRY
 
     def _put(self, epoch: int, *, released: bool = False) -> None:

@@ -197,16 +197,16 @@ class ObjectStore:
 
         :raises errors.TooManyObjects: there are more than `most`.
         """
-        entries = self.iterate(container, prefix)
-        found = list(itertools.islice(entries, most + 1))
-        if len(found) > most:
+        listed = self.iterate(container, prefix)
+        entries = list(itertools.islice(listed, most + 1))
+        if len(entries) > most:
             where = f' under {prefix}' if prefix else ''
             raise errors.TooManyObjects(
                 f'Container {container} holds more than {most} '
                 f'objects{where}, which is the limit. Delete those that are '
                 'not needed'
             )
-        return found
+        return entries
 
     def iterate(
         self,
@@ -230,17 +230,17 @@ class ObjectStore:
         if after:
             query['marker'] = after
         while True:
-            found = self._entries(container, query)
-            if found and found[-1].name == query.get('marker'):
+            page = self._entries(container, query)
+            if page and page[-1].name == query.get('marker'):
                 raise errors.Unavailable(
                     f'The listing of container {container} cannot be read '
                     'beyond its first page',
                     200,
                 )
-            yield from found
-            if len(found) < PAGE:
+            yield from page
+            if len(page) < PAGE:
                 return
-            query['marker'] = found[-1].name
+            query['marker'] = page[-1].name
 
     def _entries(
         self, container: str, query: abc.Mapping[str, str]
@@ -428,8 +428,8 @@ def _quoted(container: str, name: str) -> str:
         return parse.quote(container)
     if {'.', '..'}.isdisjoint(name.split('/')):
         return f'{parse.quote(container)}/{parse.quote(name)}'
-    whole = parse.quote(name, safe='').replace('.', '%2E')
-    return f'{parse.quote(container)}/{whole}'
+    quoted = parse.quote(name, safe='').replace('.', '%2E')
+    return f'{parse.quote(container)}/{quoted}'
 
 
 def _age(headers: abc.Mapping[str, str]) -> float:

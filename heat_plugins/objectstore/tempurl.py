@@ -50,9 +50,9 @@ def make(
     )
     # It quotes nothing, and for the prefix it takes the third segment of a
     # path for the container, which is none of Ceph's paths.
-    found = parse.parse_qs(signed[len(path) + 1 :])
+    parameters = parse.parse_qs(signed[len(path) + 1 :])
     query: dict[str, str | int] = {
-        'temp_url_sig': found['temp_url_sig'][0],
+        'temp_url_sig': parameters['temp_url_sig'][0],
         'temp_url_expires': expires,
     }
     if is_prefix:

@@ -43,9 +43,9 @@ class Poller:
         self._container = container
         self._clock = clock
         self._overfull_until = float('-inf')
-        # The signal asked for last, and what was found of those awaited.
+        # The signal asked for last, and the awaited signals that have arrived.
         self._last = ''
-        self._found: set[str] = set()
+        self._arrived: set[str] = set()
 
     def poll(
         self, store: stores.ObjectStore, wanted: abc.Collection[str]
@@ -62,14 +62,14 @@ class Poller:
                 entry.name for entry in itertools.islice(listed, limit + 1)
             }
             if len(names) <= limit:
-                self._found.clear()
+                self._arrived.clear()
                 return names
             self._tell_overfull(limit)
             self._overfull_until = self._clock() + OVERFULL_SECONDS
-            self._found |= names
+            self._arrived |= names
         self._ask(store, wanted)
-        self._found &= set(wanted)
-        return frozenset(self._found)
+        self._arrived &= set(wanted)
+        return frozenset(self._arrived)
 
     def _ask(
         self, store: stores.ObjectStore, wanted: abc.Collection[str]
@@ -82,9 +82,9 @@ class Poller:
         start = bisect.bisect_right(ordered, self._last)
         for name in (ordered[start:] + ordered[:start])[:ONE_BY_ONE]:
             if store.has_object(self._container, name):
-                self._found.add(name)
+                self._arrived.add(name)
             else:
-                self._found.discard(name)
+                self._arrived.discard(name)
             self._last = name
 
     def _tell_overfull(self, limit: int) -> None:
