@@ -197,7 +197,7 @@ class Heat:
 
     def all_events(
         self, stack: orchestration.Stack
-    ) -> list[stack_events.Event]:
+    ) -> list[stack_events.StackEvent]:
         path, what = f'{_path(stack)}/events', f'events of stack {stack.name}'
         query = {'nested_depth': str(_NESTED_DEPTH), 'sort_dir': 'asc'}
         entries = self._pages(path, what, 'events', query)

@@ -61,8 +61,8 @@ def lineage(
     return tuple(path)
 
 
-def timeline_event(answer: abc.Mapping[str, Any]) -> stack_events.Event:
-    return stack_events.Event(
+def timeline_event(answer: abc.Mapping[str, Any]) -> stack_events.StackEvent:
+    return stack_events.StackEvent(
         resource=answer['resource_name'],
         stack_id=_links(answer)['stack'][-1],
         physical_id=answer.get('physical_resource_id') or '',

@@ -19,7 +19,7 @@ _WRONG_SCOPE = 'requires a scope of'
 _STATES = ('uuid', 'name', 'provision_state', 'last_error', 'instance_uuid')
 
 
-class Baremetal:
+class BaremetalAPI:
     """Nodes, as `node_protocols.Baremetal` has them."""
 
     def __init__(self, cloud: keystone.Cloud) -> None:

@@ -59,7 +59,7 @@ def _read(answer: requests.Response) -> Any:
         ) from exc
 
 
-class Executions(executions.ExecutionManager):  # type: ignore[misc]
+class ExecutionManager(executions.ExecutionManager):  # type: ignore[misc]
     """Executions of workflows."""
 
     def begin(self, body: abc.Mapping[str, Any]) -> Any:
@@ -67,7 +67,7 @@ class Executions(executions.ExecutionManager):  # type: ignore[misc]
         return self._create('/executions', dict(body))
 
 
-class ActionExecutions(action_executions.ActionExecutionManager):  # type: ignore[misc]
+class ActionExecutionManager(action_executions.ActionExecutionManager):  # type: ignore[misc]
     """Executions of actions."""
 
     def begin(self, body: abc.Mapping[str, Any]) -> Any:
@@ -92,8 +92,8 @@ def connect(
     # All its managers share it. The session knows the address.
     http = client.workflows.http_client
     http.base_url, http.ssl_options = '', dict(tls or {})
-    client.executions = Executions(http)
-    client.action_executions = ActionExecutions(http)
+    client.executions = ExecutionManager(http)
+    client.action_executions = ActionExecutionManager(http)
     return client
 
 

@@ -24,7 +24,7 @@ _INTERVAL = 1.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Execution:
+class WorkflowExecution:
     """An execution of a workflow.
 
     :ivar reason: why it did not succeed; '' if it did or still runs.
@@ -67,10 +67,10 @@ class Execution:
 
 
 class Polled(Protocol):
-    """What says how an execution stands: `Executions`."""
+    """What says how an execution stands: `WorkflowExecutions`."""
 
-    def execution(self, execution_id: str) -> Execution:
-        """See `Executions.execution`."""
+    def execution(self, execution_id: str) -> WorkflowExecution:
+        """See `WorkflowExecutions.execution`."""
 
 
 def follow(
@@ -79,7 +79,7 @@ def follow(
     *,
     tell: abc.Callable[[], bool | None] = lambda: None,
     sleep: abc.Callable[[float], None] = time.sleep,
-) -> Execution:
+) -> WorkflowExecution:
     """Poll an execution until it has ended; return it.
 
     :param tell: is called at each poll; if it returns True, that ends the
@@ -93,7 +93,7 @@ def follow(
     )
 
 
-class Executions:
+class WorkflowExecutions:
     """Mistral's executions; also runs the calls of jobs.
 
     Each method may raise `errors.Denied`, `errors.Unavailable` or another
@@ -148,14 +148,14 @@ class Executions:
         )
         return execution_id
 
-    def execution(self, execution_id: str) -> Execution:
+    def execution(self, execution_id: str) -> WorkflowExecution:
         """Return an execution as it is now."""
         row = mistral_api.ask(
             self._client.executions.get, execution_id
         ).to_dict()
         state = str(row['state'])
         failed = state in outcome.FINISHED and state != 'SUCCESS'
-        return Execution(
+        return WorkflowExecution(
             id=execution_id,
             state=state,
             reason=(

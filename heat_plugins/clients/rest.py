@@ -40,7 +40,7 @@ def _of_ironic(answer: Any) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Service:
+class CatalogueService:
     """A service of the catalogue.
 
     :ivar words: finds what the service says itself in the answer to a
@@ -56,13 +56,13 @@ class Service:
 
 _REGION = 'name the region that has it (--os-region-name)'
 
-HEAT = Service(
+HEAT = CatalogueService(
     name='Heat',
     type='orchestration',
     words=_of_heat,
     remedy=f'Stacks need it; {_REGION}',
 )
-IRONIC = Service(
+IRONIC = CatalogueService(
     name='Ironic',
     type='baremetal',
     words=_of_ironic,
@@ -78,7 +78,7 @@ class Rest:
     """
 
     def __init__(
-        self, service: Service, cloud: keystone.Cloud, **more: Any
+        self, service: CatalogueService, cloud: keystone.Cloud, **more: Any
     ) -> None:
         self._service = service
         self._adapter = adapter.Adapter(

@@ -29,7 +29,7 @@ def check(
     inputs: object,
     outputs: object,
     known_hooks: Collection[str] = hooks.HOOKS,
-) -> tuple[config_problems.Problem, ...]:
+) -> tuple[config_problems.ConfigProblem, ...]:
     """Return everything that can be said against a config.
 
     :param group: the config's group, ``'component'`` for a component.
@@ -69,7 +69,7 @@ def _tools(group: object, config: object) -> frozenset[str]:
 
 def _plain(
     group: object, config: object, known_hooks: Collection[str]
-) -> Iterator[config_problems.Problem]:
+) -> Iterator[config_problems.ConfigProblem]:
     if group is config_problems.UNKNOWN:
         return
     if not isinstance(group, str) or group in ('', UNGROUPED):
@@ -91,7 +91,7 @@ def _plain(
 
 def _component(
     config: object, known_hooks: Collection[str]
-) -> Iterator[config_problems.Problem]:
+) -> Iterator[config_problems.ConfigProblem]:
     if not isinstance(config, Mapping):
         if config is not config_problems.UNKNOWN:
             yield config_problems.warning(
@@ -119,7 +119,9 @@ def _component(
     yield from _actions(config)
 
 
-def _actions(config: Mapping[str, Any]) -> Iterator[config_problems.Problem]:
+def _actions(
+    config: Mapping[str, Any],
+) -> Iterator[config_problems.ConfigProblem]:
     owners: dict[str, int] = {}
     unsure = config.get('configs') is config_problems.UNKNOWN
     for index, entry in actions.entries(config):
@@ -156,7 +158,9 @@ def _actions(config: Mapping[str, Any]) -> Iterator[config_problems.Problem]:
         )
 
 
-def _action(action: str, where: str) -> Iterator[config_problems.Problem]:
+def _action(
+    action: str, where: str
+) -> Iterator[config_problems.ConfigProblem]:
     stripped = action.strip()
     if not stripped:
         yield config_problems.error(
@@ -185,7 +189,7 @@ def _action(action: str, where: str) -> Iterator[config_problems.Problem]:
 
 def _owner(
     action: str, index: int, owners: dict[str, int], where: str
-) -> Iterator[config_problems.Problem]:
+) -> Iterator[config_problems.ConfigProblem]:
     owner = owners.setdefault(action, index)
     if owner != index:
         yield config_problems.error(

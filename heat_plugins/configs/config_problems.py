@@ -18,7 +18,7 @@ UNKNOWN: Final = Unknown.UNKNOWN
 
 
 class Severity(enum.Enum):
-    """How much a :class:`Problem` matters."""
+    """How much a :class:`ConfigProblem` matters."""
 
     ERROR = 'error'
     WARNING = 'warning'
@@ -26,7 +26,7 @@ class Severity(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Problem:
+class ConfigProblem:
     """One finding about a config.
 
     :ivar severity: an error must be put right before the config is used.
@@ -44,6 +44,6 @@ class Problem:
         return f'{self.where}: {self.message}'
 
 
-error = functools.partial(Problem, severity=Severity.ERROR)
-warning = functools.partial(Problem, severity=Severity.WARNING)
-note = functools.partial(Problem, severity=Severity.NOTE)
+error = functools.partial(ConfigProblem, severity=Severity.ERROR)
+warning = functools.partial(ConfigProblem, severity=Severity.WARNING)
+note = functools.partial(ConfigProblem, severity=Severity.NOTE)

@@ -57,7 +57,7 @@ def _names(section: object) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
 
 def check_inputs(
     section: object, tools: frozenset[str]
-) -> Iterator[config_problems.Problem]:
+) -> Iterator[config_problems.ConfigProblem]:
     """Yield what is wrong with inputs that these hooks are given."""
     yield from _duplicates(
         section,
@@ -97,7 +97,7 @@ def check_inputs(
 
 def _environment_name(
     name: str, where: str
-) -> Iterator[config_problems.Problem]:
+) -> Iterator[config_problems.ConfigProblem]:
     # The script hook passes inputs as environment variables.
     if '=' in name or '\0' in name:
         yield config_problems.error(
@@ -118,7 +118,7 @@ def _environment_name(
 
 def check_outputs(
     section: object, tools: frozenset[str]
-) -> Iterator[config_problems.Problem]:
+) -> Iterator[config_problems.ConfigProblem]:
     """Yield what is wrong with outputs that these hooks return."""
     yield from _duplicates(
         section,
@@ -141,7 +141,9 @@ def check_outputs(
             yield from _file_name(name, where)
 
 
-def _file_name(name: str, where: str) -> Iterator[config_problems.Problem]:
+def _file_name(
+    name: str, where: str
+) -> Iterator[config_problems.ConfigProblem]:
     if '\0' in name:
         yield config_problems.error(
             code='impossible-file',
@@ -168,7 +170,7 @@ def _file_name(name: str, where: str) -> Iterator[config_problems.Problem]:
 
 def _duplicates(
     section: object, *, kind: str, consequence: str
-) -> Iterator[config_problems.Problem]:
+) -> Iterator[config_problems.ConfigProblem]:
     places: dict[str, list[int]] = collections.defaultdict(list)
     for index, name, _ in _names(section):
         places[name].append(index)
@@ -186,7 +188,7 @@ def _duplicates(
 
 def _odd_name(
     name: str, where: str, kind: str
-) -> Iterator[config_problems.Problem]:
+) -> Iterator[config_problems.ConfigProblem]:
     if not name.strip():
         yield config_problems.warning(
             code='blank-name',

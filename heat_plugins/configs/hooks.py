@@ -64,7 +64,7 @@ def check_tool(
     where: str,
     nameless: config_problems.Severity,
     known: Collection[str] = HOOKS,
-) -> Iterator[config_problems.Problem]:
+) -> Iterator[config_problems.ConfigProblem]:
     """Yield what is wrong with the name of a hook.
 
     :param nameless: how much it matters that it can be no hook at all.
@@ -72,7 +72,7 @@ def check_tool(
     """
     hook = name_of(tool)
     if not hook:
-        yield config_problems.Problem(
+        yield config_problems.ConfigProblem(
             severity=nameless,
             code='impossible-tool',
             where=where,
@@ -81,7 +81,7 @@ def check_tool(
         )
     elif hook not in known:
         is_near = _near(tool, known) is not None
-        yield config_problems.Problem(
+        yield config_problems.ConfigProblem(
             severity=config_problems.Severity.WARNING
             if is_near
             else config_problems.Severity.NOTE,
@@ -93,7 +93,7 @@ def check_tool(
 
 def check_script(
     tool: str, config: object, where: str
-) -> Iterator[config_problems.Problem]:
+) -> Iterator[config_problems.ConfigProblem]:
     """Yield what keeps a script from starting, if it is one."""
     if name_of(tool) != SCRIPT or not isinstance(config, (str, type(None))):
         return

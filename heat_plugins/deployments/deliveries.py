@@ -134,9 +134,9 @@ class Row:
         return tokens.UNHEALTHY.marks(self.reason)
 
     @property
-    def outcome(self) -> body.Outcome:
+    def outcome(self) -> body.SignalOutcome:
         """How its action has ended."""
-        return body.Outcome(
+        return body.SignalOutcome(
             status=self.status, reason=self.reason or '', outputs=self.outputs
         )
 

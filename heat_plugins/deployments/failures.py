@@ -52,7 +52,7 @@ class Failure:
     is_result: bool = False
 
     @classmethod
-    def of(cls, outcome: body.Outcome) -> 'Failure | None':
+    def of(cls, outcome: body.SignalOutcome) -> 'Failure | None':
         """Return why an action that has ended failed; None if it has not."""
         if outcome.status == deliveries.COMPLETE:
             return None

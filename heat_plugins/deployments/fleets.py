@@ -113,7 +113,7 @@ class Fleet(Protocol):
         """Delete signals that were taken, before long."""
 
     def settle(
-        self, outcomes: abc.Mapping[watcher.Ticket, body.Outcome]
+        self, outcomes: abc.Mapping[watcher.Ticket, body.SignalOutcome]
     ) -> abc.Collection[watcher.Ticket]:
         """End what still waits for just that; return whose outcome counts."""
 

@@ -194,7 +194,7 @@ class Waits:
         arrived = {
             ticket: sight
             for ticket, sight in sights.items()
-            if sight in (watcher.Sight.ARRIVED, watcher.Sight.PEEK)
+            if sight in (watcher.Observation.ARRIVED, watcher.Observation.PEEK)
         }
         outage = self._take(arrived)
         self._read(set(sights).difference(arrived), rejoins=True)
@@ -213,7 +213,7 @@ class Waits:
         tickets = _tickets(waits)
         outage = self._take(
             {
-                ticket: watcher.Sight.PEEK
+                ticket: watcher.Observation.PEEK
                 for ticket in tickets
                 if ticket.object_name is not None
             }
@@ -223,7 +223,7 @@ class Waits:
         self._read([each for each in tickets if self._waits_for(each)])
 
     def _take(
-        self, sights: abc.Mapping[watcher.Ticket, watcher.Sight]
+        self, sights: abc.Mapping[watcher.Ticket, watcher.Observation]
     ) -> errors.ServiceError | None:
         """Fetch signals and settle by them.
 
@@ -239,7 +239,7 @@ class Waits:
             sights.items(), contents, strict=True
         ):
             if isinstance(content, errors.NotFound):
-                if sight is watcher.Sight.ARRIVED:
+                if sight is watcher.Observation.ARRIVED:
                     self._watcher.absent(ticket)
             elif isinstance(content, errors.ServiceError) and not isinstance(
                 content, errors.BadContent
@@ -252,7 +252,7 @@ class Waits:
         return outage
 
     def _settle(
-        self, outcomes: abc.Mapping[watcher.Ticket, body.Outcome]
+        self, outcomes: abc.Mapping[watcher.Ticket, body.SignalOutcome]
     ) -> None:
         if not outcomes:
             return
@@ -461,7 +461,7 @@ def _is_there(content: bytes | errors.ServiceError) -> bool:
 
 def _outcome(
     delivery: deliveries.Delivery, content: bytes | errors.ServiceError
-) -> body.Outcome:
+) -> body.SignalOutcome:
     """Return what a signal, or one that cannot be used, means."""
     if isinstance(content, errors.ServiceError):
         return body.failure(str(content))

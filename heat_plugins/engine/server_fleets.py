@@ -237,7 +237,7 @@ class Fleet:
             self.hub.discard(name)
 
     def settle(
-        self, outcomes: abc.Mapping[watcher.Ticket, body.Outcome]
+        self, outcomes: abc.Mapping[watcher.Ticket, body.SignalOutcome]
     ) -> abc.Collection[watcher.Ticket]:
         with self._rows.guarded(everything=True):
             return self._rows.settle(outcomes)

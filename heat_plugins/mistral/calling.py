@@ -57,7 +57,7 @@ def backoff(waited: float) -> int:
     return max(1, min(int(waited / 4), _LONGEST_DELAY))
 
 
-class Stack(Protocol):
+class CallerStack(Protocol):
     """The stack of a resource."""
 
     id: str
@@ -73,7 +73,7 @@ class Caller(Protocol):
     action: str
     created_time: datetime.datetime | None
     name: str
-    stack: Stack
+    stack: CallerStack
     updated_time: datetime.datetime | None
 
     @property

@@ -23,7 +23,7 @@ def core(context: Any) -> node_operations.Operations:
     """Return the core, with the credentials of a context."""
     cloud = sessions.cloud(context.security)
     return node_operations.Operations(
-        ironic.Baremetal(cloud), swift.connect(cloud)
+        ironic.BaremetalAPI(cloud), swift.connect(cloud)
     )
 
 

@@ -59,7 +59,7 @@ def _abandoned(context: Any) -> abc.Callable[[], bool]:
     execution_id = context.execution.workflow_execution_id
     if execution_id is None:
         return lambda: False
-    executions = mistral_executions.Executions(
+    executions = mistral_executions.WorkflowExecutions(
         sessions.cloud(context.security)
     )
 

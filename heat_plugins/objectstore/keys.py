@@ -182,7 +182,7 @@ class KeyKeeper:
 
     # By cluster, for all keepers of this process.
     _abilities: dict[str, Ability] = {}
-    _attempts: dict[str, sharing.Attempt[Ability]] = {}
+    _attempts: dict[str, sharing.SharedAttempt[Ability]] = {}
 
     def __init__(
         self,
@@ -326,7 +326,7 @@ class KeyKeeper:
             return known
         # Those who come meanwhile share the answer rather than ask too; other
         # clusters are no concern of theirs.
-        attempt = self._attempts.setdefault(cluster, sharing.Attempt())
+        attempt = self._attempts.setdefault(cluster, sharing.SharedAttempt())
         try:
             return attempt.share(lambda: self._new_ability(container, key))
         except errors.Denied:

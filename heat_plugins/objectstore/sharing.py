@@ -13,7 +13,7 @@ Key = TypeVar('Key', bound=abc.Hashable)
 Item = TypeVar('Item')
 
 
-class Attempt(Generic[T]):
+class SharedAttempt(Generic[T]):
     """Does something once for all who ask until it ends.
 
     Behind a lock they would try one after another, and each would wait for

@@ -79,7 +79,7 @@ class Driver:
         plans: plan_operations.Operations,
         nodes: node_operations.Operations,
         validations: validation_operations.Operations,
-        executions: mistral_executions.Executions,
+        executions: mistral_executions.WorkflowExecutions,
         local: bool,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
@@ -507,7 +507,7 @@ class Driver:
         self,
         execution_id: str,
         tell: abc.Callable[[], bool | None] = lambda: None,
-    ) -> mistral_executions.Execution:
+    ) -> mistral_executions.WorkflowExecution:
         return mistral_executions.follow(
             self.executions, execution_id, tell=tell, sleep=self.sleep
         )
@@ -597,8 +597,8 @@ def driver(manager: Any, is_local: bool) -> Driver:
     return Driver(
         store=store,
         plans=plan_operations.Operations(plans),
-        nodes=node_operations.Operations(ironic.Baremetal(cloud), store),
+        nodes=node_operations.Operations(ironic.BaremetalAPI(cloud), store),
         validations=validation_operations.Operations(plans, stacks),
-        executions=mistral_executions.Executions(cloud),
+        executions=mistral_executions.WorkflowExecutions(cloud),
         local=is_local,
     )

@@ -108,7 +108,7 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
         super().validate()
         try:
             called = cron_triggers.called(self.properties[self.WORKFLOW])
-        except cron_triggers.Refused as exc:
+        except cron_triggers.TriggerRefused as exc:
             if not self.pending(self.WORKFLOW):
                 raise self.invalid(self.WORKFLOW, exc) from exc
             called = None
@@ -217,7 +217,7 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
             return None
         try:
             return self._wanted(self.properties)
-        except (cron_triggers.Refused, ValueError):
+        except (cron_triggers.TriggerRefused, ValueError):
             return None
 
     # What is seen ---------------------------------------------------------

@@ -98,7 +98,7 @@ class EventTrigger(
         super().validate()
         try:
             name, _, _ = cron_triggers.called(self.properties[self.WORKFLOW])
-        except cron_triggers.Refused as exc:
+        except cron_triggers.TriggerRefused as exc:
             if not self.pending(self.WORKFLOW):
                 raise self.invalid(self.WORKFLOW, exc) from exc
             return
@@ -155,7 +155,7 @@ class EventTrigger(
         """Return the id of what was made, and the answer was lost."""
         try:
             values = self._values(patience, self.properties)
-        except cron_triggers.Refused:
+        except cron_triggers.TriggerRefused:
             return None
         row = self._same(patience, self.properties, values)
         if row is None or not _matches(row, values):
@@ -182,7 +182,7 @@ class EventTrigger(
                     self.data_delete(_BEGUN)
                 raise
         elif _BEGUN not in self.data() or not _matches(row, values):
-            raise cron_triggers.Refused(
+            raise cron_triggers.TriggerRefused(
                 f'the event trigger "{row.name}" of this project already '
                 'runs the workflow on this event; Mistral refuses a second '
                 'one.'
@@ -203,7 +203,9 @@ class EventTrigger(
             name,
         )
         if workflow is None:
-            raise cron_triggers.Refused(f'there is no workflow "{name}".')
+            raise cron_triggers.TriggerRefused(
+                f'there is no workflow "{name}".'
+            )
         trigger_plan.check_input(
             name, trigger_change.declared(workflow), given
         )

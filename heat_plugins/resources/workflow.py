@@ -46,7 +46,7 @@ _EXECUTION_KEYS = (
 )
 
 
-class Workflow(workflow_signals.Signals, workflow_checks.Checks):
+class Workflow(workflow_signals.Signals, workflow_checks.WorkflowChecks):
     """One or several workflows of Mistral, or a workbook.
 
     Write them either in Mistral's own language, in ``definition``, or in the
@@ -139,8 +139,8 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
     def _save(self, record: definition_records.DefinitionRecord) -> None:
         self.data_set(RECORD, record.write())
 
-    def _deployer(self) -> publishing.Deployer:
-        return publishing.Deployer(
+    def _deployer(self) -> publishing.Publisher:
+        return publishing.Publisher(
             self._service(), self._save, self.PATIENCE, self._own_triggers
         )
 
@@ -267,7 +267,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
             raise errors.Unavailable(publishing.explain_triggers(kept))
         if not self._end_executions(service, record):
             return False
-        publishing.Deployer(service, self._save, 0).sweep(record)
+        publishing.Publisher(service, self._save, 0).sweep(record)
         # Some may have started in between.
         return self._end_executions(service, record)
 

@@ -185,7 +185,7 @@ class Kept:
     whole: bytes | None
 
 
-def keep(outcome: body.Outcome) -> Kept:
+def keep(outcome: body.SignalOutcome) -> Kept:
     """Divide the outputs of a run, without the signatures in them."""
     outputs = masking.Mask().output(dict(outcome.outputs))
     text = json.dumps(outputs)

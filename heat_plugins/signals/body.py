@@ -50,7 +50,7 @@ _WHOLE_NUMBER = re.compile(r'([+-]?[0-9]{1,8})(?:\.0+)?')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Outcome:
+class SignalOutcome:
     """How a deployment ended.
 
     :ivar status: ``COMPLETE`` or ``FAILED``.
@@ -126,7 +126,7 @@ def outcome(
     mask: masking.Mask = _SIGNATURES,
     *,
     secrets: abc.Iterable[str] = (),
-) -> Outcome:
+) -> SignalOutcome:
     """Say how a deployment ended, by the rules of Heat's deployments.
 
     A status code other than 0 is a failure, and so is an output declared as
@@ -164,10 +164,12 @@ def outcome(
     if causes:
         if len(causes) > _TOLD:
             causes[_TOLD:] = [f'and {len(causes) - _TOLD} more']
-        return Outcome(
+        return SignalOutcome(
             status=FAILED, reason='; '.join(causes), outputs=outputs
         )
-    return Outcome(status=COMPLETE, reason='Outputs received', outputs=outputs)
+    return SignalOutcome(
+        status=COMPLETE, reason='Outputs received', outputs=outputs
+    )
 
 
 def read(
@@ -176,7 +178,7 @@ def read(
     mask: masking.Mask = _SIGNATURES,
     *,
     secrets: abc.Iterable[str] = (),
-) -> Outcome:
+) -> SignalOutcome:
     """Return what a signal means; one that is unusable is a failure."""
     try:
         return outcome(parse(content), declared, mask, secrets=secrets)
@@ -184,9 +186,9 @@ def read(
         return failure(str(exc))
 
 
-def failure(reason: str) -> Outcome:
+def failure(reason: str) -> SignalOutcome:
     """Return the outcome of a deployment whose signal cannot be read."""
-    return Outcome(
+    return SignalOutcome(
         status=FAILED,
         reason=f'The signal cannot be used: {reason}',
         outputs=dict.fromkeys(STANDARD_OUTPUTS),

@@ -58,7 +58,7 @@ class PollLimits:
         return max(self.interval, grown, LEAST)
 
 
-class Pace:
+class PollPace:
     """When to poll next for the signals of one root stack.
 
     :param clock: seconds, monotonic.

@@ -29,7 +29,7 @@ PEEKS = 10
 _POLLING = 0.05
 
 
-class Sight(enum.Enum):
+class Observation(enum.Enum):
     """What a poll shows of a deployment."""
 
     WAITING = 'nothing yet'
@@ -55,7 +55,7 @@ class Ticket:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Row:
+class WatchedRow:
     """What matters of a deployment's row.
 
     :ivar begun: whether its server has reported that it has started.
@@ -67,7 +67,7 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Limits:
+class WatchLimits:
     """How often to poll, in seconds.
 
     :ivar polls: for listings.
@@ -84,7 +84,7 @@ class Limits:
     rows: float = 0.0
 
 
-class Source(Protocol):
+class SignalSource(Protocol):
     """Where to look."""
 
     def names(self, wanted: abc.Collection[str]) -> abc.Collection[str]:
@@ -94,7 +94,7 @@ class Source(Protocol):
         :raises errors.ServiceError: that was not possible.
         """
 
-    def rows(self, ids: abc.Collection[str]) -> abc.Mapping[str, Row]:
+    def rows(self, ids: abc.Collection[str]) -> abc.Mapping[str, WatchedRow]:
         """Read the rows of deployments; those that are gone are left out."""
 
 
@@ -122,7 +122,7 @@ class _Look:
 
     number: int
     names: abc.Collection[str]
-    rows: abc.Mapping[str, Row]
+    rows: abc.Mapping[str, WatchedRow]
 
 
 class Watcher:
@@ -130,8 +130,8 @@ class Watcher:
 
     def __init__(
         self,
-        source: Source,
-        limits: Limits,
+        source: SignalSource,
+        limits: WatchLimits,
         clock: abc.Callable[[], float] = time.monotonic,
         *,
         sleep: paces.Sleep = threading.Event.wait,
@@ -146,7 +146,7 @@ class Watcher:
         self._limits = limits
         self._clock = clock
         self._sleep = sleep
-        self._pace = paces.Pace(limits.polls, clock)
+        self._pace = paces.PollPace(limits.polls, clock)
         self._lock = threading.Lock()
         self._looking = threading.Lock()
         # By the id of the deployment.
@@ -198,21 +198,21 @@ class Watcher:
                 if self._find(ticket) is not None:
                     self._forget(ticket.deployment_id)
 
-    def look(self, ticket: Ticket) -> Sight:
+    def look(self, ticket: Ticket) -> Observation:
         """Say what the last poll shows; poll only if it is time to.
 
         :param ticket: one that has joined. If its deployment was forgotten
             since, or has joined for another action, it is superseded.
         """
         if self._find(ticket) is None:
-            return Sight.SUPERSEDED
+            return Observation.SUPERSEDED
         self._look_if_due()
         with self._lock:
             return self._sight(ticket, may_peek=True)
 
     def wait(
         self, tickets: abc.Collection[Ticket], seconds: float
-    ) -> dict[Ticket, Sight]:
+    ) -> dict[Ticket, Observation]:
         """Block until a poll shows something of some tickets.
 
         One of the threads that block polls for all. `forget` and `join` wake
@@ -254,7 +254,9 @@ class Watcher:
                 if wait is not None:
                     wait.woken = woken
 
-    def _seen_of(self, tickets: abc.Iterable[Ticket]) -> dict[Ticket, Sight]:
+    def _seen_of(
+        self, tickets: abc.Iterable[Ticket]
+    ) -> dict[Ticket, Observation]:
         """Return what a poll shows of tickets, other than WAITING."""
         with self._lock:
             sights = {
@@ -264,33 +266,33 @@ class Watcher:
         return {
             ticket: sight
             for ticket, sight in sights.items()
-            if sight is not Sight.WAITING
+            if sight is not Observation.WAITING
         }
 
     def _find(self, ticket: Ticket) -> _Wait | None:
         wait = self._waits.get(ticket.deployment_id)
         return wait if wait is not None and wait.ticket == ticket else None
 
-    def _sight(self, ticket: Ticket, *, may_peek: bool) -> Sight:
+    def _sight(self, ticket: Ticket, *, may_peek: bool) -> Observation:
         wait = self._find(ticket)
         if wait is None:
-            return Sight.SUPERSEDED
+            return Observation.SUPERSEDED
         if self._seen.number > wait.since:
             row = self._seen.rows.get(ticket.deployment_id)
             if row is None or row.config_id != ticket.config_id:
-                return Sight.SUPERSEDED
+                return Observation.SUPERSEDED
             if not row.in_progress:
-                return Sight.SETTLED
+                return Observation.SETTLED
         if ticket.object_name is None:
-            return Sight.WAITING
+            return Observation.WAITING
         now = self._clock()
         if ticket.object_name in self._seen.names and now >= wait.believe_from:
-            return Sight.ARRIVED
+            return Observation.ARRIVED
         if not may_peek or now < wait.next_peek or not self._may_peek(now):
-            return Sight.WAITING
+            return Observation.WAITING
         wait.peek_after *= 2
         wait.next_peek = now + wait.peek_after
-        return Sight.PEEK
+        return Observation.PEEK
 
     def _may_peek(self, now: float) -> bool:
         """Say whether another look past the listing is due this second."""
@@ -394,7 +396,7 @@ class Watcher:
         for wait in self._waits.values():
             if wait.woken is not None and not wait.woken.is_set():
                 sight = self._sight(wait.ticket, may_peek=False)
-                if sight is not Sight.WAITING:
+                if sight is not Observation.WAITING:
                     wait.woken.set()
 
     def _note(self, trouble: retrying.Trouble | None) -> None:

@@ -21,7 +21,7 @@ _SIGNAL = 'Signal: '
 _FORMERLY_STARTED = re.compile(r'server \S+ has begun \w+', re.IGNORECASE)
 
 
-class Kind(enum.Enum):
+class EventKind(enum.Enum):
     """A kind of event, by the name that its reason begins with."""
 
     #: A server has reported that it runs what it was given.
@@ -38,15 +38,15 @@ class Kind(enum.Enum):
     UNKNOWN_HOOK = 'Unknown hook'
 
 
-def reason(kind: Kind, text: str) -> str:
+def reason(kind: EventKind, text: str) -> str:
     """Return the reason of an event; a long one ends in …."""
     return bounds.shortened(f'{kind.value}: {text}', LIMIT)
 
 
-def of(event_reason: str) -> Kind | None:
+def of(event_reason: str) -> EventKind | None:
     """Return the kind of an event; None for those that Heat writes itself."""
     reason = event_reason.removeprefix(_SIGNAL)
-    for kind in Kind:
+    for kind in EventKind:
         if reason.startswith(f'{kind.value}: '):
             return kind
-    return Kind.STARTED if _FORMERLY_STARTED.fullmatch(reason) else None
+    return EventKind.STARTED if _FORMERLY_STARTED.fullmatch(reason) else None

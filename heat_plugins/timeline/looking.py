@@ -49,7 +49,7 @@ class StackHistory(orchestration.Orchestration, Protocol):
 
     def all_events(
         self, stack: orchestration.Stack
-    ) -> list[stack_events.Event]:
+    ) -> list[stack_events.StackEvent]:
         """Return the events of a stack and its nested ones, oldest first."""
 
 
@@ -121,7 +121,7 @@ class Looker:
             return []
 
     def _now(
-        self, happened: list[stack_events.Event], listed: list[runs.Run]
+        self, happened: list[stack_events.StackEvent], listed: list[runs.Run]
     ) -> float:
         """Return the time; other machines' clocks may be ahead of ours."""
         times = [event.time for event in happened]
@@ -157,13 +157,13 @@ class _Rows:
 
     def __init__(
         self,
-        happened: abc.Iterable[stack_events.Event],
+        happened: abc.Iterable[stack_events.StackEvent],
         wanted: ChartFilter,
         now: float,
     ) -> None:
         self._wanted = wanted
         self._now = now
-        self._events: dict[tuple[str, str], list[stack_events.Event]] = {}
+        self._events: dict[tuple[str, str], list[stack_events.StackEvent]] = {}
         for event in happened:
             name = '' if event.of_stack else event.resource
             self._events.setdefault((event.stack_id, name), []).append(event)

@@ -9,9 +9,9 @@ from heat_plugins.timeline import chart
 from heat_plugins.timeline import kinds
 
 _REFUSALS = (
-    kinds.Kind.NOT_TRIGGERED,
-    kinds.Kind.RESULT_REFUSED,
-    kinds.Kind.SIGNAL_FAILED,
+    kinds.EventKind.NOT_TRIGGERED,
+    kinds.EventKind.RESULT_REFUSED,
+    kinds.EventKind.SIGNAL_FAILED,
 )
 
 ENDS = {
@@ -21,7 +21,7 @@ ENDS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Event:
+class StackEvent:
     """An event, as Heat lists it.
 
     :ivar stack_id: the stack that the resource stands in.
@@ -54,7 +54,7 @@ def moment(text: str) -> float:
 
 
 def bars(
-    events: abc.Iterable[Event], ongoing: chart.State
+    events: abc.Iterable[StackEvent], ongoing: chart.State
 ) -> tuple[chart.Bar, ...]:
     """Return what events say of one resource or stack.
 
@@ -67,13 +67,13 @@ def bars(
     for event in events:
         action, _, status = event.status.partition('_')
         kind = kinds.of(event.reason)
-        if current is not None and kind is kinds.Kind.STARTED:
+        if current is not None and kind is kinds.EventKind.STARTED:
             current = dataclasses.replace(
                 current,
                 state=chart.State.RUNNING,
                 working_since=event.time,
             )
-        elif current is not None and kind is kinds.Kind.UNKNOWN_HOOK:
+        elif current is not None and kind is kinds.EventKind.UNKNOWN_HOOK:
             current = dataclasses.replace(current, hint=event.reason)
         elif action == 'SIGNAL':
             # The status of a signal's event is the resource's own.
@@ -109,7 +109,7 @@ def bars(
     return tuple(sorted(done, key=lambda bar: bar.start))
 
 
-def _fails_again(bar: chart.Bar, event: Event) -> bool:
+def _fails_again(bar: chart.Bar, event: StackEvent) -> bool:
     """Say whether an event is another failure of an action that failed.
 
     Heat tells a stack's failure again for each resource that fails. CHECK is
@@ -122,7 +122,7 @@ def _fails_again(bar: chart.Bar, event: Event) -> bool:
     )
 
 
-def _instant(event: Event, action: str, state: chart.State) -> chart.Bar:
+def _instant(event: StackEvent, action: str, state: chart.State) -> chart.Bar:
     return chart.Bar(
         label=action,
         state=state,
@@ -132,7 +132,7 @@ def _instant(event: Event, action: str, state: chart.State) -> chart.Bar:
     )
 
 
-def _superseded(bar: chart.Bar, event: Event, action: str) -> chart.Bar:
+def _superseded(bar: chart.Bar, event: StackEvent, action: str) -> chart.Bar:
     """Return an action whose end no event tells."""
     return dataclasses.replace(
         bar,

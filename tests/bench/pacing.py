@@ -125,7 +125,7 @@ def _wait(limits: paces.PollLimits, arrival: float) -> tuple[int, float]:
     store = _Store(arrival)
     looker = watcher.Watcher(
         store,
-        watcher.Limits(polls=limits, direct=float('inf')),
+        watcher.WatchLimits(polls=limits, direct=float('inf')),
         lambda: store.now,
         sleep=store.sleep,
     )
@@ -152,5 +152,5 @@ class _Store:
         self.listings += 1
         return ['signal'] if self.now >= self._arrival else []
 
-    def rows(self, ids: object) -> dict[str, watcher.Row]:
-        return {'d': watcher.Row(config_id='c', in_progress=True)}
+    def rows(self, ids: object) -> dict[str, watcher.WatchedRow]:
+        return {'d': watcher.WatchedRow(config_id='c', in_progress=True)}

@@ -24,7 +24,7 @@ from heat_plugins.signals import watcher
 _PASSING = (db_exception.DBConnectionError, db_exception.DBDeadlock)
 
 # For all stacks: what arrives while others are settled is settled together.
-_settlements: sharing.Batches[watcher.Ticket, body.Outcome]
+_settlements: sharing.Batches[watcher.Ticket, body.SignalOutcome]
 _settlements = sharing.Batches(
     lambda outcomes: rows.settle(
         # Heat's database does not authenticate its callers.
@@ -112,7 +112,7 @@ class Rows:
         rows.change(self._context, deployment_id, output_values=dict(outputs))
 
     def settle(
-        self, outcomes: abc.Mapping[watcher.Ticket, body.Outcome]
+        self, outcomes: abc.Mapping[watcher.Ticket, body.SignalOutcome]
     ) -> abc.Collection[watcher.Ticket]:
         """End deployments that still wait for just that; return whose counts.
 

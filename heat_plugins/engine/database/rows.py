@@ -180,7 +180,7 @@ def says(column: Any, token: tokens.Token) -> Any:
 
 def read(
     context: heat_types.Context, ids: abc.Collection[str]
-) -> dict[str, watcher.Row]:
+) -> dict[str, watcher.WatchedRow]:
     """Read the rows of deployments; what is not there is left out."""
     query = sqlalchemy.select(
         _Deployment.id,
@@ -189,7 +189,7 @@ def read(
         _Deployment.status_reason,
     )
     return {
-        row.id: watcher.Row(
+        row.id: watcher.WatchedRow(
             config_id=row.config_id,
             in_progress=row.status == deliveries.IN_PROGRESS,
             begun=tokens.STARTED.marks(row.status_reason),
@@ -326,7 +326,7 @@ def _change(*conditions: Any, **values: object) -> sqlalchemy.Update:
 
 def settle(
     context: heat_types.Context,
-    outcomes: abc.Mapping[watcher.Ticket, body.Outcome],
+    outcomes: abc.Mapping[watcher.Ticket, body.SignalOutcome],
 ) -> set[watcher.Ticket]:
     """Write how deployments ended, if their rows do not say so already.
 

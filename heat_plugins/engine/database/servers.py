@@ -65,7 +65,8 @@ class Servers:
     def started(self, action: str, server_id: str) -> str:
         """Return the reason of the event that a server has started."""
         return kinds.reason(
-            kinds.Kind.STARTED, f'{action} on server {self.name(server_id)}'
+            kinds.EventKind.STARTED,
+            f'{action} on server {self.name(server_id)}',
         )
 
     def is_there(self, server_id: str) -> bool:

@@ -103,7 +103,7 @@ class Hub(account.Account):
         self.container = signal_names.container(root_stack_id)
         self.watcher = watcher.Watcher(
             self,
-            watcher.Limits(
+            watcher.WatchLimits(
                 polls=paces.PollLimits(
                     fast=options.signal_poll_interval_fast,
                     interval=options.signal_poll_interval,
@@ -206,7 +206,7 @@ class Hub(account.Account):
         """Say whether URLs of a signer work; see `signing.Signing`."""
         return self.signing.key_holds(signer)
 
-    # watcher.Source
+    # watcher.SignalSource
 
     def names(self, wanted: abc.Collection[str]) -> abc.Collection[str]:
         """List the signals; a container that is gone is made again."""
@@ -226,8 +226,10 @@ class Hub(account.Account):
         self._empty_bin(is_last=False)
         return found
 
-    def rows(self, ids: abc.Collection[str]) -> abc.Mapping[str, watcher.Row]:
-        """Read deployments; see `watcher.Source`."""
+    def rows(
+        self, ids: abc.Collection[str]
+    ) -> abc.Mapping[str, watcher.WatchedRow]:
+        """Read deployments; see `watcher.SignalSource`."""
         try:
             return rows.read(self._database, ids)
         except db_exception.DBError as exc:

@@ -64,7 +64,9 @@ class Signing:
         self._signer: keys.Signer | None = None
         self._signer_since = 0.0
         self._former_signer: keys.Signer | None = None
-        self._signer_attempt: sharing.Attempt[keys.Signer] = sharing.Attempt()
+        self._signer_attempt: sharing.SharedAttempt[keys.Signer] = (
+            sharing.SharedAttempt()
+        )
         # When the container was last seen.
         self._seen_at = 0.0
         self._refusal: errors.ServiceError | None = None
@@ -113,7 +115,7 @@ class Signing:
         return False
 
     def _new_signer(
-        self, attempt: sharing.Attempt[keys.Signer]
+        self, attempt: sharing.SharedAttempt[keys.Signer]
     ) -> keys.Signer:
         try:
             signer = self._keeper().ensure(
@@ -135,7 +137,7 @@ class Signing:
         """Let the next deployment that needs the container recreate it."""
         with self._lock:
             self._signer = None
-            self._signer_attempt = sharing.Attempt()
+            self._signer_attempt = sharing.SharedAttempt()
 
     @property
     def refusal(self) -> errors.ServiceError | None:

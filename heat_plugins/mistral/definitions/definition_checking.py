@@ -81,7 +81,7 @@ _MOVED: Final = {
 
 def check(
     definition: definition_reading.Definition,
-) -> list[definition_problems.Problem]:
+) -> list[definition_problems.DefinitionProblem]:
     """Return what keeps a definition from working, in its order.
 
     It stops at one problem more than an error lists.
@@ -98,14 +98,14 @@ def check(
 
 def _version(
     definition: definition_reading.Definition,
-) -> Iterator[definition_problems.Problem]:
+) -> Iterator[definition_problems.DefinitionProblem]:
     version = definition.data.get('version', '2.0')
     try:
         known = float(version) == 2.0
     except (OverflowError, TypeError, ValueError):
         known = False
     if not known:
-        yield definition_problems.Problem(
+        yield definition_problems.DefinitionProblem(
             message='Mistral supports only version 2.0 of its language, not '
             f'"{bounds.shortened(str(version))}"',
             line=definition.line(('version',)),
@@ -118,13 +118,13 @@ class _Checker:
     def __init__(
         self,
         definition: definition_reading.Definition,
-        workflow: definition_reading.Workflow,
+        workflow: definition_reading.DefinedWorkflow,
     ) -> None:
         self._definition = definition
         self._workflow = workflow
         self._path = definition.workflow_path(workflow.name)
 
-    def check(self) -> Iterator[definition_problems.Problem]:
+    def check(self) -> Iterator[definition_problems.DefinitionProblem]:
         name, data = self._workflow.name, self._workflow.data
         if len(name) > 255:
             yield self._problem('its name has more than 255 characters')
@@ -159,7 +159,7 @@ class _Checker:
 
     def _task(
         self, task: str, content: Any, tasks: Collection[str]
-    ) -> Iterator[definition_problems.Problem]:
+    ) -> Iterator[definition_problems.DefinitionProblem]:
         if not isinstance(content, dict) or not content:
             yield self._problem(
                 'a task must be a map with an "action:" or "workflow:"',
@@ -191,7 +191,7 @@ class _Checker:
 
     def _join(
         self, task: str, join: Any
-    ) -> Iterator[definition_problems.Problem]:
+    ) -> Iterator[definition_problems.DefinitionProblem]:
         # Mistral's answer names no task.
         number = isinstance(join, int) and not isinstance(join, bool)
         if join not in ('all', 'one') and not (number and join > 0):
@@ -208,7 +208,7 @@ class _Checker:
         content: dict[str, Any],
         tasks: Collection[str],
         *path: str,
-    ) -> Iterator[definition_problems.Problem]:
+    ) -> Iterator[definition_problems.DefinitionProblem]:
         """Hold every task that is named against the tasks that are there."""
         direct = self._workflow.type == 'direct'
         for clause in CLAUSES if direct else ('requires',):
@@ -230,7 +230,7 @@ class _Checker:
         known: Collection[str],
         path: definition_reading.Path,
         task: str | None = None,
-    ) -> Iterator[definition_problems.Problem]:
+    ) -> Iterator[definition_problems.DefinitionProblem]:
         for key in content:
             if key in known:
                 continue
@@ -246,8 +246,8 @@ class _Checker:
 
     def _problem(
         self, message: str, *path: str | int, task: str | None = None
-    ) -> definition_problems.Problem:
-        return definition_problems.Problem(
+    ) -> definition_problems.DefinitionProblem:
+        return definition_problems.DefinitionProblem(
             message=message,
             workflow=self._workflow.name,
             task=task,

@@ -8,7 +8,7 @@ from heat_plugins import bounds
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Problem:
+class DefinitionProblem:
     """One thing that keeps a definition from working.
 
     :ivar message: what it is, with the value and the remedy.
@@ -39,5 +39,5 @@ class DefinitionError(ValueError):
     :param problems: why, in the order of the text.
     """
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[DefinitionProblem]) -> None:
         super().__init__(bounds.listed(problems, between='; '))

@@ -101,7 +101,7 @@ _DefinitionLoader.add_constructor('tag:yaml.org,2002:int', _whole_number)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Workflow:
+class DefinedWorkflow:
     """One workflow of a definition.
 
     :ivar name: as the definition has it.
@@ -127,7 +127,7 @@ class Definition:
     text: str
     workbook: bool
     book: str | None
-    workflows: Mapping[str, Workflow]
+    workflows: Mapping[str, DefinedWorkflow]
     actions: tuple[str, ...]
     data: Mapping[str, Any]
     root: yaml.Node = dataclasses.field(repr=False, compare=False)
@@ -243,7 +243,7 @@ def load(text: str) -> tuple[yaml.Node, Any]:
         reason = bounds.shortened(', '.join(filter(None, parts)), _SAID)
         raise definition_problems.DefinitionError(
             [
-                definition_problems.Problem(
+                definition_problems.DefinitionProblem(
                     message=f'this is not valid YAML: {reason}',
                     line=None if mark is None else int(mark.line) + 1,
                 )
@@ -333,7 +333,7 @@ def _is_workbook(data: Mapping[str, Any]) -> bool:
     return 'workflows' in data or 'actions' in data
 
 
-def _workflow(name: str, content: Any) -> Workflow:
+def _workflow(name: str, content: Any) -> DefinedWorkflow:
     spec = content if isinstance(content, dict) else {}
     inputs: dict[str, Any] = {}
     declared = spec.get('input')
@@ -344,7 +344,7 @@ def _workflow(name: str, content: Any) -> Workflow:
             )
         else:
             inputs[str(declaration)] = REQUIRED
-    return Workflow(
+    return DefinedWorkflow(
         name=name,
         type=str(spec.get('type', 'direct')),
         inputs=inputs,
@@ -354,7 +354,7 @@ def _workflow(name: str, content: Any) -> Workflow:
 
 def _doubles(
     node: yaml.Node, path: Path = ()
-) -> Iterator[definition_problems.Problem]:
+) -> Iterator[definition_problems.DefinitionProblem]:
     """Find keys that stand twice; YAML would keep the last one only."""
     if isinstance(node, yaml.MappingNode):
         lines: dict[str, int] = {}
@@ -362,7 +362,7 @@ def _doubles(
             if isinstance(key, yaml.ScalarNode):
                 line = int(key.start_mark.line) + 1
                 if key.value in lines:
-                    yield definition_problems.Problem(
+                    yield definition_problems.DefinitionProblem(
                         message=f'{_kind(path)} '
                         f'"{bounds.shortened(key.value)}" appears twice, '
                         f'also on line {lines[key.value]}',
@@ -388,5 +388,5 @@ def _error(
 ) -> definition_problems.DefinitionError:
     line = None if node is None else int(node.start_mark.line) + 1
     return definition_problems.DefinitionError(
-        [definition_problems.Problem(message=message, line=line)]
+        [definition_problems.DefinitionProblem(message=message, line=line)]
     )

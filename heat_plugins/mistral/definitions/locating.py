@@ -43,7 +43,7 @@ _ASKED: Final = 50
 
 def locate(
     definition: definition_reading.Definition, ask: Ask
-) -> list[definition_problems.Problem]:
+) -> list[definition_problems.DefinitionProblem]:
     """Return what Mistral has against a definition, with its place."""
     answer = ask(_whole(definition), definition.workbook)
     if answer is None:
@@ -57,10 +57,10 @@ def locate(
 
 def _in_workflow(
     definition: definition_reading.Definition,
-    workflow: definition_reading.Workflow,
+    workflow: definition_reading.DefinedWorkflow,
     refusal: str,
     ask: Ask,
-) -> definition_problems.Problem:
+) -> definition_problems.DefinitionProblem:
     path = definition.workflow_path(workflow.name)
     tasks = workflow.data['tasks']
     named = _TASK.search(refusal)
@@ -92,7 +92,7 @@ def _in_workflow(
 
 
 def _key(
-    workflow: definition_reading.Workflow, task: str, ask: Ask
+    workflow: definition_reading.DefinedWorkflow, task: str, ask: Ask
 ) -> str | None:
     """Return the key that Mistral refuses next to the essential ones."""
     content = workflow.data['tasks'][task]
@@ -106,7 +106,9 @@ def _key(
     return None
 
 
-def _part(workflow: definition_reading.Workflow, tasks: Iterable[Any]) -> str:
+def _part(
+    workflow: definition_reading.DefinedWorkflow, tasks: Iterable[Any]
+) -> str:
     """Write a workflow that has only some of the tasks."""
     part: dict[str, Any] = {}
     for name in tasks:
@@ -132,7 +134,7 @@ def _problem(
     workflow: str | None = None,
     task: str | None = None,
     key: str | None = None,
-) -> definition_problems.Problem:
+) -> definition_problems.DefinitionProblem:
     within: list[str | int] = [] if key is None else [key]
     if match := _INSTANCE.search(refusal):
         steps = itertools.islice(_STEP.finditer(match[1]), _STEPS)
@@ -143,7 +145,7 @@ def _problem(
     if within:
         place = '.'.join(str(step) for step in within)
         message = f'{bounds.shortened(place)}: {message}'
-    return definition_problems.Problem(
+    return definition_problems.DefinitionProblem(
         message=f'Mistral says: {message}',
         workflow=workflow,
         task=task,

@@ -72,7 +72,7 @@ class ConflictError(Exception):
 Save = Callable[[definition_records.DefinitionRecord], None]
 
 
-class Deployer:
+class Publisher:
     """Brings definitions to Mistral.
 
     :param save: keeps a record where it outlives this process.

@@ -106,7 +106,9 @@ def dump(data: Mapping[str, Any]) -> str:
     try:
         bounds.check_depth(data)
     except bounds.TooDeep as exc:
-        problem = definition_problems.Problem(message=f'the definition: {exc}')
+        problem = definition_problems.DefinitionProblem(
+            message=f'the definition: {exc}'
+        )
         raise definition_problems.DefinitionError([problem]) from exc
     return str(
         yaml.dump(

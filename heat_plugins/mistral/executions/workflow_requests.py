@@ -43,7 +43,7 @@ class RequestedRun:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Offer:
+class WorkflowOffer:
     """What a resource offers to run.
 
     :ivar names: name in Mistral by name in the definition.
@@ -52,7 +52,7 @@ class Offer:
     :ivar default: the workflow for a signal that names none.
     """
 
-    workflows: Mapping[str, definition_reading.Workflow]
+    workflows: Mapping[str, definition_reading.DefinedWorkflow]
     names: Mapping[str, str]
     inputs: Mapping[str, Any]
     params: Mapping[str, Any]
@@ -60,7 +60,7 @@ class Offer:
     default: str | None = None
 
 
-def asked(body: Any, offer: Offer) -> RequestedRun:
+def asked(body: Any, offer: WorkflowOffer) -> RequestedRun:
     """Return what the body of a signal asks for.
 
     :raises RunError: if that cannot be run.
@@ -95,7 +95,9 @@ def asked(body: Any, offer: Offer) -> RequestedRun:
     )
 
 
-def _chosen(name: str | None, offer: Offer) -> definition_reading.Workflow:
+def _chosen(
+    name: str | None, offer: WorkflowOffer
+) -> definition_reading.DefinedWorkflow:
     workflows = offer.workflows
     name = name or offer.default
     if not name:
@@ -115,7 +117,7 @@ def _chosen(name: str | None, offer: Offer) -> definition_reading.Workflow:
 
 
 def _input(
-    workflow: definition_reading.Workflow,
+    workflow: definition_reading.DefinedWorkflow,
     defaults: Mapping[str, Any],
     given: Mapping[str, Any],
 ) -> dict[str, Any]:

@@ -21,7 +21,7 @@ MARGIN: Final = datetime.timedelta(seconds=10)
 _CALLED: Final = ('name', 'input', 'params')
 
 
-class Refused(ValueError):
+class TriggerRefused(ValueError):
     """What a template asks for cannot be done; says why."""
 
 
@@ -29,24 +29,26 @@ def called(value: object) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Return the name, the input and the params of a trigger's workflow.
 
     :param value: the name, or a map with these three.
-    :raises Refused: if it is something else.
+    :raises TriggerRefused: if it is something else.
     """
     if isinstance(value, str):
         value = {'name': value}
     if not isinstance(value, Mapping):
-        raise Refused('the workflow must be a text, or a map with "name".')
+        raise TriggerRefused(
+            'the workflow must be a text, or a map with "name".'
+        )
     unknown = sorted(str(key) for key in value.keys() - set(_CALLED))
     if unknown:
-        raise Refused(
+        raise TriggerRefused(
             f'the workflow has no key "{bounds.shortened(unknown[0])}"; '
             f'known keys: {", ".join(_CALLED)}.'
         )
     name = value.get('name')
     if not isinstance(name, str) or not name:
-        raise Refused('the workflow needs a "name".')
+        raise TriggerRefused('the workflow needs a "name".')
     for key in _CALLED[1:]:
         if not isinstance(value.get(key) or {}, Mapping):
-            raise Refused(f'"{key}" of the workflow must be a map.')
+            raise TriggerRefused(f'"{key}" of the workflow must be a map.')
     return (
         name,
         dict(value.get('input') or {}),
@@ -55,7 +57,7 @@ def called(value: object) -> tuple[str, dict[str, Any], dict[str, Any]]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CronTrigger:
+class LiveTrigger:
     """A trigger as Mistral has it.
 
     :ivar next_time: of its next run, as Mistral writes it.
@@ -74,7 +76,7 @@ class CronTrigger:
     remaining: int | None
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> 'CronTrigger':
+    def from_row(cls, row: Mapping[str, Any]) -> 'LiveTrigger':
         """Read what Mistral's API answers."""
         return cls(
             id=row['id'],
@@ -153,7 +155,7 @@ class TriggerOrder:
             return None
         return schedule.first_time(self.first_time)
 
-    def matches(self, trigger: CronTrigger) -> bool:
+    def matches(self, trigger: LiveTrigger) -> bool:
         """Say whether a trigger can be the result of this order.
 
         That is how a trigger is recognised whose making was not answered.
@@ -212,7 +214,7 @@ class Note:
 
     order: TriggerOrder
     wanted: TriggerOrder
-    old: CronTrigger | None = None
+    old: LiveTrigger | None = None
 
 
 # Heat's database has 64 KB for it, and encryption takes a third of that.

@@ -36,7 +36,7 @@ class TriggerChange(trigger_steps.Steps):
         self._recreate = recreate
         self._stage: _Stage | None = self._begin
         # Of `_make`, for `_restore`.
-        self._error: errors.ServiceError | cron_triggers.Refused
+        self._error: errors.ServiceError | cron_triggers.TriggerRefused
 
     def step(self) -> bool:
         """Go on; return whether all is done."""
@@ -79,7 +79,7 @@ class TriggerChange(trigger_steps.Steps):
             ran_out=live is None and self.has_expired(),
             recreate=self._recreate,
         )
-        if isinstance(plan, trigger_plan.Wait):
+        if isinstance(plan, trigger_plan.WaitForRun):
             self.resource.pause(plan.seconds)
         if isinstance(plan, cron_triggers.TriggerOrder):
             return self._prepare(plan, live, lost)
@@ -107,8 +107,8 @@ class TriggerChange(trigger_steps.Steps):
     def _prepare(
         self,
         order: cron_triggers.TriggerOrder,
-        live: cron_triggers.CronTrigger | None,
-        lost: cron_triggers.CronTrigger | None,
+        live: cron_triggers.LiveTrigger | None,
+        lost: cron_triggers.LiveTrigger | None,
     ) -> _Stage:
         """Check all that can be, while the old trigger is still there."""
         workflow = self.resource.look(
@@ -118,7 +118,7 @@ class TriggerChange(trigger_steps.Steps):
             order.workflow,
         )
         if workflow is None:
-            raise cron_triggers.Refused(
+            raise cron_triggers.TriggerRefused(
                 f'there is no workflow "{order.workflow}".'
             )
         trigger_plan.check_input(
@@ -126,7 +126,7 @@ class TriggerChange(trigger_steps.Steps):
         )
         ours = live is not None and live.name == order.name
         if not ours and self.by_name(order.name) is not None:
-            raise cron_triggers.Refused(_taken(order.name))
+            raise cron_triggers.TriggerRefused(_taken(order.name))
         if live is not None:
             refused = self.resource.trust_refusal()
             if refused:
@@ -157,8 +157,8 @@ class TriggerChange(trigger_steps.Steps):
             if trigger is None:
                 trigger = self.post('cannot create the cron trigger', order)
             elif not order.matches(trigger):
-                raise cron_triggers.Refused(_taken(order.name))
-        except (errors.ServiceError, cron_triggers.Refused) as exc:
+                raise cron_triggers.TriggerRefused(_taken(order.name))
+        except (errors.ServiceError, cron_triggers.TriggerRefused) as exc:
             self._error = exc
             return self._restore
         self.made(trigger, order, self._wanted)

@@ -33,22 +33,22 @@ class Done:
 
 
 @dataclasses.dataclass(frozen=True)
-class Wait:
+class WaitForRun:
     """A run is about to begin; poll again in `seconds`."""
 
     seconds: int
 
 
-Plan = Keep | Done | Wait | cron_triggers.TriggerOrder
+Plan = Keep | Done | WaitForRun | cron_triggers.TriggerOrder
 
 
 def plan(
     wanted: cron_triggers.TriggerOrder,
     before: cron_triggers.TriggerOrder | None,
-    live: cron_triggers.CronTrigger | None,
+    live: cron_triggers.LiveTrigger | None,
     now: datetime.datetime,
     *,
-    lost: cron_triggers.CronTrigger | None = None,
+    lost: cron_triggers.LiveTrigger | None = None,
     ran_out: bool = False,
     recreate: bool = False,
 ) -> Plan:
@@ -78,23 +78,23 @@ def plan(
             and first < now + schedule.NOTICE + cron_triggers.MARGIN
         ):
             if first < now - _PATIENCE:
-                raise cron_triggers.Refused(
+                raise cron_triggers.TriggerRefused(
                     f'the run that was due at {schedule.show(first)} has not '
                     'started; ask the operator whether a periodic process of '
                     'Mistral runs.'
                 )
-            return Wait(_SOON)
+            return WaitForRun(_SOON)
         if live is None and first <= now:
             return Done()
     if first is not None:
         ahead = _first(wanted, first, live, now, fresh)
-        if isinstance(ahead, Wait):
+        if isinstance(ahead, WaitForRun):
             return ahead
         first = ahead
     if wanted.pattern:
         schedule.upcoming(wanted.pattern, now)
     if live is not None and _about_to_run(live, count, now):
-        return Wait(_SOON)
+        return WaitForRun(_SOON)
     return dataclasses.replace(
         wanted, first_time=cron_triggers.first_time_text(first), count=count
     )
@@ -103,7 +103,7 @@ def plan(
 def _count(
     wanted: cron_triggers.TriggerOrder,
     before: cron_triggers.TriggerOrder | None,
-    known: cron_triggers.CronTrigger | None,
+    known: cron_triggers.LiveTrigger | None,
     ran_out: bool,
 ) -> int | None:
     """Return how many runs are left; an unchanged count is carried on."""
@@ -117,10 +117,10 @@ def _count(
 def _first(
     wanted: cron_triggers.TriggerOrder,
     first: datetime.datetime,
-    live: cron_triggers.CronTrigger | None,
+    live: cron_triggers.LiveTrigger | None,
     now: datetime.datetime,
     fresh: bool,
-) -> datetime.datetime | Wait | None:
+) -> datetime.datetime | WaitForRun | None:
     """Return the first time to ask for; None if the pattern will do."""
     margin = cron_triggers.MARGIN if live is not None else datetime.timedelta()
     if first >= now + schedule.NOTICE + margin:
@@ -131,8 +131,8 @@ def _first(
         if schedule.upcoming(wanted.pattern, now, 1) == (first,):
             return None
         if live is not None and not fresh:
-            return Wait(_SOON)
-    raise cron_triggers.Refused(
+            return WaitForRun(_SOON)
+    raise cron_triggers.TriggerRefused(
         f'the first time {schedule.show(first)} '
         + ('has passed' if first <= now else 'is less than a minute ahead')
         + f' (it is {schedule.show(now)}); Mistral needs at least a minute'
@@ -150,7 +150,7 @@ def _what_else(
 
 
 def _about_to_run(
-    live: cron_triggers.CronTrigger, count: int | None, now: datetime.datetime
+    live: cron_triggers.LiveTrigger, count: int | None, now: datetime.datetime
 ) -> bool:
     """Say whether removing it now might lose or repeat a run."""
     due = live.next()
@@ -187,13 +187,13 @@ def check_input(
     }
     missing = sorted(required - given.keys())
     if missing:
-        raise cron_triggers.Refused(
+        raise cron_triggers.TriggerRefused(
             f'the workflow "{workflow}" needs the input '
             f'{_quoted(missing)}, which is not given.'
         )
     unknown = sorted(given.keys() - required - optional)
     if unknown:
-        raise cron_triggers.Refused(
+        raise cron_triggers.TriggerRefused(
             f'the workflow "{workflow}" has no input {_quoted(unknown)}; '
             f'it has {_quoted(sorted(required | optional)) or "none"}.'
         )

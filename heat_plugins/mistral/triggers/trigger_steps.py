@@ -91,7 +91,7 @@ class Steps:
             self.patience, what, call, *arguments, **named
         )
 
-    def _by_id(self, identifier: str) -> cron_triggers.CronTrigger | None:
+    def _by_id(self, identifier: str) -> cron_triggers.LiveTrigger | None:
         row = self.resource.look(
             self.patience,
             'cannot read the cron trigger',
@@ -101,10 +101,10 @@ class Steps:
         return (
             None
             if row is None
-            else cron_triggers.CronTrigger.from_row(vars(row))
+            else cron_triggers.LiveTrigger.from_row(vars(row))
         )
 
-    def by_name(self, name: str) -> cron_triggers.CronTrigger | None:
+    def by_name(self, name: str) -> cron_triggers.LiveTrigger | None:
         """Return the trigger of a name, of any creator, or None."""
         rows = self._ask(
             'cannot list the cron triggers', self.calls.list, name=f'eq:{name}'
@@ -112,10 +112,10 @@ class Steps:
         for row in rows:
             # Public ones of other projects are among them.
             if row.name == name and _is_ours(self.resource, row):
-                return cron_triggers.CronTrigger.from_row(vars(row))
+                return cron_triggers.LiveTrigger.from_row(vars(row))
         return None
 
-    def known(self) -> cron_triggers.CronTrigger | None:
+    def known(self) -> cron_triggers.LiveTrigger | None:
         """Return the trigger that was made last, if it is still there."""
         if self.record is not None:
             return self._by_id(self.record.id) if self.record.id else None
@@ -123,7 +123,7 @@ class Steps:
             return self.by_name(self.resource.resource_id)
         return None
 
-    def recover(self) -> cron_triggers.CronTrigger | None:
+    def recover(self) -> cron_triggers.LiveTrigger | None:
         """Return the trigger; what a crash has taken away is put back.
 
         :raises errors.ServiceError: if that is refused.
@@ -146,8 +146,8 @@ class Steps:
         return self.put_back(note, note.old)
 
     def put_back(
-        self, note: cron_triggers.Note, old: cron_triggers.CronTrigger
-    ) -> cron_triggers.CronTrigger:
+        self, note: cron_triggers.Note, old: cron_triggers.LiveTrigger
+    ) -> cron_triggers.LiveTrigger:
         """Make the trigger again that the note says was there."""
         order = old.again(schedule.now())
         trigger = self.by_name(order.name)
@@ -158,7 +158,7 @@ class Steps:
 
     def post(
         self, what: str, order: cron_triggers.TriggerOrder
-    ) -> cron_triggers.CronTrigger:
+    ) -> cron_triggers.LiveTrigger:
         """Let Mistral make a trigger; once, if the answer is not lost."""
         row = self._ask(
             what,
@@ -171,11 +171,11 @@ class Steps:
             first_time=order.first_time,
             count=order.count,
         )
-        return cron_triggers.CronTrigger.from_row(vars(row))
+        return cron_triggers.LiveTrigger.from_row(vars(row))
 
     def made(
         self,
-        trigger: cron_triggers.CronTrigger,
+        trigger: cron_triggers.LiveTrigger,
         order: cron_triggers.TriggerOrder,
         wanted: cron_triggers.TriggerOrder,
     ) -> None:
@@ -264,7 +264,7 @@ class TriggerRemoval(Steps):
 
 def look(
     resource: calling.TrustingCaller, before: cron_triggers.TriggerOrder | None
-) -> tuple[cron_triggers.CronTrigger | None, bool] | None:
+) -> tuple[cron_triggers.LiveTrigger | None, bool] | None:
     """Return the trigger and whether it has expired; None: unknown."""
     steps = Check(resource, before)
     steps.patience = calling.Patience(0)
@@ -275,7 +275,7 @@ def look(
         return None
 
 
-def upcoming(trigger: cron_triggers.CronTrigger) -> list[str]:
+def upcoming(trigger: cron_triggers.LiveTrigger) -> list[str]:
     """Return the times of a trigger's next runs, for people."""
     due = trigger.next()
     if due is None:

@@ -296,7 +296,7 @@ class OneMixin(
 
     def _report(self, progress: fleets.Progress) -> None:
         self.tell(
-            self.action, kinds.reason(kinds.Kind.PROGRESS, str(progress))
+            self.action, kinds.reason(kinds.EventKind.PROGRESS, str(progress))
         )
 
     def take_back(self) -> Any:

@@ -36,17 +36,17 @@ def not_triggered(
     :param member: of the resource, if that is a group.
     """
     reason = str(exc) if isinstance(exc, _SHOWN) else type(exc).__name__
-    return _write(resource, kinds.Kind.NOT_TRIGGERED, reason, member)
+    return _write(resource, kinds.EventKind.NOT_TRIGGERED, reason, member)
 
 
 def refused(resource: heat_types.Resource, why: str) -> exception.Error:
     """Write the event of a result; return the exception to raise."""
-    return _write(resource, kinds.Kind.RESULT_REFUSED, why)
+    return _write(resource, kinds.EventKind.RESULT_REFUSED, why)
 
 
 def _write(
     resource: heat_types.Resource,
-    kind: kinds.Kind,
+    kind: kinds.EventKind,
     text: str,
     member: str | None = None,
 ) -> exception.Error:

@@ -23,7 +23,7 @@ from heat_plugins.resources.workflows import workflow_schema
 LOG = foreign.logger(__name__)
 
 
-class Checks(workflow.Workflow):
+class WorkflowChecks(workflow.Workflow):
     """Heat's class with other checks; the base of ours."""
 
     def validate(self) -> None:
@@ -173,7 +173,7 @@ class Checks(workflow.Workflow):
 
     def _ask_mistral(
         self, definition: definition_reading.Definition
-    ) -> list[definition_problems.Problem]:
+    ) -> list[definition_problems.DefinitionProblem]:
         try:
             return locating.locate(definition, self._service().refusal)
         except Exception as error:
@@ -220,5 +220,5 @@ class Checks(workflow.Workflow):
 
 def _problem(message: str) -> definition_problems.DefinitionError:
     return definition_problems.DefinitionError(
-        [definition_problems.Problem(message=message)]
+        [definition_problems.DefinitionProblem(message=message)]
     )

@@ -57,7 +57,7 @@ class Signals(_Workflow):
             self._remember(entry)
             # Heat writes no event when a signal fails.
             reason = kinds.reason(
-                kinds.Kind.SIGNAL_FAILED, foreign.line(error)
+                kinds.EventKind.SIGNAL_FAILED, foreign.line(error)
             )
             self._add_event('SIGNAL', self.FAILED, reason)
             raise exception.Error(str(error)) from error
@@ -71,7 +71,7 @@ class Signals(_Workflow):
         definition = self._definition(props)
         run = workflow_requests.asked(
             body,
-            workflow_requests.Offer(
+            workflow_requests.WorkflowOffer(
                 workflows=definition.workflows,
                 names=record.names,
                 inputs=props[self.INPUT] or {},

@@ -301,7 +301,7 @@ class Handler:
 
     def _outcome(
         self, found: operations.Operation, member: int, name: str
-    ) -> tuple[body.Outcome, float]:
+    ) -> tuple[body.SignalOutcome, float]:
         try:
             fetched = self._store.fetch(
                 self._container, name, settling.BODY_LIMIT

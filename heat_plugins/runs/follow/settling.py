@@ -57,7 +57,7 @@ class _Answer:
     :ivar stopped: how it was stopped; None if it has ended by itself.
     """
 
-    outcome: body.Outcome
+    outcome: body.SignalOutcome
     at: float
     stopped: str | None = None
 
@@ -307,7 +307,7 @@ class Settler:
         run: runs.Run,
         state: runs.State,
         reason: str,
-        outcome: body.Outcome | None = None,
+        outcome: body.SignalOutcome | None = None,
         *,
         at: float | None = None,
         cancelled_by: str | None = None,

@@ -32,7 +32,7 @@ _ADOPTED = 200
 class Pace:
     """How often to look, in seconds.
 
-    :ivar fast: while a result is likely; see `paces.Pace`. A look is two
+    :ivar fast: while a result is likely; see `paces.PollPace`. A look is two
         listings.
     :ivar first: between the first two looks otherwise, and after each news.
     :ivar most: to which that grows.
@@ -78,7 +78,7 @@ class Waiter:
         self._clock = clock
         self._sleep = sleep
         self._pace = pace or Pace()
-        self._likely = paces.Pace(paces.PollLimits(), clock)
+        self._likely = paces.PollPace(paces.PollLimits(), clock)
         # When each run was added.
         self._since: dict[str, float] = {}
         self._pause = self._pace.first

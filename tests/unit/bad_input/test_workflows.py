@@ -224,9 +224,9 @@ def test_an_ad_hoc_action_is_read_or_refused(text):
 
 # Signals
 
-ONE = workflow_requests.Offer(
+ONE = workflow_requests.WorkflowOffer(
     workflows={
-        'one': definition_reading.Workflow(
+        'one': definition_reading.DefinedWorkflow(
             name='one', type='direct', inputs={}, data={}
         )
     },
@@ -236,16 +236,18 @@ ONE = workflow_requests.Offer(
 )
 
 offer = st.builds(
-    lambda declared, inputs, params, whole, kind: workflow_requests.Offer(
-        workflows={
-            'one': definition_reading.Workflow(
-                name='one', type=kind, inputs=declared, data={}
-            )
-        },
-        names={'one': 'stack.one'},
-        inputs=inputs,
-        params=params,
-        body_is_input=whole,
+    lambda declared, inputs, params, whole, kind: (
+        workflow_requests.WorkflowOffer(
+            workflows={
+                'one': definition_reading.DefinedWorkflow(
+                    name='one', type=kind, inputs=declared, data={}
+                )
+            },
+            names={'one': 'stack.one'},
+            inputs=inputs,
+            params=params,
+            body_is_input=whole,
+        )
     ),
     st.dictionaries(
         anything.odd_text,

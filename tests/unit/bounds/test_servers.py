@@ -291,7 +291,7 @@ EVENTS = ['server ', 'server a has begun ', ' ', 'a', 'server a has begun a!']
 @pytest.mark.parametrize('text', EVENTS)
 def test_an_event_costs_no_more_than_its_size(text):
     def read(reason):
-        event = stack_events.Event(
+        event = stack_events.StackEvent(
             resource='a',
             stack_id='s',
             physical_id='p',

@@ -320,9 +320,9 @@ def test_mistral_is_not_asked_about_each_of_many_workflows():
 
 # Signals, names and the clock
 
-OFFER = workflow_requests.Offer(
+OFFER = workflow_requests.WorkflowOffer(
     workflows={
-        'w': definition_reading.Workflow(
+        'w': definition_reading.DefinedWorkflow(
             name='w', type='direct', inputs={}, data={}
         )
     },
@@ -416,7 +416,7 @@ def test_a_trigger_of_mistral_costs_no_more_than_its_size(text):
         'remaining_executions': None,
     }
     growth.check(
-        lambda given: cron_triggers.CronTrigger.from_row(
+        lambda given: cron_triggers.LiveTrigger.from_row(
             {**row, 'workflow_input': given}
         ),
         filled(text),
@@ -433,7 +433,8 @@ def test_what_is_remembered_of_a_signal_has_a_limit(names):
 
 def test_the_problems_of_a_definition_come_one_by_one():
     endless = (
-        definition_problems.Problem(message=str(n)) for n in itertools.count()
+        definition_problems.DefinitionProblem(message=str(n))
+        for n in itertools.count()
     )
     assert str(definition_problems.DefinitionError(endless)).endswith(
         '9; and more'

@@ -38,7 +38,7 @@ class BaremetalTest(testtools.TestCase):
         self.baremetal = self.at(URL)
 
     def at(self, url):
-        return ironic.Baremetal(web_service.cloud(self.ironic, url))
+        return ironic.BaremetalAPI(web_service.cloud(self.ironic, url))
 
     def answer(self, status, body=None):
         self.ironic.answers.append((status, body))

@@ -40,7 +40,7 @@ class ActionTest(testtools.TestCase):
 
     def executions(self, *answers):
         self.mistral = Mistral(*answers)
-        return mistral_executions.Executions(
+        return mistral_executions.WorkflowExecutions(
             web_service.cloud(self.mistral, URL)
         )
 
@@ -138,7 +138,9 @@ class Polled:
         found = self.answers.pop(0)
         if isinstance(found, Exception):
             raise found
-        return mistral_executions.Execution(id=execution_id, state=found)
+        return mistral_executions.WorkflowExecution(
+            id=execution_id, state=found
+        )
 
 
 class FollowTest(testtools.TestCase):
@@ -173,7 +175,7 @@ class FollowTest(testtools.TestCase):
 
 class ErrorTest(testtools.TestCase):
     def error(self, output):
-        return mistral_executions.Execution(
+        return mistral_executions.WorkflowExecution(
             id='e-1', state='ERROR', reason='because', output=output
         ).error()
 

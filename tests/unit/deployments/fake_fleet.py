@@ -31,7 +31,7 @@ class Crash(BaseException):
 
 
 class Source:
-    """What the watcher polls; see `watcher.Source`."""
+    """What the watcher polls; see `watcher.SignalSource`."""
 
     def __init__(self, fleet):
         self._fleet = fleet
@@ -41,7 +41,7 @@ class Source:
 
     def rows(self, ids):
         return {
-            row.id: watcher.Row(
+            row.id: watcher.WatchedRow(
                 config_id=row.config.id,
                 in_progress=row.in_progress,
                 begun=row.server_id in self._fleet.begun,
@@ -92,7 +92,7 @@ class Fleet:
         """Be another engine, which knows what is stored and no more."""
         self.watcher = watcher.Watcher(
             Source(self),
-            watcher.Limits(
+            watcher.WatchLimits(
                 polls=paces.PollLimits(fast=0.25, interval=1, interval_max=1),
                 direct=60.0,
             ),

@@ -20,7 +20,7 @@ from tests.unit.resources import deployments
 # Not in the line that raises it, which is logged.
 QUOTED = '[parameters: hunter2]'
 
-DONE = body.Outcome(status='COMPLETE', reason='yes', outputs={'a': 1})
+DONE = body.SignalOutcome(status='COMPLETE', reason='yes', outputs={'a': 1})
 
 
 class RowsTest(deployments.DeploymentTestCase):

@@ -34,7 +34,7 @@ class House:
         self.service = fake_service.FakeService()
         self.record = definition_records.DefinitionRecord(mark='0123456789ab')
         self.mine = ()
-        self.deployer = publishing.Deployer(
+        self.deployer = publishing.Publisher(
             self.service, self.save, patience, lambda names: self.mine
         )
 

@@ -13,7 +13,7 @@ WORKFLOWS = definition_reading.read(
     'back: {type: reverse, tasks: {a: {action: std.noop}}}'
 ).workflows
 
-SEVERAL = workflow_requests.Offer(
+SEVERAL = workflow_requests.WorkflowOffer(
     workflows=WORKFLOWS,
     names={'main': 's.r.main', 'back': 's.r.back'},
     inputs={'needed': 1},

@@ -21,7 +21,7 @@ WANTED = cron_triggers.TriggerOrder(
     count=5,
 )
 
-LIVE = cron_triggers.CronTrigger(
+LIVE = cron_triggers.LiveTrigger(
     id='1',
     name='nightly',
     workflow_name='tidy',
@@ -66,10 +66,11 @@ class PlanTest(testtools.TestCase):
     def test_a_run_about_to_begin_is_waited_for(self):
         soon = at(12, 59, 58)
         self.assertEqual(
-            trigger_plan.Wait(2), self.plan(now=soon, pattern='5 * * * *')
+            trigger_plan.WaitForRun(2),
+            self.plan(now=soon, pattern='5 * * * *'),
         )
         order = self.plan(now=soon, count=9)
-        self.assertIsInstance(order, trigger_plan.Wait)
+        self.assertIsInstance(order, trigger_plan.WaitForRun)
 
     def test_but_not_where_there_always_is_one(self):
         live = dataclasses.replace(
@@ -93,13 +94,13 @@ class PlanTest(testtools.TestCase):
 
     def test_a_single_run_that_mistral_forgets_to_begin(self):
         error = self.assertRaises(
-            cron_triggers.Refused, self.single, '2030-01-01 11:00'
+            cron_triggers.TriggerRefused, self.single, '2030-01-01 11:00'
         )
         self.assertIn('periodic process of Mistral runs', str(error))
 
     def test_one_that_is_due_is_waited_for_and_one_to_come_is_made(self):
         soon = self.single('2030-01-01 12:01')
-        self.assertIsInstance(soon, trigger_plan.Wait)
+        self.assertIsInstance(soon, trigger_plan.WaitForRun)
         gone = self.single('2030-01-01 12:00', live=None)
         self.assertEqual(trigger_plan.Done(), gone)
         later = self.single('2030-01-01 13:00', live=None)
@@ -111,7 +112,7 @@ class InputTest(testtools.TestCase):
 
     def refused(self, given):
         error = self.assertRaises(
-            cron_triggers.Refused,
+            cron_triggers.TriggerRefused,
             trigger_plan.check_input,
             'tidy',
             self.DECLARED,

@@ -22,7 +22,9 @@ class Executions:
     def execution(self, execution_id):
         if isinstance(self.answer, Exception):
             raise self.answer
-        return mistral_executions.Execution(id=execution_id, state=self.answer)
+        return mistral_executions.WorkflowExecution(
+            id=execution_id, state=self.answer
+        )
 
 
 class ActionsTest(testtools.TestCase):
@@ -45,7 +47,7 @@ class ActionsTest(testtools.TestCase):
         self.patch(sessions, 'cloud', lambda security: None)
         self.patch(
             mistral_executions,
-            'Executions',
+            'WorkflowExecutions',
             lambda cloud: Executions(answer),
         )
 

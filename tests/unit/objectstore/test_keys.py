@@ -441,7 +441,7 @@ class AbilityTest(Case):
         self.assertEqual(1, self.probes())
 
     def test_who_is_refused_in_the_place_of_others_asks_alone(self):
-        class OfOthers(sharing.Attempt):
+        class OfOthers(sharing.SharedAttempt):
             def share(self, do):
                 raise errors.Denied('somebody else may not', 403)
 

@@ -17,7 +17,7 @@ class Stopped(BaseException):
 class AttemptTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.attempt = sharing.Attempt()
+        self.attempt = sharing.SharedAttempt()
         self.go_on = threading.Event()
         self.addCleanup(self.go_on.set)
         self.times = 0

@@ -166,7 +166,7 @@ class Executions:
         if isinstance(found, BaseException):
             raise found
         state, output = found if isinstance(found, tuple) else (found, {})
-        return mistral_executions.Execution(
+        return mistral_executions.WorkflowExecution(
             id=execution_id, state=state, reason='because', output=output
         )
 

@@ -103,7 +103,9 @@ class ThroughMistralTest(testtools.TestCase):
 
         def look(execution_id):
             seen.append((dict(self.uploads().lifetimes), execution_id))
-            return mistral_executions.Execution(id='e-1', state='ERROR')
+            return mistral_executions.WorkflowExecution(
+                id='e-1', state='ERROR'
+            )
 
         self.driver.executions.execution = look
         self.assertRaises(errors.ServiceError, self.create)
@@ -167,7 +169,7 @@ class ThroughMistralTest(testtools.TestCase):
         def look(execution_id):
             if not self.looks:
                 self.cloud.heat.become('plan', 'CREATE_COMPLETE')
-                return mistral_executions.Execution(
+                return mistral_executions.WorkflowExecution(
                     id='e', state='SUCCESS', output={'warnings': ['beware']}
                 )
             raise self.looks.pop(0)

@@ -34,7 +34,7 @@ class BeginningTestCase(deployments.DeploymentTestCase):
         return [
             event
             for event in deployments.events(stack)
-            if kinds.of(event) is kinds.Kind.STARTED
+            if kinds.of(event) is kinds.EventKind.STARTED
         ]
 
     def reason(self):

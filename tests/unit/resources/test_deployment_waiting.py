@@ -101,7 +101,7 @@ class OutcomeTest(deployments.DeploymentTestCase):
         return [
             event
             for event in deployments.events(stack)
-            if kinds.of(event) is kinds.Kind.UNKNOWN_HOOK
+            if kinds.of(event) is kinds.EventKind.UNKNOWN_HOOK
         ]
 
     def test_an_error_output_fails_it_only_if_it_has_a_value(self):

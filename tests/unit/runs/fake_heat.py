@@ -172,7 +172,7 @@ class Heat:
     def happens(self, stack, name, status, time, physical_id=''):
         """Let an event be listed."""
         self.happened.append(
-            stack_events.Event(
+            stack_events.StackEvent(
                 resource=name,
                 stack_id=stack.id,
                 physical_id=physical_id,

@@ -12,7 +12,7 @@ class PaceTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.now = 1000.0
-        self.pace = paces.Pace(paces.PollLimits(), lambda: self.now)
+        self.pace = paces.PollPace(paces.PollLimits(), lambda: self.now)
 
     def polls(self, seconds, cost=0.0):
         """Return the seconds after which polls begin, within a time."""
@@ -38,7 +38,7 @@ class PaceTest(testtools.TestCase):
         self.assertLess(len(self.polls(30)), 25)
 
     def test_there_are_never_more_than_four_a_second(self):
-        self.pace = paces.Pace(
+        self.pace = paces.PollPace(
             paces.PollLimits(fast=0.01, interval=0.01, interval_max=0.01),
             lambda: self.now,
         )
@@ -121,7 +121,7 @@ class PaceTest(testtools.TestCase):
 
     def test_who_asks_for_slow_polls_has_no_fast_ones(self):
         limits = paces.PollLimits(fast=10.0, interval=3.0, interval_max=3.0)
-        self.pace = paces.Pace(limits, lambda: self.now)
+        self.pace = paces.PollPace(limits, lambda: self.now)
         self.pace.deliver()
         self.assertEqual(3.0, self.pace.interval())
 

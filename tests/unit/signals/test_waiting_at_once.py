@@ -8,7 +8,7 @@ from heat_plugins.signals import watcher
 from tests.unit import threads
 from tests.unit.signals import test_watcher
 
-ARRIVED = watcher.Sight.ARRIVED
+ARRIVED = watcher.Observation.ARRIVED
 
 
 class Case(test_watcher.Case):
@@ -20,7 +20,9 @@ class Case(test_watcher.Case):
         self.slept = []
         self.watcher = watcher.Watcher(
             self.source,
-            watcher.Limits(polls=paces.PollLimits(), direct=60.0, rows=3.0),
+            watcher.WatchLimits(
+                polls=paces.PollLimits(), direct=60.0, rows=3.0
+            ),
             self.clock,
             sleep=self.sleep,
         )
@@ -78,7 +80,7 @@ class OneTest(Case):
     def test_who_has_not_joined_is_told_so(self):
         waiting = test_watcher.ticket()
         self.assertEqual(
-            {waiting: watcher.Sight.SUPERSEDED},
+            {waiting: watcher.Observation.SUPERSEDED},
             self.watcher.wait([waiting], 1.0),
         )
 
@@ -99,7 +101,7 @@ class OneTest(Case):
         waiting = self.join()
         self.meanwhile = lambda: self.watcher.forget('d1')
         self.assertEqual(
-            {waiting: watcher.Sight.SUPERSEDED},
+            {waiting: watcher.Observation.SUPERSEDED},
             self.watcher.wait([waiting], 100),
         )
         self.assertEqual(1, len(self.slept))
@@ -120,7 +122,7 @@ class ManyTest(Case):
         self.arrive_after(2.1, tickets[5], tickets[7])
         self.row(tickets[9], in_progress=False)
         self.assertEqual(
-            {tickets[9]: watcher.Sight.SETTLED},
+            {tickets[9]: watcher.Observation.SETTLED},
             self.watcher.wait(tickets, 1.0),
         )
         self.watcher.leave(tickets[9])
@@ -145,7 +147,7 @@ class ManyTest(Case):
         self.clock.now += 100
         found = self.watcher.wait(tickets, 0)
         self.assertEqual(
-            [watcher.Sight.PEEK] * watcher.PEEKS, [*found.values()]
+            [watcher.Observation.PEEK] * watcher.PEEKS, [*found.values()]
         )
 
 
@@ -154,7 +156,7 @@ class ThreadsTest(test_watcher.Case):
 
     def test_one_polls_for_all_and_each_wakes_for_its_own_signal(self):
         self.watcher = watcher.Watcher(
-            self.source, watcher.Limits(direct=1e9, rows=1e9)
+            self.source, watcher.WatchLimits(direct=1e9, rows=1e9)
         )
         tickets = [self.join(number) for number in range(50)]
         pollers = set()

@@ -15,11 +15,11 @@ from heat_plugins.signals import paces
 from heat_plugins.signals import watcher
 from tests.unit import threads
 
-ARRIVED = watcher.Sight.ARRIVED
-PEEK = watcher.Sight.PEEK
-SETTLED = watcher.Sight.SETTLED
-SUPERSEDED = watcher.Sight.SUPERSEDED
-WAITING = watcher.Sight.WAITING
+ARRIVED = watcher.Observation.ARRIVED
+PEEK = watcher.Observation.PEEK
+SETTLED = watcher.Observation.SETTLED
+SUPERSEDED = watcher.Observation.SUPERSEDED
+WAITING = watcher.Observation.WAITING
 
 
 def limits(interval, interval_max, **more):
@@ -27,7 +27,7 @@ def limits(interval, interval_max, **more):
     polls = paces.PollLimits(
         fast=interval, interval=interval, interval_max=interval_max
     )
-    return watcher.Limits(polls=polls, **{'direct': 60.0, **more})
+    return watcher.WatchLimits(polls=polls, **{'direct': 60.0, **more})
 
 
 class Clock:
@@ -85,7 +85,7 @@ class Case(testtools.TestCase):
         self.watcher = watcher.Watcher(self.source, self.limits, self.clock)
 
     def row(self, waiting, *, in_progress=True, config=None):
-        self.source.table[waiting.deployment_id] = watcher.Row(
+        self.source.table[waiting.deployment_id] = watcher.WatchedRow(
             config_id=config or waiting.config_id, in_progress=in_progress
         )
 
@@ -144,7 +144,7 @@ class BeginningTest(Case):
         self.look(waiting)
         self.assertFalse(self.watcher.has_begun(waiting))
         for config, begun in (('c2', False), ('c1', True)):
-            self.source.table['d1'] = watcher.Row(
+            self.source.table['d1'] = watcher.WatchedRow(
                 config_id=config, in_progress=True, begun=True
             )
             self.look(waiting, after=10)

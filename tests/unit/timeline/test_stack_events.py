@@ -11,7 +11,7 @@ WAITING = chart.State.WAITING
 
 
 def event(status, time, reason='', physical_id='p'):
-    return stack_events.Event(
+    return stack_events.StackEvent(
         resource='db',
         stack_id='s',
         physical_id=physical_id,
@@ -117,9 +117,9 @@ class BarsTest(testtools.TestCase):
 
     def test_a_refused_signal_says_nothing_of_how_the_resource_stands(self):
         for kind in (
-            kinds.Kind.NOT_TRIGGERED,
-            kinds.Kind.RESULT_REFUSED,
-            kinds.Kind.SIGNAL_FAILED,
+            kinds.EventKind.NOT_TRIGGERED,
+            kinds.EventKind.RESULT_REFUSED,
+            kinds.EventKind.SIGNAL_FAILED,
         ):
             found = stack_events.bars(
                 [
@@ -137,7 +137,7 @@ class BarsTest(testtools.TestCase):
             self.assertEqual({chart.State.COMPLETE: 1}, whole.counts())
 
     def test_an_unknown_hook_is_a_hint_for_as_long_as_nothing_starts(self):
-        hint = kinds.reason(kinds.Kind.UNKNOWN_HOOK, '"scirpt" is none')
+        hint = kinds.reason(kinds.EventKind.UNKNOWN_HOOK, '"scirpt" is none')
         happened = [
             event('CREATE_IN_PROGRESS', 1),
             event('CREATE_IN_PROGRESS', 2, hint),
@@ -152,7 +152,7 @@ class BarsTest(testtools.TestCase):
 
 class KindsTest(testtools.TestCase):
     def test_each_kind_is_read_as_it_was_written(self):
-        for kind in kinds.Kind:
+        for kind in kinds.EventKind:
             for reason in (
                 kinds.reason(kind, 'why'),
                 kinds.reason(kind, 'x' * 999),
