@@ -11,7 +11,7 @@ where there was no answer; `judge` says what those mean.
 
 from collections import abc
 import re
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
@@ -32,6 +32,11 @@ SERVICE_TYPE = 'workflowv2'
 _ROWS = 1000
 
 _Result = TypeVar('_Result')
+
+#: A row of Mistral, as its client reads it; mistralclient ships no types.
+Row: TypeAlias = base.Resource
+#: One kind of rows of its API, such as `client.workflows`.
+Manager: TypeAlias = base.ResourceManager
 
 
 class _Session(adapter.Adapter):

@@ -9,12 +9,17 @@ from collections.abc import Mapping
 from typing import Any, Protocol, TypeAlias
 
 from heat.common import context
+from heat.engine import properties
 from heat.engine import resource
+from heat.engine import rsrc_defn
 from heat.engine import stack
 
 from heat_plugins.deployments import deliveries
 
 Context: TypeAlias = context.RequestContext
+Definition: TypeAlias = rsrc_defn.ResourceDefinition
+Properties: TypeAlias = properties.Properties
+Schema: TypeAlias = properties.Schema
 Resource: TypeAlias = resource.Resource
 Stack: TypeAlias = stack.Stack
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::Action."""
 
-from collections import abc
 from typing import Any
 
 from heat.common import exception
@@ -12,6 +11,7 @@ from heat.engine import constraints
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.clients import mistral_api
+from heat_plugins.engine import heat_types
 from heat_plugins.mistral import calling
 from heat_plugins.mistral.definitions import structured
 from heat_plugins.resources import schemas
@@ -134,7 +134,7 @@ class Action(mistral_named.MistralNamed):
         if not answer.get('valid', True):
             raise self.invalid(prop, ' '.join(str(answer['error']).split()))
 
-    def _spec(self, props: abc.Mapping[str, Any]) -> Any:
+    def _spec(self, props: heat_types.Properties) -> Any:
         if props[self.DEFINITION]:
             return structured.read_action(props[self.DEFINITION])
         return {name.replace('_', '-'): props[name] for name in self._PARTS}
@@ -142,7 +142,7 @@ class Action(mistral_named.MistralNamed):
     # What is done ---------------------------------------------------------
 
     def precheck(
-        self, patience: calling.Patience, props: abc.Mapping[str, Any]
+        self, patience: calling.Patience, props: heat_types.Properties
     ) -> None:
         """See whether the base is there: Mistral tells only as it runs."""
         base = structured.base_name(self._spec(props))
@@ -151,16 +151,20 @@ class Action(mistral_named.MistralNamed):
                 f'its base, the action "{base}", is not in Mistral.'
             )
 
-    def body(self, name: str, props: abc.Mapping[str, Any]) -> dict[str, Any]:
+    def body(
+        self, name: str, props: heat_types.Properties
+    ) -> dict[str, object]:
         return {
             'definition': structured.write_action(name, self._spec(props)),
             'scope': props[self.SCOPE],
         }
 
-    def matches(self, row: Any, props: abc.Mapping[str, Any]) -> bool:
+    def matches(
+        self, row: mistral_api.Row, props: heat_types.Properties
+    ) -> bool:
         written = structured.write_action(row.name, self._spec(props))
         return bool(row.definition == written)
 
-    def _resolve_attribute(self, name: str) -> Any:
+    def _resolve_attribute(self, name: str) -> object:
         row = self.glance()
         return None if row is None else row.input

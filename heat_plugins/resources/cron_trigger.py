@@ -2,13 +2,14 @@
 """OS::Mistral::CronTrigger."""
 
 from collections import abc
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
 from heat.engine.resources.openstack.mistral import cron_trigger
 
+from heat_plugins.engine import heat_types
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
 from heat_plugins.mistral.triggers import trigger_change
@@ -141,7 +142,7 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
             )
 
     def _wanted(
-        self, props: abc.Mapping[str, Any]
+        self, props: heat_types.Properties
     ) -> cron_triggers.TriggerOrder:
         """Return what properties ask for."""
         name, given, params = cron_triggers.called(props[self.WORKFLOW])
@@ -175,9 +176,9 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
 
     def handle_update(
         self,
-        json_snippet: Any,
-        tmpl_diff: Any,
-        prop_diff: abc.Mapping[str, Any],
+        json_snippet: heat_types.Definition,
+        tmpl_diff: heat_types.Definition,
+        prop_diff: abc.Mapping[str, object],
     ) -> trigger_change.TriggerChange:
         after = json_snippet.properties(self.properties_schema, self.context)
         return trigger_change.TriggerChange(
@@ -222,7 +223,7 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
 
     # What is seen ---------------------------------------------------------
 
-    def _resolve_attribute(self, name: str) -> Any:
+    def _resolve_attribute(self, name: str) -> object:
         if self.resource_id is None:
             return None
         seen = trigger_steps.look(self, self._before())

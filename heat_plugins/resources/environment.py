@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::Environment."""
 
-from collections import abc
 import json
-from typing import Any
 
 from heat.common.i18n import _
 from heat.engine import attributes
 
+from heat_plugins.clients import mistral_api
+from heat_plugins.engine import heat_types
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.resources import schemas
 from heat_plugins.resources.workflows import mistral_named
@@ -40,7 +40,9 @@ class Environment(mistral_named.MistralNamed):
         ),
     }
 
-    def body(self, name: str, props: abc.Mapping[str, Any]) -> dict[str, Any]:
+    def body(
+        self, name: str, props: heat_types.Properties
+    ) -> dict[str, object]:
         return {
             'name': name,
             # mistralclient sends an empty map as none.
@@ -49,9 +51,11 @@ class Environment(mistral_named.MistralNamed):
             'scope': props[self.SCOPE],
         }
 
-    def matches(self, row: Any, props: abc.Mapping[str, Any]) -> bool:
+    def matches(
+        self, row: mistral_api.Row, props: heat_types.Properties
+    ) -> bool:
         return outcome.mapping(row.variables) == (props[self.VARIABLES] or {})
 
-    def _resolve_attribute(self, name: str) -> Any:
+    def _resolve_attribute(self, name: str) -> object:
         row = self.glance()
         return None if row is None else outcome.mapping(row.variables)

@@ -3,7 +3,6 @@
 
 from collections import abc
 import json
-from typing import Any
 
 from heat.common.i18n import _
 from heat.engine import constraints
@@ -11,6 +10,8 @@ from heat.engine import properties
 from heat.engine import resource
 
 from heat_plugins import errors
+from heat_plugins.clients import mistral_api
+from heat_plugins.engine import heat_types
 from heat_plugins.mistral import calling
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.mistral.triggers import cron_triggers
@@ -110,7 +111,7 @@ class EventTrigger(
         return self._make(patience, self.properties)
 
     def check_update_complete(
-        self, begun: tuple[calling.Patience, Any]
+        self, begun: tuple[calling.Patience, heat_types.Properties]
     ) -> bool:
         patience, after = begun
         if self._mine(patience) is None:
@@ -163,7 +164,7 @@ class EventTrigger(
         return str(row.id)
 
     def _make(
-        self, patience: calling.Patience, props: abc.Mapping[str, Any]
+        self, patience: calling.Patience, props: heat_types.Properties
     ) -> bool:
         values = self._values(patience, props)
         row = self._same(patience, props, values)
@@ -192,8 +193,8 @@ class EventTrigger(
         return True
 
     def _values(
-        self, patience: calling.Patience, props: abc.Mapping[str, Any]
-    ) -> dict[str, Any]:
+        self, patience: calling.Patience, props: heat_types.Properties
+    ) -> dict[str, object]:
         """Return what can be changed of a trigger, checked."""
         name, given, params = cron_triggers.called(props[self.WORKFLOW])
         workflow = self.look(
@@ -219,10 +220,10 @@ class EventTrigger(
     # What is seen ---------------------------------------------------------
 
     @property
-    def _calls(self) -> Any:
+    def _calls(self) -> mistral_api.Manager:
         return self.client().event_triggers
 
-    def _mine(self, patience: calling.Patience) -> Any:
+    def _mine(self, patience: calling.Patience) -> mistral_api.Row | None:
         """Return the trigger, if it is there."""
         if self.resource_id is None:
             return None
@@ -236,9 +237,9 @@ class EventTrigger(
     def _same(
         self,
         patience: calling.Patience,
-        props: abc.Mapping[str, Any],
-        values: abc.Mapping[str, Any],
-    ) -> Any:
+        props: heat_types.Properties,
+        values: abc.Mapping[str, object],
+    ) -> mistral_api.Row | None:
         """Return the project's trigger for an event and a workflow."""
         rows = self.ask(
             patience,
@@ -258,7 +259,7 @@ class EventTrigger(
         return None
 
 
-def _matches(row: Any, values: abc.Mapping[str, Any]) -> bool:
+def _matches(row: mistral_api.Row, values: abc.Mapping[str, object]) -> bool:
     """Say whether a trigger is as it was asked for."""
     return bool(
         row.name == values['name']

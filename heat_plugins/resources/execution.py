@@ -2,7 +2,6 @@
 """OS::Mistral::Execution."""
 
 from collections import abc
-from typing import Any
 
 from heat.common.i18n import _
 from heat.engine import attributes
@@ -10,6 +9,7 @@ from heat.engine import constraints
 from heat.engine import properties
 from heat.engine import resource
 
+from heat_plugins.engine import heat_types
 from heat_plugins.mistral.executions import execution_steps
 from heat_plugins.resources import schemas
 from heat_plugins.resources.workflows import mistral_calls
@@ -141,7 +141,7 @@ class Execution(mistral_calls.MistralCalls, mistral_calls.Mended):
     # What is done ---------------------------------------------------------
 
     def _begin(
-        self, action: str, props: abc.Mapping[str, Any] | None = None
+        self, action: str, props: heat_types.Properties | None = None
     ) -> execution_steps.ExecutionRun | None:
         props = props or self.properties
         if action not in props[self.ACTIONS_PROPERTY]:
@@ -184,9 +184,9 @@ class Execution(mistral_calls.MistralCalls, mistral_calls.Mended):
 
     def handle_update(
         self,
-        json_snippet: Any,
-        tmpl_diff: Any,
-        prop_diff: abc.Mapping[str, Any],
+        json_snippet: heat_types.Definition,
+        tmpl_diff: heat_types.Definition,
+        prop_diff: abc.Mapping[str, object],
     ) -> execution_steps.ExecutionRun | None:
         after = json_snippet.properties(self.properties_schema, self.context)
         if self._state_before[1] == self.FAILED:
@@ -218,7 +218,7 @@ class Execution(mistral_calls.MistralCalls, mistral_calls.Mended):
 
     # What is seen ---------------------------------------------------------
 
-    def _resolve_attribute(self, name: str) -> Any:
+    def _resolve_attribute(self, name: str) -> object:
         if self.resource_id is None:
             return None
         return execution_steps.look(self).get(name)

@@ -4,7 +4,6 @@
 from collections import abc
 import contextlib
 import dataclasses
-from typing import Any
 
 from heat.common import exception
 from heat.engine import resource
@@ -19,6 +18,7 @@ from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_workflows
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
+from heat_plugins.engine import heat_types
 from heat_plugins.mistral import calling
 from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.definitions import definition_reading
@@ -82,7 +82,7 @@ class Workflow(workflow_checks.WorkflowChecks):
     # Definition -----------------------------------------------------------
 
     def _definition(
-        self, props: abc.Mapping[str, Any]
+        self, props: heat_types.Properties
     ) -> definition_reading.Definition:
         """Return the definition, whichever of the two forms it has.
 
@@ -93,14 +93,14 @@ class Workflow(workflow_checks.WorkflowChecks):
             text = structured.definition(self._own_name(props), props)
         return definition_reading.read(text)
 
-    def _own_name(self, props: abc.Mapping[str, Any]) -> str:
+    def _own_name(self, props: heat_types.Properties) -> str:
         # While a stack is validated that it is not part of yet, it has none.
         physical = self.physical_resource_name() or self.name
         name: str = props[self.NAME] or physical
         return name
 
     def _wanted(
-        self, props: abc.Mapping[str, Any]
+        self, props: heat_types.Properties
     ) -> definition_records.WantedDefinition:
         definition = self._definition(props)
         explicit = props[self.NAME]
@@ -164,7 +164,7 @@ class Workflow(workflow_checks.WorkflowChecks):
             if owner.id != self.id
         }
 
-    def _bring(self, props: abc.Mapping[str, Any]) -> None:
+    def _bring(self, props: heat_types.Properties) -> None:
         self._check(props)
         wanted = self._wanted(props)
         record = self._deployer().bring(self._record(), wanted)
@@ -198,9 +198,9 @@ class Workflow(workflow_checks.WorkflowChecks):
 
     def handle_update(
         self,
-        json_snippet: Any,
-        tmpl_diff: Any,
-        prop_diff: abc.Mapping[str, Any],
+        json_snippet: heat_types.Definition,
+        tmpl_diff: heat_types.Definition,
+        prop_diff: abc.Mapping[str, object],
     ) -> None:
         """Change the workflows in place: some come, some go."""
         self._bring(
@@ -211,11 +211,11 @@ class Workflow(workflow_checks.WorkflowChecks):
         """Never: an update makes what is missing, under the same names."""
         return False
 
-    def _needs_update(self, *args: Any, **kwargs: Any) -> Any:
+    def _needs_update(self, *args: object, **kwargs: object) -> bool:
         # After a failure something may be missing, also if the template
         # has not changed.
         needed = super()._needs_update(*args, **kwargs)
-        return needed or self.status == self.FAILED
+        return bool(needed) or self.status == self.FAILED
 
     def get_live_resource_data(self) -> None:
         """Nothing: what is missing in Mistral is made by an update."""
@@ -287,9 +287,9 @@ class Workflow(workflow_checks.WorkflowChecks):
 
     # Signals --------------------------------------------------------------
 
-    def handle_signal(self, details: Any = None) -> str:
-        """Run a workflow, and leave an event that says what became of it."""
-        entry: dict[str, Any] = {
+    def handle_signal(self, details: object = None) -> str:
+        """Run a workflow; the event names its execution, or the error."""
+        entry: dict[str, object] = {
             'time': timeutils.utcnow().strftime('%Y-%m-%dT%H:%M:%SZ'),
             'workflow': None,
             'execution_id': None,
@@ -320,7 +320,7 @@ class Workflow(workflow_checks.WorkflowChecks):
         # Heat puts a word before it.
         return bounds.shortened(result, kinds.LIMIT - len('Signal: '))
 
-    def _start_execution(self, body: Any, entry: dict[str, Any]) -> str:
+    def _start_execution(self, body: object, entry: dict[str, object]) -> str:
         record = self._record()
         props = self.properties
         definition = self._definition(props)
@@ -355,7 +355,7 @@ class Workflow(workflow_checks.WorkflowChecks):
             result += f'; ignored: {bounds.listed(run.ignored)}'
         return result
 
-    def _remember(self, entry: abc.Mapping[str, Any]) -> None:
+    def _remember(self, entry: abc.Mapping[str, object]) -> None:
         try:
             self.data_set(
                 workflow_requests.log_key(), workflow_requests.write_log(entry)
@@ -371,7 +371,7 @@ class Workflow(workflow_checks.WorkflowChecks):
 
     # Attributes -----------------------------------------------------------
 
-    def get_reference_id(self) -> Any:
+    def get_reference_id(self) -> object:
         """Return the name of the only workflow, or what all begin with."""
         # Heat asks also before it has looked at the value.
         if workflow_schema.DEFINITION not in self.properties.data:
@@ -380,7 +380,7 @@ class Workflow(workflow_checks.WorkflowChecks):
                 return super().get_reference_id()
         return self.resource_id or self.physical_resource_name()
 
-    def _resolve_attribute(self, name: str) -> Any:
+    def _resolve_attribute(self, name: str) -> object:
         if name == workflow_schema.AVAILABLE_WORKFLOWS:
             return dict(self._record().names)
         if name == workflow_schema.SIGNALS:
@@ -389,7 +389,7 @@ class Workflow(workflow_checks.WorkflowChecks):
             return self._executions()
         return super()._resolve_attribute(name)
 
-    def _show_resource(self) -> Any:
+    def _show_resource(self) -> object:
         names = self._record().names
         if len(names) <= 1 and not self.properties[workflow_schema.NAMESPACE]:
             return super()._show_resource()
@@ -400,11 +400,11 @@ class Workflow(workflow_checks.WorkflowChecks):
             }
         }
 
-    def _executions(self) -> list[dict[str, Any]]:
+    def _executions(self) -> list[dict[str, object]]:
         names = self._record().all_names
         if not names:
             return []
-        shown: list[dict[str, Any]] = []
+        shown: list[dict[str, object]] = []
         size = 0
         for execution in self._service().executions(
             names, self.EXECUTIONS_LIMIT
@@ -419,7 +419,7 @@ class Workflow(workflow_checks.WorkflowChecks):
         return shown
 
 
-def _loaded(text: Any) -> Any:
+def _loaded(text: object) -> object:
     """Return what a field of an execution holds; Mistral sends JSON."""
     if not isinstance(text, str):
         return text

@@ -53,7 +53,7 @@ class MistralCalls(eventful.Eventful):
     @classmethod
     def resource_to_template(
         cls, resource_type: str, template_type: str = 'cfn'
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Do as Heat does, which stumbles over properties of any type."""
         schema = {
             name: properties.Schema(
@@ -203,11 +203,10 @@ class Mended(resource.Resource):
     def needs_replace_failed(self) -> bool:
         return False
 
-    def _needs_update(self, *args: Any, **kwargs: Any) -> Any:
+    def _needs_update(self, *args: object, **kwargs: object) -> bool:
         self._state_before = self.state
-        return super()._needs_update(*args, **kwargs) or (
-            self.status == self.FAILED
-        )
+        needed = super()._needs_update(*args, **kwargs)
+        return bool(needed) or self.status == self.FAILED
 
 
 class TrustingCalls(MistralCalls):
@@ -235,10 +234,10 @@ class Stepwise(MistralCalls, Mended):
 
     def handle_update(
         self,
-        json_snippet: Any,
-        tmpl_diff: Any,
-        prop_diff: Mapping[str, Any],
-    ) -> tuple[calling.Patience, Any]:
+        json_snippet: heat_types.Definition,
+        tmpl_diff: heat_types.Definition,
+        prop_diff: Mapping[str, object],
+    ) -> tuple[calling.Patience, heat_types.Properties]:
         after = json_snippet.properties(self.properties_schema, self.context)
         return self.patience(), after
 

@@ -2,13 +2,14 @@
 """What has a name in Mistral that no other may have, and can be changed."""
 
 from collections import abc
-from typing import Any
 
 from heat.common.i18n import _
 from heat.engine import constraints
 from heat.engine import resource
 
 from heat_plugins import errors
+from heat_plugins.clients import mistral_api
+from heat_plugins.engine import heat_types
 from heat_plugins.mistral import calling
 from heat_plugins.resources import schemas
 from heat_plugins.resources.workflows import mistral_calls
@@ -22,7 +23,9 @@ class Taken(Exception):
     """Another resource or user has the name already."""
 
 
-def shared_properties(*name_constraints: Any) -> dict[str, Any]:
+def shared_properties(
+    *name_constraints: constraints.Constraint,
+) -> dict[str, heat_types.Schema]:
     """Return the properties that such types have in common.
 
     :param name_constraints: of the name, as well as that it is a text.
@@ -63,8 +66,8 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
     def needs_replace_with_prop_diff(
         self,
         changed_properties_set: abc.Collection[str],
-        after_props: abc.Mapping[str, Any],
-        before_props: abc.Mapping[str, Any],
+        after_props: heat_types.Properties,
+        before_props: heat_types.Properties,
     ) -> bool:
         # Under another name it is another one; the old one goes later,
         # when nothing refers to it.
@@ -72,29 +75,33 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
             after_props[self.NAME] or before_props[self.NAME]
         )
 
-    def wanted_name(self, props: abc.Mapping[str, Any]) -> str:
+    def wanted_name(self, props: heat_types.Properties) -> str:
         """Return the name that properties ask for."""
         name: str = props[self.NAME] or self.physical_resource_name()
         return name
 
     # What subclasses know ---------------------------------------------------
 
-    def body(self, name: str, props: abc.Mapping[str, Any]) -> dict[str, Any]:
+    def body(
+        self, name: str, props: heat_types.Properties
+    ) -> dict[str, object]:
         """Return what Mistral's client takes to make or change it."""
         raise NotImplementedError
 
-    def matches(self, row: Any, props: abc.Mapping[str, Any]) -> bool:
+    def matches(
+        self, row: mistral_api.Row, props: heat_types.Properties
+    ) -> bool:
         """Say whether it can be what was asked for."""
         raise NotImplementedError
 
     def precheck(
-        self, patience: calling.Patience, props: abc.Mapping[str, Any]
+        self, patience: calling.Patience, props: heat_types.Properties
     ) -> None:
         """Check what can be before anything changes."""
 
     # What is done -----------------------------------------------------------
 
-    def see(self, patience: calling.Patience, name: str) -> Any:
+    def see(self, patience: calling.Patience, name: str) -> mistral_api.Row:
         """Return the one of that name, or None."""
         return self.look(
             patience, f'cannot read the {self.KIND}', self._calls.get, name
@@ -109,14 +116,14 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
         )
 
     @property
-    def _calls(self) -> Any:
+    def _calls(self) -> mistral_api.Manager:
         return getattr(self.client(), self.entity)
 
     def check_create_complete(self, patience: calling.Patience) -> bool:
         return self._create(patience, self.properties)
 
     def _create(
-        self, patience: calling.Patience, props: abc.Mapping[str, Any]
+        self, patience: calling.Patience, props: heat_types.Properties
     ) -> bool:
         name = self.wanted_name(props)
         self.precheck(patience, props)
@@ -151,7 +158,7 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
         return True
 
     def check_update_complete(
-        self, begun: tuple[calling.Patience, Any]
+        self, begun: tuple[calling.Patience, heat_types.Properties]
     ) -> bool:
         patience, after = begun
         if self._ours(patience) is None:
@@ -177,7 +184,7 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
             self._remove(patience, self.resource_id)
         return True
 
-    def _ours(self, patience: calling.Patience) -> Any:
+    def _ours(self, patience: calling.Patience) -> mistral_api.Row | None:
         """Return it, if it is there and is the one that was made here."""
         if self.resource_id is None:
             return None
@@ -194,7 +201,7 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
             )
         return True
 
-    def glance(self) -> Any:
+    def glance(self) -> mistral_api.Row | None:
         """Return it for an attribute; None if it cannot be seen."""
         if self.resource_id is None:
             return None

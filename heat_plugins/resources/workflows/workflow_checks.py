@@ -3,7 +3,6 @@
 
 from collections.abc import Iterable, Mapping
 import dataclasses
-from typing import Any
 
 from heat.engine import function
 from heat.engine import resource
@@ -11,6 +10,7 @@ from heat.engine.resources.openstack.mistral import workflow
 
 from heat_plugins import bounds
 from heat_plugins import foreign
+from heat_plugins.engine import heat_types
 from heat_plugins.engine import refusing
 from heat_plugins.mistral.definitions import definition_checking
 from heat_plugins.mistral.definitions import definition_problems
@@ -66,7 +66,7 @@ class WorkflowChecks(workflow.Workflow):
         workflow.Workflow.INPUT,
     )
 
-    def _check(self, props: Mapping[str, Any]) -> None:
+    def _check(self, props: heat_types.Properties) -> None:
         """Check a definition, and the properties that use it.
 
         :raises DefinitionError: if it cannot be used.
@@ -101,7 +101,7 @@ class WorkflowChecks(workflow.Workflow):
     def _check_use(
         self,
         definition: definition_reading.Definition,
-        props: Mapping[str, Any],
+        props: heat_types.Properties,
     ) -> None:
         names = list(definition.workflows)
         default = props[workflow_schema.DEFAULT_WORKFLOW]
@@ -151,7 +151,7 @@ class WorkflowChecks(workflow.Workflow):
                 'many for one resource; use several resources'
             )
 
-    def _check_call(self, task: Mapping[str, Any]) -> None:
+    def _check_call(self, task: heat_types.Properties) -> None:
         """Hold a called workflow against those that Mistral has."""
         name = definition_reading.called(task.get(self.WORKFLOW))
         if name is None or self._unknown(task.get(self.WORKFLOW)):

@@ -10,6 +10,7 @@ from heat.engine import constraints
 from heat.engine import properties
 from heat.engine.resources.openstack.mistral import workflow
 
+from heat_plugins.engine import heat_types
 from heat_plugins.mistral.executions import ending
 from heat_plugins.resources import schemas
 
@@ -39,7 +40,9 @@ STRUCTURE = (
 )
 
 
-def _with(schema: Any, /, **changes: object) -> Any:
+def _with(
+    schema: heat_types.Schema, /, **changes: object
+) -> heat_types.Schema:
     """Return one of Heat's schemas with some of its arguments changed."""
     arguments: dict[str, Any] = {
         'description': schema.description,
@@ -54,7 +57,7 @@ def _with(schema: Any, /, **changes: object) -> Any:
     return _Schema(arguments.pop('data_type', schema.type), **arguments)
 
 
-def _any(schema: Any, /, addition: str) -> Any:
+def _any(schema: heat_types.Schema, /, addition: str) -> heat_types.Schema:
     """Let a value have other forms as well as the one that Heat knows."""
     # Its constraints are looked after by the check of the definition.
     return _with(
@@ -112,14 +115,16 @@ _WIDER = {
 }
 
 
-def _widened(schemas: abc.Mapping[str, Any]) -> dict[str, Any]:
+def _widened(
+    schemas: abc.Mapping[str, heat_types.Schema],
+) -> dict[str, heat_types.Schema]:
     return {
         name: _any(schema, _WIDER[name]) if name in _WIDER else schema
         for name, schema in schemas.items()
     }
 
 
-def _task_schema() -> dict[str, Any]:
+def _task_schema() -> dict[str, heat_types.Schema]:
     heats = _HEATS.properties_schema[_HEATS.TASKS].schema[0].schema
     known = _widened(heats)
     # Heat holds the name of the workflow to be called against Mistral's
@@ -140,7 +145,7 @@ def _task_schema() -> dict[str, Any]:
     }
 
 
-def _defaults_schema() -> dict[str, Any]:
+def _defaults_schema() -> dict[str, heat_types.Schema]:
     heats = _HEATS.properties_schema[_HEATS.TASK_DEFAULTS].schema
     return {**_widened(heats), **_POLICIES}
 
