@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A chart as a drawing: one SVG that needs nothing else, or a page of it.
 
-It follows the reader's light or dark scheme. A state is told by
-colour and by pattern, and in words under the pointer and to a screen reader.
+It follows the reader's light or dark scheme. Colour and pattern show a state,
+and so do words, for tooltips and screen readers.
 """
 
 import datetime
@@ -19,7 +19,7 @@ from heat_plugins.runs import summary
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import plain_text
 from heat_plugins.timeline import scales
-from heat_plugins.timeline import style
+from heat_plugins.timeline import svg_elements
 
 _WIDTH = 1200
 _MARGIN = 16
@@ -30,7 +30,6 @@ _NAMES = 120, 440
 _ENDS = 120, 260
 
 _LANE = 24
-_BAR = 16
 _HEAD = 58
 _AXIS = 22
 
@@ -53,7 +52,7 @@ def page(drawn: chart.Chart) -> str:
     title = etree.Element('title')
     title.text = drawing.title
     inner = etree.tostring(title, encoding='unicode')
-    return style.PAGE.format(
+    return svg_elements.PAGE.format(
         title=inner.removeprefix('<title>').removesuffix('</title>'),
         svg=etree.tostring(drawing.root, encoding='unicode'),
     )
@@ -111,44 +110,25 @@ class _Drawing:
             self._legend()
         for number, note in enumerate(drawn.notes):
             y = self._bottom + 44 + 18 * number
-            _text(self.root, _MARGIN, y, f'Note: {note}', 'timed-out')
+            svg_elements.add_text(
+                self.root, _MARGIN, y, f'Note: {note}', 'timed-out'
+            )
 
     def _head(self) -> None:
         drawn = self._chart
-        _add(self.root, 'title', id='title').text = self.title
+        svg_elements.add(self.root, 'title', id='title').text = self.title
         description = _summary(drawn)
-        _add(self.root, 'desc', id='description').text = description
-        _add(self.root, 'style').text = style.STYLE
-        self._patterns()
-        _text(self.root, _MARGIN, 26, self.title, 'title')
-        _text(self.root, _MARGIN, 46, description, 'quiet')
-
-    def _patterns(self) -> None:
-        parts = _add(self.root, 'defs')
-        # Failed and running; the colour shines through.
-        for name, path in (
-            ('hatch', 'M-2 2 L2 -2 M0 8 L8 0 M6 10 L10 6'),
-            ('stripes', 'M4 0 L4 8'),
-        ):
-            pattern = _add(
-                parts,
-                'pattern',
-                id=name,
-                width=8,
-                height=8,
-                patternUnits='userSpaceOnUse',
-            )
-            _add(
-                pattern,
-                'path',
-                d=path,
-                stroke='#ffffff',
-                **{'stroke-opacity': 0.35, 'stroke-width': 2},
-            )
+        svg_elements.add(
+            self.root, 'desc', id='description'
+        ).text = description
+        svg_elements.add(self.root, 'style').text = svg_elements.STYLE
+        svg_elements.add_patterns(self.root)
+        svg_elements.add_text(self.root, _MARGIN, 26, self.title, 'title')
+        svg_elements.add_text(self.root, _MARGIN, 46, description, 'quiet')
 
     def _bands(self, tops: list[int]) -> None:
         for top, bottom in list(itertools.pairwise(tops))[::2]:
-            _add(
+            svg_elements.add(
                 self.root,
                 'rect',
                 **{'class': 'band'},
@@ -162,10 +142,12 @@ class _Drawing:
         top = _HEAD + _AXIS
         for cut in self._scale.cuts:
             left = self._x(cut.left)
-            group = _add(self.root, 'g')
+            group = svg_elements.add(self.root, 'g')
             quiet = summary.spell(round(cut.seconds))
-            _add(group, 'title').text = f'Nothing happens for {quiet}'
-            _add(
+            svg_elements.add(
+                group, 'title'
+            ).text = f'Nothing happens for {quiet}'
+            svg_elements.add(
                 group,
                 'rect',
                 **{'class': 'cut'},
@@ -178,11 +160,11 @@ class _Drawing:
         for label in self._scale.labels(characters):
             x = self._x(label.position)
             self._upright(x, 'grid')
-            _text(self.root, x, top - 8, label.text, 'quiet')
+            svg_elements.add_text(self.root, x, top - 8, label.text, 'quiet')
 
     def _upright(self, x: float, kind: str) -> etree.Element:
         """Draw a line across all rows."""
-        return _add(
+        return svg_elements.add(
             self.root,
             'line',
             **{'class': kind},
@@ -199,8 +181,8 @@ class _Drawing:
         top: float,
     ) -> None:
         now = self._chart.now
-        description = '; '.join(_told(bar, now) for bar in row.bars)
-        group = _add(
+        description = '; '.join(_described(bar, now) for bar in row.bars)
+        group = svg_elements.add(
             self.root,
             'g',
             role='listitem',
@@ -211,14 +193,14 @@ class _Drawing:
                 )
             },
         )
-        label = _add(group, 'g')
-        _add(label, 'title').text = foreign.line(
+        label = svg_elements.add(group, 'g')
+        svg_elements.add(label, 'title').text = foreign.line(
             f'{row.kind.value} {row.path or row.name} {row.what}'.strip()
         )
         indent = _INDENT * row.depth
         room = self._name_room - int(indent / _CHARACTER)
         middle = top + _LANE / 2 + 4
-        _text(
+        svg_elements.add_text(
             label,
             _MARGIN + 6 + indent,
             middle,
@@ -230,7 +212,7 @@ class _Drawing:
             for bar, after in itertools.zip_longest(lane, lane[1:]):
                 self._bar(group, bar, y, self._free_until(after))
         if row.last is not None:
-            _text(
+            svg_elements.add_text(
                 group,
                 _WIDTH - _MARGIN - self._ends,
                 middle,
@@ -262,24 +244,28 @@ class _Drawing:
         if bar.working_since is not None:
             working = self._x(self._scale.position(bar.working_since))
             working = min(max(working, left), right)
-        group = _add(parent, 'g')
-        _add(group, 'title').text = foreign.line(_told(bar, now))
-        y = top + (_LANE - _BAR) / 2
+        group = svg_elements.add(parent, 'g')
+        svg_elements.add(group, 'title').text = foreign.line(
+            _described(bar, now)
+        )
+        y = top + (_LANE - svg_elements.BAR) / 2
         # What was waiting ends where the work begins.
         if working > left:
-            _box(group, left, working, y, 'waiting')
-        _box(group, working, right, y, bar.state.value)
+            svg_elements.add_box(group, left, working, y, 'waiting')
+        svg_elements.add_box(group, working, right, y, bar.state.value)
         if bar.state in (chart.State.FAILED, chart.State.TIMED_OUT):
-            _box(group, working, right, y, 'hatch')
+            svg_elements.add_box(group, working, right, y, 'hatch')
         elif bar.state is chart.State.RUNNING:
-            _box(group, working, right, y, 'stripes')
+            svg_elements.add_box(group, working, right, y, 'stripes')
         label = foreign.line(f'{bar.label} {bar.duration(now)}')
         width = cells.cell_len(label) * _CHARACTER + 10
         if width < right - working:
             state = f'on {bar.state.value}'
-            _text(group, working + 6, y + 12, label, state)
+            svg_elements.add_text(group, working + 6, y + 12, label, state)
         elif width < free - right:
-            _text(group, right + 5, y + 12, label, bar.state.value)
+            svg_elements.add_text(
+                group, right + 5, y + 12, label, bar.state.value
+            )
 
     def _x(self, position: float) -> float:
         return self._left + position * self._plot
@@ -288,13 +274,15 @@ class _Drawing:
         if any(bar.end is None for bar in self._chart.bars):
             x = self._x(self._scale.position(self._chart.now))
             line = self._upright(x, 'now')
-            _add(line, 'title').text = f'Drawn at {_clock(self._chart.now)}'
+            svg_elements.add(
+                line, 'title'
+            ).text = f'Drawn at {_clock(self._chart.now)}'
 
     def _legend(self) -> None:
         states = {bar.state for bar in self._chart.bars}
         if any(bar.working_since is not None for bar in self._chart.bars):
             states.add(chart.State.WAITING)
-        group = _add(self.root, 'g', **{'aria-hidden': 'true'})
+        group = svg_elements.add(self.root, 'g', **{'aria-hidden': 'true'})
         x = float(self._left)
         y = self._bottom + 14
         names = [
@@ -304,51 +292,14 @@ class _Drawing:
         ]
         if self._scale.cuts:
             names.append(('cut', 'nothing happens'))
-        for look, name in names:
-            _box(group, x, x + 14, y, look, height=12)
-            if look in ('failed', 'timed-out'):
-                _box(group, x, x + 14, y, 'hatch', height=12)
-            if look == 'running':
-                _box(group, x, x + 14, y, 'stripes', height=12)
-            _text(group, x + 20, y + 10, name, 'quiet')
+        for css_class, name in names:
+            svg_elements.add_box(group, x, x + 14, y, css_class, height=12)
+            if css_class in ('failed', 'timed-out'):
+                svg_elements.add_box(group, x, x + 14, y, 'hatch', height=12)
+            if css_class == 'running':
+                svg_elements.add_box(group, x, x + 14, y, 'stripes', height=12)
+            svg_elements.add_text(group, x + 20, y + 10, name, 'quiet')
             x += 36 + _CHARACTER * len(name)
-
-
-def _add(parent: etree.Element, name: str, **given: object) -> etree.Element:
-    shown = {
-        key: f'{value:.1f}' if isinstance(value, float) else str(value)
-        for key, value in given.items()
-    }
-    return etree.SubElement(parent, name, shown)
-
-
-def _text(
-    parent: etree.Element, x: float, y: float, text: str, look: str = ''
-) -> None:
-    given = {'class': look} if look else {}
-    _add(parent, 'text', x=x, y=y, **given).text = foreign.line(text)
-
-
-def _box(
-    parent: etree.Element,
-    left: float,
-    right: float,
-    y: float,
-    look: str,
-    height: float = _BAR,
-) -> None:
-    width = max(right - left, 1.0)
-    given = {'class': f'bar {look}'}
-    _add(
-        parent,
-        'rect',
-        **given,
-        x=left,
-        y=y,
-        width=width,
-        height=height,
-        rx=2,
-    )
 
 
 def _column(
@@ -371,7 +322,7 @@ def _column(
 
 
 def _standing(row: chart.ChartRow, now: float) -> str:
-    """Say how the last bar of a row stands."""
+    """Return the state and duration of the last bar of a row."""
     if row.last is None:
         return ''
     end = f'{row.last.state.value} {row.last.duration(now)}'
@@ -383,8 +334,8 @@ def _clock(time: float) -> str:
     return f'{when:%Y-%m-%d %H:%M:%S} UTC'
 
 
-def _told(bar: chart.Bar, now: float) -> str:
-    """Say all of a bar in words."""
+def _described(bar: chart.Bar, now: float) -> str:
+    """Describe a bar, for its tooltip and for screen readers."""
     verb = 'for' if bar.end is None else 'after'
     description = (
         f'{bar.label} {bar.state.value} {verb} {bar.duration(now)}, '

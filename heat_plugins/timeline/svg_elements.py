@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a drawn chart looks, on light and on dark ground."""
+"""The elements of a drawing and their style, for light and dark schemes."""
 
-#: For the drawing.
+# Writes XML and parses none.
+from xml.etree import ElementTree as etree  # nosec B405
+
+from heat_plugins import foreign
+
+#: The height of a bar.
+BAR = 16
+
+#: The style of the drawing, by the classes of its elements.
 STYLE = """
 svg { background: #ffffff; font: 12px system-ui, sans-serif;
   max-width: 100%; min-width: 640px; height: auto; }
@@ -76,3 +84,74 @@ svg {{ display: block; margin: auto; }}
 </body>
 </html>
 """
+
+
+def add(parent: etree.Element, name: str, **given: object) -> etree.Element:
+    """Add an element with some attributes, and return it."""
+    shown = {
+        key: f'{value:.1f}' if isinstance(value, float) else str(value)
+        for key, value in given.items()
+    }
+    return etree.SubElement(parent, name, shown)
+
+
+def add_text(
+    parent: etree.Element, x: float, y: float, text: str, css_class: str = ''
+) -> None:
+    """Add a line of text.
+
+    :param css_class: see `STYLE`.
+    """
+    given = {'class': css_class} if css_class else {}
+    add(parent, 'text', x=x, y=y, **given).text = foreign.line(text)
+
+
+def add_box(
+    parent: etree.Element,
+    left: float,
+    right: float,
+    y: float,
+    css_class: str,
+    height: float = BAR,
+) -> None:
+    """Add a bar, or a part of it.
+
+    :param css_class: see `STYLE`.
+    """
+    width = max(right - left, 1.0)
+    given = {'class': f'bar {css_class}'}
+    add(
+        parent,
+        'rect',
+        **given,
+        x=left,
+        y=y,
+        width=width,
+        height=height,
+        rx=2,
+    )
+
+
+def add_patterns(root: etree.Element) -> None:
+    """Define the patterns of failed and of running bars."""
+    parts = add(root, 'defs')
+    # The colour of the bar shines through.
+    for name, path in (
+        ('hatch', 'M-2 2 L2 -2 M0 8 L8 0 M6 10 L10 6'),
+        ('stripes', 'M4 0 L4 8'),
+    ):
+        pattern = add(
+            parts,
+            'pattern',
+            id=name,
+            width=8,
+            height=8,
+            patternUnits='userSpaceOnUse',
+        )
+        add(
+            pattern,
+            'path',
+            d=path,
+            stroke='#ffffff',
+            **{'stroke-opacity': 0.35, 'stroke-width': 2},
+        )
