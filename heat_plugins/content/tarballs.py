@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tarballs in and out: nothing of them is ever unpacked onto a disk."""
+"""Plans as tarballs, also those that git makes of a repository.
+
+No tarball is unpacked onto a disk.
+"""
 
 import bz2
 from collections import abc
@@ -7,9 +10,14 @@ import contextlib
 import gzip
 import io
 import lzma
+import os
+import pathlib
 import posixpath
+import subprocess
 import tarfile
+import tempfile
 from typing import IO, Any, BinaryIO
+from urllib import parse
 import zlib
 
 from heat_plugins import errors
@@ -51,6 +59,12 @@ _EXTENDED = {
     tarfile.XGLTYPE,
     tarfile.SOLARIS_XHDTYPE,
 }
+
+# git runs programs for some others, such as "ext::".
+_PROTOCOLS = 'https:ssh'
+
+_CLONE_SECONDS = 600
+_ARCHIVE_SECONDS = 120
 
 
 class _Limited(io.RawIOBase):
@@ -308,3 +322,89 @@ def writer(
             tarball.addfile(member, io.BytesIO(content))
 
         yield add
+
+
+def from_git(where: str, revision: str = 'HEAD') -> sources.Content:
+    """Read what is committed at a revision of a git repository.
+
+    :param where: the path of a checkout or a repository, or the URL of one
+        (https or ssh).
+    :param revision: a branch, a tag or a commit.
+    :raises errors.Invalid: no git, or no such revision; or see
+        `read`.
+    """
+    if '://' not in where:
+        return _archive(pathlib.Path(where), revision)
+    with tempfile.TemporaryDirectory(prefix='plan-') as folder:
+        clone = pathlib.Path(folder, 'plan')
+        _git(
+            ['clone', '--quiet', '--bare', '--', where, str(clone)],
+            f'Cannot clone {_public(where)}',
+            _CLONE_SECONDS,
+        )
+        return _archive(clone, revision)
+
+
+def _archive(where: pathlib.Path, revision: str) -> sources.Content:
+    if revision.startswith('-') or not where.is_dir():
+        raise errors.Invalid(
+            f'{where} has no revision {revision}, or is not a git repository'
+        )
+    with tempfile.TemporaryFile() as tarball:
+        _git(
+            # A tree alone has no header that names a commit.
+            [
+                '-C',
+                str(where),
+                'archive',
+                '--format=tar',
+                f'{revision}^{{tree}}',
+            ],
+            f'Cannot read revision {revision} of {where}',
+            _ARCHIVE_SECONDS,
+            tarball,
+        )
+        tarball.seek(0)
+        return read(tarball, keep_top=True)
+
+
+def _git(
+    arguments: abc.Sequence[str],
+    failed: str,
+    seconds: float,
+    output: IO[bytes] | None = None,
+) -> None:
+    environment = os.environ | {
+        'GIT_ALLOW_PROTOCOL': _PROTOCOLS,
+        'GIT_TERMINAL_PROMPT': '0',
+    }
+    try:
+        subprocess.run(  # nosec B607
+            # The operator's PATH says which git.
+            ['git', *arguments],  # noqa: S607
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output or subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=seconds,
+            check=True,
+        )
+    except FileNotFoundError as exc:
+        raise errors.Invalid(
+            f'{failed}: git is not installed on this machine'
+        ) from exc
+    except subprocess.TimeoutExpired as exc:
+        raise errors.Invalid(f'{failed} within {seconds:.0f} s') from exc
+    except subprocess.CalledProcessError as exc:
+        # What it says may hold the URL, and that a password.
+        raise errors.Invalid(
+            f'{failed}: git exited with code {exc.returncode}. Run it by '
+            'hand to see why'
+        ) from exc
+
+
+def _public(url: str) -> str:
+    """Return a URL without the password that may be in it."""
+    parts = parse.urlsplit(url)
+    host = parts.netloc.rpartition('@')[2]
+    return parse.urlunsplit((parts.scheme, host, parts.path, '', ''))

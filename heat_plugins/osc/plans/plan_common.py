@@ -7,7 +7,6 @@ import functools
 import pathlib
 from typing import Any
 
-from heat_plugins.content import git
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.osc import command_line
@@ -65,7 +64,7 @@ def content(
 ) -> sources.Content | None:
     """Return the files that were given; None if none were."""
     if parsed_args.git:
-        return git.read(parsed_args.git, parsed_args.revision)
+        return tarballs.from_git(parsed_args.git, parsed_args.revision)
     if not parsed_args.source:
         return None
     path = pathlib.Path(parsed_args.source)

@@ -15,7 +15,6 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins import pools
-from heat_plugins.content import git
 from heat_plugins.content import sources
 from heat_plugins.content import storage
 from heat_plugins.content import tarballs
@@ -271,16 +270,19 @@ class GitTest(testtools.TestCase):
     def test_what_is_committed_is_read(self):
         (self.root / 'plan' / 'root.yaml').write_text('changed')
         (self.root / 'other').write_text('not tracked')
-        found = git.read(str(self.root))
+        found = tarballs.from_git(str(self.root))
         self.assertEqual({'plan/root.yaml': b'one'}, found)
 
     def test_a_revision_can_be_named(self):
         self.git('tag', 'first')
         self.commit('two')
         self.assertEqual(
-            {'plan/root.yaml': b'one'}, git.read(str(self.root), 'first')
+            {'plan/root.yaml': b'one'},
+            tarballs.from_git(str(self.root), 'first'),
         )
-        self.assertEqual({'plan/root.yaml': b'two'}, git.read(str(self.root)))
+        self.assertEqual(
+            {'plan/root.yaml': b'two'}, tarballs.from_git(str(self.root))
+        )
 
     def test_what_is_not_there_is_refused(self):
         for where, revision in (
@@ -289,7 +291,7 @@ class GitTest(testtools.TestCase):
             (str(self.root / 'nope'), 'HEAD'),
         ):
             error = self.assertRaises(
-                errors.Invalid, git.read, where, revision
+                errors.Invalid, tarballs.from_git, where, revision
             )
             self.assertIn(revision, str(error))
 
@@ -300,7 +302,7 @@ class GitTest(testtools.TestCase):
             f'file://{self.root}',
             'http://user:hunter2@127.0.0.1:1/x',
         ):
-            error = self.assertRaises(errors.Invalid, git.read, url)
+            error = self.assertRaises(errors.Invalid, tarballs.from_git, url)
             self.assertNotIn('hunter2', str(error))
         self.assertFalse(marker.exists())
 
