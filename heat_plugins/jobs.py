@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Work that takes long, in steps; it survives the process that drives it.
 
-A job begins with a state, a frozen dataclass that JSON can say, and `Step`
+A job begins with a state, a frozen dataclass that JSON can say, and `JobStep`
 leads from one state to the next. Nothing is held between two steps. A step may
 be repeated, after a crash or by two drivers at once, and then finds what it
 has done. The order of steps stands in each job's table of phases. Drivers know
@@ -52,7 +52,7 @@ class Outcome:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Step(Generic[_State]):
+class JobStep(Generic[_State]):
     """A step that a job has taken.
 
     :ivar next_look: the seconds until the next step; a driver whose steps
@@ -71,28 +71,33 @@ class Step(Generic[_State]):
 class Job(Protocol[_State]):
     """A kind of work: the deployment of a plan, a move of nodes."""
 
-    def step(self, state: _State, outcome: Outcome | None) -> Step[_State]:
+    def step(self, state: _State, outcome: Outcome | None) -> JobStep[_State]:
         """Take a step.
 
         :param outcome: of the call that the last step asked for.
         :raises errors.Unavailable: a service does not answer; retry.
         """
 
+    def output(self, state: _State) -> dict[str, Any]:
+        """Return what commands and workflows show of a state."""
+
 
 def drive(
     job: Job[_State],
-    step: Step[_State],
+    state: _State,
     *,
-    tell: abc.Callable[[Step[_State]], bool | None] = lambda step: None,
+    tell: abc.Callable[[JobStep[_State]], bool | None] = lambda step: None,
     run: abc.Callable[[Call], Outcome] = lambda call: Outcome(success=False),
+    note: abc.Callable[[str], object] = lambda sentence: None,
     most: float = 60.0,
     sleep: abc.Callable[[float], None] = time.sleep,
-) -> Step[_State]:
+) -> JobStep[_State]:
     """Take steps until the job has ended; return the last one.
 
-    :param step: the one that was taken last.
+    :param state: the first one.
     :param tell: is called after each step; True ends the waiting.
     :param run: runs the calls of the job.
+    :param note: is called with a sentence when the first step is retried.
     :param most: the most seconds between two steps.
     """
 
@@ -106,6 +111,10 @@ def drive(
             sleep=sleep,
         )
 
+    # Nothing is on its way yet, so an outage is reported, and ends sooner.
+    step = retrying.Outage(note).insist(
+        job.step, state, None, pause=min(PAUSE, most), sleep=sleep
+    )
     while not insist(tell, step) and step.success is None:
         outcome = run(step.call) if step.call else None
         if step.next_look:
@@ -135,4 +144,4 @@ def advance(
         raise errors.Invalid(
             f'The state of the job is invalid: {exc}'
         ) from exc
-    return dataclasses.asdict(step)
+    return dataclasses.asdict(step) | {'output': job.output(step.state)}

@@ -131,6 +131,23 @@ class Outage:
         """Whether the last call has failed."""
         return self._trouble is not None
 
+    def insist(
+        self,
+        call: abc.Callable[..., _Result],
+        *args: Any,
+        pause: float,
+        sleep: abc.Callable[[float], None] = time.sleep,
+    ) -> _Result:
+        """Call a function until it returns.
+
+        :param pause: seconds between two attempts.
+        :raises errors.Unavailable: it has failed for too long.
+        """
+        while True:
+            with self.ridden_out():
+                return call(*args)
+            sleep(pause)
+
     @contextlib.contextmanager
     def ridden_out(self) -> abc.Iterator[None]:
         """Pass over a failure of what is called within.

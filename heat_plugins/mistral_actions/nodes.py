@@ -19,10 +19,10 @@ from heat_plugins.nodes import node_jobs
 from heat_plugins.nodes import node_operations
 
 
-def core(context: Any) -> node_operations.Operations:
+def core(context: Any) -> node_operations.NodeOperations:
     """Return the core, with the credentials of a context."""
     cloud = sessions.cloud(context.security)
-    return node_operations.Operations(
+    return node_operations.NodeOperations(
         ironic.BaremetalAPI(cloud), swift.connect(cloud)
     )
 
@@ -32,15 +32,15 @@ def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
 
 
 def _work(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
-    return node_jobs.Operations(core(context)).work(**arguments)
+    return node_jobs.NodeWorkOperations(core(context)).work(**arguments)
 
 
 _action = making.Maker(__name__, _call)
 
-List = _action(node_operations.Operations.list)
-Register = _action(node_operations.Operations.register)
-Begin = _action(node_operations.Operations.begin)
-Step = _action(node_operations.Operations.step)
-Abort = _action(node_operations.Operations.abort)
-Summaries = _action(node_operations.Operations.summaries)
-Work = making.Maker(__name__, _work)(node_jobs.Operations.work)
+List = _action(node_operations.NodeOperations.list)
+Register = _action(node_operations.NodeOperations.register)
+Begin = _action(node_operations.NodeOperations.begin)
+Step = _action(node_operations.NodeOperations.step)
+Abort = _action(node_operations.NodeOperations.abort)
+Summaries = _action(node_operations.NodeOperations.summaries)
+Work = making.Maker(__name__, _work)(node_jobs.NodeWorkOperations.work)

@@ -29,7 +29,7 @@ from heat_plugins.plans.rendering import rendering
 CONF = cfg.CONF
 
 
-def core(context: Any) -> plan_operations.Operations:
+def core(context: Any) -> plan_operations.PlanOperations:
     """Return the core, with the credentials of a context."""
     cloud = sessions.cloud(context.security)
     plans = plan_service.Plans(
@@ -38,7 +38,7 @@ def core(context: Any) -> plan_operations.Operations:
         heat.Heat(cloud),
         limits=limits(),
     )
-    return plan_operations.Operations(plans)
+    return plan_operations.PlanOperations(plans)
 
 
 def limits() -> rendering.RenderingLimits:
@@ -65,20 +65,22 @@ def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
 
 _action = making.Maker(__name__, _call)
 
-Create = _action(plan_operations.Operations.create)
-Update = _action(plan_operations.Operations.update)
-Delete = _action(plan_operations.Operations.delete)
-List = _action(plan_operations.Operations.list)
-Show = _action(plan_operations.Operations.show)
-GetCapabilities = _action(plan_operations.Operations.get_capabilities)
-UpdateCapabilities = _action(plan_operations.Operations.update_capabilities)
-GetParameters = _action(plan_operations.Operations.get_parameters)
-UpdateParameters = _action(plan_operations.Operations.update_parameters)
-ListRoles = _action(plan_operations.Operations.list_roles)
-Preview = _action(plan_operations.Operations.preview)
-Start = _action(plan_operations.Operations.start)
-Look = _action(plan_operations.Operations.look)
-Deploy = _action(plan_operations.Operations.deploy)
-Status = _action(plan_operations.Operations.status)
-Cancel = _action(plan_operations.Operations.cancel)
-Diff = _action(plan_operations.Operations.diff)
+Create = _action(plan_operations.PlanOperations.create)
+Update = _action(plan_operations.PlanOperations.update)
+Delete = _action(plan_operations.PlanOperations.delete)
+List = _action(plan_operations.PlanOperations.list)
+Show = _action(plan_operations.PlanOperations.show)
+GetCapabilities = _action(plan_operations.PlanOperations.get_capabilities)
+UpdateCapabilities = _action(
+    plan_operations.PlanOperations.update_capabilities
+)
+GetParameters = _action(plan_operations.PlanOperations.get_parameters)
+UpdateParameters = _action(plan_operations.PlanOperations.update_parameters)
+ListRoles = _action(plan_operations.PlanOperations.list_roles)
+Preview = _action(plan_operations.PlanOperations.preview)
+Start = _action(plan_operations.PlanOperations.start)
+Look = _action(plan_operations.PlanOperations.look)
+Deploy = _action(plan_operations.PlanOperations.deploy)
+Status = _action(plan_operations.PlanOperations.status)
+Cancel = _action(plan_operations.PlanOperations.cancel)
+Diff = _action(plan_operations.PlanOperations.diff)

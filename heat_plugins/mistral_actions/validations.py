@@ -27,13 +27,13 @@ from heat_plugins.validations import validation_operations
 CONF = cfg.CONF
 
 
-def core(context: Any) -> validation_operations.Operations:
+def core(context: Any) -> validation_operations.ValidationOperations:
     """Return the core, with the credentials of a context."""
     cloud = sessions.cloud(context.security)
     objects = swift.connect(cloud)
     stacks = heat.Heat(cloud)
     registry = mistral_registry.Registry(cloud)
-    return validation_operations.Operations(
+    return validation_operations.ValidationOperations(
         plan_service.Plans(objects, registry, stacks), stacks
     )
 
@@ -74,9 +74,11 @@ def _abandoned(context: Any) -> abc.Callable[[], bool]:
 
 _action = making.Maker(__name__, _call)
 
-List = _action(validation_operations.Operations.list)
-Required = _action(validation_operations.Operations.required)
-Stop = _action(validation_operations.Operations.stop)
-Results = _action(validation_operations.Operations.results)
-Result = _action(validation_operations.Operations.result)
-Run = making.Maker(__name__, _run)(validation_operations.Operations.run)
+List = _action(validation_operations.ValidationOperations.list)
+Required = _action(validation_operations.ValidationOperations.required)
+Stop = _action(validation_operations.ValidationOperations.stop)
+Results = _action(validation_operations.ValidationOperations.results)
+Result = _action(validation_operations.ValidationOperations.result)
+Run = making.Maker(__name__, _run)(
+    validation_operations.ValidationOperations.run
+)

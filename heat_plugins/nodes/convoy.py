@@ -33,7 +33,7 @@ _PART, _SOONEST, _LATEST = 10, 2, 30
 _ABORTED = 'aborted by request'
 
 
-class Phase(enum.StrEnum):
+class NodePhase(enum.StrEnum):
     """How a node stands in a convoy."""
 
     WAITING = 'waiting'
@@ -45,7 +45,7 @@ class Phase(enum.StrEnum):
 
     @property
     def ended(self) -> bool:
-        return self not in (Phase.WAITING, Phase.MOVING)
+        return self not in (NodePhase.WAITING, NodePhase.MOVING)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Member:
 
     uuid: str
     name: str = ''
-    phase: Phase = Phase.WAITING
+    phase: NodePhase = NodePhase.WAITING
     attempts: int = 0
     until: float = 0
     reason: str = ''
@@ -88,20 +88,20 @@ class Convoy:
         return tuple(
             member.uuid
             for member in self.members
-            if member.phase is Phase.DONE
+            if member.phase is NodePhase.DONE
         )
 
     @property
     def reason(self) -> str:
         """Say in a line how many have not arrived; '' until it ends."""
         phases = [member.phase for member in self.members]
-        lacking = [one for one in Phase if one in phases]
+        lacking = [one for one in NodePhase if one in phases]
         if not self.ended or len(self.done) == len(phases):
             return ''
         counted = ', '.join(
             f'{phases.count(one)} {one}'
             for one in lacking
-            if one is not Phase.DONE
+            if one is not NodePhase.DONE
         )
         done = f'{len(self.done)} of {len(phases)} done'
         return f'{self.verb}: {done}, {counted}'
@@ -133,27 +133,12 @@ class Escort:
             for one in convoy.members
         ]
         free = convoy.concurrency - sum(
-            one.phase is Phase.MOVING for one in members
+            one.phase is NodePhase.MOVING for one in members
         )
         for place, one in enumerate(members):
-            if one.phase is Phase.WAITING and free > 0:
+            if one.phase is NodePhase.WAITING and free > 0:
                 members[place] = self._send(one, convoy, move)
-                free -= members[place].phase is Phase.MOVING
-        return dataclasses.replace(convoy, members=tuple(members))
-
-    def stop(self, convoy: Convoy) -> Convoy:
-        """Stop the nodes that are on their way, and send no more."""
-        move = moves.BY_VERB[convoy.verb]
-        states = {one.uuid: one for one in self._baremetal.states()}
-        members = []
-        for one in convoy.members:
-            if not one.phase.ended:
-                if one.phase is Phase.MOVING and one.uuid in states:
-                    self._abort(states[one.uuid], move)
-                one = dataclasses.replace(
-                    one, phase=Phase.ABORTED, reason='It was stopped'
-                )
-            members.append(one)
+                free -= members[place].phase is NodePhase.MOVING
         return dataclasses.replace(convoy, members=tuple(members))
 
     def next_look(self, convoy: Convoy) -> int:
@@ -164,7 +149,7 @@ class Escort:
         ages = [
             now - (one.until - convoy.timeout)
             for one in convoy.members
-            if one.phase is Phase.MOVING
+            if one.phase is NodePhase.MOVING
         ]
         return int(min(max(_SOONEST, max(ages, default=0) / _PART), _LATEST))
 
@@ -177,17 +162,17 @@ class Escort:
     ) -> Member:
         if found is None:
             return _ended(
-                member, Phase.FAILED, 'Ironic no longer has the node'
+                member, NodePhase.FAILED, 'Ironic no longer has the node'
             )
-        sent = member.phase is Phase.MOVING
+        sent = member.phase is NodePhase.MOVING
         verdict = move.verdict(found.state, sent=sent)
         if verdict is moves.Verdict.THERE:
-            return _ended(member, Phase.DONE, '')
+            return _ended(member, NodePhase.DONE, '')
         if verdict is moves.Verdict.MOVING:
             return self._moving(member, found, convoy, move)
         if verdict is moves.Verdict.NOWHERE:
             reason = f'It is {found.state}: {move.remedy}'.rstrip(': ')
-            return _ended(member, Phase.FAILED, reason)
+            return _ended(member, NodePhase.FAILED, reason)
         return self._failed(member, found, convoy) if sent else member
 
     def _moving(
@@ -197,7 +182,7 @@ class Escort:
         convoy: Convoy,
         move: moves.Move,
     ) -> Member:
-        if member.phase is Phase.WAITING:
+        if member.phase is NodePhase.WAITING:
             # Another caller has sent it, or this one before a restart.
             return self._begun(member, convoy)
         if self._clock() < member.until:
@@ -205,7 +190,7 @@ class Escort:
         self._abort(found, move)
         return _ended(
             member,
-            Phase.TIMED_OUT,
+            NodePhase.TIMED_OUT,
             f'It was still {found.state} after {convoy.timeout:g} s',
         )
 
@@ -214,12 +199,14 @@ class Escort:
     ) -> Member:
         reason = found.text('last_error') or f'It is {found.state} again'
         if _ABORTED in reason:
-            return _ended(member, Phase.ABORTED, reason)
+            return _ended(member, NodePhase.ABORTED, reason)
         if self._clock() >= member.until:
-            return _ended(member, Phase.TIMED_OUT, reason)
+            return _ended(member, NodePhase.TIMED_OUT, reason)
         if member.attempts >= convoy.attempts:
-            return _ended(member, Phase.FAILED, reason)
-        return dataclasses.replace(member, phase=Phase.WAITING, reason=reason)
+            return _ended(member, NodePhase.FAILED, reason)
+        return dataclasses.replace(
+            member, phase=NodePhase.WAITING, reason=reason
+        )
 
     def _send(
         self, member: Member, convoy: Convoy, move: moves.Move
@@ -235,15 +222,15 @@ class Escort:
             )
             if self._clock() < member.until:
                 return member
-            return _ended(member, Phase.TIMED_OUT, str(exc))
+            return _ended(member, NodePhase.TIMED_OUT, str(exc))
         except errors.Error as exc:
-            return _ended(member, Phase.FAILED, str(exc))
+            return _ended(member, NodePhase.FAILED, str(exc))
         return self._begun(member, convoy)
 
     def _begun(self, member: Member, convoy: Convoy) -> Member:
         return dataclasses.replace(
             member,
-            phase=Phase.MOVING,
+            phase=NodePhase.MOVING,
             attempts=member.attempts + 1,
             until=member.until or self._clock() + convoy.timeout,
         )
@@ -258,5 +245,5 @@ class Escort:
             return
 
 
-def _ended(member: Member, phase: Phase, reason: str) -> Member:
+def _ended(member: Member, phase: NodePhase, reason: str) -> Member:
     return dataclasses.replace(member, phase=phase, reason=reason)

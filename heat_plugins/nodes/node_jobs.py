@@ -18,7 +18,7 @@ from heat_plugins.nodes import node_operations
 Report = dict[str, Any]
 
 
-class Phase(enum.StrEnum):
+class NodeWorkPhase(enum.StrEnum):
     """What the next step does."""
 
     REGISTER = 'register'
@@ -43,7 +43,7 @@ class NodeWork:
     :ivar reasons: why not all nodes have arrived.
     """
 
-    phase: Phase = Phase.GATHER
+    phase: NodeWorkPhase = NodeWorkPhase.GATHER
     verbs: tuple[str, ...] = ()
     convoys: tuple[convoy.Convoy, ...] = ()
     chosen: tuple[str, ...] | None = None
@@ -56,64 +56,19 @@ class NodeWork:
     found: tuple[abc.Mapping[str, Any], ...] = ()
     reasons: tuple[str, ...] = ()
 
-    def report(self) -> Report:
-        """Return what the workflows return."""
-        moves = [dataclasses.asdict(one)['members'] for one in self.convoys]
-        return {
-            'nodes': [*self.nodes] or [*moves[:1], ()][0],
-            'moved': [member for members in moves for member in members],
-            'found': [*self.found],
-        }
+
+Step = jobs.JobStep[NodeWork]
 
 
-Step = jobs.Step[NodeWork]
-
-
-def registration(
-    *,
-    manage: bool = True,
-    provide: bool = False,
-    dry_run: bool = False,
-    timeout: float = convoy.TIMEOUT,
-) -> NodeWork:
-    """Return the work of registering the nodes of a file."""
-    verbs = ('manage', 'provide') if provide else ('manage',)
-    return NodeWork(
-        phase=Phase.REGISTER,
-        verbs=verbs if manage and not dry_run else (),
-        timeout=timeout,
-    )
-
-
-def introspection(
-    nodes: abc.Iterable[str] | None, *, provide: bool = False, **options: Any
-) -> NodeWork:
-    """Return the work of inspecting nodes.
-
-    :param nodes: uuids or names; None for all that are manageable.
-    :param provide: whether those that were inspected become available.
-    """
-    verbs = ('inspect', 'provide') if provide else ('inspect',)
-    return move(verbs, nodes, **options)
-
-
-def move(
-    verbs: tuple[str, ...], nodes: abc.Iterable[str] | None, **options: Any
-) -> NodeWork:
-    """Return the work of moving nodes by verbs of Ironic."""
-    chosen = None if nodes is None else tuple(nodes)
-    return NodeWork(verbs=verbs, chosen=chosen, **options)
-
-
-class Jobs:
+class NodeJob:
     """Does such work; a `jobs.Job`.
 
-    :param nodes: what to register; see `node_operations.Operations.register`.
+    :param nodes: what to register; see `NodeOperations.register`.
     """
 
     def __init__(
         self,
-        core: node_operations.Operations,
+        core: node_operations.NodeOperations,
         nodes: Any = None,
         *,
         remove: bool = False,
@@ -122,17 +77,29 @@ class Jobs:
         self._core = core
         self._nodes = nodes
         self._remove, self._dry_run = remove, dry_run
-        self._phases: abc.Mapping[Phase, abc.Callable[[NodeWork], Step]] = {
-            Phase.REGISTER: self._register,
-            Phase.FORGET: self._forget,
-            Phase.GATHER: self._gather,
-            Phase.MOVE: self._move,
-            Phase.SUMMARIZE: self._summarize,
+        self._phases: abc.Mapping[
+            NodeWorkPhase, abc.Callable[[NodeWork], Step]
+        ] = {
+            NodeWorkPhase.REGISTER: self._register,
+            NodeWorkPhase.FORGET: self._forget,
+            NodeWorkPhase.GATHER: self._gather,
+            NodeWorkPhase.MOVE: self._move,
+            NodeWorkPhase.SUMMARIZE: self._summarize,
         }
 
     def step(self, state: NodeWork, outcome: jobs.Outcome | None) -> Step:
         """Take a step; see `jobs.Job`."""
         return self._phases[state.phase](state)
+
+    def output(self, state: NodeWork) -> Report:
+        """Return the nodes of a file or else of a move, and what they did."""
+        moves = [dataclasses.asdict(one)['members'] for one in state.convoys]
+        return {
+            'nodes': [*state.nodes] or [*moves[:1], []][0],
+            'moved': [member for members in moves for member in members],
+            'found': [*state.found],
+            'done': [*state.done],
+        }
 
     def _register(self, state: NodeWork) -> Step:
         try:
@@ -146,14 +113,14 @@ class Jobs:
             raise
         state = dataclasses.replace(
             state,
-            phase=Phase.FORGET,
+            phase=NodeWorkPhase.FORGET,
             nodes=tuple(report['nodes']),
             chosen=tuple(report['enrolled']),
             ready=tuple(report['manageable']),
         )
         if not report['success']:
             state = _because(state, 'Some nodes are not registered')
-        return jobs.Step(state=state)
+        return jobs.JobStep(state=state)
 
     def _forget(self, state: NodeWork) -> Step:
         # It has passwords. The step before, which read it, is not repeated.
@@ -169,9 +136,9 @@ class Jobs:
             timeout=state.timeout,
         )
         state = dataclasses.replace(
-            state, phase=Phase.MOVE, convoys=(*state.convoys, gathered)
+            state, phase=NodeWorkPhase.MOVE, convoys=(*state.convoys, gathered)
         )
-        return jobs.Step(state=state)
+        return jobs.JobStep(state=state)
 
     def _move(self, state: NodeWork) -> Step:
         last = self._core.escort.step(state.convoys[-1])
@@ -180,44 +147,71 @@ class Jobs:
         )
         if not last.ended:
             next_look = self._core.escort.next_look(last)
-            return jobs.Step(state=state, next_look=next_look)
+            return jobs.JobStep(state=state, next_look=next_look)
         state = dataclasses.replace(
             state, chosen=state.ready + last.done, ready=()
         )
         if last.reason:
             state = _because(state, last.reason)
         if last.verb == 'inspect':
-            state = dataclasses.replace(state, phase=Phase.SUMMARIZE)
-            return jobs.Step(state=state)
+            state = dataclasses.replace(state, phase=NodeWorkPhase.SUMMARIZE)
+            return jobs.JobStep(state=state)
         return _next(state)
 
     def _summarize(self, state: NodeWork) -> Step:
         found = tuple(self._core.summaries(state.done))
         return _next(dataclasses.replace(state, found=found))
 
-    def stop(self, state: NodeWork) -> None:
-        """Stop what is under way."""
-        for last in state.convoys[-1:]:
-            self._core.escort.stop(last)
-
 
 def _next(state: NodeWork) -> Step:
     """Continue with the next move; without one, this is the end."""
     if len(state.convoys) < len(state.verbs):
-        state = dataclasses.replace(state, phase=Phase.GATHER)
-        return jobs.Step(state=state)
+        state = dataclasses.replace(state, phase=NodeWorkPhase.GATHER)
+        return jobs.JobStep(state=state)
     reason = '; '.join(state.reasons)
-    return jobs.Step(state=state, success=not reason, reason=reason)
+    return jobs.JobStep(state=state, success=not reason, reason=reason)
 
 
 def _because(state: NodeWork, reason: str) -> NodeWork:
     return dataclasses.replace(state, reasons=(*state.reasons, reason))
 
 
-class Operations:
+def begin(
+    core: node_operations.NodeOperations,
+    kind: str,
+    given: abc.Mapping[str, Any],
+) -> tuple[NodeJob, NodeWork]:
+    """Return the job of a workflow on nodes, and its first state.
+
+    :param kind: register, introspect or move, as the workflows.
+    :param given: the input of the workflow.
+    """
+    given = dict(given)
+    provide = ('provide',) if given.pop('provide', False) else ()
+    nodes = given.pop('nodes', None)
+    if kind == 'register':
+        remove, dry_run = (
+            given.pop('remove', False),
+            given.pop('dry_run', False),
+        )
+        manages = given.pop('manage', True) and not dry_run
+        return NodeJob(core, nodes, remove=remove, dry_run=dry_run), NodeWork(
+            phase=NodeWorkPhase.REGISTER,
+            verbs=('manage', *provide) if manages else (),
+            **given,
+        )
+    introspects = kind == 'introspect'
+    return NodeJob(core), NodeWork(
+        verbs=('inspect', *provide) if introspects else (given.pop('verb'),),
+        chosen=None if nodes is None else tuple(nodes),
+        **given,
+    )
+
+
+class NodeWorkOperations:
     """The operation of the workflows on nodes."""
 
-    def __init__(self, core: node_operations.Operations) -> None:
+    def __init__(self, core: node_operations.NodeOperations) -> None:
         self._core = core
 
     def work(
@@ -236,17 +230,5 @@ class Operations:
         :returns: a map: state; next_look, the seconds to wait; success, null
             until the end; and the reason.
         """
-        given = dict(given)
-        if kind == 'register':
-            job = Jobs(
-                self._core,
-                given.pop('nodes'),
-                remove=given.pop('remove', False),
-                dry_run=given.get('dry_run', False),
-            )
-            return jobs.advance(job, registration(**given), state, outcome)
-        if kind == 'introspect':
-            begun = introspection(**given)
-        else:
-            begun = move((given.pop('verb'),), **given)
-        return jobs.advance(Jobs(self._core), begun, state, outcome)
+        job, begun = begin(self._core, kind, given)
+        return jobs.advance(job, begun, state, outcome)

@@ -43,7 +43,7 @@ _LISTED = (
 )
 
 
-class Operations:
+class NodeOperations:
     """The operations on the nodes that a project may see.
 
     :param baremetal: the way to Ironic.

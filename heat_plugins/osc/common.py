@@ -100,10 +100,7 @@ def read_first(
         not wait.
     """
     outage = retrying.Outage(display.say, seconds=limit, clock=time.monotonic)
-    while True:
-        with outage.ridden_out():
-            return read()
-        time.sleep(_PAUSE)
+    return outage.insist(read, pause=_PAUSE, sleep=time.sleep)
 
 
 def service(manager: Any, **more: Any) -> run_service.Runs:

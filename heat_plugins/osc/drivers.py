@@ -6,6 +6,7 @@ Both drive the same operations and jobs, and have the same results.
 
 from collections import abc
 import contextlib
+import dataclasses
 import functools
 import io
 import json
@@ -64,6 +65,19 @@ _PRIVATE = {
 _TOP = '.heat-plugins-upload'
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a job has ended, or stands where the command does not wait.
+
+    :ivar output: that of its workflow; see `jobs.Job.output`.
+    :ivar error: why it did not succeed.
+    """
+
+    output: abc.Mapping[str, Any]
+    reason: str = ''
+    error: errors.Error | None = None
+
+
 class Driver:
     """Drives the work of a command.
 
@@ -76,9 +90,9 @@ class Driver:
         self,
         *,
         store: stores.ObjectStore,
-        plans: plan_operations.Operations,
-        nodes: node_operations.Operations,
-        validations: validation_operations.Operations,
+        plans: plan_operations.PlanOperations,
+        nodes: node_operations.NodeOperations,
+        validations: validation_operations.ValidationOperations,
         executions: mistral_executions.WorkflowExecutions,
         local: bool,
         sleep: abc.Callable[[float], None] = time.sleep,
@@ -94,56 +108,62 @@ class Driver:
     def call(self, operation: str, **arguments: Any) -> Any:
         """Call an operation of the core, such as plan.show."""
         if self.local:
-            room, _, name = operation.partition('.')
-            core = {
-                'plan': self.plans,
-                'nodes': self.nodes,
-                'validations': self.validations,
-            }[room]
-            return getattr(core, name)(**arguments)
+            return self._operation(operation)(**arguments)
         with self._sent(operation, arguments) as sent:
             result = self.executions.run_action(
                 operation, sent, _description(operation, arguments)
             )
         return parcels.unpack(self.store, result)
 
-    # Plans
+    def _operation(self, name: str) -> abc.Callable[..., Any]:
+        room, _, method = name.partition('.')
+        cores = {
+            'plan': self.plans,
+            'nodes': self.nodes,
+            'validations': self.validations,
+        }
+        operation: abc.Callable[..., Any] = getattr(cores[room], method)
+        return operation
 
-    def create(
+    def change(
         self,
+        operation: str,
         plan: str,
-        content: sources.Content | str,
+        content: sources.Content | None,
         progress: Files,
         **options: Any,
     ) -> Report:
-        """Make a plan of files, or of the container with a name."""
-        if not self.local:
-            return self._make('plan.create', plan, content, progress, options)
-        plans: Any = self.plans.plans
-        is_name = isinstance(content, str)
-        create = plans.create_from_container if is_name else plans.create
-        create(plan, content, progress=progress, **options)
-        return self.plans.show(plan)
+        """Create, update or delete a plan; return how it is shown then.
 
-    def update(
-        self,
-        plan: str,
-        content: sources.Content,
-        progress: Files,
-        **options: Any,
-    ) -> Report:
-        """Change the files of a plan; see `plan_service.Plans.update`."""
-        if not self.local:
-            return self._make('plan.update', plan, content, progress, options)
-        self.plans.plans.update(plan, content, progress=progress, **options)
-        return self.plans.show(plan)
-
-    def delete(self, plan: str, progress: Files) -> None:
-        """Delete a plan."""
+        :param operation: such as plan.create; see `PlanOperations`.
+        :param content: its files; None if `options` say where they are.
+        """
         if self.local:
-            self.plans.plans.delete(plan, progress=progress)
-        else:
-            self._finish('plan.delete', {'plan': plan})
+            if content is not None:
+                options['content'] = content
+            change = self._operation(operation)
+            return change(plan, progress=progress, **options) or {}
+        total = len(content or ())
+
+        def tell() -> None:
+            if total:
+                progress(min(self._files(plan), total), total)
+
+        arguments = {'plan': plan, **options}
+        execution = self._follow(operation, arguments, tell, content=content)
+        if not execution.success:
+            raise execution.error()
+        return execution.output.get('plan') or {}
+
+    def _files(self, plan: str) -> int:
+        """Return how many objects the container of a plan has."""
+        try:
+            headers = self.store.head_container(plan)
+        except errors.ServiceError:
+            return 0
+        return int(headers.get('x-container-object-count', 0))
+
+    # Jobs
 
     def deploy(
         self,
@@ -157,117 +177,61 @@ class Driver:
 
         :raises errors.Failed: the deployment did not succeed.
         """
+        started = deploying.Started()
         if not self.local:
-            self._deploy_by_mistral(plan, show, wait, options)
-            return
-        state = plan_deployment.Deployment(plan=plan, **options)
-        step = self._deploy(state, show, wait=wait)
-        if step.success is False:
-            raise errors.Failed(step.reason)
-        if step.success is None and step.state.started.steps:
-            LOG.warning(
-                "The plan's workflows and actions for after a deployment "
-                'will not run, because the command does not wait for its end'
-            )
+            started = self._ask(show, self.plans.deployer.observe, plan)
+        follower: stack_following.StackFollower | None = None
+
+        def tell(step: plan_deployment.Step | None = None) -> bool:
+            nonlocal started, follower
+            if step and not step.state.has_started:
+                return False
+            started = step.state.started if step else started
+            follower = follower or self._follower(plan, started)
+            if started.action:
+                show.note(started.action)
+            show.warn(started.warnings)
+            if wait:
+                show.changed(follower.look())
+            elif started.steps:
+                LOG.warning(
+                    "The plan's workflows and actions for after a deployment "
+                    'will not run, because the command does not wait for its '
+                    'end'
+                )
+            return not wait
+
+        arguments = {'plan': plan, **options}
+        state = plan_deployment.Deployment(**arguments)
+        ended = self._drive(
+            'plan.deploy',
+            arguments,
+            (self.plans.deployment, state),
+            tell,
+            show,
+        )
+        show.warn(ended.output.get('warnings') or ())
+        if ended.error:
+            raise ended.error
 
     def follow(
         self, plan: str, stack_id: str, show: display.DeploymentProgress
     ) -> None:
         """Wait until nothing of a plan's stack is in progress."""
-        state = plan_deployment.Deployment(
-            plan=plan,
-            phase=plan_deployment.Phase.FOLLOW,
-            started=deploying.Started(stack_id=stack_id),
-        )
-        self._deploy(state, show, wait=True)
+        started = deploying.Started(stack_id=stack_id)
+        look = self._follower(plan, started).look
 
-    def _deploy(
-        self,
-        state: plan_deployment.Deployment,
-        show: display.DeploymentProgress,
-        *,
-        wait: bool,
-    ) -> plan_deployment.Step:
-        follower: stack_following.Follower | None = None
+        def has_ended(stack: stack_following.StackProgress) -> bool:
+            show.changed(stack)
+            return stack.ended
 
-        def tell(step: plan_deployment.Step) -> bool:
-            nonlocal follower
-            started = step.state.started
-            if not started.stack_id:
-                return False
-            show.begun(started.action, started.warnings)
-            if wait:
-                follower = follower or self._follower(state.plan, started)
-                show.changed(follower.look())
-            return not wait
-
-        job = self.plans.deployment
-        return jobs.drive(
-            job,
-            job.step(state, None),
-            tell=tell,
-            run=functools.partial(self._run_call, show),
-            most=_MOST,
-            sleep=self.sleep,
-        )
-
-    def _run_call(
-        self, show: display.DeploymentProgress, call: jobs.Call
-    ) -> jobs.Outcome:
-        """Run a call of a deployment."""
-        if call.name == plan_deployment.VALIDATIONS:
-            show.step(f'validations of {", ".join(call.input["groups"])}')
-            run = self.validations.run(**call.input)
-            return jobs.Outcome(success=run['success'], reason=run['reason'])
-        show.step(f'{call.kind} {call.name}')
-        execution_id = self.executions.start(call, f'plan {show.plan}')
-        return retrying.follow(
-            functools.partial(self.executions.look, call, execution_id),
-            lambda outcome: outcome.success is not None,
-            interval=_INTERVAL,
-            sleep=self.sleep,
-        )
-
-    def _deploy_by_mistral(
-        self,
-        plan: str,
-        show: display.DeploymentProgress,
-        wait: bool,
-        options: Report,
-    ) -> None:
-        stacks = self.plans.plans.stacks
-        former = stacks.find(plan)
-        before = deploying.Started(stack_id=plan)
-        if former is not None:
-            before = deploying.Started(
-                stack_id=plan,
-                before=former.changed_at,
-                after_event=stacks.last_event(former),
-            )
-        follower = self._follower(plan, before)
-
-        def tell() -> None:
-            stack = follower.look()
-            if stack.status:
-                show.changed(stack)
-
-        with self._started('plan.deploy', {'plan': plan, **options}) as begun:
-            show.begun(f'execution {begun}')
-            if not wait:
-                return
-            execution = self._follow(begun, tell)
-        show.warn(execution.output.get('warnings') or ())
-        if not execution.success:
-            error = execution.error()
-            if not execution.own_error:
-                raise error
-            raise type(error)(f'{error} (execution {begun} of Mistral)')
+        retrying.follow(look, has_ended, interval=_INTERVAL, sleep=self.sleep)
 
     def _follower(
         self, plan: str, started: deploying.Started
-    ) -> stack_following.Follower:
+    ) -> stack_following.StackFollower:
         """Return what reads the progress of a plan's deployment."""
-        return stack_following.Follower(
+        return stack_following.StackFollower(
             self.plans.plans.stacks,
             started.stack_id,
             before=started.before,
@@ -275,148 +239,103 @@ class Driver:
             mask=self.plans.deployer.mask(plan),
         )
 
-    def _make(
-        self,
-        workflow: str,
-        plan: str,
-        content: sources.Content | str,
-        progress: Files,
-        options: Report,
-    ) -> Report:
-        """Let a workflow make or change a plan."""
-        arguments = {'plan': plan, **options}
-        if isinstance(content, str):
-            arguments['container'], content = content, {}
-        total = len(content)
+    def work(self, kind: str, show: display.Nodes, **arguments: Any) -> Report:
+        """Register, introspect or move nodes; return how each stands.
 
-        def tell() -> None:
-            if total:
-                progress(min(self._files(plan), total), total)
+        :param kind: see `node_jobs.begin`, which takes `arguments`.
+        """
+        if kind == 'introspect':
+            # So that an interrupt aborts no inspections of other callers.
+            gathered = self._ask(
+                show, self.nodes.begin, 'inspect', arguments['nodes']
+            )
+            members = gathered['convoy']['members']
+            arguments['nodes'] = [member['uuid'] for member in members]
 
-        output = self._finish(workflow, arguments, tell, content)
-        made: Report = output['plan']
-        return made
-
-    def _files(self, plan: str) -> int:
-        """Return how many objects the container of a plan has."""
-        try:
-            headers = self.store.head_container(plan)
-        except errors.ServiceError:
-            return 0
-        return int(headers.get('x-container-object-count', 0))
-
-    # Nodes
-
-    def register(
-        self, nodes: Any, show: display.Nodes, *, remove: bool, **options: Any
-    ) -> Report:
-        """Register nodes; return what has become of each, and why not all."""
-        job = node_jobs.Jobs(
-            self.nodes, nodes, remove=remove, dry_run=options['dry_run']
-        )
-        return self._work(
-            job,
-            node_jobs.registration(**options),
-            show,
-            'nodes.register',
-            {'nodes': nodes, 'remove': remove, **options},
-        )
-
-    def introspect(
-        self,
-        nodes: abc.Collection[str] | None,
-        show: display.Nodes,
-        **options: Any,
-    ) -> Report:
-        """Let nodes be inspected; return how each stands, and what it has."""
-        if not self.local:
-            begun = self.nodes.begin('inspect', nodes)
-            nodes = [one['uuid'] for one in begun['convoy']['members']]
-        return self._work(
-            node_jobs.Jobs(self.nodes),
-            node_jobs.introspection(nodes, **options),
-            show,
-            'nodes.introspect',
-            {'nodes': nodes, **options},
-        )
-
-    def provide(
-        self,
-        nodes: abc.Collection[str] | None,
-        show: display.Nodes,
-        **options: Any,
-    ) -> Report:
-        """Let nodes become available; return how each stands."""
-        return self._work(
-            node_jobs.Jobs(self.nodes),
-            node_jobs.move(('provide',), nodes, **options),
-            show,
-            'nodes.move',
-            {'verb': 'provide', 'nodes': nodes, **options},
-        )
-
-    def _work(
-        self,
-        job: node_jobs.Jobs,
-        state: node_jobs.NodeWork,
-        show: display.Nodes,
-        workflow: str,
-        arguments: Report,
-    ) -> Report:
-        """Work on nodes to the end; stop them if the user interrupts."""
-
-        def tell(step: node_jobs.Step) -> None:
-            nonlocal state
-            state = step.state
-            for convoy in state.convoys[-1:]:
+        def tell(step: node_jobs.Step | None = None) -> None:
+            for convoy in step.state.convoys[-1:] if step else ():
                 show.changed(convoy)
 
+        begun = node_jobs.begin(self.nodes, kind, arguments)
         try:
-            if not self.local:
-                return self._work_by_mistral(workflow, arguments, show)
-            step = jobs.drive(
-                job, job.step(state, None), tell=tell, sleep=self.sleep
-            )
-            return {**step.state.report(), 'reason': step.reason}
+            ended = self._drive(f'nodes.{kind}', arguments, begun, tell, show)
         except KeyboardInterrupt:
-            if self.local:
-                job.stop(state)
-            if 'inspect' in state.verbs:
-                self._abort_inspections(state)
+            if show.execution_id:
+                self.executions.cancel(show.execution_id)
+            if kind == 'introspect':
+                self._abort_inspections(arguments['nodes'])
             raise
+        if ended.error and not ended.output.get('nodes'):
+            raise ended.error
+        return {**ended.output, 'reason': ended.reason}
 
-    def _abort_inspections(self, state: node_jobs.NodeWork) -> None:
+    def _abort_inspections(self, nodes: abc.Collection[str]) -> None:
         """Abort inspections, also of nodes that have only just been sent."""
-        uuids = state.chosen or ()
-        if state.convoys:
-            uuids = tuple(one.uuid for one in state.convoys[0].members)
         for _ in range(_ABORTING):
-            if not self.call('nodes.abort', nodes=[*uuids])['moving']:
+            if not self.call('nodes.abort', nodes=nodes)['moving']:
                 return
             self.sleep(1)
 
-    def _work_by_mistral(
+    def _drive(
         self,
         workflow: str,
         arguments: Report,
-        show: display.Nodes,
-    ) -> Report:
-        with self._started(workflow, arguments) as begun:
-            show.begun(begun)
-            try:
-                execution = self._follow(begun)
-            except KeyboardInterrupt:
-                self.executions.cancel(begun)
-                raise
-        output = {'reason': '', **execution.output}
-        if not execution.success:
-            if not output.get('nodes'):
-                raise execution.error()
-            message = execution.own_error.get('message')
-            output['reason'] = str(message or execution.reason)
-        return output
+        begun: tuple[jobs.Job[Any], Any],
+        tell: abc.Callable[..., bool | None],
+        show: display.JobProgress,
+    ) -> Ended:
+        """Drive a job, here or by its workflow.
 
-    # Validations
+        :param begun: the job and its first state.
+        :param tell: is called with each step that is taken here, and with
+            none while the workflow works; True ends the waiting.
+        """
+        if not self.local:
+            execution = self._follow(workflow, arguments, tell, show.executes)
+            return _ended(execution)
+        job, state = begun
+        step = jobs.drive(
+            job,
+            state,
+            tell=tell,
+            run=functools.partial(self._run, show),
+            note=show.note,
+            most=_MOST,
+            sleep=self.sleep,
+        )
+        return Ended(
+            output=job.output(step.state),
+            reason=step.reason,
+            error=(
+                errors.Failed(step.reason) if step.success is False else None
+            ),
+        )
+
+    def _run(self, show: display.JobProgress, call: jobs.Call) -> jobs.Outcome:
+        """Run a call of a job."""
+        if call.name == plan_deployment.VALIDATIONS:
+            show.note(f'validations of {", ".join(call.input["groups"])}')
+            run = self.validations.run(**call.input)
+            return jobs.Outcome(success=run['success'], reason=run['reason'])
+        show.note(f'{call.kind} {call.name}')
+        execution_id = self.executions.start(call, show.what)
+        return retrying.follow(
+            functools.partial(self.executions.look, call, execution_id),
+            lambda outcome: outcome.success is not None,
+            interval=_INTERVAL,
+            sleep=self.sleep,
+        )
+
+    def _ask(
+        self,
+        show: display.JobProgress,
+        ask: abc.Callable[..., Any],
+        *arguments: Any,
+    ) -> Any:
+        """Ask a service for what a job then begins with."""
+        return retrying.Outage(show.note).insist(
+            ask, *arguments, pause=_INTERVAL, sleep=self.sleep
+        )
 
     def validate(
         self,
@@ -434,28 +353,18 @@ class Driver:
         :param content: files instead of that; None if there are none.
         """
         arguments = {**source, **options, 'secrets': secrets or None}
-        if not self.local:
-            at = time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())
-            arguments['run_id'] = run_id = validation_ledger.new_id(at)
-            with self._started('validations.run', arguments, content) as begun:
-                show.begun(run_id)
-                return self._follow_run(begun, run_id, show, wait)
-        if content is not None:
-            given = origins.Source(name='files', content=content)
-            arguments['source'] = given
-        return self.validations.run(
-            **arguments,
-            tell=lambda run: show.changed(validation_operations.report(run)),
-        )
-
-    def _follow_run(
-        self,
-        execution_id: str,
-        run_id: str,
-        show: display.Validations,
-        wait: bool,
-    ) -> Report:
-        """Follow a run of validations; return it."""
+        if self.local:
+            if content is not None:
+                given = origins.Source(name='files', content=content)
+                arguments['source'] = given
+            return self.validations.run(
+                **arguments,
+                tell=lambda run: show.changed(
+                    validation_operations.report(run)
+                ),
+            )
+        at = time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())
+        run_id = validation_ledger.new_id(at)
 
         def tell() -> bool:
             with contextlib.suppress(errors.Unavailable, errors.NotFound):
@@ -463,7 +372,13 @@ class Driver:
                 return not wait
             return False
 
-        execution = self._follow(execution_id, tell)
+        execution = self._follow(
+            'validations.run',
+            {**arguments, 'run_id': run_id},
+            tell,
+            lambda execution_id: show.begun(run_id),
+            content,
+        )
         with contextlib.suppress(errors.NotFound):
             run = self.validations.result(run_id)
             # An executor that has died has not said how it ends.
@@ -473,44 +388,27 @@ class Driver:
 
     # Mistral
 
-    def _finish(
-        self,
-        workflow: str,
-        arguments: Report,
-        tell: abc.Callable[[], None] = lambda: None,
-        content: sources.Content | None = None,
-    ) -> abc.Mapping[str, Any]:
-        """Run a workflow to its end; return its output.
-
-        :raises errors.Error: it did not succeed.
-        """
-        with self._started(workflow, arguments, content) as begun:
-            execution = self._follow(begun, tell)
-        if not execution.success:
-            raise execution.error()
-        return execution.output
-
-    @contextlib.contextmanager
-    def _started(
-        self,
-        workflow: str,
-        arguments: Report,
-        content: sources.Content | None = None,
-    ) -> abc.Iterator[str]:
-        """Start a workflow; give the id of its execution."""
-        with self._sent(workflow, arguments, content) as sent:
-            yield self.executions.start_workflow(
-                workflow, sent, _description(workflow, arguments)
-            )
-
     def _follow(
         self,
-        execution_id: str,
-        tell: abc.Callable[[], bool | None] = lambda: None,
+        workflow: str,
+        arguments: abc.Mapping[str, Any],
+        tell: abc.Callable[[], bool | None],
+        begun: abc.Callable[[str], None] = lambda execution_id: None,
+        content: sources.Content | None = None,
     ) -> mistral_executions.WorkflowExecution:
-        return mistral_executions.follow(
-            self.executions, execution_id, tell=tell, sleep=self.sleep
-        )
+        """Start a workflow, and follow it to its end.
+
+        :param tell: is called at each poll; True ends the waiting.
+        :param begun: is called with the id of the execution.
+        """
+        with self._sent(workflow, arguments, content) as sent:
+            execution_id = self.executions.start_workflow(
+                workflow, sent, _description(workflow, arguments)
+            )
+            begun(execution_id)
+            return mistral_executions.follow(
+                self.executions, execution_id, tell=tell, sleep=self.sleep
+            )
 
     @contextlib.contextmanager
     def _sent(
@@ -556,6 +454,16 @@ class Driver:
             )
 
 
+def _ended(execution: mistral_executions.WorkflowExecution) -> Ended:
+    if execution.success or not execution.ended:
+        return Ended(output=execution.output)
+    error = execution.error()
+    if execution.own_error:
+        error = type(error)(f'{error} (execution {execution.id} of Mistral)')
+    reason = execution.own_error.get('message') or execution.reason
+    return Ended(output=execution.output, reason=str(reason), error=error)
+
+
 def _description(name: str, arguments: abc.Mapping[str, Any]) -> str:
     """Return what lists of executions say of one."""
     room = name.partition('.')[0]
@@ -596,9 +504,11 @@ def driver(manager: Any, is_local: bool) -> Driver:
     plans = plan_service.Plans(store, names, stacks)
     return Driver(
         store=store,
-        plans=plan_operations.Operations(plans),
-        nodes=node_operations.Operations(ironic.BaremetalAPI(cloud), store),
-        validations=validation_operations.Operations(plans, stacks),
+        plans=plan_operations.PlanOperations(plans),
+        nodes=node_operations.NodeOperations(
+            ironic.BaremetalAPI(cloud), store
+        ),
+        validations=validation_operations.ValidationOperations(plans, stacks),
         executions=mistral_executions.WorkflowExecutions(cloud),
         local=is_local,
     )

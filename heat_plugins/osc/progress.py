@@ -196,33 +196,55 @@ def _line(run: runs.Run) -> str:
     return f'{line} {run.message}' if run.message else line
 
 
-class DeploymentProgress:
+class JobProgress:
+    """Shows what a job does.
+
+    :ivar what: such as ``plan shop``; '' where that is plain.
+    :ivar execution_id: of Mistral; '' where the command does the work.
+    """
+
+    def __init__(self, display: Display, what: str = '') -> None:
+        self._display = display
+        self.what = what
+        self.execution_id = ''
+        self._noted: set[str] = set()
+
+    def note(self, sentence: str) -> None:
+        """Print a line that stays, once."""
+        line = f'{self.what}: {sentence}' if self.what else sentence
+        if line not in self._noted:
+            self._noted.add(line)
+            self._display.say(f'{line[:1].upper()}{line[1:]}')
+
+    def executes(self, execution_id: str) -> None:
+        """Say which execution of Mistral does the work."""
+        self.execution_id = execution_id
+        self.note(f'execution {execution_id}')
+
+    def warn(self, warnings: abc.Iterable[str]) -> None:
+        """Say what is no error, once."""
+        for warning in warnings:
+            if warning not in self._noted:
+                self._noted.add(warning)
+                self._display.say(f'Warning: {warning}')
+
+
+class DeploymentProgress(JobProgress):
     """Shows how the stack of a plan gets on.
 
     A log has a line when the status changes, and one for each failure.
     """
 
     def __init__(self, display: Display, plan: str) -> None:
-        self._display = display
+        super().__init__(display, f'plan {plan}')
         self.plan = plan
-        self._begun = False
         self._status: str | None = None
         self._failures = 0
 
-    def begun(self, what: str, warnings: abc.Iterable[str] = ()) -> None:
-        """Say once that it has started; '' if it has not."""
-        if what and not self._begun:
-            self._begun = True
-            self.warn(warnings)
-            self.step(what)
-
-    def warn(self, warnings: abc.Iterable[str]) -> None:
-        """Say what is no error."""
-        for warning in warnings:
-            self._display.say(f'Warning: {warning}')
-
-    def changed(self, stack: stack_following.Progress) -> None:
-        """Show how the stack stands."""
+    def changed(self, stack: stack_following.StackProgress) -> None:
+        """Show how the stack stands, if there is one."""
+        if not stack.status:
+            return
         for failure in stack.failures[self._failures :]:
             self._display.say(failure)
         self._failures = len(stack.failures)
@@ -238,21 +260,11 @@ class DeploymentProgress:
             counted=f'{stack.done}{of} resources',
         )
 
-    def step(self, what: str) -> None:
-        """Say that a step of it starts."""
-        self._display.say(f'Plan {self.plan}: {what}')
 
-
-class Nodes:
+class Nodes(JobProgress):
     """Shows the moves of nodes; a log has a line when a number changes."""
 
-    def __init__(self, display: Display) -> None:
-        self._display = display
-        self._line = ''
-
-    def begun(self, execution_id: str) -> None:
-        """Say which execution of Mistral works on them."""
-        self._display.say(f'Execution {execution_id}')
+    _line = ''
 
     def changed(self, convoy: convoys.Convoy) -> None:
         """Show how the nodes of a move stand."""
@@ -267,11 +279,11 @@ class Nodes:
         self._line = line
 
 
-class Validations:
+class Validations(JobProgress):
     """Shows a run of validations."""
 
     def __init__(self, display: Display) -> None:
-        self._display = display
+        super().__init__(display)
         self._states: dict[str, str] = {}
         self.run_id: str | None = None
 

@@ -27,7 +27,7 @@ Report = dict[str, Any]
 Reports = list[Report]
 
 
-class Operations:
+class PlanOperations:
     """The operations on the plans of a project."""
 
     def __init__(self, plans: plan_service.Plans) -> None:
@@ -49,6 +49,9 @@ class Operations:
         description: str | None = None,
         render: bool = False,
         resume: bool = False,
+        *,
+        content: sources.Content | None = None,
+        progress: pools.Progress | None = None,
     ) -> Report:
         """Make a plan of what lies in the object store.
 
@@ -66,11 +69,13 @@ class Operations:
             'description': description,
             'render': render,
             'resume': resume,
+            'progress': progress,
         }
-        if object is None:
+        # A command has files at hand, which Mistral cannot give.
+        if content is None and object is None:
             self.plans.create_from_container(plan, container, **options)
         else:
-            content = self._content(container, object)
+            content = content or self._content(container, object)
             self.plans.create(plan, content, **options)
         return self.show(plan)
 
@@ -81,6 +86,9 @@ class Operations:
         object: str | None = None,
         delete: abc.Collection[str] = (),
         prune: bool = False,
+        *,
+        content: sources.Content | None = None,
+        progress: pools.Progress | None = None,
     ) -> Report:
         """Change the files of a plan; what is enabled and set in it stays.
 
@@ -91,19 +99,22 @@ class Operations:
         :param prune: whether to remove all that is not put in.
         :returns: the plan, as plan.show shows it.
         """
-        content: sources.Content = {}
         if container:
             folders = self.plans.load(plan).folders
             content = self._content(container, object, folders)
-        self.plans.update(plan, content, delete=delete, prune=prune)
+        self.plans.update(
+            plan, content or {}, delete=delete, prune=prune, progress=progress
+        )
         return self.show(plan)
 
-    def delete(self, plan: str) -> None:
+    def delete(
+        self, plan: str, *, progress: pools.Progress | None = None
+    ) -> None:
         """Delete a plan that has no stack.
 
         :param plan: its name.
         """
-        self.plans.delete(plan)
+        self.plans.delete(plan, progress)
 
     def list(self) -> Reports:
         """List the plans of the project.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validations: Ansible playbooks that check a deployment, before or after it.
 
-`validation_operations.Operations` is the entry point. What a run does is kept
-in the object store, and only there; see `validation_ledger`. Each playbook has
-a process of its own, `guard`, which ends all that the playbook has started.
+`validation_operations.ValidationOperations` is the entry point. What a run
+does is kept in the object store, and only there; see `validation_ledger`. Each
+playbook has a process of its own, `guard`, which ends all that the playbook
+has started.
 """

@@ -33,7 +33,7 @@ Report = dict[str, Any]
 Reports = list[Report]
 
 
-class Operations:
+class ValidationOperations:
     """The operations on the validations of a project.
 
     :param servers: the way to the servers of its stacks.

@@ -78,7 +78,7 @@ class Bench:
         shown = self.measure('parameters', lambda: known.show('bench'))
         count = len(parameters.effective(shown.root))
         self.measure(f'the same {count} again', lambda: known.show('bench'))
-        core = plan_operations.Operations(self.plans)
+        core = plan_operations.PlanOperations(self.plans)
         self.measure('show', lambda: core.show('bench'))
         self.measure('capabilities', lambda: core.get_capabilities('bench'))
         self.measure('delete', lambda: self.plans.delete('bench'))

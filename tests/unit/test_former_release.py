@@ -135,8 +135,10 @@ def results():
     cloud.heat.answer = fake_heat.answer
     cloud.make()
     ironic = fake_ironic.Ironic()
-    plans = plan_operations.Operations(cloud.plans)
-    nodes = node_operations.Operations(ironic, fake_swift.Cluster().store())
+    plans = plan_operations.PlanOperations(cloud.plans)
+    nodes = node_operations.NodeOperations(
+        ironic, fake_swift.Cluster().store()
+    )
     found = {
         'plan.list': plans.list(),
         'plan.show': plans.show('plan'),

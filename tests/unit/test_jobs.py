@@ -30,13 +30,18 @@ class Counting:
         self.outcomes.append(outcome)
         state = Count(steps=state.steps + 1)
         if outcome is not None and not outcome.success:
-            return jobs.Step(state=state, success=False, reason=outcome.reason)
+            return jobs.JobStep(
+                state=state, success=False, reason=outcome.reason
+            )
         if state.steps == self.steps:
-            return jobs.Step(state=state, success=True)
+            return jobs.JobStep(state=state, success=True)
         if state.steps == self.steps - 1:
             call = jobs.Call(kind=jobs.Kind.ACTION, name='last')
-            return jobs.Step(state=state, call=call)
-        return jobs.Step(state=state, next_look=state.steps)
+            return jobs.JobStep(state=state, call=call)
+        return jobs.JobStep(state=state, next_look=state.steps)
+
+    def output(self, state):
+        return {'taken': state.steps}
 
 
 class DriveTest(testtools.TestCase):
@@ -54,7 +59,7 @@ class DriveTest(testtools.TestCase):
 
         return jobs.drive(
             self.job,
-            self.job.step(Count(), None),
+            Count(),
             run=run,
             sleep=self.slept.append,
             **more,
@@ -91,6 +96,13 @@ class DriveTest(testtools.TestCase):
         self.assertTrue(self.drive(tell=tell).success)
         self.assertEqual([1, 2, 5, 5, 5, 3], self.slept)
 
+    def test_so_is_one_at_the_first_step_which_is_noted_once(self):
+        self.job.failing = 2
+        noted = []
+        self.assertTrue(self.drive(note=noted.append).success)
+        self.assertEqual([5, 5, 1, 2, 3], self.slept)
+        self.assertEqual(['503. Retrying for 300 s'], noted)
+
     def test_what_cannot_be_told_now_is_told_before_the_end(self):
         told = []
 
@@ -123,6 +135,7 @@ class AdvanceTest(testtools.TestCase):
             state = step['state']
             outcome = {'success': True} if step['call'] else None
         self.assertEqual({'steps': 3}, step['state'])
+        self.assertEqual({'taken': 3}, step['output'])
         self.assertTrue(step['success'])
 
     def test_what_is_no_state_is_refused(self):

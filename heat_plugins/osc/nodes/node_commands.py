@@ -28,13 +28,15 @@ class NodeCommand(plan_common.PlanCommand):
 
     def done(
         self,
-        work: abc.Callable[..., drivers.Report],
-        *arguments: Any,
-        **options: Any,
+        parsed_args: argparse.Namespace,
+        kind: str,
+        **arguments: Any,
     ) -> drivers.Report:
         """Return the report of work on nodes, and set the exit code for it."""
         try:
-            report = work(*arguments, progress.Nodes(self.progress), **options)
+            report = self.driver(parsed_args).work(
+                kind, progress.Nodes(self.progress), **arguments
+            )
         except KeyboardInterrupt:
             self.log.error('Interrupted; run the command again to continue')
             self.exit_code = common.INTERRUPTED
@@ -78,8 +80,9 @@ class RegisterNodes(NodeCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.done(
-            self.driver(parsed_args).register,
-            files.load(common.read_text(parsed_args.file)),
+            parsed_args,
+            'register',
+            nodes=files.load(common.read_text(parsed_args.file)),
             remove=parsed_args.remove,
             dry_run=parsed_args.dry_run,
             manage=not parsed_args.no_manage,
@@ -174,8 +177,9 @@ class IntrospectNodes(NodeCommand):
             stopped = driver.call('nodes.abort', nodes=nodes)['nodes']
             return ('UUID',), [(uuid,) for uuid in stopped]
         found = self.done(
-            driver.introspect,
-            nodes,
+            parsed_args,
+            'introspect',
+            nodes=nodes,
             concurrency=parsed_args.concurrency,
             attempts=parsed_args.attempts,
             timeout=parsed_args.timeout,
@@ -220,8 +224,10 @@ class ProvideNodes(NodeCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.done(
-            self.driver(parsed_args).provide,
-            _nodes(parsed_args),
+            parsed_args,
+            'move',
+            verb='provide',
+            nodes=_nodes(parsed_args),
             timeout=parsed_args.timeout,
         )
         return common.table(
@@ -262,7 +268,7 @@ def _add_timeout(add: command_line.Adder) -> None:
 
 
 def _save(
-    core: node_operations.Operations,
+    core: node_operations.NodeOperations,
     folder: str,
     machines: abc.Iterable[drivers.Report],
 ) -> None:

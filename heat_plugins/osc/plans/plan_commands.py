@@ -56,19 +56,19 @@ class CreatePlan(plan_common.PlanCommand):
         add.flag('--resume', 'Resume an interrupted creation of the plan')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        driver = self.driver(parsed_args)
-        options = {
-            'template': parsed_args.template,
-            'description': parsed_args.description,
-            'render': parsed_args.render,
-            'resume': parsed_args.resume,
-        }
         plan = parsed_args.plan
-        source = plan_common.content(parsed_args)
-        if source is None:
-            source = parsed_args.container
-        told = self.files(f'Making {plan}')
-        return _shown(driver.create(plan, source, told, **options))
+        shown = self.driver(parsed_args).change(
+            'plan.create',
+            plan,
+            plan_common.content(parsed_args),
+            self.files(f'Making {plan}'),
+            container=parsed_args.container or '',
+            template=parsed_args.template,
+            description=parsed_args.description,
+            render=parsed_args.render,
+            resume=parsed_args.resume,
+        )
+        return _shown(shown)
 
 
 class SetPlan(plan_common.PlanCommand):
@@ -98,9 +98,10 @@ class SetPlan(plan_common.PlanCommand):
             )
         folders = driver.plans.plans.load(parsed_args.plan).folders
         found = plan_common.content(parsed_args, folders)
-        changed = driver.update(
+        changed = driver.change(
+            'plan.update',
             parsed_args.plan,
-            found or {},
+            found,
             self.files(f'Changing {parsed_args.plan}'),
             delete=parsed_args.remove,
             prune=parsed_args.prune,
@@ -149,7 +150,9 @@ class DeletePlan(plan_common.PlanCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         plan = parsed_args.plan
-        self.driver(parsed_args).delete(plan, self.files(f'Deleting {plan}'))
+        self.driver(parsed_args).change(
+            'plan.delete', plan, None, self.files(f'Deleting {plan}')
+        )
         return (), []
 
     def produce_output(

@@ -76,7 +76,7 @@ class DeployPlan(plan_common.PlanCommand):
             self.log.error('%s', exc)
             self.exit_code = common.FAILED
         except KeyboardInterrupt:
-            show.step(
+            show.note(
                 'Stopped waiting; Heat continues. Check or cancel it:\n  '
                 f'openstack deployment plan status {plan} --wait\n  '
                 f'openstack deployment plan deploy {plan} --cancel'

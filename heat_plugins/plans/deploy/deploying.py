@@ -18,6 +18,7 @@ from heat_plugins import masking
 from heat_plugins.content import texts
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plans
+from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.deploy import requirements
@@ -109,18 +110,30 @@ class Deployer:
         self._plans = plans
         self._stacks = plans.stacks
 
+    def observe(self, name: str) -> Started:
+        """Return what a deployment of a plan follows.
+
+        One that is in progress has nothing before it, so it can be joined.
+        """
+        stack = self._stacks.find(name)
+        if stack is None:
+            return Started(stack_id=name)
+        return self._after(stack)
+
     def start(
         self,
         name: str,
         *,
+        before: Started | None = None,
         timeout: int | None = None,
         take_over: bool = False,
     ) -> Started:
         """Begin to create or update the stack of a plan.
 
-        Called again before it ends, with the plan unchanged, it returns the
-        deployment that has started.
+        Called again with the plan unchanged, it returns the deployment that
+        has started: before that ends, and after it by `before`.
 
+        :param before: what `observe` returned before the first call.
         :param timeout: the most minutes that Heat may take.
         :param take_over: whether the stack may be one that no plan has made.
         :raises errors.Refused: the stack cannot be deployed to now, or what
@@ -131,43 +144,57 @@ class Deployer:
             wanted = steps_module.read(plan.environment)
             stack = self._stacks.find(name)
             _check(stack, plan, take_over)
-            if stack is not None and stack.in_progress:
-                return Started(
-                    stack_id=stack.id,
-                    action=stack.action,
-                    content_hash=plan.content_hash,
-                    steps=wanted,
+            if stack is not None and _has_taken(stack, plan, before):
+                content = self._plans.resolve(plan)
+                started = dataclasses.replace(
+                    before or Started(), stack_id=stack.id, action=stack.action
                 )
-            annex = self._plans.annex(plan)
-            requirements.check(annex, plan, self._plans.clock())
-            content = self._plans.resolve(plan)
-            deploy_records.write(
-                annex,
-                plan.content_hash,
-                content,
-                self._plans.clock(),
-            )
-            options: dict[str, Any] = {
-                'tags': (TAG, f'{CONTENT_TAG}{plan.content_hash}'),
-                'timeout': timeout,
-            }
-            event = None
-            with refusals.explained(self._stacks, plan, content):
-                if stack is None:
-                    stack_id = self._stacks.create(name, content, **options)
-                else:
-                    stack_id = stack.id
-                    event = self._stacks.last_event(stack)
-                    self._stacks.replace(stack, content, **options)
-            return Started(
-                stack_id=stack_id,
-                action='UPDATE' if stack else 'CREATE',
+            else:
+                requirements.check(
+                    self._plans.annex(plan), plan, self._plans.clock()
+                )
+                content = self._plans.resolve(plan)
+                started = self._give(stack, plan, content, timeout)
+            return dataclasses.replace(
+                started,
                 content_hash=plan.content_hash,
-                before=stack.changed_at if stack else '',
-                after_event=event,
                 steps=wanted,
                 warnings=settings.warnings(content, plan),
             )
+
+    def _give(
+        self,
+        stack: plan_stacks.Stack | None,
+        plan: plans.Plan,
+        content: references.Resolved,
+        timeout: int | None,
+    ) -> Started:
+        """Give a content to Heat, and record it."""
+        deploy_records.write(
+            self._plans.annex(plan),
+            plan.content_hash,
+            content,
+            self._plans.clock(),
+        )
+        tags = (TAG, f'{CONTENT_TAG}{plan.content_hash}')
+        with refusals.explained(self._stacks, plan, content):
+            if stack is None:
+                stack_id = self._stacks.create(
+                    plan.name, content, tags=tags, timeout=timeout
+                )
+                return Started(stack_id=stack_id, action='CREATE')
+            started = self._after(stack)
+            self._stacks.replace(stack, content, tags=tags, timeout=timeout)
+            return dataclasses.replace(started, action='UPDATE')
+
+    def _after(self, stack: plan_stacks.Stack) -> Started:
+        if stack.deploys and stack.in_progress:
+            return Started(stack_id=stack.id)
+        return Started(
+            stack_id=stack.id,
+            before=stack.changed_at,
+            after_event=self._stacks.last_event(stack),
+        )
 
     def preview(self, name: str, *, take_over: bool = False) -> Preview:
         """Let Heat check a plan, values too, and change nothing.
@@ -228,7 +255,7 @@ class Deployer:
                 f'No plan created stack {name}. To stop it nevertheless: '
                 f'openstack stack cancel --no-rollback {name}'
             )
-        if not stack.in_progress or stack.action not in ('CREATE', 'UPDATE'):
+        if not (stack.in_progress and stack.deploys):
             raise errors.Refused(
                 f'Nothing to cancel: stack {name} is {stack.status}'
             )
@@ -312,6 +339,21 @@ def _check(
             f'Stack {stack.name} is {stack.status}; wait until that ends, or '
             'cancel it'
         )
+
+
+def _has_taken(
+    stack: plan_stacks.Stack, plan: plans.Plan, before: Started | None
+) -> bool:
+    """Return whether Heat has been given the plan as it is.
+
+    :param before: what the deployment follows; None if that is unknown.
+    """
+    changed = before is not None and stack.changed_at != before.before
+    return (
+        _is_content(stack, plan)
+        and stack.deploys
+        and (stack.in_progress or changed)
+    )
 
 
 def _resources(template: str) -> tuple[str, ...]:

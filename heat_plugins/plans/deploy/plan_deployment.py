@@ -15,7 +15,7 @@ from heat_plugins.plans.deploy import steps
 VALIDATIONS = 'validations.run'
 
 
-class Phase(enum.StrEnum):
+class DeployPhase(enum.StrEnum):
     """What the next step of a deployment does."""
 
     VALIDATE = 'validate'
@@ -38,15 +38,19 @@ class Deployment:
     plan: str
     timeout: int | None = None
     take_over: bool = False
-    phase: Phase = Phase.VALIDATE
+    phase: DeployPhase = DeployPhase.VALIDATE
     started: deploying.Started = dataclasses.field(
         default_factory=deploying.Started
     )
     stack: abc.Mapping[str, Any] | None = None
     configured: int = 0
 
+    @property
+    def has_started(self) -> bool:
+        return self.phase not in (DeployPhase.VALIDATE, DeployPhase.START)
 
-Step = jobs.Step[Deployment]
+
+Step = jobs.JobStep[Deployment]
 
 
 class Deploy:
@@ -55,12 +59,12 @@ class Deploy:
     def __init__(self, deployer: deploying.Deployer) -> None:
         self._deployer = deployer
         self._phases: abc.Mapping[
-            Phase, abc.Callable[[Deployment, jobs.Outcome | None], Step]
+            DeployPhase, abc.Callable[[Deployment, jobs.Outcome | None], Step]
         ] = {
-            Phase.VALIDATE: self._validate,
-            Phase.START: self._start,
-            Phase.FOLLOW: self._follow,
-            Phase.CONFIGURE: self._configure,
+            DeployPhase.VALIDATE: self._validate,
+            DeployPhase.START: self._start,
+            DeployPhase.FOLLOW: self._follow,
+            DeployPhase.CONFIGURE: self._configure,
         }
 
     def step(self, state: Deployment, outcome: jobs.Outcome | None) -> Step:
@@ -70,6 +74,10 @@ class Deploy:
             pass, or the stack cannot be deployed to now.
         """
         return self._phases[state.phase](state, outcome)
+
+    def output(self, state: Deployment) -> dict[str, Any]:
+        """Return what the workflow returns."""
+        return {'stack': state.stack, 'warnings': [*state.started.warnings]}
 
     def _validate(
         self, state: Deployment, outcome: jobs.Outcome | None
@@ -81,24 +89,31 @@ class Deploy:
                 name=VALIDATIONS,
                 input={'plan': state.plan, 'groups': groups},
             )
-            return jobs.Step(state=state, call=call)
+            return jobs.JobStep(state=state, call=call)
         if outcome is not None and not outcome.success:
             raise errors.Refused(
                 'Validations that the plan requires have not passed: '
                 f'{outcome.reason}'
             )
-        # What has passed is not run again should the next step be repeated.
-        state = dataclasses.replace(state, phase=Phase.START)
-        return jobs.Step(state=state) if groups else self._start(state)
-
-    def _start(
-        self, state: Deployment, outcome: jobs.Outcome | None = None
-    ) -> Step:
-        started = self._deployer.start(
-            state.plan, timeout=state.timeout, take_over=state.take_over
+        # By this a repetition of the next step knows what it has done.
+        state = dataclasses.replace(
+            state,
+            phase=DeployPhase.START,
+            started=self._deployer.observe(state.plan),
         )
-        state = dataclasses.replace(state, phase=Phase.FOLLOW, started=started)
-        return jobs.Step(state=state, next_look=deploying.SOONEST)
+        return jobs.JobStep(state=state)
+
+    def _start(self, state: Deployment, outcome: jobs.Outcome | None) -> Step:
+        started = self._deployer.start(
+            state.plan,
+            before=state.started,
+            timeout=state.timeout,
+            take_over=state.take_over,
+        )
+        state = dataclasses.replace(
+            state, phase=DeployPhase.FOLLOW, started=started
+        )
+        return jobs.JobStep(state=state, next_look=deploying.SOONEST)
 
     def _follow(self, state: Deployment, outcome: jobs.Outcome | None) -> Step:
         stack = self._deployer.poll(
@@ -106,9 +121,9 @@ class Deploy:
         )
         state = dataclasses.replace(state, stack=stack)
         if stack['success']:
-            state = dataclasses.replace(state, phase=Phase.CONFIGURE)
+            state = dataclasses.replace(state, phase=DeployPhase.CONFIGURE)
             return self._configure(state)
-        return jobs.Step(
+        return jobs.JobStep(
             state=state,
             next_look=stack['next_look'],
             success=stack['success'],
@@ -126,8 +141,8 @@ class Deploy:
                 reason = f'{call.name} has failed'
                 if outcome.reason:
                     reason = f'{where}{outcome.reason}'
-                return jobs.Step(state=state, success=False, reason=reason)
+                return jobs.JobStep(state=state, success=False, reason=reason)
             state = dataclasses.replace(state, configured=state.configured + 1)
         if state.configured == len(calls):
-            return jobs.Step(state=state, success=True)
-        return jobs.Step(state=state, call=calls[state.configured])
+            return jobs.JobStep(state=state, success=True)
+        return jobs.JobStep(state=state, call=calls[state.configured])

@@ -32,6 +32,11 @@ class Stack:
         return self.status.partition('_')[0]
 
     @property
+    def deploys(self) -> bool:
+        """Whether its last action was to create or update it."""
+        return self.action in ('CREATE', 'UPDATE')
+
+    @property
     def in_progress(self) -> bool:
         return self.status.endswith('_IN_PROGRESS')
 

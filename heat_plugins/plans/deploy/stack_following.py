@@ -15,7 +15,7 @@ _COUNT = 10.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Progress:
+class StackProgress:
     """How far a deployment is.
 
     :ivar status: of the stack; '' when it is gone.
@@ -41,7 +41,7 @@ class Progress:
         return self.ended and self.status.endswith('_COMPLETE')
 
 
-class Follower:
+class StackFollower:
     """Reads what is new of a stack; keeps nothing but counts.
 
     :param before: when the action before this one began; see
@@ -72,7 +72,7 @@ class Follower:
         self._total: int | None = None
         self._counted_at: float | None = None
 
-    def look(self) -> Progress:
+    def look(self) -> StackProgress:
         """Return how far the deployment is now.
 
         :raises errors.ServiceError: Heat does not say.
@@ -139,19 +139,19 @@ class Follower:
         return None if self._total is None else max(self._total, done)
 
 
-def judge(stack: plan_stacks.Stack | None, before: str) -> Progress:
+def judge(stack: plan_stacks.Stack | None, before: str) -> StackProgress:
     """Say how a stack stands; its reason is as Heat has it.
 
     :param stack: None if it is gone.
     :param before: when the action before this one began.
     """
     if stack is None:
-        return Progress(
+        return StackProgress(
             status='', reason='The stack has been deleted', ended=True
         )
     # Heat may agree to an update before it begins.
     begun = stack.action != 'INIT' and stack.changed_at != before
-    return Progress(
+    return StackProgress(
         status=stack.status,
         reason=stack.reason,
         since=datetime.datetime.fromisoformat(stack.changed_at).timestamp(),

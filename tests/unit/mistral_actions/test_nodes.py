@@ -26,7 +26,7 @@ class ActionsTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.ironic = fake_ironic.Ironic()
-        core = node_operations.Operations(
+        core = node_operations.NodeOperations(
             self.ironic, fake_swift.Cluster().store(), clock=lambda: 1000.0
         )
         self.patch(nodes, 'core', lambda context: core)

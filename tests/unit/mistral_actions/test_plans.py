@@ -21,7 +21,7 @@ class ActionsTest(testtools.TestCase):
         self.cloud = fakes.Cloud()
         self.cloud.heat.answer = fake_heat.answer
         self.cloud.plans.create('plan', fakes.content())
-        core = plan_operations.Operations(self.cloud.plans)
+        core = plan_operations.PlanOperations(self.cloud.plans)
         self.patch(plans, 'core', lambda context: core)
 
     def test_a_result_is_what_the_operation_returns(self):

@@ -23,20 +23,20 @@ from tests.unit.mistral_actions import base
 #: whoever waits calls them by hand.
 OPERATIONS = {
     'nodes': (
-        node_operations.Operations,
+        node_operations.NodeOperations,
         {'inventory', 'gather', 'registered', 'forget'},
     ),
-    'plan': (plan_operations.Operations, set()),
+    'plan': (plan_operations.PlanOperations, set()),
     'software_deployment': (run_operations.Operations, set()),
     'validations': (
-        validation_operations.Operations,
+        validation_operations.ValidationOperations,
         {'listed'},
     ),
 }
 
 #: What a namespace has beside those.
 MORE = {
-    'nodes': [node_jobs.Operations],
+    'nodes': [node_jobs.NodeWorkOperations],
     'software_deployment': [fleet_operations.Operations],
 }
 

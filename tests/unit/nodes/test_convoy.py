@@ -139,17 +139,6 @@ class ConvoyTest(testtools.TestCase):
         self.ironic.failing['states'] = [errors.Unavailable('503')]
         self.assertRaises(errors.Unavailable, self.step, self.convoy())
 
-    def test_to_stop_it_stops_what_is_on_its_way_and_sends_no_more(self):
-        convoy = self.step(self.convoy(concurrency=2))
-        self.finish('a')
-        self.ironic.row('b')['provision_state'] = 'inspect wait'
-        convoy = self.escort.stop(self.step(convoy))
-        self.assertEqual('done aborted aborted', self.phases(convoy))
-        self.assertEqual(
-            'inspect failed', self.ironic.row('b')['provision_state']
-        )
-        self.assertEqual(0, self.escort.next_look(convoy))
-
     def test_looks_become_seldom(self):
         convoy = self.step(self.convoy('a'))
         self.assertEqual(2, self.escort.next_look(convoy))

@@ -26,10 +26,10 @@ class NodeJobsTest(testtools.TestCase):
         super().setUp()
         self.ironic = fake_ironic.Ironic()
         self.store = fake_swift.Cluster().store()
-        core = node_operations.Operations(
+        core = node_operations.NodeOperations(
             self.ironic, self.store, clock=lambda: 1000.0
         )
-        self.operations = node_jobs.Operations(core)
+        self.operations = node_jobs.NodeWorkOperations(core)
         self.repeats = 1
         self.wrong = {}
 

@@ -35,7 +35,7 @@ class OperationsTest(testtools.TestCase):
         super().setUp()
         self.ironic = fake_ironic.Ironic()
         self.store = fake_swift.Cluster().store()
-        self.core = node_operations.Operations(
+        self.core = node_operations.NodeOperations(
             self.ironic, self.store, clock=lambda: 1000.0
         )
 

@@ -23,14 +23,17 @@ class Shown:
         self.statuses = []
         self.warnings = []
 
-    def begun(self, what):
+    def note(self, sentence):
+        pass
+
+    def executes(self, execution_id):
         pass
 
     def warn(self, warnings):
         self.warnings += warnings
 
-    def changed(self, found):
-        self.statuses.append(found.status)
+    def changed(self, stack):
+        self.statuses.append(stack.status)
 
 
 class ThroughMistralTest(testtools.TestCase):
@@ -41,7 +44,7 @@ class ThroughMistralTest(testtools.TestCase):
         self.driver = base.driver(
             local=False,
             store=self.cloud.swift.store(),
-            plans=plan_operations.Operations(self.cloud.plans),
+            plans=plan_operations.PlanOperations(self.cloud.plans),
             executions=base.Executions(),
             sleep=self.slept.append,
         )
@@ -51,8 +54,11 @@ class ThroughMistralTest(testtools.TestCase):
         self.patch(pools, 'Pool', lambda: pool_class(wait=0))
 
     def create(self):
-        return self.driver.create(
-            'plan', {'a': b'b'}, lambda done, every: None
+        return self.change('plan.create', {'a': b'b'})
+
+    def change(self, operation, content, **options):
+        return self.driver.change(
+            operation, 'plan', content, lambda done, every: None, **options
         )
 
     def uploads(self):
@@ -75,20 +81,21 @@ class ThroughMistralTest(testtools.TestCase):
         for _ in range(2):
             # The second time the plan has such a folder.
             self.looks += [('SUCCESS', {'plan': 'it'})]
-            self.driver.update('plan', content, lambda done, every: None)
+            self.change('plan.update', content)
             self.assertIn('plan/a.yaml', self.cloud.objects())
             self.assertNotIn('a.yaml', self.cloud.objects())
 
     def test_what_is_there_already_is_not_sent(self):
         self.looks += [('SUCCESS', {'plan': 'it'})] * 2
-        self.driver.create('plan', 'files', lambda done, every: None)
-        self.driver.update('plan', {}, lambda done, every: None, prune=True)
+        self.change('plan.create', None, container='files')
+        self.change('plan.update', {}, prune=True)
         created, updated = self.driver.executions.started
         self.assertEqual('files', created[1]['container'])
         self.assertEqual({'plan': 'plan', 'prune': True}, updated[1])
         self.assertIsNone(self.uploads())
 
     def test_a_deployment_need_not_be_waited_for(self):
+        self.looks += ['RUNNING']
         self.driver.deploy('plan', Shown(), wait=False)
         self.assertEqual(1, len(self.driver.executions.started))
 

@@ -26,7 +26,7 @@ class NodeCase(base.DriverCase):
         super().setUp()
         self.ironic = fake_ironic.Ironic()
         self.store = fake_swift.Cluster().store()
-        self.core = node_operations.Operations(
+        self.core = node_operations.NodeOperations(
             self.ironic, self.store, clock=lambda: 1000.0
         )
         self.driver = base.driver(

@@ -44,7 +44,7 @@ class PlanCase(base.DriverCase):
         self.cloud.heat.answer = fake_heat.answer
         self.driver = base.driver(
             store=self.cloud.swift.store(),
-            plans=plan_operations.Operations(self.cloud.plans),
+            plans=plan_operations.PlanOperations(self.cloud.plans),
             validations=self.cloud.validations,
             executions=Runner(),
             sleep=self.sleep,

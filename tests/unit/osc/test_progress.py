@@ -161,9 +161,9 @@ class DeploymentTest(DisplayTestCase):
     def test_counts_on_a_terminal(self):
         with progress.Display('deploy', self.screen) as display:
             show = progress.DeploymentProgress(display, 'shop')
-            show.begun('CREATE', ())
+            show.note('CREATE')
             show.changed(
-                stack_following.Progress(
+                stack_following.StackProgress(
                     status='CREATE_IN_PROGRESS', done=3, total=7
                 )
             )
@@ -171,16 +171,18 @@ class DeploymentTest(DisplayTestCase):
 
     def test_lines_elsewhere_each_failure_once(self):
         self.patch(progress.Display, 'interval', 3600)
-        found = stack_following.Progress(
+        found = stack_following.StackProgress(
             status='CREATE_IN_PROGRESS', failures=('a FAILED: [b]no[/b]',)
         )
         with progress.Display('deploy', self.log) as display:
             show = progress.DeploymentProgress(display, 'shop')
-            show.warn(['beware'])
+            for _ in range(2):
+                show.warn(['beware'])
+                show.note('CREATE')
             show.changed(found)
             show.changed(found)
         self.assertEqual(
-            'Warning: beware\n'
+            'Warning: beware\nPlan shop: CREATE\n'
             'a FAILED: [b]no[/b]\nStack shop: CREATE_IN_PROGRESS\n',
             self.text(self.log),
         )

@@ -57,7 +57,7 @@ class ValidationCase(base.DriverCase):
             base.driver(
                 local=local,
                 store=self.cloud.swift.store(),
-                plans=plan_operations.Operations(self.cloud.plans),
+                plans=plan_operations.PlanOperations(self.cloud.plans),
                 validations=self.cloud.validations,
                 executions=Executions(self.cloud.validations),
             )

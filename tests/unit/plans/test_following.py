@@ -14,7 +14,7 @@ class FollowingTest(testtools.TestCase):
         self.now = 0.0
 
     def follower(self, **more):
-        return stack_following.Follower(
+        return stack_following.StackFollower(
             self.heat,
             'shop-id',
             mask=lambda said: said.replace('geheim', '******'),

@@ -23,7 +23,7 @@ class DeploymentTest(fakes.PlanCase):
 
     def setUp(self):
         super().setUp()
-        self.core = plan_operations.Operations(self.plans)
+        self.core = plan_operations.PlanOperations(self.plans)
         self.patch(
             plan_operations.deploying.requirements,
             'check',
@@ -91,13 +91,42 @@ class DeploymentTest(fakes.PlanCase):
         self.repeats = 3
         self.test_it_goes_through_all_phases_in_their_order()
 
-    def test_a_start_that_is_repeated_after_the_end_is_an_update(self):
+    def test_a_start_that_is_repeated_after_the_end_finds_what_it_did(self):
+        # Mistral was away for long, and the first answer was lost.
+        for action in ('CREATE', 'UPDATE'):
+            self.called.clear()
+            first = self.step(self.step()['state'], {'success': True})
+            begun = self.step(first['state'])
+            self.finish()
+            asked = self.heat.asked.count('replace')
+            again = self.step(first['state'])
+            self.assertEqual(begun['state'], again['state'])
+            self.assertEqual(action, again['state']['started']['action'])
+            self.assertEqual(asked, self.heat.asked.count('replace'))
+            self.assertTrue(
+                self.step(again['state'])['state']['stack']['success']
+            )
+
+    def test_a_start_that_is_repeated_after_a_failure_fails(self):
         first = self.step(self.step()['state'], {'success': True})
         self.step(first['state'])
+        self.ends_with = 'FAILED'
         self.finish()
-        # Mistral was away for long, and the first answer was lost.
-        again = self.step(first['state'])
-        self.assertEqual('UPDATE', again['state']['started']['action'])
+        again = self.step(self.step(first['state'])['state'])
+        self.assertEqual(False, again['success'])
+        # Another deployment of the same plan mends it.
+        self.ends_with = 'COMPLETE'
+        self.assertTrue(self.run_to_the_end()['success'])
+        self.assertEqual(1, self.heat.asked.count('replace'))
+
+    def test_one_of_the_same_plan_that_is_in_progress_is_joined(self):
+        first = self.step(self.step()['state'], {'success': True})
+        self.step(first['state'])
+        late = self.step(self.step()['state'], {'success': True})
+        self.finish()
+        state = self.step(late['state'])['state']
+        self.assertEqual(0, self.heat.asked.count('replace'))
+        self.assertTrue(self.step(state)['state']['stack']['success'])
 
     def test_validations_that_fail_refuse_it(self):
         self.outcomes['validations.run'] = {'success': False, 'reason': 'ram'}

@@ -159,7 +159,7 @@ class Cloud(fakes.Cloud):
         super().__init__()
         self.machine = Machine()
         self.servers = Servers()
-        self.validations = validation_operations.Operations(
+        self.validations = validation_operations.ValidationOperations(
             self.plans, self.servers, machine=self.machine.seam()
         )
 
