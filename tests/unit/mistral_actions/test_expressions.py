@@ -25,10 +25,10 @@ DIED = "Heartbeat wasn't received."
 MISTRALS_OWN = (DIED, None)
 
 
-def tasks(workflow):
+def definition(workflow):
     folder = pathlib.Path(preinstalled.__file__).parent / 'workflows'
     text = (folder / f'{workflow}.yaml').read_text()
-    return yaml.safe_load(text)[workflow]['tasks']
+    return yaml.safe_load(text)[workflow]
 
 
 class Task:
@@ -38,7 +38,8 @@ class Task:
     """
 
     def __init__(self, workflow, name, **context):
-        self.spec = tasks(workflow)[name]
+        self.workflow = definition(workflow)
+        self.spec = self.workflow['tasks'][name]
         self.context = context
         self.result = None
 
@@ -64,7 +65,8 @@ class Task:
             for name, expression in self.spec[publish].items()
         }
         found = []
-        for command in self.spec.get(clause, ()):
+        commands = self.spec.get(clause, [])
+        for command in [commands] if isinstance(commands, str) else commands:
             if isinstance(command, str):
                 command = {command: True}
             ((name, condition),) = command.items()
@@ -92,11 +94,11 @@ class TestJob:
     def test_what_passes_is_repeated_a_thousand_times(self, error):
         task = job()
         assert task.end('on-error', error) == ['step']
-        task.context['failures'] = 998
+        task.context['failures'] = 99800
         assert task.end('on-error', error) == ['step']
         assert task.end('on-error', error) == []
 
-    @pytest.mark.parametrize('failures', [0, 1, 2000])
+    @pytest.mark.parametrize('failures', [0, 100, 200000])
     def test_a_refusal_is_the_end(self, failures):
         task = job(failures=failures)
         assert task.end('on-error', REFUSED) == []
@@ -112,10 +114,10 @@ class TestJob:
         assert task.context['error'] == BUSY
 
     def test_another_holder_is_waited_for_anew(self):
-        task = job(busy=19)
+        task = job(failures=19)
         task.end('on-error', DIED)
         assert task.end('on-error', BUSY) == ['step']
-        task.context['busy'] = 19
+        task.context['failures'] = 19
         task.end('on-success', step())
         assert task.end('on-error', BUSY) == ['step']
 
@@ -132,10 +134,7 @@ class TestJob:
         assert task.end('on-success', step()) == ['step']
         assert task.context['pause'] == 50
         call = {'kind': 'action', 'name': 'std.noop', 'input': {}}
-        found = task.end('on-success', step(call=call))
-        assert found == ['call_action']
-        found = task.end('on-success', step(call={**call, 'kind': 'workflow'}))
-        assert found == ['call_workflow']
+        assert task.end('on-success', step(call=call)) == ['call']
         assert task.end('on-success', step(success=True)) == []
         assert task.context['error'] is None
 
@@ -144,6 +143,67 @@ class TestJob:
         found = task.end('on-success', step(success=False, reason='boom'))
         assert found == ['fail: boom']
         assert task.context['error'] == {'code': 'failed', 'message': 'boom'}
+
+
+class TestCalls:
+    """The workflow or action that a job asks for, and what came of it."""
+
+    def outcome(self, clause, result):
+        task = Task('heat_plugins.job', 'call', input={'plan': 'shop'})
+        task.end(clause, result)
+        return task.context['input']
+
+    def test_the_next_step_is_given_the_outcome(self):
+        assert self.outcome('on-success', {}) == {
+            'plan': 'shop',
+            'outcome': {'success': True},
+        }
+
+    @pytest.mark.parametrize(
+        ('result', 'reason'),
+        [
+            (DIED, ''),
+            (None, ''),
+            ({'result': 'stopped'}, ''),
+            ({'error': 'a has failed', 'reason': None}, ''),
+            ({'error': 'a has failed', 'reason': 'too small'}, 'too small'),
+        ],
+    )
+    def test_with_the_reason_if_there_is_one(self, result, reason):
+        found = self.outcome('on-error', result)['outcome']
+        assert found == {'success': False, 'reason': reason}
+
+    @pytest.mark.parametrize(
+        ('result', 'reason'),
+        [
+            (DIED, None),
+            ({'error': 'boom'}, None),
+            ({'error': REFUSED}, 'no'),
+        ],
+    )
+    def test_a_workflow_that_fails_says_why_if_it_is_one_of_ours(
+        self, result, reason
+    ):
+        steps = [{'kind': 'workflow', 'name': 'a', 'input': {}}]
+        task = Task('plan.configure', 'run_workflow', steps=steps)
+        task.end('on-error', result)
+        assert task.context['reason'] == reason
+
+    def test_those_of_a_plan_run_in_their_order(self):
+        steps = [
+            {'kind': kind, 'name': kind, 'input': {}}
+            for kind in ('workflow', 'action')
+        ]
+        task = Task('plan.configure', 'next', steps=steps)
+        task.spec['publish'] = {}
+        assert task.end('on-success', None) == ['run_workflow']
+        first = Task('plan.configure', 'run_workflow', **task.context)
+        first.end('on-success', None)
+        assert first.context['steps'] == steps[1:]
+        task.context = first.context
+        assert task.end('on-success', None) == ['run_action']
+        task.context['steps'] = []
+        assert task.end('on-success', None) == []
 
 
 class TestTimeLimit:
@@ -247,7 +307,17 @@ class TestFollowers:
     def test_without_a_state_the_output_is_there(self, workflow, name, result):
         task = Task(workflow, name)
         task.end('on-error', result)
-        assert task.context['state'] == {}
+        output = {
+            key: task.value(expression)
+            for key, expression in self.workflow_outputs(task)
+            if key != 'error'
+        }
+        assert len(output) == 2
+        assert not any(output.values())
+
+    @staticmethod
+    def workflow_outputs(task):
+        return task.workflow['output-on-error'].items()
 
     @pytest.mark.parametrize('result', [*MISTRALS_OWN, {'result': 'stopped'}])
     def test_a_trigger_keeps_the_run_whose_wait_was_stopped(self, result):
