@@ -92,13 +92,16 @@ class Mistral:
                 assert answer.ok or answer.status == 409, answer
         return 'hastened'
 
-    def acts(self, action: str) -> None:
-        """Wait until an executor runs an action."""
+    def acts(self, action: str, phase: str = '') -> None:
+        """Wait until an executor runs an action, in a phase of its job."""
         query = f'/action_executions?name={action}&state=RUNNING'
         base.until(
-            lambda: self._session.get(MISTRAL, query).json()[
-                'action_executions'
-            ],
+            lambda: any(
+                phase in str(running['input'])
+                for running in self._session.get(MISTRAL, query).json()[
+                    'action_executions'
+                ]
+            ),
             pause=0.2,
         )
 

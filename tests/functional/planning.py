@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 from typing import Any
 from unittest import mock
 
@@ -245,6 +246,37 @@ class Plan:
         return self._cloud.agent(
             f'{self.name}-server', stack=self.tier(), resource='server'
         )
+
+    def reaches(self, process: Any, line: str) -> None:
+        """Wait until a command that was begun has said something."""
+        for said in process.stderr:
+            self.said += said
+            if line in said:
+                return
+        raise AssertionError(self.said)
+
+    def lock(self) -> None:
+        """Lock it for a change that goes on."""
+        lock = {
+            'version': 1,
+            'token': 'test',
+            'since': 'now',
+            'until': time.time() + 900,
+        }
+        answer = self._cloud.session().post(
+            'workflowv2',
+            '/environments',
+            {
+                'name': f'plan-lock:{self.name}',
+                'variables': {'heat_plugins_plan_lock': lock},
+            },
+        )
+        assert answer.ok, answer
+
+    def release(self) -> None:
+        """Release its lock, whoever has it."""
+        place = f'/environments/plan-lock:{self.name}'
+        self._cloud.session().delete('workflowv2', place)
 
     def locked(self) -> Template:
         """Wait until it is locked for a change; return the lock."""

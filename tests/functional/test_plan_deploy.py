@@ -293,13 +293,9 @@ lasting.sleep:
 """
 
 
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_a_deployment_outlives_a_mistral_that_is_killed_in_each_step(
-    plans: Any,
-    cloud: base.Cloud,
-    mistral: executions.Mistral,
-) -> None:
+@pytest.fixture
+def lasting(plans: Any) -> Any:
+    """Return a plan after whose deployment a workflow lasts for a while."""
     plan = plans('killed')
     answer = plan.session().post(
         executions.MISTRAL,
@@ -307,27 +303,41 @@ def test_a_deployment_outlives_a_mistral_that_is_killed_in_each_step(
         _LASTING.encode(),
         headers={'Content-Type': 'text/plain'},
     )
-    assert answer.ok, answer
+    assert answer.ok or answer.status == 409, answer
     calls = [{'workflow': 'lasting.sleep'}, {'action': 'std.noop'}]
     plan.make(planning.files(planning.tier(), calls))
+    return plan
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_deployment_outlives_a_mistral_that_is_killed_in_each_step(
+    lasting: Any,
+    cloud: base.Cloud,
+    mistral: executions.Mistral,
+) -> None:
+    plan = lasting
     namespace = mistral.hasten('plan.deploy', 'heat_plugins.job', seconds=15)
 
     def crash() -> None:
         cloud.crash('mistral')
         cloud.start('mistral')
 
+    plan.lock()
+    execution_id = mistral.start(
+        'plan.deploy', namespace, plan=plan.name, timeout=30
+    )
+    mistral.acts('plan.deploy', 'start')
     with cloud.frozen('heat'):
-        execution_id = mistral.start(
-            'plan.deploy', namespace, plan=plan.name, timeout=30
-        )
         # It starts the stack, and so it has the lock, which stays.
+        plan.release()
         plan.locked()
         crash()
         plan.unlock()
     agent = plan.agent()
     with cloud.frozen('heat'):
         # It asks how the stack stands.
-        mistral.acts('plan.deploy')
+        mistral.acts('plan.deploy', 'follow')
         crash()
     with agent:
         # It runs what the plan names for after.
@@ -336,3 +346,33 @@ def test_a_deployment_outlives_a_mistral_that_is_killed_in_each_step(
         ended = mistral.end(execution_id)
     assert ended['state'] == 'SUCCESS', ended
     assert ended['output']['stack']['status'] == 'CREATE_COMPLETE'
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_command_that_is_killed_in_each_step_can_be_repeated(
+    lasting: Any,
+) -> None:
+    plan = lasting
+
+    def deploy(kill_at: str) -> None:
+        process = plan.begin('deploy', '--local')
+        plan.reaches(process, kill_at)
+        process.kill()
+        process.communicate()
+
+    def has_stack() -> bool:
+        answer = plan.session().get('orchestration', f'/stacks/{plan.name}')
+        return bool(answer.ok)
+
+    # It has given Heat the plan, and perhaps the lock stays.
+    process = plan.begin('deploy', '--local')
+    base.until(has_stack, pause=0.1)
+    process.kill()
+    process.communicate()
+    plan.release()
+    created = plan.stack()['id']
+    deploy('CREATE_IN_PROGRESS')
+    with plan.agent():
+        deploy('workflow lasting.sleep')
+    assert plan('deploy', '--local')['stack_id'] == created
