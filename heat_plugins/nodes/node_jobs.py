@@ -63,7 +63,7 @@ Step = jobs.JobStep[NodeWork]
 class NodeJob:
     """Does such work; a `jobs.Job`.
 
-    :param nodes: what to register; see `NodeOperations.register`.
+    :param nodes: what to register; see `node_operations`.
     """
 
     def __init__(

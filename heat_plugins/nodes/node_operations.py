@@ -15,7 +15,6 @@ from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins import stored
 from heat_plugins.nodes import convoy as convoys
-from heat_plugins.nodes import introspection_summary as inventories
 from heat_plugins.nodes import moves
 from heat_plugins.nodes import node
 from heat_plugins.nodes import node_protocols
@@ -23,6 +22,61 @@ from heat_plugins.nodes import node_reading
 from heat_plugins.nodes import registering
 from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import stores
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Summary:
+    """A machine.
+
+    :ivar disks_gb: the sizes of its disks, in gibibytes.
+    :ivar macs: the addresses of its network cards.
+    """
+
+    cpus: int | None = None
+    architecture: str = ''
+    memory_mb: int | None = None
+    disks_gb: tuple[int, ...] = ()
+    macs: tuple[str, ...] = ()
+    product: str = ''
+
+
+def summarized(found: abc.Mapping[str, Any]) -> Summary:
+    """Return the summary of what Ironic has of an inspection.
+
+    What is missing, or is not what Ironic's agent sends, is left out.
+    """
+    data = _map(found.get('inventory'))
+    cpu, memory = _map(data.get('cpu')), _map(data.get('memory'))
+    return Summary(
+        cpus=_number(cpu.get('count')),
+        architecture=str(cpu.get('architecture') or ''),
+        memory_mb=_number(memory.get('physical_mb')),
+        disks_gb=tuple(
+            size >> 30
+            for disk in _maps(data.get('disks'))
+            if (size := _number(disk.get('size'))) is not None
+        ),
+        macs=tuple(
+            str(one['mac_address'])
+            for one in _maps(data.get('interfaces'))
+            if one.get('mac_address')
+        ),
+        product=str(_map(data.get('system_vendor')).get('product_name') or ''),
+    )
+
+
+def _map(value: Any) -> abc.Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _maps(value: Any) -> list[abc.Mapping[str, Any]]:
+    found = value if isinstance(value, list) else []
+    return [one for one in found if isinstance(one, dict)]
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
+
 
 Report = dict[str, Any]
 Reports = list[Report]
@@ -226,7 +280,7 @@ class NodeOperations:
         return {
             'uuid': found.uuid,
             'name': found.name,
-            **dataclasses.asdict(inventories.read(data)),
+            **dataclasses.asdict(summarized(data)),
         }
 
     def _report(self, convoy: convoys.Convoy) -> Report:

@@ -14,7 +14,6 @@ from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins import pools
 from heat_plugins import retrying
-from heat_plugins.nodes import changes
 from heat_plugins.nodes import matching
 from heat_plugins.nodes import moves
 from heat_plugins.nodes import node
@@ -148,7 +147,7 @@ class Registrar:
             )
         return task.result
 
-    def _apply(self, change: changes.Change) -> None:
+    def _apply(self, change: matching.Change) -> None:
         if change.create is not None:
             self._create(change.create)
         if change.patch:
@@ -224,7 +223,7 @@ class _Task:
 
     wanted: node.Wanted
     result: Result
-    change: changes.Change | None = None
+    change: matching.Change | None = None
 
 
 class _Work:
@@ -267,7 +266,7 @@ class _Work:
         if reason:
             self._refuse(entry, reason)
             return
-        change = changes.of(entry, match)
+        change = matching.changes(entry, match)
         action = Action.UPDATED if change.shown else Action.UNCHANGED
         if match.found is None:
             action = Action.CREATED

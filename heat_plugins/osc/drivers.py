@@ -135,7 +135,7 @@ class Driver:
     ) -> Report:
         """Create, update or delete a plan; return how it is shown then.
 
-        :param operation: such as plan.create; see `PlanOperations`.
+        :param operation: such as plan.create; see `plan_operations`.
         :param content: its files; None if `options` say where they are.
         """
         if self.local:

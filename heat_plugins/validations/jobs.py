@@ -20,7 +20,7 @@ from heat_plugins.validations import inventory
 
 PROJECT: Final = 'project'
 
-#: What `reporting` writes, a line of JSON each.
+#: What `guard` writes, a line of JSON each.
 EVENTS: Final = 'events.jsonl'
 
 _JOB = 'job.json'

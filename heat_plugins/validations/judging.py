@@ -43,7 +43,7 @@ class Account:
         )
 
     def take(self, news: abc.Iterable[abc.Mapping[str, Any]]) -> None:
-        """Take what was reported; see `reporting`."""
+        """Take what was reported; see `guard`."""
         for one in news:
             values = {**one}
             kind = values.pop('kind')

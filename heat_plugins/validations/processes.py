@@ -61,7 +61,7 @@ class Playbook:
         return False
 
     def news(self) -> list[abc.Mapping[str, Any]]:
-        """Return what was reported since the last call; see `reporting`."""
+        """Return what was reported since the last call; see `guard`."""
         try:
             with (self._folder / jobs.EVENTS).open('rb') as file:
                 file.seek(self._offset)

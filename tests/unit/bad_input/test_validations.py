@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from heat_plugins import errors
 from heat_plugins.validations import catalogue
-from heat_plugins.validations import inputs
 from heat_plugins.validations import inventory
 from heat_plugins.validations import playbooks
+from heat_plugins.validations import validation_operations
 from tests.unit.bad_input import anything
 from tests.unit.bad_input import test_plans
 
@@ -107,7 +107,7 @@ def test_nothing_that_ansible_would_run_comes_from_a_stack(said):
 )
 def test_secrets_are_taken_or_refused_and_not_quoted(given):
     try:
-        found = inputs.Secrets.read(given)
+        found = validation_operations.Secrets.read(given)
     except errors.Invalid:
         return
     assert all(len(text) >= 4 for text in found.texts())

@@ -7,8 +7,8 @@ import tempfile
 
 import testtools
 
+from heat_plugins.validations import guard
 from heat_plugins.validations import jobs
-from heat_plugins.validations import reporting
 
 
 class ReporterTest(testtools.TestCase):
@@ -20,7 +20,7 @@ class ReporterTest(testtools.TestCase):
 
     def report(self, *events, status='successful', **options):
         job = jobs.Job(playbook='a.yaml', timeout=1, **options)
-        with reporting.Reporter(self.folder, job) as reporter:
+        with guard.Reporter(self.folder, job) as reporter:
             for event in events:
                 self.assertFalse(reporter.event(event))
             self.overflown = reporter.overflown
