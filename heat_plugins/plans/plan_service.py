@@ -25,7 +25,6 @@ from heat_plugins.plans.content import marks
 from heat_plugins.plans.content import plan_checking
 from heat_plugins.plans.content import plan_making
 from heat_plugins.plans.content import plans
-from heat_plugins.plans.content import preparing
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import roles as roles_module
 from heat_plugins.plans.content import selection
@@ -98,7 +97,7 @@ class Plans:
         plans.check_name(name)
         order = plan_making.CreationOrder(
             name=name,
-            prepared=preparing.prepare(
+            prepared=plan_making.prepare(
                 name,
                 content,
                 template=template,

@@ -5,7 +5,7 @@ from collections import abc
 import dataclasses
 from typing import Any
 
-from heat_plugins.validations import playbooks
+from heat_plugins.validations import catalogue
 from heat_plugins.validations import validation_runs
 
 # So much is kept of a playbook: tasks of hosts, and characters.
@@ -18,7 +18,7 @@ _BAD = ('failed', 'unreachable')
 class Account:
     """What is known of a validation that runs."""
 
-    def __init__(self, validation: playbooks.Validation) -> None:
+    def __init__(self, validation: catalogue.Validation) -> None:
         self.outcome = validation_runs.Outcome(
             validation=validation.id,
             name=validation.name,

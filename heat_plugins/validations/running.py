@@ -9,9 +9,9 @@ import time
 from typing import Any, Protocol
 
 from heat_plugins import errors
+from heat_plugins.validations import catalogue
 from heat_plugins.validations import jobs
 from heat_plugins.validations import judging
-from heat_plugins.validations import playbooks
 from heat_plugins.validations import processes
 from heat_plugins.validations import validation_ledger as ledgers
 from heat_plugins.validations import validation_runs
@@ -65,7 +65,7 @@ class Order:
     :ivar timeout: the most seconds that each may take.
     """
 
-    validations: tuple[playbooks.Validation, ...]
+    validations: tuple[catalogue.Validation, ...]
     setting: jobs.Setting
     at_once: int = 4
     timeout: int = 1800

@@ -15,7 +15,7 @@ from heat_plugins.osc import common
 from heat_plugins.osc import drivers
 from heat_plugins.osc import progress
 from heat_plugins.osc.plans import plan_common
-from heat_plugins.osc.validations import validation_common
+from heat_plugins.osc.validations import validation_result
 from heat_plugins.validations import running
 
 # Seconds for which a run that was stopped is waited for.
@@ -233,8 +233,8 @@ class RunValidations(_SourceCommand):
             self.exit_code = common.INTERRUPTED
             self.progress.say(*_interrupted(parsed_args.local, show.run_id))
             return (), []
-        self.exit_code = validation_common.exit_code(run)
-        return validation_common.outcomes(run)
+        self.exit_code = validation_result.exit_code(run)
+        return validation_result.outcomes(run)
 
 
 class StopValidations(common.Report):
@@ -258,7 +258,7 @@ class StopValidations(common.Report):
                 f'stopped within {_PATIENCE} s. If its process is dead, the '
                 'run becomes LOST'
             )
-        return validation_common.outcomes(run)
+        return validation_result.outcomes(run)
 
 
 class _HostGroup:

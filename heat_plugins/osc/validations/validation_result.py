@@ -2,12 +2,52 @@
 """``openstack deployment plan validation result list|show``."""
 
 import argparse
+from collections import abc
+from typing import Any
 
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import drivers
-from heat_plugins.osc.validations import validation_common
+from heat_plugins.validations import validation_runs
+
+_CODES = {
+    validation_runs.State.PASSED: 0,
+    validation_runs.State.STOPPED: common.CANCELLED,
+    validation_runs.State.RUNNING: common.STILL_RUNNING,
+}
+
+
+def exit_code(run: dict[str, Any]) -> int:
+    """Return the exit code for how a run stands."""
+    return _CODES.get(run['state'], common.FAILED)
+
+
+def outcomes(run: dict[str, Any]) -> common.Shown:
+    """Return columns and rows of the outcome of each validation."""
+    return common.table(
+        run['outcomes'],
+        {
+            'Validation': 'validation',
+            'Name': columns.of(columns.Value, 'name'),
+            'State': columns.of(str, 'state'),
+            'Duration': columns.of(columns.Seconds, 'seconds'),
+            'Hosts': columns.of(_hosts, 'hosts'),
+            'Reason': columns.of(columns.Value, 'reason'),
+        },
+    )
+
+
+def _hosts(
+    found: abc.Mapping[str, abc.Mapping[str, int]],
+) -> columns.Outputs:
+    """Return the numbers of each host by their names, as people read them."""
+    return columns.Outputs(
+        {
+            host: ', '.join(f'{count} {name}' for name, count in one.items())
+            for host, one in found.items()
+        }
+    )
 
 
 class ListResults(common.Report):
@@ -60,10 +100,10 @@ class ShowResult(common.Report):
         core = drivers.driver(self.app.client_manager, True).validations
         if parsed_args.validation is None:
             run = core.result(parsed_args.run)
-            self.exit_code = validation_common.exit_code(run)
+            self.exit_code = exit_code(run)
             if run['reason']:
                 self.log.warning('%s', run['reason'])
-            return validation_common.outcomes(run)
+            return outcomes(run)
         found = core.result(parsed_args.run, parsed_args.validation)
         if found['cut']:
             self.log.warning('The output was longer; only a part is kept')

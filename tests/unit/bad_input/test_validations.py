@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from heat_plugins import errors
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inventory
-from heat_plugins.validations import playbooks
 from heat_plugins.validations import validation_operations
 from tests.unit.bad_input import anything
 from tests.unit.bad_input import test_plans
@@ -39,7 +38,7 @@ playbook = test_plans.yaml_of(st.lists(play, max_size=3))
 def test_a_playbook_is_read_or_refused(text):
     content = text.encode('utf-8', 'surrogatepass')
     try:
-        found = playbooks.read(content, 'validations/x.yaml')
+        found = catalogue.playbook(content, 'validations/x.yaml')
     except errors.Invalid:
         return
     if found is not None:

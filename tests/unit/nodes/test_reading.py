@@ -10,9 +10,9 @@ import testtools
 from heat_plugins import errors
 from heat_plugins.nodes import addresses
 from heat_plugins.nodes import drivers
-from heat_plugins.nodes import files
 from heat_plugins.nodes import node
 from heat_plugins.nodes import node_reading
+from heat_plugins.osc.nodes import node_commands
 
 MAC = '52:54:00:00:00:01'
 
@@ -239,7 +239,7 @@ class FileTest(testtools.TestCase):
 class LoadTest(testtools.TestCase):
     def test_json_and_yaml_mean_the_same(self):
         wanted = {'nodes': [entry()]}
-        self.assertEqual(wanted, files.load(json.dumps(wanted)))
+        self.assertEqual(wanted, node_commands.load_nodes(json.dumps(wanted)))
         text = f"""
             nodes:
               - pm_type: ipmi
@@ -248,19 +248,23 @@ class LoadTest(testtools.TestCase):
                 pm_password: hunter22
                 mac: [{MAC}]
         """
-        self.assertEqual(wanted, files.load(text))
+        self.assertEqual(wanted, node_commands.load_nodes(text))
 
     def test_yaml_makes_no_numbers_of_what_looks_like_some(self):
-        found = files.load('{mac: 52:54:00:12:34:56, pm_password: 0123}')
+        found = node_commands.load_nodes(
+            '{mac: 52:54:00:12:34:56, pm_password: 0123}'
+        )
         self.assertEqual(
             {'mac': '52:54:00:12:34:56', 'pm_password': '0123'}, found
         )
-        found = files.load('{a: yes, b: true, c: null, d: ~}')
+        found = node_commands.load_nodes('{a: yes, b: true, c: null, d: ~}')
         self.assertEqual({'a': 'yes', 'b': True, 'c': None, 'd': None}, found)
 
     def test_what_is_neither_is_refused_and_not_quoted(self):
         error = self.assertRaises(
-            errors.Invalid, files.load, 'pm_password: hunter22\n\t- x: ['
+            errors.Invalid,
+            node_commands.load_nodes,
+            'pm_password: hunter22\n\t- x: [',
         )
         self.assertNotIn('hunter22', str(error))
         self.assertIsNone(error.__cause__)
@@ -279,7 +283,9 @@ class HostileTest(testtools.TestCase):
             ('a: !!int ""', 'holds an unreadable number'),
             (' ' * (2**24 + 1), 'more than 16777216 characters'),
         ):
-            error = self.assertRaises(errors.Invalid, files.load, text)
+            error = self.assertRaises(
+                errors.Invalid, node_commands.load_nodes, text
+            )
             self.assertIn(reason, str(error))
             self.assertNotIn('hunter22', str(error))
 
@@ -292,7 +298,7 @@ class DocumentedTest(testtools.TestCase):
     def test_the_example_is_a_node_of_which_all_is_understood(self):
         text = PAGE.read_text()
         (example,) = re.findall(r'code-block:: yaml\n\n((?: {4}.*\n)+)', text)
-        (found,) = node_reading.read(files.load(example))
+        (found,) = node_reading.read(node_commands.load_nodes(example))
         self.assertIsInstance(found, node.Wanted, found)
         self.assertEqual((), found.warnings)
         self.assertEqual(16, found.properties['cpus'])

@@ -2,9 +2,9 @@
 """What Heat refuses is explained, remembered, and foreseen."""
 
 from heat_plugins import errors
-from heat_plugins.plans.content import nesting
 from heat_plugins.plans.deploy import comparing
 from heat_plugins.plans.deploy import deploying
+from heat_plugins.plans.parameters import refusals
 from tests.unit.plans import fakes
 from tests.unit.plans import test_settings
 
@@ -84,7 +84,7 @@ class RefusalTest(test_settings.SettingsCase):
             'plan', {'root.yaml': GROUP.replace(b'Shop::Node', b'root.yaml')}
         )
         content = self.plans.resolve(self.plans.load('plan'))
-        self.assertLessEqual(nesting.depth(content), 202)
+        self.assertLessEqual(refusals.depth(content), 202)
 
     def test_a_service_that_is_missing_is_named_with_the_way_back(self):
         self.plans.update(

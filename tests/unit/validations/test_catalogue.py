@@ -10,7 +10,6 @@ import testtools
 from heat_plugins import errors
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import origins
-from heat_plugins.validations import playbooks
 from tests.unit.validations import fakes
 
 # Few bytes that are gigabytes once somebody writes them out.
@@ -25,7 +24,7 @@ BOMB = (
 
 class PlaybookTest(testtools.TestCase):
     def read(self, text):
-        return playbooks.read(text.encode(), 'validations/check.yaml')
+        return catalogue.playbook(text.encode(), 'validations/check.yaml')
 
     def refused(self, text):
         return str(self.assertRaises(errors.Invalid, self.read, text))
@@ -44,7 +43,7 @@ class PlaybookTest(testtools.TestCase):
 - hosts: all
 """)
         self.assertEqual(
-            playbooks.Validation(
+            catalogue.Validation(
                 id='check',
                 path='validations/check.yaml',
                 name='Memory',
@@ -106,11 +105,11 @@ class PlaybookTest(testtools.TestCase):
         self.assertLess(len(said), 200)
 
     def test_a_huge_file_is_refused(self):
-        self.assertIn('larger', self.refused('#' * (playbooks.LIMIT + 1)))
+        self.assertIn('larger', self.refused('#' * (catalogue.LIMIT + 1)))
 
     def test_what_is_not_text_is_refused(self):
         self.assertRaises(
-            errors.Invalid, playbooks.read, b'\xff\xfe', 'x.yaml'
+            errors.Invalid, catalogue.playbook, b'\xff\xfe', 'x.yaml'
         )
 
 

@@ -3,8 +3,8 @@
 
 import testtools
 
+from heat_plugins.validations import catalogue
 from heat_plugins.validations import judging
-from heat_plugins.validations import playbooks
 from heat_plugins.validations import validation_runs
 from tests.unit.validations import fakes
 
@@ -14,7 +14,7 @@ State = validation_runs.State
 class AccountTest(testtools.TestCase):
     def judge(self, *news, left=0):
         self.account = judging.Account(
-            playbooks.Validation(
+            catalogue.Validation(
                 id='a', path='a.yaml', name='A', hosts=('web',)
             )
         )
