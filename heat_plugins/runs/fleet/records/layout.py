@@ -4,7 +4,6 @@
 ::
 
     operations/heads/<operation>                    what a list shows
-    operations/digest                               many of these, as a cache
     operations/orders/<operation>                   what was ordered
     operations/leads/<operation>/<epoch>            who advances it
     operations/states/<operation>/<epoch>/control   what holds for all
@@ -29,7 +28,9 @@ from heat_plugins.runs.records import record_names
 CONTAINER = 'heat-plugins-operations'
 
 HEADS = 'operations/heads/'
-DIGEST = 'operations/digest'
+
+#: Where the former release kept copies of heads.
+FORMER_DIGEST = 'operations/digest'
 
 #: Attempts that one object holds.
 SHARD = 50

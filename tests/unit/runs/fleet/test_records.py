@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records of operations that others have written, or changed."""
 
-import gzip
 import json
-import tracemalloc
 from unittest import mock
 from urllib import parse
 
@@ -325,53 +323,6 @@ def test_what_lies_below_a_result_hides_no_other_result(case):
         case.world.sleep(1)
         case.advancer.step()
     assert case.advancer.operation.ended
-
-
-def packed(text):
-    return gzip.compress(text.encode())
-
-
-def with_heads(case, number):
-    """Add heads of operations that have ended."""
-    head = json.loads(case.objects[layout.head(case.id)])
-    for n in range(number):
-        other = f'20270115T0900{n:02}Z-00c0ffee'
-        ended = {'id': other, 'state': 'complete', 'ended_at': 1_800_000_000}
-        case.put(layout.head(other), head | ended)
-
-
-@pytest.mark.parametrize(
-    'digest',
-    [
-        packed('[' + '[],' * 2_000_000 + '[]]'),
-        packed('["' + 'x' * 32 * 1024 * 1024 + '"]'),
-    ],
-)
-def test_a_digest_takes_little_memory_however_it_is_packed(case, digest):
-    with_heads(case, 12)
-    case.write(layout.DIGEST, digest)
-    tracemalloc.start()
-    try:
-        assert len(case.door.history(fleets.Filter())) == 13
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 40 * 1024 * 1024
-
-
-def test_a_digest_is_never_too_large_to_be_read(case, monkeypatch):
-    with_heads(case, 30)
-    size = len(case.objects[layout.head('20270115T090000Z-00c0ffee')])
-    room = 15 * (size + heads._ADDED) + size
-    monkeypatch.setattr(heads, '_FULL', room)
-    for _ in range(2):
-        # What is not in it is read, and it is not written again.
-        number, _ = case.asked(lambda: case.door.history(fleets.Filter()))
-        digest = case.objects[layout.DIGEST]
-        content = gzip.decompress(digest)
-        assert 10 <= len(json.loads(content)) <= 16
-        assert len(content) <= room + size
-    assert number <= 3 + 31 - 10
 
 
 def test_an_operation_is_created_whatever_a_user_has_written(
