@@ -13,6 +13,7 @@ from heat_plugins import errors
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import runs
+from heat_plugins.runs import withdrawal
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import registration
 from heat_plugins.runs.fleet.records import books
@@ -22,7 +23,6 @@ from heat_plugins.runs.records import ledgers
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import retention
-from heat_plugins.runs.records import unreadable
 from heat_plugins.runs.start import stack_tree
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
@@ -232,7 +232,7 @@ class Runs(ledgers.Ledger):
             self._sleep(1.0)
             # The next poll may go well.
             with contextlib.suppress(errors.Unavailable):
-                if found.has_arrived(run):
+                if found.objects(run.key).has_result():
                     run = settler.settle(run, {run.signal})
         return run
 
@@ -262,8 +262,8 @@ class Runs(ledgers.Ledger):
                 deployment_id=exc.deployment_id,
                 action=exc.action,
             )
-            starting.withdraw_marked(self._heat, key)
-            unreadable.forget(found, key)
+            withdrawal.withdraw_marked(self._heat, key)
+            withdrawal.forget_unreadable(found, key)
             run = None
         if self._is_gone(stack) and not found.keys():
             # As long as there is a stack, an engine may wait for a signal

@@ -7,11 +7,9 @@ import enum
 import json
 from typing import Any
 
-from heat_plugins import masking
 from heat_plugins import stored
 from heat_plugins.runs.records import record_names
-from heat_plugins.signals import body
-from heat_plugins.signals import signal_names
+from heat_plugins.signals import beginning
 
 #: The reason of a run that waits for its server.
 UNANSWERED = 'The server has not answered yet'
@@ -157,11 +155,11 @@ class Run:
     @property
     def signal(self) -> str:
         """The object that is its result."""
-        return signal_names.signal(self.deployment_id, self.id)
+        return self.key.signal
 
     @property
     def progress_signal(self) -> str:
-        return record_names.progress_name(self.key)
+        return beginning.object_name(self.signal)
 
     @classmethod
     def read(cls, values: Any) -> 'Run':
@@ -174,25 +172,3 @@ class Run:
         if not all(isinstance(one.get('name'), str) for one in found.declared):
             raise ValueError('an output has no name')
         return found
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Kept:
-    """Outputs as a record holds them, and whole where that is not all."""
-
-    outputs: abc.Mapping[str, Any]
-    cut: abc.Mapping[str, int]
-    whole: bytes | None
-
-
-def keep(outcome: body.SignalOutcome) -> Kept:
-    """Divide the outputs of a run, without the signatures in them."""
-    outputs = masking.Mask().output(dict(outcome.outputs))
-    text = json.dumps(outputs)
-    cut: dict[str, int] = {}
-    for name, value in outputs.items():
-        shown = value if isinstance(value, str) else json.dumps(value)
-        if len(shown) > TAIL:
-            outputs[name] = shown[-TAIL:]
-            cut[name] = len(shown)
-    return Kept(outputs=outputs, cut=cut, whole=text.encode() if cut else None)

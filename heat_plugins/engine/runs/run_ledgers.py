@@ -9,8 +9,8 @@ from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.shared import hubs
 from heat_plugins.objectstore import stores
+from heat_plugins.runs import withdrawal
 from heat_plugins.runs.records import ledgers
-from heat_plugins.runs.records import orphans
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import retention
@@ -74,7 +74,7 @@ def withdraw(
     heat = own_heat.Heat(deployment.rpc_client(), deployment.context)
     prefix = record_names.OPEN if of is None else record_names.open_folder(of)
     try:
-        withdrawn = orphans.withdraw(
+        withdrawn = withdrawal.withdraw_all(
             heat,
             found,
             prefix,

@@ -114,8 +114,7 @@ class Advancer:
             tools.heat,
             handling.Handler(
                 tools.heat,
-                tools.book.store,
-                tools.book.container,
+                tools.book,
                 sign=self._sign,
                 check=self._lease.check,
                 clock=tools.clock,

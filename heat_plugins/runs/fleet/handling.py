@@ -13,17 +13,16 @@ from heat_plugins import stored
 from heat_plugins import tokens
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import runs
+from heat_plugins.runs import run_objects
+from heat_plugins.runs import withdrawal
+from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.fleet.records import layout
-from heat_plugins.runs.follow import settling
+from heat_plugins.runs.fleet.records import books
 from heat_plugins.runs.start import derived
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import beginning
-from heat_plugins.signals import body
 from heat_plugins.signals import live
 
 _States = operations.State
@@ -34,14 +33,6 @@ _LOGS, _LOG = 1_000_000_000, 1_000_000
 
 # Seconds for which to believe what was found of targets; stacks are updated.
 _FRESH = 120.0
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Given:
-    """What it takes to read the answer of a server."""
-
-    declared: abc.Sequence[abc.Mapping[str, Any]]
-    mask: masking.Mask
 
 
 class Handler:
@@ -55,8 +46,7 @@ class Handler:
     def __init__(
         self,
         heat: orchestration.Deploying,
-        store: stores.ObjectStore,
-        container: str,
+        book: books.Book,
         *,
         sign: abc.Callable[[str], keys.Signer],
         check: abc.Callable[[], None],
@@ -64,8 +54,7 @@ class Handler:
         found: abc.Iterable[targets.Target] = (),
     ) -> None:
         self._heat = heat
-        self._store = store
-        self._container = container
+        self._book = book
         self._sign = sign
         self._check = check
         self._clock = clock
@@ -74,7 +63,7 @@ class Handler:
         self._sources: dict[str, orchestration.Config | None] = {}
         self._lock = threading.Lock()
         # By run: what it was given, and the config that was made for it.
-        self._given: dict[str, _Given] = {}
+        self._given: dict[str, run_objects.Expected] = {}
         self._configs: dict[str, str] = {}
 
     def start(
@@ -115,7 +104,9 @@ class Handler:
         """Find what another process has given a member; None for nothing."""
         one = found.order.members[member]
         self._check()
-        rows = starting.marked(self._heat, one.server_id, found.run_id(member))
+        rows = withdrawal.marked(
+            self._heat, one.server_id, found.run_id(member)
+        )
         if not rows:
             return None
         # A withdrawal finds what was delivered twice.
@@ -134,35 +125,29 @@ class Handler:
         :returns: what changes of the attempt; None if there is no answer.
         """
         attempt = found.attempts[member]
-        name = layout.result(found.id, member, attempt.number)
+        objects = self._objects(found, member)
+        now, begun = self._clock(), attempt.started_at or 0
         try:
-            outcome, age = self._outcome(found, member, name)
+            result = objects.fetch(
+                lambda: self._known(found, member), found.order.inputs, now
+            )
         except errors.NoObject:
             return None
-        at = max(int(self._clock() - age), attempt.started_at or 0)
         timeout = found.timeout(member)
-        if at > (attempt.started_at or 0) + timeout + 1:
+        if result.is_late(begun + timeout):
             return self.end(
                 found,
                 member,
                 _States.TIMED_OUT,
                 f'The result came after {timeout} s',
             )
-        kept = runs.keep(outcome)
-        if kept.whole is not None:
-            self._store.put_object(
-                self._container,
-                layout.outputs(found.id, member, attempt.number),
-                kept.whole,
-            )
         return self.end(
             found,
             member,
-            settling.STATES[outcome.status],
-            outcome.reason,
-            ended_at=at,
-            outputs=kept.outputs,
-            cut=kept.cut,
+            result.state,
+            result.outcome.reason,
+            ended_at=max(int(result.at), begun),
+            **objects.keep(result.outcome),
         )
 
     def end(
@@ -174,18 +159,13 @@ class Handler:
         **more: Any,
     ) -> dict[str, Any]:
         """Take a run from its server; return what changes of its attempt."""
-        attempt = found.attempts[member]
-        run_id = found.run_id(member)
         self._check()
-        starting.take_back(
-            self._heat,
-            run_id=run_id,
-            server_id=found.order.members[member].server_id,
-            row_id=attempt.row_id,
-            config_id=attempt.config_id or self._configs.get(run_id),
-        )
-        self._given.pop(run_id, None)
-        self._configs.pop(run_id, None)
+        run = operation_runs.run_of(found, member)
+        if run.config_id is None:
+            run = dataclasses.replace(run, config_id=self._configs.get(run.id))
+        withdrawal.withdraw(self._heat, run, is_proved=True)
+        self._given.pop(run.id, None)
+        self._configs.pop(run.id, None)
         return {
             'ended_at': int(self._clock()),
             **more,
@@ -199,10 +179,7 @@ class Handler:
         """Tell a server that has started to stop; True if that is done."""
         attempt = found.attempts[member]
         if attempt.state is _States.RUNNING:
-            name = layout.result(found.id, member, attempt.number)
-            self._store.put_object(
-                self._container, live.control_name(name), b'{}'
-            )
+            self._objects(found, member).request_stop()
         return True
 
     def explained(self, found: operations.Operation, member: int) -> str:
@@ -218,37 +195,23 @@ class Handler:
     ) -> orchestration.Draft:
         with self._lock:
             # The first of many threads asks for all.
-            signer = self._sign(self._container)
+            signer = self._sign(self._book.container)
         order, one = found.order, found.order.members[member]
         target = self._target(order, one)
         action, values = starting.check(
             target, starting.Order(action=order.action, inputs=order.inputs)
         )
         timeout = found.timeout(member)
-        expires = int(self._clock()) + timeout + starting.MARGIN
-        attempt = (order.id, member, found.attempts[member].number)
-        name = layout.result(*attempt)
         draft = derived.draft(
             target,
             action,
             values,
-            urls=derived.Urls(
-                signal=signer.url(name, expires),
-                progress=signer.url(beginning.object_name(name), expires),
-                control=signer.url(
-                    live.control_name(name), expires, method='GET'
-                ),
-                log=signer.url(
-                    layout.log_folder(*attempt), expires, is_prefix=True
-                ),
+            own_inputs=self._objects(found, member).inputs(
+                signer, self._clock() + timeout, _log_limit(order)
             ),
             timeout=timeout,
-            log_limit=_log_limit(order),
         )
-        self._given[found.run_id(member)] = _Given(
-            declared=draft.outputs,
-            mask=hidden_inputs.mask(draft.inputs, draft.options),
-        )
+        self._given[found.run_id(member)] = run_objects.Expected.by(draft)
         return draft
 
     def _target(
@@ -299,25 +262,15 @@ class Handler:
                     self._sources[source_id] = self._heat.config(source_id)
             return self._sources[source_id]
 
-    def _outcome(
-        self, found: operations.Operation, member: int, name: str
-    ) -> tuple[body.SignalOutcome, float]:
-        try:
-            fetched = self._store.fetch(
-                self._container, name, settling.BODY_LIMIT
-            )
-        except errors.TooLarge as exc:
-            return body.failure(str(exc)), 0.0
-        given = self._known(found, member)
-        outcome = body.read(
-            fetched.content,
-            given.declared,
-            given.mask,
-            secrets=masking.texts(found.order.inputs),
-        )
-        return outcome, fetched.age
+    def _objects(
+        self, found: operations.Operation, member: int
+    ) -> run_objects.RunObjects:
+        number = found.attempts[member].number
+        return self._book.objects(found.id, member, number)
 
-    def _known(self, found: operations.Operation, member: int) -> _Given:
+    def _known(
+        self, found: operations.Operation, member: int
+    ) -> run_objects.Expected:
         """Return what another process may have given a member."""
         given = self._given.get(found.run_id(member))
         if given is not None:
@@ -330,14 +283,11 @@ class Handler:
             config = self._heat.config(str(config_id))
         except (KeyError, errors.NotFound):
             return self._as_the_stack_has_it(found, member)
-        return _Given(
-            declared=config.outputs,
-            mask=hidden_inputs.mask(config.inputs, config.options),
-        )
+        return run_objects.Expected.by(config)
 
     def _as_the_stack_has_it(
         self, found: operations.Operation, member: int
-    ) -> _Given:
+    ) -> run_objects.Expected:
         """Return what a member may have been given, by the stack's config.
 
         Without its own config the hidden values are unknown.
@@ -346,10 +296,10 @@ class Handler:
         try:
             target = self._target(found.order, found.order.members[member])
         except errors.NotFound:
-            return _Given(declared=(), mask=everything)
+            return run_objects.Expected(declared=(), mask=everything)
         config = target.config
         hides = hidden_inputs.names(config.options)
-        return _Given(
+        return run_objects.Expected(
             declared=config.outputs,
             mask=everything if hides else masking.Mask(),
         )

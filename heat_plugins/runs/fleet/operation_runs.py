@@ -22,16 +22,12 @@ from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import books
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.follow import logs
-from heat_plugins.signals import body
 from heat_plugins.signals import live
 
 LOG = foreign.logger(__name__)
 
 # The most operations whose records one list of runs reads.
 _READ = 500
-
-# The most bytes of outputs.
-_LIMIT = 16 * 1024 * 1024
 
 # Seconds for which a listing of what servers print holds, and after which a
 # run whose output no reader has asked for is left out of it.
@@ -124,16 +120,7 @@ class OperationRuns:
 
     def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
         """Return the outputs of a run, long ones whole."""
-        if not run.cut:
-            return run.outputs
-        name = layout.outputs(*layout.attempt_of(run.id))
-        try:
-            content = self._book.store.get_object(
-                self._book.container, name, _LIMIT
-            )
-            return body.parse(content)
-        except (errors.NoObject, errors.BadContent):
-            return run.outputs
+        return self._book.objects(*layout.attempt_of(run.id)).outputs(run)
 
     def log(self, run: runs.Run) -> logs.Reader:
         """Return what reads the output of a run until it ends."""

@@ -20,19 +20,15 @@ from heat_plugins import masking
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.configs import hooks
 from heat_plugins.runs import orchestration
+from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
+from heat_plugins.runs import withdrawal
 from heat_plugins.runs.follow import reports
-from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
-from heat_plugins.runs.start import starting
 from heat_plugins.signals import beginning
 from heat_plugins.signals import body
-from heat_plugins.signals import live
 
 LOG = foreign.logger(__name__)
-
-#: The most bytes of a result; agents send none above 950000.
-BODY_LIMIT = 1_000_000
 
 # The most seconds between the announcement of a run and its hand-over.
 _START_LIMIT = 180
@@ -40,26 +36,8 @@ _START_LIMIT = 180
 # For how many seconds to believe that a stack is there.
 _FRESH = 2.0
 
-# Ages of objects are told in whole seconds.
-_ROUNDING = 1.0
-
 # The ends that are not the server's doing.
 _UNANSWERED = (runs.State.CANCELLED, runs.State.TIMED_OUT)
-
-#: The state of a run, by how its result reads.
-STATES = {body.COMPLETE: runs.State.COMPLETE, body.FAILED: runs.State.FAILED}
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Answer:
-    """What a server has sent, and when; seconds since the epoch.
-
-    :ivar stopped: how it was stopped; None if it has ended by itself.
-    """
-
-    outcome: body.SignalOutcome
-    at: float
-    stopped: str | None = None
 
 
 class Settler:
@@ -163,7 +141,7 @@ class Settler:
 
     def lost(self, run: runs.Run) -> runs.Run:
         """Return a run whose records are gone, container and all."""
-        starting.withdraw(self._heat, run)
+        withdrawal.withdraw(self._heat, run)
         reason = self._stack_gone(run)
         return dataclasses.replace(
             run,
@@ -188,13 +166,16 @@ class Settler:
         """Remove what a run that has ended needs no more."""
         if run.state in _UNANSWERED and run.late is None:
             # Its server may have started it, or may fetch it just now.
-            expires = run.deadline + starting.MARGIN
+            expires = run.deadline + run_objects.MARGIN
             lifetime = max(60, int(expires - self._clock()))
             with contextlib.suppress(errors.NoObject):
-                self._records.request_stop(run.key, lifetime)
-        starting.withdraw(self._heat, run)
-        self._records.discard(run.progress_signal)
+                self._objects(run).request_stop(lifetime)
+        withdrawal.withdraw(self._heat, run)
+        self._objects(run).discard(run.progress_signal)
         self._records.close(run.key)
+
+    def _objects(self, run: runs.Run) -> run_objects.RunObjects:
+        return self._records.objects(run.key)
 
     def _undelivered(self, run: runs.Run, now: float) -> bool:
         return (
@@ -252,24 +233,17 @@ class Settler:
             return self._end(run, runs.State.TIMED_OUT, otherwise, at=at)
         return self._end_by(run, answer)
 
-    def _answer(self, run: runs.Run) -> _Answer:
+    def _answer(self, run: runs.Run) -> run_objects.Result:
         """Fetch the result of a run.
 
         :raises errors.NoObject: there is none, or it was taken.
         """
-        at = self._clock()
-        try:
-            found = self._records.fetch(run.signal, BODY_LIMIT)
-        except errors.TooLarge as exc:
-            return _Answer(outcome=body.failure(str(exc)), at=at)
-        answer = body.read(
-            found.content,
-            run.declared,
-            self._mask(run),
-            secrets=masking.texts(run.inputs),
-        )
-        return _Answer(
-            outcome=answer, at=at - found.age, stopped=_stopped(found.content)
+        return self._objects(run).fetch(
+            lambda: run_objects.Expected(
+                declared=run.declared, mask=self._mask(run)
+            ),
+            run.inputs,
+            self._clock(),
         )
 
     def _mask(self, run: runs.Run) -> masking.Mask:
@@ -285,9 +259,9 @@ class Settler:
             self._masks[run.id] = found
         return self._masks[run.id]
 
-    def _end_by(self, run: runs.Run, answer: _Answer) -> runs.Run:
+    def _end_by(self, run: runs.Run, answer: run_objects.Result) -> runs.Run:
         """End a run by its result, unless that came too late."""
-        if answer.at > run.deadline + _ROUNDING:
+        if answer.is_late(run.deadline):
             return self._take_late(
                 self._end(
                     run, runs.State.TIMED_OUT, _overdue(run), at=run.deadline
@@ -296,7 +270,7 @@ class Settler:
         outcome = answer.outcome
         return self._end(
             run,
-            STATES[outcome.status],
+            answer.state,
             outcome.reason,
             outcome,
             at=max(answer.at, run.started_at),
@@ -320,12 +294,8 @@ class Settler:
             cancelled_by=cancelled_by,
         )
         if outcome is not None:
-            kept = runs.keep(outcome)
-            if kept.whole is not None:
-                self._records.keep_outputs(run.id, kept.whole)
-            ended = dataclasses.replace(
-                ended, outputs=kept.outputs, cut=kept.cut
-            )
+            kept = self._objects(run).keep(outcome)
+            ended = dataclasses.replace(ended, **kept)
         fresh = self._records.read(run.key)
         if fresh is not None and fresh.ended:
             ended = fresh
@@ -334,7 +304,7 @@ class Settler:
         self.clean_up(ended)
         self._masks.pop(run.id, None)
         if outcome is not None:
-            self._records.discard(run.signal)
+            self._objects(run).discard(run.signal)
         return ended
 
     def _take_late(self, run: runs.Run) -> runs.Run:
@@ -343,25 +313,25 @@ class Settler:
             answer = self._answer(run)
         except errors.NoObject:
             return self._records.read(run.key) or run
-        if run.state in STATES.values() or run.late is not None:
+        if run.state in runs.REPORTED or run.late is not None:
             # It was taken, and could not be deleted at the time; or the
             # server has sent it twice.
-            self._records.discard(run.signal)
+            self._objects(run).discard(run.signal)
             return run
-        told = f'; {answer.stopped}' if answer.stopped else ''
+        stopped = f'; {answer.stopped}' if answer.stopped else ''
         run = dataclasses.replace(
             run,
-            reason=run.reason + told,
+            reason=run.reason + stopped,
             late=runs.Late(
                 at=int(answer.at),
-                status=STATES[answer.outcome.status].value,
+                status=answer.state.value,
                 reason=answer.outcome.reason,
-                outputs=runs.keep(answer.outcome).outputs,
+                outputs=run_objects.shortened(answer.outcome)[0],
             ),
         )
         self._records.write(run)
-        self._records.discard(record_names.control_name(run.key))
-        self._records.discard(run.signal)
+        objects = self._objects(run)
+        objects.discard(objects.control, objects.result)
         return run
 
     def _check_heat(self, run: runs.Run) -> runs.Run:
@@ -411,14 +381,6 @@ class Settler:
                 gone = True
             self._stacks[stack_id] = now, gone
         return gone
-
-
-def _stopped(content: bytes) -> str | None:
-    """Return how a server says that it was stopped; None if it was not."""
-    with contextlib.suppress(errors.BadSignal):
-        details = body.parse(content)
-        return live.WAYS.get(str(details.get(live.STOPPED)))
-    return None
 
 
 def _overdue(run: runs.Run) -> str:

@@ -6,13 +6,15 @@ import dataclasses
 import time
 
 from heat_plugins import errors
+from heat_plugins import foreign
 from heat_plugins import retrying
 from heat_plugins.runs import runs
 from heat_plugins.runs.follow import settling
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
-from heat_plugins.runs.records import unreadable
 from heat_plugins.signals import paces
+
+LOG = foreign.logger(__name__)
 
 #: Called with a run when something about it has changed.
 Watch = abc.Callable[[runs.Run], None]
@@ -183,7 +185,7 @@ class Waiter:
     def _pass_over(self, exc: errors.UnreadableRun) -> None:
         if exc.run_id not in self._unreadable:
             self._unreadable.add(exc.run_id)
-            unreadable.pass_over(exc)
+            LOG.warning('%s', exc)
 
     def _next_to_ask(self) -> abc.Collection[str]:
         """Return the runs that it is the turn of to be asked Heat for."""

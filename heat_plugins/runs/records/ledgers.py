@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from heat_plugins import errors
+from heat_plugins import foreign
 from heat_plugins.configs import hooks
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
@@ -22,9 +23,10 @@ from heat_plugins.runs.follow import waiting
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import retention
-from heat_plugins.runs.records import unreadable
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
+
+LOG = foreign.logger(__name__)
 
 # Announcements of one action that are settled before another one is made.
 # The oldest comes first; after it there are those who start at the same time.
@@ -129,7 +131,7 @@ class Ledger:
 
     def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
         """Return the outputs of a run, long ones whole."""
-        return self._records(run.stack_id).outputs(run)
+        return self._records(run.stack_id).objects(run.key).outputs(run)
 
     def log(self, run: runs.Run) -> logs.Reader:
         """Return what reads the output of a run until it ends."""
@@ -229,7 +231,7 @@ def look(
         run = found.read(key)
         return run and settled(settler, run, arrivals, opened)
     except errors.UnreadableRun as exc:
-        unreadable.pass_over(exc)
+        LOG.warning('%s', exc)
         return None
 
 

@@ -47,6 +47,11 @@ class Key:
     deployment_id: str
     action: str
 
+    @property
+    def signal(self) -> str:
+        """The object that is its result."""
+        return signal_names.signal(self.deployment_id, self.run_id)
+
 
 def new_run_id(now: float) -> str:
     """Return a new, unique ID; those of later runs sort after it.
@@ -106,18 +111,6 @@ def outputs_name(run_id: str) -> str:
 def log_folder(run_id: str) -> str:
     """Return the prefix of what a run prints."""
     return f'{LOGS}{run_id}/'
-
-
-def control_name(key: Key) -> str:
-    return live.control_name(_signal(key))
-
-
-def progress_name(key: Key) -> str:
-    return beginning.object_name(_signal(key))
-
-
-def _signal(key: Key) -> str:
-    return signal_names.signal(key.deployment_id, key.run_id)
 
 
 def parse_open(name: str) -> Key | None:

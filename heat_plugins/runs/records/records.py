@@ -5,19 +5,17 @@ from collections import abc
 import contextlib
 import dataclasses
 import itertools
-from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import masking
 from heat_plugins import stored
-from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import stores
+from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
 from heat_plugins.runs.records import record_names
 from heat_plugins.signals import arrivals
-from heat_plugins.signals import body
 from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
 
@@ -149,15 +147,18 @@ class Records:
 
     def remove(self, key: record_names.Key) -> None:
         """Delete what is known of a run."""
-        cleaning.delete_below(
-            self.store, self.container, record_names.log_folder(key.run_id)
+        self.objects(key).remove()
+        self.store.delete_object(self.container, record_names.record_name(key))
+
+    def objects(self, key: record_names.Key) -> run_objects.RunObjects:
+        """Return the objects of a run, but its record."""
+        return run_objects.RunObjects(
+            self.store,
+            self.container,
+            result=key.signal,
+            log=record_names.log_folder(key.run_id),
+            outputs=record_names.outputs_name(key.run_id),
         )
-        for name in (
-            record_names.control_name(key),
-            record_names.outputs_name(key.run_id),
-            record_names.record_name(key),
-        ):
-            self.store.delete_object(self.container, name)
 
     def log(self, run_id: str) -> list[stores.Entry]:
         """List the parts of what a run has printed, by name."""
@@ -169,46 +170,9 @@ class Records:
         except errors.NoObject:
             return []
 
-    def request_stop(self, key: record_names.Key, lifetime: int) -> None:
-        """Tell the server of a run to stop it.
-
-        :param lifetime: seconds after which the server asks no longer.
-        """
-        self.store.put_object(
-            self.container,
-            record_names.control_name(key),
-            b'{}',
-            lifetime=lifetime,
-        )
-
-    def keep_outputs(self, run_id: str, whole: bytes) -> None:
-        self.store.put_object(
-            self.container, record_names.outputs_name(run_id), whole
-        )
-
-    def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
-        """Return the outputs of a run, long ones whole."""
-        if not run.cut:
-            return run.outputs
-        try:
-            content = self.store.get_object(
-                self.container, record_names.outputs_name(run.id), _LIMIT
-            )
-            return body.parse(content)
-        except errors.NoObject:
-            return run.outputs
-        except errors.BadContent as exc:
-            raise errors.Error(
-                f'Cannot read the outputs of run {run.id}: {exc}'
-            ) from exc
-
     def fetch(self, name: str, limit: int) -> stores.Fetched:
         """Fetch what a server has sent; see `stores.ObjectStore.fetch`."""
         return self.store.fetch(self.container, name, limit)
-
-    def has_arrived(self, run: runs.Run) -> bool:
-        """Say whether there is a result of a run, without a listing."""
-        return self.store.has_object(self.container, run.signal)
 
     def discard(self, name: str) -> None:
         """Delete what a server has sent."""

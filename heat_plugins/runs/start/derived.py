@@ -2,7 +2,6 @@
 """The config that a server is handed for a run."""
 
 from collections import abc
-import dataclasses
 from typing import Any
 
 from heat_plugins.configs import actions
@@ -12,24 +11,7 @@ from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import beginning
-from heat_plugins.signals import live
 from heat_plugins.signals import transport_names
-
-#: The input with the URL of a server's result.
-SIGNAL_ID = 'deploy_signal_id'
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Urls:
-    """Where the server of a run sends, and asks; see `live`.
-
-    :ivar log: empty if the run has no live output.
-    """
-
-    signal: str = dataclasses.field(repr=False)
-    progress: str = dataclasses.field(repr=False)
-    control: str = dataclasses.field(repr=False)
-    log: str = dataclasses.field(default='', repr=False)
 
 
 def draft(
@@ -37,14 +19,16 @@ def draft(
     action: targets.Action,
     values: abc.Mapping[str, Any],
     *,
-    urls: Urls,
+    own_inputs: abc.Mapping[str, str],
     timeout: int,
-    log_limit: int = 0,
 ) -> orchestration.Draft:
     """Return the config of a run, with the inputs that agents expect.
 
     What the stack's own config holds to signal Heat with, passwords among
     it, is left out: this server is to signal here and nowhere else.
+
+    :param own_inputs: by which its server sends, and asks; see
+        `run_objects.RunObjects.inputs`.
     """
     config = target.config
     declared = {str(one['name']): one for one in target.declared}
@@ -55,15 +39,10 @@ def draft(
         'deploy_stack_id': target.current.get('deploy_stack_id') or '',
         'deploy_resource_name': target.resource.name,
         'deploy_signal_transport': transport_names.TEMP_URL_POLL,
-        SIGNAL_ID: urls.signal,
         'deploy_signal_verb': 'PUT',
-        beginning.URL_INPUT: urls.progress,
         beginning.TIMEOUT_INPUT: str(timeout),
-        live.CONTROL_INPUT: urls.control,
+        **own_inputs,
     }
-    if urls.log:
-        added[live.LOG_INPUT] = urls.log
-        added[live.LIMIT_INPUT] = str(log_limit)
     inputs = handover.inputs(
         [
             *(one for one in own if one['name'] not in added),

@@ -2,7 +2,6 @@
 """Handing a run to its server; what was made is undone if a step fails."""
 
 from collections import abc
-import contextlib
 import dataclasses
 import time
 from typing import Any
@@ -17,6 +16,7 @@ from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run_claims
 from heat_plugins.runs import runs
+from heat_plugins.runs import withdrawal
 from heat_plugins.runs.fleet import other_operations
 from heat_plugins.runs.fleet.records import books
 from heat_plugins.runs.records import record_names
@@ -27,10 +27,6 @@ from heat_plugins.runs.start import targets
 from heat_plugins.signals import live
 
 LOG = foreign.logger(__name__)
-
-#: Seconds for which a run's URL outlives its time limit: clocks differ, and
-#: a result that comes late is worth knowing.
-MARGIN = 3600
 
 #: Returns what signs the URLs of a container.
 Sign = abc.Callable[[str], keys.Signer]
@@ -164,9 +160,10 @@ class Starter:
             target,
             action,
             values,
-            urls=_urls(run, signer),
+            own_inputs=found.objects(run.key).inputs(
+                signer, run.deadline, self._log_limit
+            ),
             timeout=run.timeout,
-            log_limit=self._log_limit,
         )
         return self._hand_over(found, run, draft)
 
@@ -203,13 +200,13 @@ class Starter:
             )
             if ended := _ended(found, run):
                 # Who cancelled it may not have seen what we have made since.
-                withdraw(self._heat, run)
+                withdrawal.withdraw(self._heat, run)
                 return ended
             found.write(run)
             if not found.is_open(run.key):
                 if ended := _ended(found, run):
                     return ended
-                # Nor may who revoked the announcement; see `orphans`.
+                # Nor may who revoked the announcement; see `withdrawal`.
                 raise errors.NotFound(
                     f'Deployment {run.resource} or its stack was deleted '
                     f'while {run.action} started on it'
@@ -223,7 +220,7 @@ class Starter:
         """Undo a run that was not delivered, as far as possible."""
         try:
             try:
-                withdraw(self._heat, run)
+                withdrawal.withdraw(self._heat, run)
             except Exception:
                 # The next process that reads it cleans up by its record.
                 found.write(run)
@@ -236,135 +233,6 @@ class Starter:
                 '%(error)s',
                 {'run': run.id, 'error': exc},
             )
-
-
-def _urls(run: runs.Run, signer: keys.Signer) -> derived.Urls:
-    expires = run.deadline + MARGIN
-    folder = record_names.log_folder(run.id)
-    control = record_names.control_name(run.key)
-    return derived.Urls(
-        signal=signer.url(run.signal, expires),
-        progress=signer.url(run.progress_signal, expires),
-        log=signer.url(folder, expires, is_prefix=True),
-        control=signer.url(control, expires, method='GET'),
-    )
-
-
-def withdraw(heat: orchestration.Deploying, run: runs.Run) -> None:
-    """Take a run from its server, and delete what was made in Heat.
-
-    A user who may only write into the container may have written the record.
-    So nothing goes but what Heat shows to be of the run.
-    """
-    rows = _rows(heat, run)
-    for row in rows:
-        heat.delete_deployment(row.id)
-        heat.delete_config(row.config_id)
-    left = {run.config_id} - {None, *(row.config_id for row in rows)}
-    for config_id in map(str, left):
-        if _is_config_of(heat, config_id, run.id):
-            heat.delete_config(config_id)
-
-
-def _rows(
-    heat: orchestration.Deploying, run: runs.Run
-) -> list[orchestration.Deployment]:
-    """Return the deployments that Heat has for a run."""
-    if run.row_id is None:
-        return marked(heat, run.server_id, run.id)
-    try:
-        row = heat.deployment(run.row_id)
-    except errors.NotFound:
-        return []
-    if tokens.is_of_run(row.reason, run.id):
-        return [row]
-    _tell_foreign(run.id, f'deployment {row.id}')
-    return []
-
-
-def _is_config_of(
-    heat: orchestration.Deploying, config_id: str, run_id: str
-) -> bool:
-    """Say whether a config was made for a run: it has a URL of its result."""
-    try:
-        config = heat.config(config_id)
-    except errors.NotFound:
-        return False
-    signals = [
-        str(one.get('value'))
-        for one in config.inputs
-        if one.get('name') == derived.SIGNAL_ID
-    ]
-    if any(f'/{run_id}?' in one for one in signals):
-        return True
-    _tell_foreign(run_id, f'software config {config_id}')
-    return False
-
-
-def _tell_foreign(run_id: str, what: str) -> None:
-    LOG.warning(
-        'The record of run %(run)s names %(what)s, which was not made for '
-        'it; heat-plugins leaves that alone. A user who may write into the '
-        "container of the run's stack has changed the record",
-        {'run': run_id, 'what': what},
-    )
-
-
-def take_back(
-    heat: orchestration.Deploying,
-    *,
-    run_id: str,
-    server_id: str,
-    row_id: str | None,
-    config_id: str | None,
-) -> None:
-    """Delete what was made in Heat for a run whose record is proved.
-
-    :param row_id: the deployment; if it is not known, what bears the mark of
-        the run goes.
-    """
-    rows = {row_id: config_id}
-    if row_id is None:
-        rows = {
-            row.id: row.config_id for row in marked(heat, server_id, run_id)
-        }
-    for row in rows:
-        if row is not None:
-            heat.delete_deployment(row)
-    for config in {config_id, *rows.values()} - {None}:
-        heat.delete_config(str(config))
-
-
-def withdraw_marked(
-    heat: orchestration.Deploying,
-    key: record_names.Key,
-    server_id: str | None = None,
-) -> None:
-    """Do the same for a run of which only the name is known.
-
-    What was made for it is found by its mark.
-
-    :param server_id: the server, for when Heat has forgotten the deployment.
-    """
-    # That of a standalone run is its server.
-    server_ids = {key.deployment_id, server_id or key.deployment_id}
-    with contextlib.suppress(errors.NotFound):
-        server_ids = {heat.deployment(key.deployment_id).server_id}
-    for each in server_ids:
-        for row in marked(heat, each, key.run_id):
-            heat.delete_deployment(row.id)
-            heat.delete_config(row.config_id)
-
-
-def marked(
-    heat: orchestration.Deploying, server_id: str, run_id: str
-) -> list[orchestration.Deployment]:
-    """Return the deployments of a server that were made for a run."""
-    return [
-        row
-        for row in heat.deployments(server_id)
-        if tokens.is_of_run(row.reason, run_id)
-    ]
 
 
 def _ended(found: records.Records, run: runs.Run) -> runs.Run | None:

@@ -13,6 +13,7 @@ from heat_plugins import errors
 from heat_plugins.configs import actions
 from heat_plugins.objectstore import json_records
 from heat_plugins.runs import orchestration
+from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 from heat_plugins.runs.follow import reports
@@ -21,6 +22,7 @@ from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
+from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 from tests.unit import fake_swift
 from tests.unit.bad_input import anything
@@ -56,7 +58,7 @@ def test_what_a_name_says_is_read_from_it(run, deployment, what):
     key = record_names.Key(run_id=run, deployment_id=deployment, action=what)
     assert record_names.parse_open(record_names.open_name(key)) == key
     assert record_names.parse_record(record_names.record_name(key)) == key
-    assert record_names.signal_of_run(record_names.progress_name(key)) == run
+    assert record_names.signal_of_run(beginning.object_name(key.signal)) == run
 
 
 @hypothesis.given(
@@ -240,12 +242,16 @@ def test_no_run_keeps_a_signature_that_a_server_has_sent(outputs):
         details = body.as_map(outputs)
     except errors.BadContent:
         return
-    kept = runs.keep(
-        body.outcome(details, [{'name': name} for name in details])
-    )
-    told = json.dumps(dict(kept.outputs)) + (kept.whole or b'').decode()
-    assert SIGNATURE not in told
-    assert kept.outputs.keys() >= details.keys()
+    cluster = fake_swift.Cluster()
+    store = cluster.store()
+    store.put_container('box', {})
+    kept = run_objects.RunObjects(
+        store, 'box', result='result', log='log/', outputs='outputs'
+    ).keep(body.outcome(details, [{'name': name} for name in details]))
+    objects = cluster.container('box').objects
+    text = json.dumps(kept['outputs']) + str(objects.get('outputs'))
+    assert SIGNATURE not in text
+    assert kept['outputs'].keys() >= details.keys()
 
 
 # What others put among the records

@@ -22,6 +22,7 @@ from heat_plugins.nodes import node_reading
 from heat_plugins.objectstore import json_records
 from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import orchestration
+from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
 from heat_plugins.runs.follow import reports
 from heat_plugins.runs.records import record_names
@@ -64,7 +65,7 @@ DECLARED = [{'name': 'a', 'error_output': True}]
 
 
 def kept(content):
-    runs.keep(body.outcome(body.parse(content), DECLARED))
+    run_objects.shortened(body.outcome(body.parse(content), DECLARED))
 
 
 def record(content):

@@ -37,7 +37,7 @@ LIMITS = [
     ('of the path, {} characters', 'mistral.definitions.locating._LENGTH'),
     ('- {} characters; 10,000', 'mistral.triggers.schedule._LONGEST'),
     ('{:,} of its times', 'mistral.triggers.schedule._COUNTED'),
-    ('``signal_body_limit`` ({:,} bytes)', 'runs.follow.settling.BODY_LIMIT'),
+    ('``signal_body_limit`` ({:,} bytes)', 'runs.run_objects.BODY_LIMIT'),
     ('{:,} objects in a listing for all', 'runs.fleet.operation_runs._MOST'),
     ('the closest of {:,} names', 'bounds.CANDIDATES'),
     ('numbers of {} digits', 'nodes.node_reading._DIGITS'),

@@ -11,6 +11,7 @@ from heat_plugins.runs.follow import settling
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting
+from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
 from tests.unit.runs import base
 
@@ -140,7 +141,7 @@ class SettleTest(base.RunsTestCase):
         self.assertIn('600 s', run.reason)
         # The server may fetch it just now, and is told to stop it.
         self.assertEqual(
-            [record_names.control_name(run.key)],
+            [live.control_name(run.signal)],
             self.objects(signal_names.SIGNALS),
         )
         self.runs.delete('shop', run.id)

@@ -6,7 +6,7 @@ import testtools
 from heat_plugins import errors
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
-from heat_plugins.runs.records import record_names
+from heat_plugins.signals import live
 from tests.unit.runs import base
 
 State = runs.State
@@ -70,7 +70,7 @@ class StopTest(base.RunsTestCase):
     def test_the_store_deletes_it_by_itself_in_the_end(self):
         self.runs.cancel('shop', self.run_.id)
         container = self.cluster.container(self.records.container)
-        name = record_names.control_name(self.run_.key)
+        name = live.control_name(self.run_.signal)
         self.assertEqual('7200', container.lifetimes[name])
 
     def test_the_url_is_for_reading_that_object_alone(self):

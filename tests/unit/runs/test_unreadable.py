@@ -7,7 +7,6 @@ from heat_plugins import errors
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
 from heat_plugins.runs.records import record_names
-from heat_plugins.runs.records import unreadable
 from heat_plugins.runs.start import starting
 from tests.unit.runs import base
 
@@ -33,7 +32,7 @@ class UnreadableTestCase(base.RunsTestCase):
         return self.start(resource='web')
 
     def warned(self):
-        return self.assertLogs(unreadable.__name__, 'WARNING')
+        return self.assertLogs('heat_plugins.runs', 'WARNING')
 
 
 class ReadTest(UnreadableTestCase):

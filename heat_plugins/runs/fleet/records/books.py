@@ -28,6 +28,7 @@ from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import lease
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
+from heat_plugins.runs import run_objects
 from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import binding
@@ -348,6 +349,19 @@ class Book:
             raise
         except errors.Unreadable as exc:
             raise _unreadable(seal.operation_id, exc) from exc
+
+    def objects(
+        self, operation_id: str, member: int, attempt: int
+    ) -> run_objects.RunObjects:
+        """Return the objects of an attempt."""
+        place = operation_id, member, attempt
+        return run_objects.RunObjects(
+            self.store,
+            self.container,
+            result=layout.result(*place),
+            log=layout.log_folder(*place),
+            outputs=layout.outputs(*place),
+        )
 
     def discard(self, names: abc.Collection[str]) -> None:
         """Delete objects."""

@@ -5,7 +5,7 @@ import dataclasses
 
 from heat_plugins import errors
 from heat_plugins.runs import runs
-from heat_plugins.runs.records import orphans
+from heat_plugins.runs import withdrawal
 from tests.unit.runs import base
 
 
@@ -16,7 +16,9 @@ class OrphanTest(base.RunsTestCase):
         self.show(ended)
         run = self.start(action='FAIL/OVER')
         before = self.objects()
-        self.assertEqual([run.id], orphans.withdraw(self.heat, self.records))
+        self.assertEqual(
+            [run.id], withdrawal.withdraw_all(self.heat, self.records)
+        )
         self.assertEqual([], self.heat.given())
         self.assertNotIn(run.config_id, self.heat.configs)
         self.assertEqual(before, self.objects())
@@ -27,7 +29,7 @@ class OrphanTest(base.RunsTestCase):
 
         def ask_and_lose(*args, **values):
             made = ask(*args, **values)
-            orphans.withdraw(self.heat, self.records)
+            withdrawal.withdraw_all(self.heat, self.records)
             self.heat.failing = failing
             return made
 
@@ -70,11 +72,13 @@ class OrphanTest(base.RunsTestCase):
         self.cluster.before = before
         self.assertRaises(
             errors.Unavailable,
-            orphans.withdraw,
+            withdrawal.withdraw_all,
             self.heat,
             self.records,
         )
-        self.assertEqual([run.id], orphans.withdraw(self.heat, self.records))
+        self.assertEqual(
+            [run.id], withdrawal.withdraw_all(self.heat, self.records)
+        )
         self.assertEqual([], self.heat.given())
 
     def _withdraw_all_but_one(self, failure):
@@ -88,7 +92,7 @@ class OrphanTest(base.RunsTestCase):
             delete(deployment_id)
 
         self.patch(self.heat, 'delete_deployment', refuse)
-        withdrawn = orphans.withdraw(self.heat, self.records)
+        withdrawn = withdrawal.withdraw_all(self.heat, self.records)
         self.assertEqual([other.id], withdrawn)
         self.assertNotIn(other.config_id, self.heat.configs)
 
@@ -105,7 +109,7 @@ class OrphanTest(base.RunsTestCase):
         self.garble(garbled)
         self.assertEqual(
             {garbled.id, run.id},
-            set(orphans.withdraw(self.heat, self.records)),
+            set(withdrawal.withdraw_all(self.heat, self.records)),
         )
         self.assertEqual([], self.heat.given())
         self.assertEqual(before, self.heat.configs)
@@ -116,8 +120,10 @@ class OrphanTest(base.RunsTestCase):
         garbled = self.start()
         self.garble(garbled)
         self.heat.delete_deployment(self.row.id)
-        orphans.withdraw(self.heat, self.records, server=lambda: 'server-1')
+        withdrawal.withdraw_all(
+            self.heat, self.records, server=lambda: 'server-1'
+        )
         self.assertEqual([], self.heat.given())
 
     def test_a_container_that_is_gone_has_none(self):
-        self.assertEqual([], orphans.withdraw(self.heat, self.records))
+        self.assertEqual([], withdrawal.withdraw_all(self.heat, self.records))
