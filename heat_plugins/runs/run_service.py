@@ -5,7 +5,6 @@ from collections import abc
 import contextlib
 import dataclasses
 import functools
-import time
 from typing import Any
 
 from heat_plugins import bounds
@@ -13,21 +12,22 @@ from heat_plugins import errors
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import runs
+from heat_plugins.runs import services
 from heat_plugins.runs import withdrawal
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import registration
-from heat_plugins.runs.fleet.records import books
 from heat_plugins.runs.follow import logs
-from heat_plugins.runs.follow import queueing
 from heat_plugins.runs.records import ledgers
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
-from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import stack_tree
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 
 _FAILURES = (runs.State.FAILED, runs.State.TIMED_OUT)
+
+# How many runs are read for that, the latest.
+_OTHERS = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,36 +83,22 @@ class Runs(ledgers.Ledger):
 
     :param heat: the way to Heat, with the credentials of who asks.
     :param store: the project's object store.
-    :param who: the name of who asks, for the records.
-    :param keep: how many finished runs are kept.
+    :param options: see `services.Services`.
     """
 
     def __init__(
         self,
         heat: orchestration.Orchestration,
         store: stores.ObjectStore,
-        *,
-        who: str,
-        keep: retention.Retention | None = None,
-        clock: abc.Callable[[], float] | None = None,
-        monotonic: abc.Callable[[], float] = time.monotonic,
-        sleep: abc.Callable[[float], None] = time.sleep,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            heat,
-            store,
-            who=who,
-            keep=keep,
-            clock=clock,
-            monotonic=monotonic,
-            sleep=sleep,
-        )
+        super().__init__(services.Services.of(heat, store, **options))
         self._heat = heat
         self._finder = targets.Finder(heat)
         self._operated = operation_runs.OperationRuns(
-            books.Book(store),
+            self._tools.book,
             functools.partial(registration.seal_of, heat),
-            monotonic,
+            self._tools.monotonic,
         )
 
     # What there is to run
@@ -177,7 +163,7 @@ class Runs(ledgers.Ledger):
             run = run and _named(run, places)
             if run is not None and wanted.matches(run):
                 result.append(run)
-        result = queueing.explained(found, result, lambda: listed)
+        result = explained(found, result, lambda: listed)
         if not wanted.single:
             result += self._operated.history(
                 found.root_stack_id,
@@ -202,7 +188,7 @@ class Runs(ledgers.Ledger):
             return self._operated_run(stack, run_id)
         found = self._records_at(stack)
         run = self._show(found, run_id)
-        (run,) = queueing.explained(found, [run], found.keys)
+        (run,) = explained(found, [run], found.keys)
         return _named(run, lambda: self._places(stack))
 
     def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
@@ -227,9 +213,9 @@ class Runs(ledgers.Ledger):
         """
         found = self._records(run.stack_id)
         settler = self._settler(found)
-        end = self._monotonic() + seconds
-        while run.late is None and self._monotonic() < end:
-            self._sleep(1.0)
+        end = self._tools.monotonic() + seconds
+        while run.late is None and self._tools.monotonic() < end:
+            self._tools.sleep(1.0)
             # The next poll may go well.
             with contextlib.suppress(errors.Unavailable):
                 if found.objects(run.key).has_result():
@@ -379,7 +365,7 @@ class Runs(ledgers.Ledger):
 
     def _has(self, found: records.Records) -> bool:
         try:
-            self._store.head_container(found.container)
+            self._tools.store.head_container(found.container)
         except errors.NoObject:
             return False
         return True
@@ -423,3 +409,71 @@ def _require(
             f'Stack {stack} has no {kind} {name}, and no run of one'
             + bounds.did_you_mean(name, known)
         )
+
+
+def explained(
+    found: records.Records,
+    wanted: abc.Sequence[runs.Run],
+    keys: abc.Callable[[], abc.Sequence[record_names.Key]],
+) -> list[runs.Run]:
+    """Return runs whose reasons say what their servers are busy with.
+
+    :param wanted: the runs; those change that wait for their servers.
+    :param keys: lists the runs there are, the oldest first.
+    """
+    if not any(run.state is runs.State.WAITING for run in wanted):
+        return list(wanted)
+    there = {run.id: run for run in _latest_runs(found, keys())}
+    # These may be newer than their records.
+    there |= {run.id: run for run in wanted}
+    return [_explained(run, there.values()) for run in wanted]
+
+
+def _explained(run: runs.Run, there: abc.Iterable[runs.Run]) -> runs.Run:
+    if run.state is not runs.State.WAITING:
+        return run
+    others = [
+        other
+        for other in sorted(there, key=lambda one: one.id)
+        if other.server_id == run.server_id and other.id != run.id
+    ]
+    for tells in (_running, _goes_on, _before):
+        for other in others:
+            if told := tells(run, other):
+                return dataclasses.replace(run, reason=f'{run.reason}. {told}')
+    return run
+
+
+def _running(run: runs.Run, other: runs.Run) -> str | None:
+    if other.state is not runs.State.RUNNING:
+        return None
+    return f'Its server is busy with {_called(other)}'
+
+
+def _goes_on(run: runs.Run, other: runs.Run) -> str | None:
+    ended = other.state in (runs.State.CANCELLED, runs.State.TIMED_OUT)
+    if not ended or other.reported_at is None or other.late is not None:
+        return None
+    return (
+        f'Its server may be busy with {_called(other)}, which is '
+        f'{other.state.value} and has not stopped'
+    )
+
+
+def _before(run: runs.Run, other: runs.Run) -> str | None:
+    if other.ended or other.id > run.id:
+        return None
+    return f'Its server runs {_called(other)} first'
+
+
+def _called(run: runs.Run) -> str:
+    return f'run {run.id} ({run.action} on {run.resource})'
+
+
+def _latest_runs(
+    found: records.Records, keys: abc.Sequence[record_names.Key]
+) -> abc.Iterator[runs.Run]:
+    for key in keys[-_OTHERS:]:
+        with contextlib.suppress(errors.UnreadableRun):
+            if (run := found.read(key)) is not None:
+                yield run

@@ -18,7 +18,7 @@ import resource
 import subprocess
 import time
 
-from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
 from tests.bench import lab as labs
 from tests.bench import rounds
@@ -91,7 +91,7 @@ def measure(say: Callable[[str], None]) -> list[Measured]:
 
 def _operate(n: int, concurrent: int) -> Measured:
     world = simulation.World(n, stacks=min(_STACKS, n))
-    order = world.order(max_concurrent=operation_limits.Share(concurrent))
+    order = world.order(max_concurrent=operations.Share(concurrent))
     before = world.now
     advancer = world.begin(order)
     operation = simulation.run(world, [advancer])
@@ -109,9 +109,7 @@ def _operate(n: int, concurrent: int) -> Measured:
     )
 
 
-def _listing(
-    lab: labs.Lab, say: Callable[[str], None]
-) -> '_Done':
+def _listing(lab: labs.Lab, say: Callable[[str], None]) -> '_Done':
     """Return what ``operation list`` takes."""
     session = lab.cloud.session()
     container = f'/{layout.CONTAINER}-{session.project_id}'

@@ -19,7 +19,7 @@ from heat_plugins.signals import group_ids
 
 
 class Admission:
-    """Says why targets are refused; see `advancing.Tools`.
+    """Says why targets are refused; see `services.Services`.
 
     :param context: of the project.
     """

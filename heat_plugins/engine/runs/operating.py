@@ -15,7 +15,6 @@ from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import run_ledgers
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
@@ -25,7 +24,7 @@ from heat_plugins.runs.start import trigger_signals
 def operate(
     resource: heat_types.Deployment,
     wanted: trigger_signals.Trigger,
-    limits: operation_limits.Limits,
+    limits: operations.OperationLimits,
     members: abc.Iterable[Any],
 ) -> str:
     """Record an operation; return what the event of the signal says.

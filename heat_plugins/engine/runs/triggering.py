@@ -17,7 +17,6 @@ from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
 from heat_plugins.engine.runs import run_ledgers
-from heat_plugins.engine.runs import run_watching
 from heat_plugins.engine.shared import hubs
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import runs
@@ -153,7 +152,7 @@ class Triggering:
             if is_new:
                 deployment.data_delete(rows.CONTAINER_KEY)
             raise
-        run_watching.follow(self._ledger(hub, server), run.stack_id)
+        run_ledgers.follow_runs(self._ledger(hub, server), run.stack_id)
         return run
 
     def _ledger(

@@ -11,11 +11,13 @@ from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import operation_columns
 from heat_plugins.osc.runs import operation_following
+from heat_plugins.runs import summary
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.start import targets
+from heat_plugins.timeline import operation_page
 
 # What a list has of an operation; JSON and YAML have all.
 _LISTED = (
@@ -268,3 +270,44 @@ class DeleteOperation(OperationCommand):
                 self.log.error('%s', exc)
                 self.exit_code = 1
         return ('id',), common.Many(({'id': one} for one in deleted), ('id',))
+
+
+class ShareOperation(OperationCommand):
+    """Copy results of an operation for colleagues who may only read.
+
+    The copy has the targets with their states and outputs, but no inputs and
+    no script. All users with a role in the project can read it. Look at the
+    outputs first: what a script prints may be a secret.
+    """
+
+    example = '00f2c40a --days 1'
+
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add_operation(add)
+        add.number(
+            '--days',
+            '<days>',
+            'Days after which the object store deletes the copy (default: '
+            '%(default)s)',
+            default=7,
+        )
+
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
+        found, now = self.fleets.show(parsed_args.operation), self.fleets.now()
+        page = operation_page.draw(found, now)
+        shared = self.fleets.results.share(found, page, parsed_args.days, now)
+        self.progress.say(
+            'Your colleagues read it by:',
+            *(
+                f'  openstack object save {shared.container} {name}'
+                for name in shared.objects
+            ),
+        )
+        return ('id', 'container', 'objects', 'expires_at'), common.One(
+            (
+                found.id,
+                shared.container,
+                columns.NamesCell(shared.objects),
+                summary.time(shared.expires_at),
+            )
+        )

@@ -12,7 +12,7 @@ from heat_plugins import retrying
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import private_files
-from heat_plugins.osc.runs import operation_progress
+from heat_plugins.osc.runs import operation_columns
 from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
@@ -60,7 +60,7 @@ class Follower:
         self._next_page = 0.0
         self._output = output
         self._wanted = wanted
-        self._shown = operation_progress.Operation(command.progress)
+        self._shown = operation_columns.OperationProgress(command.progress)
 
     def start(self, advancer: advancing.Advancer) -> operations.Operation:
         """Start what may run at first, and leave the rest to others."""

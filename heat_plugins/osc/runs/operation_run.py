@@ -13,13 +13,13 @@ from osc_lib import exceptions
 from heat_plugins import foreign
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc.runs import apply
+from heat_plugins.osc.runs import action_commands
 from heat_plugins.osc.runs import operation_columns
 from heat_plugins.osc.runs import operation_following
 from heat_plugins.osc.runs import ordering
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import fleet_targets
-from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
 
 # More targets than these are confirmed, and some of them are shown first.
 _CONFIRMED, _SHOWN = 10, 40
@@ -207,9 +207,9 @@ def _add_limits(add: command_line.Adder) -> None:
         '--max-concurrent',
         '<number or percentage>',
         'Maximum number of targets at a time, such as 10 or 25%% (default: '
-        f'{operation_limits.CONCURRENT})',
+        f'{operations.CONCURRENT})',
         type=_share,
-        default=operation_limits.CONCURRENT,
+        default=operations.CONCURRENT,
     )
     group.value(
         '--max-errors',
@@ -217,7 +217,7 @@ def _add_limits(add: command_line.Adder) -> None:
         'Number of failures to allow, such as 3 or 10%%; after more, no '
         'further run starts (default: 0)',
         type=_share,
-        default=operation_limits.Share(0),
+        default=operations.Share(0),
     )
     group.value(
         '--canary',
@@ -247,9 +247,9 @@ def _add_limits(add: command_line.Adder) -> None:
     ordering.add_if_running(group)
 
 
-def _share(text: str) -> operation_limits.Share:
+def _share(text: str) -> operations.Share:
     try:
-        return operation_limits.Share.parse(text)
+        return operations.Share.parse(text)
     except ValueError as exc:
         raise argparse.ArgumentTypeError(str(exc)) from exc
 
@@ -276,10 +276,10 @@ def _wanted(parsed_args: argparse.Namespace) -> fleet_targets.Wanted:
     )
 
 
-def _limits(parsed_args: argparse.Namespace) -> operation_limits.Limits:
+def _limits(parsed_args: argparse.Namespace) -> operations.OperationLimits:
     if parsed_args.approve_after_canary and not parsed_args.canary:
         raise exceptions.CommandError('--approve-after-canary needs --canary')
-    return operation_limits.Limits(
+    return operations.OperationLimits(
         max_concurrent=parsed_args.max_concurrent,
         max_errors=parsed_args.max_errors,
         canary=parsed_args.canary,
@@ -303,10 +303,10 @@ def _config(
         )
     if parsed_args.config_file:
         text = common.read_text(parsed_args.config_file)
-        return apply.config_of(text, parsed_args.group, inputs)
+        return action_commands.config_of(text, parsed_args.group, inputs)
     if parsed_args.command:
         text = f'#!/bin/sh\nexec {shlex.join(parsed_args.command)}\n'
-        return apply.config_of(text, 'script', inputs)
+        return action_commands.config_of(text, 'script', inputs)
     return None
 
 

@@ -13,7 +13,7 @@ from heat_plugins.osc.runs import run_following
 from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
-from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting
 from heat_plugins.signals import live
@@ -102,10 +102,10 @@ def _log_limit(text: str) -> int:
 def add_if_running(add: command_line.Adder) -> None:
     add.choice(
         '--if-running',
-        (operation_limits.SKIP, operation_limits.WAIT),
+        (operations.SKIP, operations.WAIT),
         'What an operation does with a target on which the action already '
         'runs: skip (default), or wait for the end of that run',
-        default=operation_limits.SKIP,
+        default=operations.SKIP,
     )
 
 

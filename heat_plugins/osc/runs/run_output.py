@@ -11,7 +11,7 @@ from heat_plugins import pools
 from heat_plugins.osc import progress
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
-from heat_plugins.runs.follow import tailing
+from heat_plugins.runs.follow import logs
 from heat_plugins.signals import live
 
 # Bytes of outputs that all readers together have in memory, twice: parts that
@@ -45,7 +45,7 @@ class Output:
         self._display = display
         self._show = show
         self._silent = silent
-        self._tails: dict[str, tuple[tailing.Tail, Raw | Lines]] = {}
+        self._tails: dict[str, tuple[logs.Tail, Raw | Lines]] = {}
         self._finished: set[str] = set()
 
     def add(self, run: runs.Run) -> None:

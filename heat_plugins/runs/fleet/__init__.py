@@ -2,7 +2,7 @@
 """Operations: one action on many servers, over stacks.
 
 An operation is a record in the object store, not a process. ``operations`` is
-what is known of one, ``operation_limits`` what it may do at a time.
+what is known of one, ``operations`` what it may do at a time.
 ``deciding`` says what comes next; it is a pure function. ``records`` keeps the
 record, and lets one process at a time write it; ``advancing`` is what that
 process does.

@@ -10,13 +10,11 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import time
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import lease as leases
-from heat_plugins.runs import orchestration
+from heat_plugins.runs import services
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.fleet import fleet_requests
@@ -25,7 +23,6 @@ from heat_plugins.runs.fleet import handling
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import registration
 from heat_plugins.runs.fleet.records import binding
-from heat_plugins.runs.fleet.records import books
 from heat_plugins.runs.fleet.records import journals
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.start import targets
@@ -39,45 +36,6 @@ POLL = 1.0
 _Operation = operations.Operation
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Tools:
-    """What it takes to advance operations.
-
-    :ivar sign: returns what signs the URLs of a container, and makes it if
-        need be.
-    :ivar who: the name of who advances, for people.
-    :ivar refusals: returns why members get no run, by their number. A user's
-        own rights decide that in Heat's API.
-    """
-
-    heat: orchestration.Deploying
-    book: books.Book
-    sign: abc.Callable[[str], keys.Signer]
-    who: str
-    refusals: giving.Refusals = giving.nothing
-    clock: abc.Callable[[], float] = time.time
-    monotonic: abc.Callable[[], float] = time.monotonic
-    sleep: abc.Callable[[float], None] = time.sleep
-
-
-def is_led(tools: Tools, operation_id: str) -> bool:
-    """Say whether a process leads an operation, by its lease alone."""
-    epoch = tools.book.epoch(operation_id, certain=False)
-    return epoch > 0 and _lease(tools, operation_id).is_held(epoch)
-
-
-def _lease(tools: Tools, operation_id: str) -> leases.Lease:
-    return leases.Lease(
-        tools.book.store,
-        tools.book.container,
-        layout.leads(operation_id),
-        who=tools.who,
-        clock=tools.clock,
-        monotonic=tools.monotonic,
-        sleep=tools.sleep,
-    )
-
-
 class Advancer:
     """Advances one operation, if no other process does.
 
@@ -87,45 +45,27 @@ class Advancer:
 
     def __init__(
         self,
-        tools: Tools,
+        tools: services.Services,
         order: operations.Order,
         seal: binding.Seal,
         *,
         found: abc.Iterable[targets.Target] = (),
     ) -> None:
+        # Signing is asked for often.
+        tools = dataclasses.replace(tools, sign=functools.cache(tools.sign))
         self._tools = tools
         self._book = tools.book
         self._order = order
         self._seal = seal
-        self._sign = functools.cache(tools.sign)
-        self._lease = _lease(tools, order.id)
+        self._lease = tools.lease(order.id)
         self._op = _Operation.new(order)
-        self._journal = journals.Journal(
-            tools.book, order, seal, self._lease, tools.monotonic
-        )
-        self._exclusion = exclusions.Exclusion(
-            tools.heat,
-            tools.book,
-            who=tools.who,
-            clock=tools.clock,
-            monotonic=tools.monotonic,
-        )
+        self._journal = journals.Journal(tools, order, seal, self._lease)
+        self._exclusion = exclusions.Exclusion(tools)
         self._giver = giving.Giver(
-            tools.heat,
-            handling.Handler(
-                tools.heat,
-                tools.book,
-                sign=self._sign,
-                check=self._lease.check,
-                clock=tools.clock,
-                found=found,
-            ),
+            tools,
+            handling.Handler(tools, self._lease.check, found),
             self._journal,
-            tools.book.pool,
             self._exclusion,
-            refusals=tools.refusals,
-            clock=tools.clock,
-            monotonic=tools.monotonic,
         )
         self._next_listing = 0.0
         # Whether a step was not finished.
@@ -153,7 +93,7 @@ class Advancer:
         :param registered: see `operations.Control`.
         """
         # The container, too.
-        self._sign(self._book.container)
+        self._tools.sign(self._book.container)
         self._lease.begin()
         self._op = self._op.changed(registered=registered)
         self._journal.begin(self._op)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run of an action on a deployment at a time, of operations as well.
 
-A single run announces itself in the container of its stack, see `run_claims`;
+A single run announces itself in the container of its stack, see `exclusions`;
 the record of an attempt announces a run of an operation. Each announces first
 and then reads what the others have announced, so at least one of two sees the
 other:
@@ -24,14 +24,16 @@ both are handed to the server, which runs them one after the other.
 
 from collections import abc
 import dataclasses
+import time
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.runs import orchestration
+from heat_plugins.objectstore import exclusive
 from heat_plugins.runs import runs
+from heat_plugins.runs import services
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.fleet import other_operations
-from heat_plugins.runs.fleet.records import books
+from heat_plugins.runs.fleet import registration
+from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.follow import settling
 from heat_plugins.runs.records import record_names
@@ -47,6 +49,14 @@ _UNDECIDED, _STALE = 30.0, 180.0
 _SKEW = 600.0
 
 
+# Seconds for which a run whose time is over still holds its target although
+# no process advances the operation: one may be about to.
+_MARGIN = 600
+
+#: Runs with their states, by deployment.
+Running = dict[str, tuple[str, runs.State]]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Other:
     """What runs an action on a deployment already.
@@ -59,28 +69,12 @@ class Other:
 
 
 class Exclusion:
-    """What else runs on the members of one operation.
+    """What else runs on the members of one operation."""
 
-    :param who: the name of who advances it.
-    """
-
-    def __init__(
-        self,
-        heat: orchestration.Deploying,
-        book: books.Book,
-        *,
-        who: str,
-        clock: abc.Callable[[], float],
-        monotonic: abc.Callable[[], float],
-    ) -> None:
-        self._heat = heat
-        self._book = book
-        self._who = who
-        self._clock = clock
-        self._monotonic = monotonic
-        self._others = other_operations.OtherOperations(
-            heat, book, who=who, clock=clock
-        )
+    def __init__(self, tools: services.Services) -> None:
+        self._tools = tools
+        self._book = tools.book
+        self._others = OtherOperations(tools)
         self._warned: set[str] = set()
         self.take_over()
 
@@ -169,9 +163,7 @@ class Exclusion:
             arrivals = found.arrivals() if opened else ()
         except errors.NoObject:
             return {}
-        settler = settling.Settler(
-            self._heat, found, who=self._who, clock=self._clock
-        )
+        settler = settling.Settler(self._tools, found)
         return {
             key.deployment_id: other
             for key in opened
@@ -190,7 +182,7 @@ class Exclusion:
         except errors.UnreadableRun:
             return Other(run_id=key.run_id)
         if run is None:
-            age = self._clock() - record_names.started_at(key.run_id)
+            age = self._tools.clock() - record_names.started_at(key.run_id)
             if -_SKEW < age < _STALE:
                 return Other(run_id=key.run_id, is_decided=False)
             return None
@@ -216,6 +208,228 @@ class Exclusion:
             return Other(run_id=run_id)
         # It gives way, unless it has not seen us. Then its record says soon
         # that it has started.
-        now = self._monotonic()
+        now = self._tools.monotonic()
         since = self._since.setdefault(run_id, now)
         return Other(run_id=run_id, is_decided=now - since > _UNDECIDED)
+
+
+class OtherOperations:
+    """The operations of one project, as other runs meet them.
+
+    A user who may only write into the container of operations must not keep
+    others from running: what holds a target is proved, see `binding`.
+    """
+
+    def __init__(self, tools: services.Services) -> None:
+        self._tools = tools
+        self._book = tools.book
+        self._warned: set[str] = set()
+
+    def running(
+        self,
+        action: str,
+        stack_ids: abc.Collection[str],
+        deployment_ids: abc.Container[str],
+        ours: str = '',
+    ) -> Running:
+        """Return what operations run on deployments of stacks.
+
+        Each that may start more there is notified first.
+
+        :param ours: an operation that is no other one.
+        """
+        names = [one for one in self._book.announced(action) if one != ours]
+        stacks = set(stack_ids)
+
+        def may_meet(operation_id: str) -> bool:
+            head = self._book.heads.read(operation_id)
+            # One that was deleted is no longer announced then.
+            if head is None or head.state is None:
+                return True
+            return not (head.state.ended or stacks.isdisjoint(head.stack_ids))
+
+        near = self._book.pool.each(may_meet, names)
+        found: Running = {}
+        for name, is_near in zip(names, near, strict=True):
+            if is_near:
+                found |= self._meet(action, name, stacks, deployment_ids)
+        return found
+
+    def _meet(
+        self,
+        action: str,
+        operation_id: str,
+        stack_ids: set[str],
+        deployment_ids: abc.Container[str],
+    ) -> Running:
+        """Notify another operation; return its runs.
+
+        One that is unreadable, or not proved, holds nothing.
+        """
+        seal: binding.Seal = binding.Unchecked(operation_id=operation_id)
+        try:
+            found = self._book.outline(seal)
+            if found.ended or stack_ids.isdisjoint(found.order.stack_ids):
+                return {}
+            self._book.store.put_object(
+                self._book.container, layout.met(operation_id), b'{}'
+            )
+            # As it stands once it can know of the caller.
+            found = self._book.show(seal)
+            if self._holds(found, deployment_ids):
+                found = self._proved(found)
+            return self._holds(found, deployment_ids)
+        except errors.NotFound:
+            # It was deleted before it had ended.
+            self._book.discard([layout.live(action) + operation_id])
+            return {}
+        except errors.Unavailable:
+            raise
+        except errors.Error as exc:
+            if operation_id not in self._warned:
+                LOG.warning('%s', exc)
+            self._warned.add(operation_id)
+            return {}
+
+    def _proved(self, found: operations.Operation) -> operations.Operation:
+        """Return an operation as its seal proves it.
+
+        :raises errors.Tampered: it does not.
+        """
+        try:
+            seal = registration.seal_of(self._tools.heat, found.id)
+            proved = self._book.show(seal)
+            registration.check(self._tools.heat, proved, seal)
+        except errors.Denied:
+            # Who may not read what Heat has believes it.
+            return found
+        return proved
+
+    def _holds(
+        self,
+        found: operations.Operation,
+        deployment_ids: abc.Container[str],
+    ) -> Running:
+        """Return what an operation runs on deployments.
+
+        Runs whose time is over hold nothing if no process ends them.
+        """
+        members = [
+            n
+            for n in found.live
+            if found.order.members[n].deployment_id in deployment_ids
+        ]
+        now = self._tools.clock()
+        late = {n for n in members if now > _end(found, n) + _MARGIN}
+        if late and self._tools.is_led(found.id):
+            late = set()
+        return {
+            found.order.members[n].deployment_id: (found.run_id(n), state)
+            for n in members
+            if n not in late and (state := found.attempts[n].state)
+        }
+
+
+def _end(found: operations.Operation, member: int) -> int:
+    """Return when a run must have ended."""
+    return (found.attempts[member].started_at or 0) + found.timeout(member)
+
+
+def claim(
+    tools: services.Services, store: records.Records, run: runs.Run
+) -> None:
+    """Announce a run and write its record, or leave no trace of it.
+
+    :raises errors.AlreadyRunning: another one is there.
+    :raises errors.Refused: it cannot be told whether one is.
+    """
+    contest = _Contest(store, OtherOperations(tools), run)
+    if not exclusive.win(contest, clock=time.monotonic, sleep=tools.sleep):
+        raise errors.Refused(
+            f'Cannot tell whether {run.action} already runs on '
+            f'{run.resource}: a listing of the object store took more '
+            f'than {exclusive.PATIENCE:.0f} s. Retry later'
+        )
+
+
+class _Contest:
+    """The contest for an action on a deployment; see `exclusive.Contest`."""
+
+    def __init__(
+        self,
+        found: records.Records,
+        operations: OtherOperations,
+        run: runs.Run,
+    ) -> None:
+        self._records = found
+        self._operations = operations
+        self._is_announced = False
+        self._run = run
+        self._key = run.key
+        self.ours = run.id
+
+    def others(self) -> abc.Iterable[str]:
+        key = self._key
+        if self._is_announced and (other := self._operation_run()):
+            raise self._lost_to_operation(other)
+        prefix = record_names.open_prefix(key.deployment_id, key.action)
+        found = self._records.opened(prefix, exclusive.CANDIDATES)
+        return sorted(one.run_id for one in found if one != key)
+
+    def _operation_run(self) -> str | None:
+        """Return the run of an operation that is there, if one is."""
+        deployment_id = self._key.deployment_id
+        others = self._operations.running(
+            self._key.action, [self._run.stack_id], [deployment_id]
+        )
+        run_id, _ = others.get(deployment_id, (None, None))
+        return run_id
+
+    def is_undecided(self, other: str) -> bool:
+        try:
+            found = self._records.read(self._key_of(other))
+        except errors.UnreadableRun as exc:
+            raise errors.Refused(
+                f'Another run may be in progress. {exc}'
+            ) from exc
+        if found is not None and not found.ended:
+            raise self.lost(other)
+        # The process that has ended the run is cleaning up after it.
+        return found is None
+
+    def lost(self, other: str) -> Exception:
+        return errors.AlreadyRunning(
+            f'Run {other} of {self._key.action} has not ended on '
+            'this deployment; wait for it or cancel it',
+            other,
+        )
+
+    def _lost_to_operation(self, other: str) -> Exception:
+        operation = record_names.operation_of(other)
+        return errors.AlreadyRunning(
+            f'Run {other} of {self._key.action} has not ended on '
+            'this deployment; wait for its operation or cancel that: '
+            f'openstack software deployment operation wait|cancel {operation}',
+            other,
+        )
+
+    def announced_before(self, other: str) -> float:
+        ours = record_names.started_at(self.ours)
+        return ours - record_names.started_at(other)
+
+    def announce(self) -> None:
+        self._records.open(self._key)
+        self._is_announced = True
+
+    def withdraw(self, candidate: str) -> None:
+        self._records.close(self._key_of(candidate))
+
+    def take(self) -> None:
+        self._records.write(self._run)
+
+    def _key_of(self, run_id: str) -> record_names.Key:
+        return record_names.Key(
+            run_id=run_id,
+            deployment_id=self._key.deployment_id,
+            action=self._key.action,
+        )

@@ -9,7 +9,6 @@ from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.start import starting
@@ -53,7 +52,7 @@ class Operations:
         timeout: int | None = None,
         delivery_timeout: int | None = None,
         deadline: int | None = None,
-        if_running: str = operation_limits.SKIP,
+        if_running: str = operations.SKIP,
     ) -> Report:
         """Start an action, such as BACKUP, on many servers over stacks.
 
@@ -134,13 +133,13 @@ class Operations:
         }
 
 
-def limits_of(values: abc.Mapping[str, Any]) -> operation_limits.Limits:
+def limits_of(values: abc.Mapping[str, Any]) -> operations.OperationLimits:
     """Return the limits of a map.
 
     :raises errors.Refused: they are invalid.
     """
     try:
-        return operation_limits.Limits.read(values)
+        return operations.OperationLimits.read(values)
     except ValueError as exc:
         raise errors.Refused(str(exc)) from exc
 

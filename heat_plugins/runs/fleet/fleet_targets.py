@@ -17,7 +17,6 @@ from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.start import stack_tree
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
-from heat_plugins.runs.start import template_sources
 
 # Characters that make a name a pattern.
 _WILD = frozenset('*?[')
@@ -250,7 +249,7 @@ class Chooser:
         """Return what says whether a server has the metadata."""
         if not wanted:
             return lambda server_id: True
-        named = template_sources.Sources(self._heat)
+        named = targets.TemplateSources(self._heat)
         servers = {
             place.resource.physical_id: place.resource
             for place in stack_tree.find(self._heat, stack)

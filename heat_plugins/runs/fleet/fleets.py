@@ -1,28 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """The door to operations, for commands, workflows and engines alike."""
 
+from collections import abc
+import contextlib
 import dataclasses
 import functools
 import itertools
+import json
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import pools
 from heat_plugins.objectstore import budgets
-from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
+from heat_plugins.runs import services
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleet_targets
-from heat_plugins.runs.fleet import giving
-from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet import registration
-from heat_plugins.runs.fleet import shared_results
 from heat_plugins.runs.fleet.records import binding
-from heat_plugins.runs.fleet.records import books
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import retention
@@ -41,6 +42,81 @@ _REQUESTS, _SECONDS, _SIZE = 20_000, 300.0, 32 * 1024 * 1024
 
 # Seconds to wait until who leads an operation has followed a request.
 _PATIENCE = 15.0
+
+#: The beginning of the container's name.
+CONTAINER = 'heat-plugins-results'
+
+_SUFFIXES = ('html', 'json')
+_DAY = 86400
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Shared:
+    """A copy that colleagues can read."""
+
+    container: str
+    objects: tuple[str, ...]
+    expires_at: int
+
+
+class SharedResults:
+    """The copies of one project."""
+
+    def __init__(self, store: stores.ObjectStore) -> None:
+        self._store = store
+        self._own = containers.Own(store, CONTAINER)
+
+    def share(
+        self, found: operations.Operation, page: str, days: int, now: float
+    ) -> Shared:
+        """Copy the results of an operation; replace an earlier copy.
+
+        :param page: a page of HTML, without inputs.
+        :raises errors.Refused: the project is not known.
+        """
+        project = self._store.project_id
+        if project is None:
+            raise errors.Refused(
+                'The object store does not say which project this is, so '
+                'nothing can be shared with its users'
+            )
+        # Any role will do; listing the container, too, is reading.
+        readers = {'X-Container-Read': f'{project}:*'}
+        self._store.put_container(self._own.name, readers)
+        contents = page, json.dumps(results(found, now), indent=2)
+        for name, text in zip(_names(found.id), contents, strict=True):
+            self._store.put_object(
+                self._own.name, name, text.encode(), lifetime=days * _DAY
+            )
+        return Shared(
+            container=self._own.name,
+            objects=_names(found.id),
+            expires_at=int(now) + days * _DAY,
+        )
+
+    def withdraw(self, operation_id: str) -> None:
+        """Delete the copy of an operation, if there is one."""
+        for name in _names(operation_id):
+            self._store.delete_object(self._own.name, name)
+        with contextlib.suppress(errors.NoObject, errors.Conflict):
+            self._store.delete_container(self._own.name)
+
+
+def results(
+    found: operations.Operation, now: float
+) -> abc.Mapping[str, object]:
+    """Return an operation and its targets in JSON's types, without inputs."""
+    shown = overview.of(found, now)
+    del shown['inputs'], shown['script']
+    members = range(len(found.attempts))
+    return {
+        **shown,
+        'results': [overview.target(found, member) for member in members],
+    }
+
+
+def _names(operation_id: str) -> tuple[str, ...]:
+    return tuple(f'{operation_id}.{suffix}' for suffix in _SUFFIXES)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -86,7 +162,7 @@ class Fleets:
     def __init__(
         self,
         heat: orchestration.Deploying,
-        tools: advancing.Tools,
+        tools: services.Services,
         keep: retention.Retention = KEPT,
     ) -> None:
         self._heat = heat
@@ -103,24 +179,16 @@ class Fleets:
         who: str,
         keep: retention.Retention = KEPT,
         pool: pools.Pool | None = None,
-        refusals: giving.Refusals = giving.nothing,
+        refusals: services.Refusals | None = None,
     ) -> 'Fleets':
         """Return the operations of a store's project.
 
         The container has a key of its own: no stack goes with it.
 
-        :param refusals: see `advancing.Tools`.
+        :param refusals: see `services.Services`.
         """
-        keeper = keys.KeyKeeper(
-            store, secret=None, digests=starting.DIGESTS, overlap=None
-        )
-        tools = advancing.Tools(
-            heat=heat,
-            book=books.Book(store, pool),
-            sign=keeper.ensure,
-            who=who,
-            refusals=refusals,
-            clock=store.now,
+        tools = services.Services.of(
+            heat, store, pool, who=who, refusals=refusals
         )
         return cls(heat, tools, keep)
 
@@ -130,9 +198,9 @@ class Fleets:
         return self._book.pool
 
     @functools.cached_property
-    def results(self) -> shared_results.SharedResults:
+    def results(self) -> SharedResults:
         """The copies for colleagues who may only read."""
-        return shared_results.SharedResults(self._book.store)
+        return SharedResults(self._book.store)
 
     def now(self) -> float:
         """Return the time, in seconds since the epoch."""
@@ -141,7 +209,7 @@ class Fleets:
     def create(
         self,
         chosen: fleet_targets.Chosen,
-        limits: operation_limits.Limits,
+        limits: operations.OperationLimits,
         order: starting.Order,
         config: orchestration.Config | None = None,
         log_limit: int | None = None,
@@ -263,8 +331,8 @@ class Fleets:
 
         :param operation_id: the whole ID, as a user may have made it up.
         """
-        return layout.is_operation_id(operation_id) and advancing.is_led(
-            self._tools, operation_id
+        return layout.is_operation_id(operation_id) and self._tools.is_led(
+            operation_id
         )
 
     def recorded(self, seal: binding.Seal) -> advancing.Advancer:

@@ -13,12 +13,10 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins import pools
-from heat_plugins.runs import orchestration
+from heat_plugins.runs import services
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.fleet import handling
-from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import journals
 from heat_plugins.runs.fleet.records import layout
@@ -44,47 +42,20 @@ _Operation = operations.Operation
 _State = operations.State
 
 
-#: Returns why members of an order get no run, by their number.
-Refusals = abc.Callable[
-    [operations.Order, abc.Collection[int]], abc.Mapping[int, str]
-]
-
-
-def nothing(
-    order: operations.Order, members: abc.Collection[int]
-) -> abc.Mapping[int, str]:
-    """Refuse none."""
-    return {}
-
-
 class Giver:
-    """Gives members of one operation their runs, and settles those.
-
-    :param refusals: see `advancing.Tools`.
-    :param clock: seconds since the epoch; `monotonic` is for how long
-        something takes.
-    """
+    """Gives members of one operation their runs, and settles those."""
 
     def __init__(
         self,
-        heat: orchestration.Deploying,
+        tools: services.Services,
         handler: handling.Handler,
         journal: journals.Journal,
-        pool: pools.Pool,
         exclusion: exclusions.Exclusion,
-        *,
-        refusals: Refusals,
-        clock: abc.Callable[[], float],
-        monotonic: abc.Callable[[], float],
     ) -> None:
-        self._heat = heat
-        self._refusals = refusals
+        self._tools = tools
         self._handler = handler
         self._journal = journal
-        self._pool = pool
         self._exclusion = exclusion
-        self._clock = clock
-        self._monotonic = monotonic
         self._next_deep = 0.0
         # Members that are recorded as starting: those that were given
         # nothing, and those to be looked up first, with the time for that.
@@ -100,7 +71,7 @@ class Giver:
 
     def take_over(self, found: _Operation) -> None:
         """Begin with what another process, or a failed step, has recorded."""
-        now = self._monotonic()
+        now = self._tools.monotonic()
         self._queue, self._tried = [], set()
         self._doubtful = {
             n: now
@@ -136,7 +107,7 @@ class Giver:
             ):
                 changes[n] = {
                     'state': _State.RUNNING,
-                    'reported_at': int(self._clock()),
+                    'reported_at': int(self._tools.clock()),
                 }
         found = found.attempted(changes)
         return self._settled(found, results[:_CHUNK])
@@ -153,7 +124,7 @@ class Giver:
 
     def _take_out_gone(self, found: _Operation) -> _Operation:
         """Take those out of an operation whose stack is gone."""
-        now = self._monotonic()
+        now = self._tools.monotonic()
         members = [*found.live, *found.pending]
         if now < self._next_deep or not members:
             return found
@@ -162,7 +133,7 @@ class Giver:
 
         def is_gone(stack_id: str) -> bool | None:
             try:
-                return self._heat.stack(stack_id).gone or None
+                return self._tools.heat.stack(stack_id).gone or None
             except errors.NotFound:
                 return True
 
@@ -186,7 +157,7 @@ class Giver:
 
     def _resolve(self, found: _Operation) -> _Operation:
         """Look up the runs that another process may have given."""
-        now = self._monotonic()
+        now = self._tools.monotonic()
         due = [n for n, at in self._doubtful.items() if at <= now][:_CHUNK]
         found = self._settled(found, due)
         due = [n for n in due if found.attempts[n].is_live]
@@ -205,7 +176,7 @@ class Giver:
         control = found.control
         if not (control.stopped or control.paused_by):
             # Their time has not begun.
-            now = int(self._clock())
+            now = int(self._tools.clock())
             return found.attempted(
                 {
                     n: {'started_at': now}
@@ -259,7 +230,7 @@ class Giver:
         chunk = self._queue[:_CHUNK]
         if not chunk:
             return found
-        refused = self._refusals(found.order, chunk)
+        refused = self._tools.refusals(found.order, chunk)
         others = self._exclusion.others(found.order, chunk)
         self._queue = self._queue[_CHUNK:]
 
@@ -273,14 +244,14 @@ class Giver:
             except errors.Unavailable as exc:
                 # Heat may have taken it all the same.
                 begun = found.attempts[n].started_at or 0
-                if self._clock() - begun <= _BUDGET:
+                if self._tools.clock() - begun <= _BUDGET:
                     return None
                 return self._refused(found, n, exc)
             except errors.Error as exc:
                 return self._refused(found, n, exc)
 
         changes = self._each(start, chunk)
-        again = self._monotonic() + _AGAIN
+        again = self._tools.monotonic() + _AGAIN
         self._doubtful |= {n: again for n in chunk if n not in changes}
         self._tried = (self._tried | {*chunk}) - changes.keys()
         return found.attempted(changes)
@@ -292,8 +263,8 @@ class Giver:
         if not other.is_decided:
             return None
         told = f'{found.order.action} already runs: {other.run_id}'
-        now = int(self._clock())
-        if found.order.limits.if_running == operation_limits.SKIP:
+        now = int(self._tools.clock())
+        if found.order.limits.if_running == operations.SKIP:
             return {
                 'state': _State.SKIPPED,
                 'reason': told,
@@ -334,7 +305,7 @@ class Giver:
                 LOG.info('Cannot reach a service; retrying: %s', exc)
                 return None
 
-        results = self._pool.each(attempt, things)
+        results = self._tools.book.pool.each(attempt, things)
         return {
             thing: result
             for thing, result in zip(things, results, strict=True)

@@ -12,14 +12,12 @@ from heat_plugins import masking
 from heat_plugins import stored
 from heat_plugins import tokens
 from heat_plugins.configs import hidden_inputs
-from heat_plugins.objectstore import keys
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run_objects
+from heat_plugins.runs import services
 from heat_plugins.runs import withdrawal
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.fleet.records import books
-from heat_plugins.runs.start import derived
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import beginning
@@ -38,28 +36,20 @@ _FRESH = 120.0
 class Handler:
     """Gives members of an operation their part; safe for threads.
 
-    :param sign: returns what signs the URLs of a container; asked often.
     :param check: raises if another process may lead the operation.
     :param found: targets as they were chosen a moment ago, by deployment.
     """
 
     def __init__(
         self,
-        heat: orchestration.Deploying,
-        book: books.Book,
-        *,
-        sign: abc.Callable[[str], keys.Signer],
+        tools: services.Services,
         check: abc.Callable[[], None],
-        clock: abc.Callable[[], float],
         found: abc.Iterable[targets.Target] = (),
     ) -> None:
-        self._heat = heat
-        self._book = book
-        self._sign = sign
+        self._tools = tools
         self._check = check
-        self._clock = clock
         self._found = {one.deployment.id: one for one in found}
-        self._fresh_until = clock() + _FRESH
+        self._fresh_until = tools.clock() + _FRESH
         self._sources: dict[str, orchestration.Config | None] = {}
         self._lock = threading.Lock()
         # By run: what it was given, and the config that was made for it.
@@ -82,10 +72,10 @@ class Handler:
         run_id = found.run_id(member)
         if (config_id := self._configs.get(run_id)) is None:
             draft = self._draft(found, member)
-            config_id = self._heat.create_config(draft)
+            config_id = self._tools.heat.create_config(draft)
             self._configs[run_id] = config_id
         self._check()
-        row_id = self._heat.create_deployment(
+        row_id = self._tools.heat.create_deployment(
             config_id=config_id,
             server_id=one.server_id,
             action=order.action,
@@ -93,7 +83,7 @@ class Handler:
         )
         return {
             'state': _States.WAITING,
-            'started_at': int(self._clock()),
+            'started_at': int(self._tools.clock()),
             'row_id': row_id,
             'config_id': config_id,
         }
@@ -105,7 +95,7 @@ class Handler:
         one = found.order.members[member]
         self._check()
         rows = withdrawal.marked(
-            self._heat, one.server_id, found.run_id(member)
+            self._tools.heat, one.server_id, found.run_id(member)
         )
         if not rows:
             return None
@@ -126,7 +116,7 @@ class Handler:
         """
         attempt = found.attempts[member]
         objects = self._objects(found, member)
-        now, begun = self._clock(), attempt.started_at or 0
+        now, begun = self._tools.clock(), attempt.started_at or 0
         try:
             result = objects.fetch(
                 lambda: self._known(found, member), found.order.inputs, now
@@ -163,11 +153,11 @@ class Handler:
         run = operation_runs.run_of(found, member)
         if run.config_id is None:
             run = dataclasses.replace(run, config_id=self._configs.get(run.id))
-        withdrawal.withdraw(self._heat, run, is_proved=True)
+        withdrawal.withdraw(self._tools.heat, run, is_proved=True)
         self._given.pop(run.id, None)
         self._configs.pop(run.id, None)
         return {
-            'ended_at': int(self._clock()),
+            'ended_at': int(self._tools.clock()),
             **more,
             'state': state,
             'reason': reason,
@@ -195,19 +185,19 @@ class Handler:
     ) -> orchestration.Draft:
         with self._lock:
             # The first of many threads asks for all.
-            signer = self._sign(self._book.container)
+            signer = self._tools.sign(self._tools.book.container)
         order, one = found.order, found.order.members[member]
         target = self._target(order, one)
         action, values = starting.check(
             target, starting.Order(action=order.action, inputs=order.inputs)
         )
         timeout = found.timeout(member)
-        draft = derived.draft(
+        draft = starting.derive(
             target,
             action,
             values,
             own_inputs=self._objects(found, member).inputs(
-                signer, self._clock() + timeout, _log_limit(order)
+                signer, self._tools.clock() + timeout, _log_limit(order)
             ),
             timeout=timeout,
         )
@@ -218,7 +208,7 @@ class Handler:
         self, order: operations.Order, one: operations.Member
     ) -> targets.Target:
         found = self._found.pop(one.deployment_id, None)
-        if found is not None and self._clock() < self._fresh_until:
+        if found is not None and self._tools.clock() < self._fresh_until:
             return found
         if order.config is not None:
             config = stored.read(orchestration.Config, order.config)
@@ -229,8 +219,8 @@ class Handler:
             )
             declared = config.inputs
         else:
-            deployment = self._heat.deployment(one.deployment_id)
-            config = self._heat.config(deployment.config_id)
+            deployment = self._tools.heat.deployment(one.deployment_id)
+            config = self._tools.heat.config(deployment.config_id)
             source = self._source(one.source_id)
             declared = targets.declared_inputs(source, config)
         return targets.Target(
@@ -259,14 +249,16 @@ class Handler:
             if source_id not in self._sources:
                 self._sources[source_id] = None
                 with contextlib.suppress(errors.NotFound):
-                    self._sources[source_id] = self._heat.config(source_id)
+                    self._sources[source_id] = self._tools.heat.config(
+                        source_id
+                    )
             return self._sources[source_id]
 
     def _objects(
         self, found: operations.Operation, member: int
     ) -> run_objects.RunObjects:
         number = found.attempts[member].number
-        return self._book.objects(found.id, member, number)
+        return self._tools.book.objects(found.id, member, number)
 
     def _known(
         self, found: operations.Operation, member: int
@@ -280,7 +272,7 @@ class Handler:
             if config_id is None:
                 adopted = self.adopt(found, member) or {}
                 config_id = adopted['config_id']
-            config = self._heat.config(str(config_id))
+            config = self._tools.heat.config(str(config_id))
         except (KeyError, errors.NotFound):
             return self._as_the_stack_has_it(found, member)
         return run_objects.Expected.by(config)

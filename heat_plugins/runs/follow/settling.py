@@ -12,18 +12,16 @@ that is there, something is left to do.
 from collections import abc
 import contextlib
 import dataclasses
-import time
 
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import masking
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.configs import hooks
-from heat_plugins.runs import orchestration
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
+from heat_plugins.runs import services
 from heat_plugins.runs import withdrawal
-from heat_plugins.runs.follow import reports
 from heat_plugins.runs.records import records
 from heat_plugins.signals import beginning
 from heat_plugins.signals import body
@@ -39,25 +37,65 @@ _FRESH = 2.0
 # The ends that are not the server's doing.
 _UNANSWERED = (runs.State.CANCELLED, runs.State.TIMED_OUT)
 
+#: The most bytes of a report.
+REPORT_LIMIT = 16 * 1024
 
-class Settler:
-    """Settles the runs of one root stack.
+_MESSAGE_LENGTH = 200
 
-    :param who: the user in whose name it looks.
+_SIGNATURES = masking.Mask()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServerReport:
+    """A report.
+
+    :ivar progress: percent; None if it does not say.
+    :ivar message: short, and on one line.
     """
 
+    progress: float | None = None
+    message: str | None = None
+
+
+def parse_report(
+    content: bytes, mask: masking.Mask = _SIGNATURES
+) -> ServerReport:
+    """Read a report; what cannot be used of it is left out.
+
+    :param mask: masks secrets in its message.
+
+    :raises errors.BadContent: it is no JSON map.
+    """
+    details = body.parse(content)
+    return ServerReport(
+        progress=_percent(details.get('progress')),
+        message=_line(details.get('message'), mask),
+    )
+
+
+def _percent(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    # Before it becomes a float, which not every whole number can.
+    return float(min(100, max(0, value)))
+
+
+def _line(value: object, mask: masking.Mask) -> str | None:
+    """Return a text as one line of limited length; None if it is none."""
+    if not isinstance(value, str):
+        return None
+    said = ' '.join(mask.text(value).split())
+    return foreign.line(said, _MESSAGE_LENGTH) or None
+
+
+class Settler:
+    """Settles the runs of one root stack."""
+
     def __init__(
-        self,
-        heat: orchestration.Deploying,
-        found: records.Records,
-        *,
-        who: str,
-        clock: abc.Callable[[], float] = time.time,
+        self, tools: services.Services, found: records.Records
     ) -> None:
-        self._heat = heat
+        self._tools = tools
         self._records = found
-        self._who = who
-        self._clock = clock
         self._masks: dict[str, masking.Mask] = {}
         # Whether stacks are gone, and when that was asked.
         self._stacks: dict[str, tuple[float, bool]] = {}
@@ -84,7 +122,7 @@ class Settler:
             return run
         if run.signal in arrivals:
             return self._take(run)
-        now = self._clock()
+        now = self._tools.clock()
         if run.state is runs.State.STARTING:
             if now - run.started_at > _START_LIMIT:
                 return self._end(
@@ -134,20 +172,20 @@ class Settler:
         return self._end(
             run,
             runs.State.CANCELLED,
-            f'Cancelled by {self._who}'
+            f'Cancelled by {self._tools.who}'
             + (' after the server had begun' if begun else ''),
-            cancelled_by=self._who,
+            cancelled_by=self._tools.who,
         )
 
     def lost(self, run: runs.Run) -> runs.Run:
         """Return a run whose records are gone, container and all."""
-        withdrawal.withdraw(self._heat, run)
+        withdrawal.withdraw(self._tools.heat, run)
         reason = self._stack_gone(run)
         return dataclasses.replace(
             run,
             state=runs.State.CANCELLED,
             reason=reason or 'A user has deleted its records',
-            ended_at=int(self._clock()),
+            ended_at=int(self._tools.clock()),
         )
 
     def given_up(self, run: runs.Run) -> runs.Run:
@@ -159,7 +197,7 @@ class Settler:
             run,
             state=runs.State.FAILED,
             reason='Its record has become unreadable',
-            ended_at=int(self._clock()),
+            ended_at=int(self._tools.clock()),
         )
 
     def clean_up(self, run: runs.Run) -> None:
@@ -167,10 +205,10 @@ class Settler:
         if run.state in _UNANSWERED and run.late is None:
             # Its server may have started it, or may fetch it just now.
             expires = run.deadline + run_objects.MARGIN
-            lifetime = max(60, int(expires - self._clock()))
+            lifetime = max(60, int(expires - self._tools.clock()))
             with contextlib.suppress(errors.NoObject):
                 self._objects(run).request_stop(lifetime)
-        withdrawal.withdraw(self._heat, run)
+        withdrawal.withdraw(self._tools.heat, run)
         self._objects(run).discard(run.progress_signal)
         self._records.close(run.key)
 
@@ -191,18 +229,18 @@ class Settler:
         if run.progress_signal not in arrivals:
             return run
         try:
-            found = self._records.fetch(run.progress_signal, reports.LIMIT)
-            report = reports.parse(found.content, self._mask(run))
+            found = self._records.fetch(run.progress_signal, REPORT_LIMIT)
+            report = parse_report(found.content, self._mask(run))
         except errors.NoObject:
             return run
         except errors.BadContent as exc:
-            report = reports.Report(message=f'(its report: {exc})')
+            report = ServerReport(message=f'(its report: {exc})')
         first = run.reported_at is None
         run = dataclasses.replace(
             run,
             state=runs.State.RUNNING,
             reason='The server has started the action',
-            reported_at=run.reported_at or int(self._clock()),
+            reported_at=run.reported_at or int(self._tools.clock()),
             progress=report.progress,
             message=report.message,
         )
@@ -243,7 +281,7 @@ class Settler:
                 declared=run.declared, mask=self._mask(run)
             ),
             run.inputs,
-            self._clock(),
+            self._tools.clock(),
         )
 
     def _mask(self, run: runs.Run) -> masking.Mask:
@@ -254,7 +292,7 @@ class Settler:
             found = masking.Mask(everything=True)
             with contextlib.suppress(errors.NotFound):
                 # Without the config it is unknown what is hidden.
-                config = self._heat.config(run.config_id or '')
+                config = self._tools.heat.config(run.config_id or '')
                 found = hidden_inputs.mask(config.inputs, config.options)
             self._masks[run.id] = found
         return self._masks[run.id]
@@ -290,7 +328,7 @@ class Settler:
             run,
             state=state,
             reason=reason,
-            ended_at=int(self._clock() if at is None else at),
+            ended_at=int(self._tools.clock() if at is None else at),
             cancelled_by=cancelled_by,
         )
         if outcome is not None:
@@ -340,7 +378,7 @@ class Settler:
         if gone:
             return self._end(run, runs.State.CANCELLED, gone)
         with contextlib.suppress(errors.NotFound):
-            self._heat.deployment(run.row_id or '')
+            self._tools.heat.deployment(run.row_id or '')
             return run
         fresh = self._records.read(run.key)
         if fresh is None or fresh.ended:
@@ -362,7 +400,7 @@ class Settler:
         if run.standalone or run.guarded:
             return None
         try:
-            self._heat.deployment(run.deployment_id)
+            self._tools.heat.deployment(run.deployment_id)
         except errors.NotFound:
             return (
                 f'Deployment {run.resource} of stack {run.stack_name} was '
@@ -373,10 +411,10 @@ class Settler:
     def _is_gone(self, stack_id: str) -> bool:
         """Ask Heat for a stack; once for all runs that are looked at."""
         asked_at, gone = self._stacks.get(stack_id, (-_FRESH, False))
-        now = self._clock()
+        now = self._tools.clock()
         if now - asked_at >= _FRESH:
             try:
-                gone = self._heat.stack(stack_id).gone
+                gone = self._tools.heat.stack(stack_id).gone
             except errors.NotFound:
                 gone = True
             self._stacks[stack_id] = now, gone

@@ -7,22 +7,17 @@ them by name as well.
 
 from collections import abc
 import contextlib
-import time
 from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.configs import hooks
-from heat_plugins.objectstore import stores
-from heat_plugins.runs import orchestration
 from heat_plugins.runs import runs
+from heat_plugins.runs import services
 from heat_plugins.runs.follow import logs
 from heat_plugins.runs.follow import settling
-from heat_plugins.runs.follow import tailing
 from heat_plugins.runs.follow import waiting
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
-from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 
@@ -34,47 +29,11 @@ _FORMER = 10
 
 
 class Ledger:
-    """Starts runs, and knows what has become of them.
+    """Starts runs, and knows what has become of them."""
 
-    :param heat: the way to Heat, with the credentials of who asks.
-    :param store: the project's object store.
-    :param who: the name of who asks, for the records.
-    :param keep: how many finished runs are kept.
-    :param sign: see `starting.Starter`.
-    :param known_hooks: see `starting.Starter`.
-    :param clock: seconds since the epoch; by default the store's.
-    """
-
-    def __init__(
-        self,
-        heat: orchestration.Deploying,
-        store: stores.ObjectStore,
-        *,
-        who: str,
-        keep: retention.Retention | None = None,
-        sign: starting.Sign | None = None,
-        known_hooks: abc.Collection[str] = hooks.HOOKS,
-        clock: abc.Callable[[], float] | None = None,
-        monotonic: abc.Callable[[], float] = time.monotonic,
-        sleep: abc.Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._deploying = heat
-        self._store = store
-        self._who = who
-        self._keep = keep or retention.Retention()
-        self._clock = clock or store.now
-        self._monotonic = monotonic
-        self._sleep = sleep
-        self._starter = starting.Starter(
-            heat,
-            store,
-            who=who,
-            sign=sign,
-            known_hooks=known_hooks,
-            log_limit=self._keep.log_limit,
-            clock=self._clock,
-            sleep=sleep,
-        )
+    def __init__(self, tools: services.Services) -> None:
+        self._tools = tools
+        self._starter = starting.Starter(tools)
 
     def start(self, target: targets.Target, order: starting.Order) -> runs.Run:
         """Start a run; see `starting.Starter.start`."""
@@ -143,15 +102,15 @@ class Ledger:
         *,
         show: abc.Callable[[bytes], None],
         note: abc.Callable[[str], None],
-    ) -> tailing.Tail:
+    ) -> logs.Tail:
         """Return what follows the output of a run; see there."""
-        return tailing.Tail(
+        return logs.Tail(
             self.log(run),
             self.outputs,
             show=show,
             note=note,
-            clock=self._monotonic,
-            sleep=self._sleep,
+            clock=self._tools.monotonic,
+            sleep=self._tools.sleep,
         )
 
     def waiter(
@@ -173,15 +132,17 @@ class Ledger:
             pace=pace,
             everything=everything,
             note=note,
-            clock=self._monotonic,
-            sleep=self._sleep,
+            clock=self._tools.monotonic,
+            sleep=self._tools.sleep,
         )
 
     def forget_surplus(self, root_stack_id: str) -> None:
         """Delete the records that are more than retention allows."""
         found = self._records(root_stack_id)
         opened, _ = news(found)
-        for key in self._keep.surplus(found.keys(), opened, self._clock()):
+        for key in self._tools.keep.surplus(
+            found.keys(), opened, self._tools.clock()
+        ):
             found.remove(key)
 
     def _settle_former(self, target: targets.Target, action: str) -> None:
@@ -202,12 +163,10 @@ class Ledger:
                     settled(settler, run, arrivals, {key.run_id})
 
     def _records(self, root_stack_id: str) -> records.Records:
-        return records.Records(self._store, root_stack_id)
+        return records.Records(self._tools.store, root_stack_id)
 
     def _settler(self, found: records.Records) -> settling.Settler:
-        return settling.Settler(
-            self._deploying, found, who=self._who, clock=self._clock
-        )
+        return settling.Settler(self._tools, found)
 
 
 def news(found: records.Records) -> tuple[set[str], abc.Collection[str]]:

@@ -120,7 +120,7 @@ class Records:
         )
 
     def open(self, key: record_names.Key) -> None:
-        """Announce a run; see `run_claims`."""
+        """Announce a run; see `exclusions`."""
         self.store.put_object(
             self.container, record_names.open_name(key), _OPEN
         )

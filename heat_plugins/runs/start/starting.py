@@ -3,36 +3,92 @@
 
 from collections import abc
 import dataclasses
-import time
 from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import tokens
+from heat_plugins.configs import actions
+from heat_plugins.configs import handover
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.configs import hooks
-from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import run_claims
 from heat_plugins.runs import runs
+from heat_plugins.runs import services
 from heat_plugins.runs import withdrawal
-from heat_plugins.runs.fleet import other_operations
-from heat_plugins.runs.fleet.records import books
+from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
-from heat_plugins.runs.start import derived
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import targets
-from heat_plugins.signals import live
+from heat_plugins.signals import beginning
+from heat_plugins.signals import transport_names
 
 LOG = foreign.logger(__name__)
 
-#: Returns what signs the URLs of a container.
-Sign = abc.Callable[[str], keys.Signer]
 
-#: The digests to sign with, the most wanted first.
-DIGESTS = ('sha256', 'sha512', 'sha1')
+def derive(
+    target: targets.Target,
+    action: targets.Action,
+    values: abc.Mapping[str, Any],
+    *,
+    own_inputs: abc.Mapping[str, str],
+    timeout: int,
+) -> orchestration.Draft:
+    """Return the config of a run, with the inputs that agents expect.
+
+    What the stack's own config holds to signal Heat with, passwords among
+    it, is left out: this server is to signal here and nowhere else.
+
+    :param own_inputs: by which its server sends, and asks; see
+        `run_objects.RunObjects.inputs`.
+    """
+    config = target.config
+    declared = {str(one['name']): one for one in target.declared}
+    own = [
+        _derived_input(name, declared, value) for name, value in values.items()
+    ]
+    added = {
+        'deploy_server_id': target.deployment.server_id,
+        'deploy_action': action.name,
+        'deploy_stack_id': target.current.get('deploy_stack_id') or '',
+        'deploy_resource_name': target.resource.name,
+        'deploy_signal_transport': transport_names.TEMP_URL_POLL,
+        'deploy_signal_verb': 'PUT',
+        beginning.TIMEOUT_INPUT: str(timeout),
+        **own_inputs,
+    }
+    inputs = handover.inputs(
+        [
+            *(one for one in own if one['name'] not in added),
+            *(
+                {'name': n, 'value': v, 'type': 'String'}
+                for n, v in added.items()
+            ),
+        ],
+        action.tool,
+    )
+    return orchestration.Draft(
+        name=f'{config.name or target.resource.name}-{action.name}',
+        group=config.group,
+        config=actions.for_server(config.group, config.config),
+        inputs=inputs,
+        outputs=config.outputs,
+        options=hidden_inputs.changed(config.options, target.current, inputs),
+    )
+
+
+def own_inputs_of(inputs: abc.Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out of a run's inputs what is ours to say."""
+    return {k: v for k, v in inputs.items() if k not in schema.RESERVED}
+
+
+def _derived_input(
+    name: str, declared: abc.Mapping[str, abc.Mapping[str, Any]], value: Any
+) -> dict[str, Any]:
+    # A default would be checked against the type once more, for nothing.
+    kind = declared.get(name, {}).get('type') or 'String'
+    return {'name': name, 'type': kind, 'value': value}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,36 +126,10 @@ def check(
 
 
 class Starter:
-    """Starts runs.
+    """Starts runs."""
 
-    :param who: the user in whose name it is, for people to read.
-    :param sign: returns what signs the URLs of a container, and makes it
-        if need be; None: with whatever key it has, such as the engine's.
-    :param known_hooks: the hooks that servers are known to have.
-    :param log_limit: the bytes of what a run prints that are kept.
-    """
-
-    def __init__(
-        self,
-        heat: orchestration.Deploying,
-        store: stores.ObjectStore,
-        *,
-        who: str,
-        sign: Sign | None = None,
-        known_hooks: abc.Collection[str] = hooks.HOOKS,
-        log_limit: int = live.LIMIT,
-        clock: abc.Callable[[], float] | None = None,
-        sleep: abc.Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._heat = heat
-        self._store = store
-        self._book = books.Book(store)
-        self._who = who
-        self._sign = sign or self._any_key
-        self._known_hooks = known_hooks
-        self._log_limit = log_limit
-        self._clock = clock or store.now
-        self._sleep = sleep
+    def __init__(self, tools: services.Services) -> None:
+        self._tools = tools
 
     def start(self, target: targets.Target, order: Order) -> runs.Run:
         """Start a run.
@@ -116,12 +146,12 @@ class Starter:
         action, values = check(target, order)
         # What was found may be long ago, and the container of a stack that
         # has gone would be made again, for good.
-        if self._heat.stack(target.root.id).gone:
+        if self._tools.heat.stack(target.root.id).gone:
             raise errors.NotFound(
                 f'Stack {target.root.name} is deleted or being deleted'
             )
-        now = self._clock()
-        found = records.Records(self._store, target.root.id)
+        now = self._tools.clock()
+        found = records.Records(self._tools.store, target.root.id)
         run = runs.Run(
             id=record_names.new_run_id(now),
             stack_id=target.root.id,
@@ -134,12 +164,12 @@ class Starter:
             state=runs.State.STARTING,
             reason='heat-plugins is delivering it to the server',
             started_at=int(now),
-            started_by=self._who,
+            started_by=self._tools.who,
             timeout=order.timeout or target.timeout or runs.DEFAULT_TIMEOUT,
             delivery_timeout=(
                 order.delivery_timeout or target.delivery_timeout
             ),
-            inputs=derived.given(order.inputs),
+            inputs=own_inputs_of(order.inputs),
             declared=[_declared(one) for one in target.config.outputs],
             hidden=hidden_inputs.names(target.config.options),
             repeats=order.repeats,
@@ -147,21 +177,14 @@ class Starter:
             guarded=target.guarded,
             unknown_hook=self._unknown_hook(action),
         )
-        signer = self._sign(found.container)
-        run_claims.Claims(
-            found,
-            other_operations.OtherOperations(
-                self._heat, self._book, who=self._who, clock=self._clock
-            ),
-            clock=time.monotonic,
-            sleep=self._sleep,
-        ).claim(run)
-        draft = derived.draft(
+        signer = self._tools.sign(found.container)
+        exclusions.claim(self._tools, found, run)
+        draft = derive(
             target,
             action,
             values,
             own_inputs=found.objects(run.key).inputs(
-                signer, run.deadline, self._log_limit
+                signer, run.deadline, self._tools.keep.log_limit
             ),
             timeout=run.timeout,
         )
@@ -169,12 +192,7 @@ class Starter:
 
     def _unknown_hook(self, action: targets.Action) -> str | None:
         tool = action.tool or ''
-        return None if hooks.is_known(tool, self._known_hooks) else tool
-
-    def _any_key(self, container: str) -> keys.Signer:
-        return keys.KeyKeeper(
-            self._store, secret=None, digests=DIGESTS, overlap=None
-        ).ensure(container)
+        return None if hooks.is_known(tool, self._tools.known_hooks) else tool
 
     def _hand_over(
         self,
@@ -183,9 +201,9 @@ class Starter:
         draft: orchestration.Draft,
     ) -> runs.Run:
         try:
-            config_id = self._heat.create_config(draft)
+            config_id = self._tools.heat.create_config(draft)
             run = dataclasses.replace(run, config_id=config_id)
-            row_id = self._heat.create_deployment(
+            row_id = self._tools.heat.create_deployment(
                 config_id=config_id,
                 server_id=run.server_id,
                 action=run.action,
@@ -200,7 +218,7 @@ class Starter:
             )
             if ended := _ended(found, run):
                 # Who cancelled it may not have seen what we have made since.
-                withdrawal.withdraw(self._heat, run)
+                withdrawal.withdraw(self._tools.heat, run)
                 return ended
             found.write(run)
             if not found.is_open(run.key):
@@ -220,7 +238,7 @@ class Starter:
         """Undo a run that was not delivered, as far as possible."""
         try:
             try:
-                withdrawal.withdraw(self._heat, run)
+                withdrawal.withdraw(self._tools.heat, run)
             except Exception:
                 # The next process that reads it cleans up by its record.
                 found.write(run)

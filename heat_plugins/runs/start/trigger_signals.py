@@ -7,13 +7,13 @@ from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
 from heat_plugins.signals import body
 
 TRIGGER, OPERATE, INPUT_VALUES = 'trigger', 'operate', 'input_values'
 
 _ACTION = 'action'
-_ORDERED = (_ACTION, INPUT_VALUES, *operation_limits.NAMES)
+_ORDERED = (_ACTION, INPUT_VALUES, *operations.LIMIT_NAMES)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Trigger:
 
     action: str
     inputs: abc.Mapping[str, Any] = dataclasses.field(repr=False)
-    limits: operation_limits.Limits | None = None
+    limits: operations.OperationLimits | None = None
 
 
 def read(
@@ -71,7 +71,7 @@ def _operation(ordered: abc.Mapping[str, Any]) -> Trigger:
             'an operation needs "action", a text; "input_values" must be a map'
         )
     try:
-        limits = operation_limits.Limits.read(ordered)
+        limits = operations.OperationLimits.read(ordered)
     except ValueError as exc:
         raise errors.Refused(str(exc)) from exc
     return Trigger(action=action, inputs=inputs, limits=limits)

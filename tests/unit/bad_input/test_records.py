@@ -22,7 +22,6 @@ from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.engine import process
 from heat_plugins.engine.database import own_heat
-from heat_plugins.engine.runs import aside
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.objectstore import clocks
 from heat_plugins.objectstore import lease
@@ -273,7 +272,7 @@ def test_an_engine_puts_it_aside_and_serves_another_project(cloud):
         mock.patch.multiple(
             fleet_watching,
             ADVANCED=process.Places(32, 4),
-            ASIDE=aside.Aside(lambda: 0.0),
+            ASIDE=fleet_watching.ResumeDelays(lambda: 0.0),
             _WORKERS=process.Places(16, 16),
             _PROJECTS=process.Places(16, 1),
             registered=lambda context: found,

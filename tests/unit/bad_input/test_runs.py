@@ -16,7 +16,7 @@ from heat_plugins.runs import orchestration
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
 from heat_plugins.runs import summary
-from heat_plugins.runs.follow import reports
+from heat_plugins.runs.follow import settling
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import schema
@@ -213,7 +213,7 @@ def test_an_order_can_be_run_or_is_refused(group, config, inputs, what):
 @hypothesis.example(b'{"progress": 1' + b'0' * 400 + b'}')
 def test_a_report_can_be_shown_or_is_refused(content):
     try:
-        found = reports.parse(content)
+        found = settling.parse_report(content)
     except errors.BadContent:
         return
     assert found.progress is None or 0 <= found.progress <= 100

@@ -8,7 +8,6 @@ from oslo_db import exception as db_exception
 from heat_plugins import errors
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.runs import admission
-from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operations
 from heat_plugins.signals import group_ids
 from tests.unit.resources import deployments
@@ -33,7 +32,7 @@ class AdmissionTest(groups.GroupTestCase):
         order = operations.Order(
             id='20270115T080000Z-00c0ffee',
             action='BACKUP',
-            limits=operation_limits.Limits(),
+            limits=operations.OperationLimits(),
             members=members,
             created_at=0,
             created_by='ann',

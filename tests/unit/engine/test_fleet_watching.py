@@ -16,12 +16,11 @@ import sqlalchemy
 from heat_plugins import errors
 from heat_plugins.engine import process
 from heat_plugins.engine.database import own_heat
-from heat_plugins.engine.runs import aside
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.runs.fleet import advancing
+from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.fleet import other_operations
 from heat_plugins.runs.fleet import registration
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
@@ -74,7 +73,9 @@ class WatchingTest(heat_fixture.HeatTestCase):
         )
         self.patch(fleet_watching, 'ADVANCED', process.Places(32, 4))
         self.patch(
-            fleet_watching, 'ASIDE', aside.Aside(lambda: self.world.now)
+            fleet_watching,
+            'ASIDE',
+            fleet_watching.ResumeDelays(lambda: self.world.now),
         )
 
     def begin(self):
@@ -420,9 +421,7 @@ class WatchingTest(heat_fixture.HeatTestCase):
         self.look()
         # What tells others of it goes with the next of them.
         tools = self.world.tools()
-        other_operations.OtherOperations(
-            tools.heat, tools.book, who='ann', clock=tools.clock
-        ).running('BACKUP', [], [])
+        exclusions.OtherOperations(tools).running('BACKUP', [], [])
         self.assertEqual([], [one for one in objects if name in one])
 
     def test_a_config_that_was_never_registered_goes(self):
@@ -556,8 +555,8 @@ class WatchingTest(heat_fixture.HeatTestCase):
 
     def warned(self):
         """Scan; return the warnings of that."""
-        with self.assertLogs(aside.LOG.name, 'DEBUG') as logs:
-            aside.LOG.debug('so that there is a line')
+        with self.assertLogs(fleet_watching.LOG.name, 'DEBUG') as logs:
+            fleet_watching.LOG.debug('so that there is a line')
             self.look()
         return [
             one.getMessage()

@@ -4,7 +4,7 @@
 from unittest import mock
 
 from heat_plugins import errors
-from heat_plugins.engine.runs import run_watching
+from heat_plugins.engine.runs import run_ledgers
 from heat_plugins.runs import runs
 from heat_plugins.runs.start import starting
 from tests.unit.runs import base
@@ -13,11 +13,11 @@ from tests.unit.runs import base
 class FollowTest(base.RunsTestCase):
     def setUp(self):
         super().setUp()
-        self.addCleanup(run_watching._followed.clear)
+        self.addCleanup(run_ledgers._followed.clear)
         self.threads = []
         # Others, such as pools, have real threads.
         patcher = mock.patch.object(
-            run_watching, 'threading', mock.Mock(Thread=self.thread)
+            run_ledgers, 'threading', mock.Mock(Thread=self.thread)
         )
         patcher.start()
         self.addCleanup(patcher.stop)
@@ -36,7 +36,7 @@ class FollowTest(base.RunsTestCase):
             self.acts.pop(0)()
 
     def follow(self):
-        run_watching.follow(self.runs, self.stack.id)
+        run_ledgers.follow_runs(self.runs, self.stack.id)
 
     def state(self, run):
         """Return what the record says, without looking any further."""
@@ -46,7 +46,7 @@ class FollowTest(base.RunsTestCase):
         run = self.start()
         self.follow()
         self.acts = [lambda: None, self.answer]
-        with self.assertLogs(run_watching.LOG, 'INFO') as logs:
+        with self.assertLogs(run_ledgers.LOG, 'INFO') as logs:
             self.threads[0]()
         self.assertEqual(runs.State.COMPLETE, self.state(run))
         self.assertEqual([], self.heat.given())
@@ -121,13 +121,13 @@ class FollowTest(base.RunsTestCase):
             raise errors.Denied('the trust is gone')
 
         lost.waiter.side_effect = renew
-        run_watching.follow(lost, self.stack.id)
+        run_ledgers.follow_runs(lost, self.stack.id)
         self.acts = [self.answer]
-        with self.assertLogs(run_watching.LOG, 'WARNING'):
+        with self.assertLogs(run_ledgers.LOG, 'WARNING'):
             self.threads[0]()
         self.assertEqual(1, len(self.threads))
         self.assertEqual(runs.State.COMPLETE, self.state(run))
-        self.assertEqual({}, run_watching._followed)
+        self.assertEqual({}, run_ledgers._followed)
 
     def test_it_looks_seldom(self):
         self.start(timeout=600)

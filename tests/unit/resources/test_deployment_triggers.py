@@ -12,7 +12,7 @@ from heat_plugins.deployments import failures
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
-from heat_plugins.engine.runs import run_watching
+from heat_plugins.engine.runs import run_ledgers
 from heat_plugins.objectstore import keys
 from tests.unit.resources import deployments
 
@@ -40,7 +40,7 @@ class TriggerTestCase(deployments.DeploymentTestCase):
         #: The root stacks whose runs the engine has begun to follow.
         self.followed = []
         self.patch(
-            run_watching,
+            run_ledgers,
             'follow',
             lambda ledger, root_stack_id: self.followed.append(root_stack_id),
         )

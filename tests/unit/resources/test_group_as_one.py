@@ -14,7 +14,7 @@ from heat_plugins.engine import callers
 from heat_plugins.engine import deriving
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import rows
-from heat_plugins.engine.runs import run_watching
+from heat_plugins.engine.runs import run_ledgers
 from heat_plugins.resources.software import deployment_group
 from heat_plugins.resources.software import deployment_schema
 from tests.unit.resources import deployments
@@ -352,7 +352,7 @@ class SignalTest(GroupTestCase):
     def setUp(self):
         super().setUp()
         # There is one connection to the database, and no thread may have it.
-        self.patch(run_watching, 'follow', lambda ledger, stack_id: None)
+        self.patch(run_ledgers, 'follow', lambda ledger, stack_id: None)
 
     def fleet(self, **properties):
         return group(

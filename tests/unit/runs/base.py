@@ -8,7 +8,7 @@ import testtools
 from heat_plugins import pools
 from heat_plugins.objectstore import keys
 from heat_plugins.runs import run_service
-from heat_plugins.runs.fleet import advancing
+from heat_plugins.runs import services
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet.records import books
 from heat_plugins.runs.records import record_names
@@ -53,7 +53,7 @@ class RunsTestCase(testtools.TestCase):
         store = self.cluster.store()
         return fleets.Fleets(
             self.heat,
-            advancing.Tools(
+            services.Services(
                 heat=self.heat,
                 book=books.Book(store, pools.Pool(workers=1, wait=0)),
                 sign=keys.KeyKeeper(

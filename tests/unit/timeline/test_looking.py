@@ -2,9 +2,9 @@
 """A chart of what Heat, Mistral and the records know."""
 
 from heat_plugins import errors
-from heat_plugins.osc.runs import apply
+from heat_plugins.osc.runs import action_commands
 from heat_plugins.runs.fleet import fleet_targets
-from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.start import targets
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import looking
@@ -83,7 +83,7 @@ class LookingTest(base.RunsTestCase):
         order = base.starting.Order(action='BACKUP')
         advancer = self.fleets().create(
             fleet_targets.Chosen(targets=self.runs.find('shop', 'db')),
-            operation_limits.Limits(),
+            operations.OperationLimits(),
             order,
         )
         advancer.step()
@@ -96,14 +96,14 @@ class LookingTest(base.RunsTestCase):
 
     def run_script(self, *servers):
         """Run a script on servers of the stack, as operations do."""
-        config = apply.config_of('#!/bin/sh\nuptime\n', 'script', {})
+        config = action_commands.config_of('#!/bin/sh\nuptime\n', 'script', {})
         found = targets.Finder(self.heat).servers(
             self.stack, config, lambda place: place.path in servers
         )
         order = base.starting.Order(action='APPLY')
         advancer = self.fleets().create(
             fleet_targets.Chosen(targets=found),
-            operation_limits.Limits(),
+            operations.OperationLimits(),
             order,
             config,
         )

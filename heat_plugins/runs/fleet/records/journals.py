@@ -9,10 +9,10 @@ from collections import abc
 
 from heat_plugins import errors
 from heat_plugins.objectstore import lease as leases
+from heat_plugins.runs import services
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import binding
-from heat_plugins.runs.fleet.records import books
 
 # Seconds between two heads, and until what may wait is written.
 _HEAD, _FLUSH = 10.0, 15.0
@@ -29,17 +29,16 @@ class Journal:
 
     def __init__(
         self,
-        book: books.Book,
+        tools: services.Services,
         order: operations.Order,
         seal: binding.Seal,
         lease: leases.Lease,
-        monotonic: abc.Callable[[], float],
     ) -> None:
-        self._book = book
+        self._book = tools.book
         self._order = order
         self._seal = seal
         self._lease = lease
-        self._monotonic = monotonic
+        self._monotonic = tools.monotonic
         # The operation as it was written last, and when something about it
         # changed that may wait.
         self._written: _Operation | None = None

@@ -16,8 +16,8 @@ from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.objectstore import keys
 from heat_plugins.runs import run_service
+from heat_plugins.runs import services
 from heat_plugins.runs.fleet import advancing
-from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import books
@@ -142,7 +142,7 @@ class World:
 
     def tools(self, who='ann'):
         store = self.cluster.store()
-        return advancing.Tools(
+        return services.Services(
             heat=self.heat,
             book=books.Book(store, pools.Pool(workers=1, wait=0)),
             sign=lambda container: keys.KeyKeeper(
@@ -170,7 +170,7 @@ class World:
         return operations.Order(
             id='20270115T080000Z-00c0ffee',
             action='BACKUP',
-            limits=operation_limits.Limits(**limits),
+            limits=operations.OperationLimits(**limits),
             members=tuple(self.members),
             created_at=int(self.now),
             created_by='ann',

@@ -12,10 +12,9 @@ from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operation_runs
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
-from heat_plugins.runs.fleet import shared_results
 from heat_plugins.runs.fleet.records import layout
 from tests.unit.runs.fleet import simulation
 
@@ -27,9 +26,7 @@ def world():
 
 def ended(world, **more):
     """Return an operation that failed on one target and timed out on one."""
-    order = world.order(
-        max_errors=operation_limits.Share(4), timeout=30, **more
-    )
+    order = world.order(max_errors=operations.Share(4), timeout=30, **more)
     return simulation.run(world, [world.begin(order)])
 
 
@@ -137,7 +134,7 @@ def test_a_retry_runs_again_what_is_named(world, only, again):
 
 def test_a_retry_of_what_has_not_started(world):
     order = world.order(
-        max_concurrent=operation_limits.Share(1), canary=3, timeout=30
+        max_concurrent=operations.Share(1), canary=3, timeout=30
     )
     found = simulation.run(world, [world.begin(order)])
     assert states(found)[2:] == ['failed', None]
@@ -146,7 +143,7 @@ def test_a_retry_of_what_has_not_started(world):
 
 
 def test_a_retry_of_some_starts_nothing_else(world):
-    order = world.order(max_concurrent=operation_limits.Share(1), timeout=30)
+    order = world.order(max_concurrent=operations.Share(1), timeout=30)
     world.fail = {1}
     found = simulation.run(world, [world.begin(order)])
     assert states(found) == ['complete', 'failed', None, None]
@@ -162,7 +159,7 @@ def test_a_retry_of_some_starts_nothing_else(world):
 
 
 def test_what_a_retry_leaves_alone_is_not_pending(world):
-    order = world.order(max_concurrent=operation_limits.Share(1), timeout=30)
+    order = world.order(max_concurrent=operations.Share(1), timeout=30)
     world.fail = {1}
     found = simulation.run(world, [world.begin(order)])
     found = deciding.retry(found, world.now, 'ann', 'db1')
@@ -216,7 +213,7 @@ def test_the_script_is_shown_without_its_secrets(world):
     assert overview.head(found).script.startswith('mysql --password')
     assert 'open-sesame' not in overview.head(found).script
     # Colleagues who may only read do not see what was run.
-    assert 'mysql' not in str(shared_results.results(found, world.now))
+    assert 'mysql' not in str(fleets.results(found, world.now))
 
 
 def test_an_action_of_the_stacks_has_no_script(world):

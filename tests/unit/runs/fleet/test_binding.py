@@ -13,14 +13,13 @@ from heat_plugins.objectstore import lease
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import registration
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
 from tests.unit.runs.fleet import simulation
 
-ONE = {'max_concurrent': operation_limits.Share(1)}
+ONE = {'max_concurrent': operations.Share(1)}
 
 
 class Attacked:

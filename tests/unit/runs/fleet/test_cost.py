@@ -6,7 +6,6 @@ import dataclasses
 import pytest
 
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
 from tests.unit.runs.fleet import simulation
@@ -15,7 +14,7 @@ from tests.unit.runs.fleet import simulation
 def operate(members, concurrent):
     """Run an operation to its end; return its world and the seconds."""
     world = simulation.World(members, stacks=min(20, members))
-    order = world.order(max_concurrent=operation_limits.Share(concurrent))
+    order = world.order(max_concurrent=operations.Share(concurrent))
     begun = world.now
     first = world.begin(order)
     found = simulation.run(world, [first])

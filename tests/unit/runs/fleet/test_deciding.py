@@ -3,7 +3,6 @@ import testtools
 
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import fleet_requests
-from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import binding
 
@@ -18,7 +17,7 @@ def operation(members=6, **limits):
         operations.Order(
             id='20270115T080000Z-00c0ffee',
             action='BACKUP',
-            limits=operation_limits.Limits.read(limits),
+            limits=operations.OperationLimits.read(limits),
             members=tuple(
                 operations.Member(
                     stack_id='s',
@@ -172,10 +171,12 @@ class DecidingTestCase(testtools.TestCase):
 
 class LimitsTestCase(testtools.TestCase):
     def test_what_was_written_can_be_read(self):
-        limits = operation_limits.Limits(
-            max_concurrent=operation_limits.Share.parse('20%'), canary=2
+        limits = operations.OperationLimits(
+            max_concurrent=operations.Share.parse('20%'), canary=2
         )
-        self.assertEqual(limits, operation_limits.Limits.read(limits.shown()))
+        self.assertEqual(
+            limits, operations.OperationLimits.read(limits.shown())
+        )
 
     def test_what_is_no_limit_is_refused(self):
         for values in (
@@ -186,4 +187,6 @@ class LimitsTestCase(testtools.TestCase):
             {'timeout': 0},
             {'approve_after_canary': 'yes'},
         ):
-            self.assertRaises(ValueError, operation_limits.Limits.read, values)
+            self.assertRaises(
+                ValueError, operations.OperationLimits.read, values
+            )

@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 import pytest
 
 from heat_plugins import errors
-from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import exclusions
-from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.fleet import other_operations
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import books
 from heat_plugins.runs.fleet.records import layout
@@ -138,8 +135,8 @@ def test_a_single_run_whose_result_has_come_is_settled_and_not_in_the_way(
 def test_an_operation_that_waits_takes_its_turn(world):
     run = world.single()
     order = world.order(
-        if_running=operation_limits.WAIT,
-        max_concurrent=operation_limits.Share(1),
+        if_running=operations.WAIT,
+        max_concurrent=operations.Share(1),
     )
     advancer = world.begin(order)
     for _ in range(5):
@@ -276,7 +273,7 @@ def test_an_operation_of_the_former_release_takes_its_claims(world):
     container = world.cluster.container(simulation.CONTAINER)
     del container.objects[layout.live('BACKUP') + order.id]
     advancer.release()
-    assert advancing.is_led(world.tools(), order.id) is False
+    assert world.tools().is_led(order.id) is False
     found = simulation.run(world, [world.advancer(order)])
     assert states(found) == ['complete'] * 3
 
@@ -361,7 +358,7 @@ def test_of_an_operation_in_the_middle_of_another_one_starts():
 @_EXAMPLES
 @hypothesis.given(
     st.lists(st.sampled_from('ab012+'), min_size=10, max_size=60),
-    st.sampled_from([operation_limits.SKIP, operation_limits.WAIT]),
+    st.sampled_from([operations.SKIP, operations.WAIT]),
     st.integers(0, 2**16),
 )
 def test_no_server_has_two_runs_of_an_action_at_a_time(acts, wish, seed):
@@ -383,7 +380,7 @@ def test_no_server_has_two_runs_of_an_action_at_a_time(acts, wish, seed):
         assert found.control.phase is (
             operations.Phase.COMPLETE if has_run else operations.Phase.FAILED
         )
-    if wish == operation_limits.WAIT:
+    if wish == operations.WAIT:
         assert states(first.operation) == ['complete'] * 3
         assert states(second.operation) == ['complete'] * 3
 
@@ -447,9 +444,9 @@ def running(world, order, deployments=None):
     tools = world.tools()
     if deployments is None:
         deployments = {one.deployment_id for one in order.members}
-    return other_operations.OtherOperations(
-        tools.heat, tools.book, who='bob', clock=tools.clock
-    ).running('BACKUP', order.stack_ids, deployments)
+    return exclusions.OtherOperations(tools).running(
+        'BACKUP', order.stack_ids, deployments
+    )
 
 
 def test_what_heat_does_not_prove_holds_nothing(world, caplog):
@@ -560,7 +557,7 @@ def test_the_message_names_the_commands_of_the_operation(world):
 
 
 def test_who_takes_over_again_looks_again(world):
-    order = world.order(max_concurrent=operation_limits.Share(1))
+    order = world.order(max_concurrent=operations.Share(1))
     advancer = world.begin(order)
     advancer.step()
     advancer.release()

@@ -11,7 +11,6 @@ from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
@@ -98,7 +97,9 @@ def test_what_cannot_be_recorded_leaves_nothing_in_heat(world):
         pytest.raises(KeyboardInterrupt),
     ):
         door.create(
-            chosen, operation_limits.Limits(), starting.Order(action='BACKUP')
+            chosen,
+            operations.OperationLimits(),
+            starting.Order(action='BACKUP'),
         )
     assert set(world.heat.configs) == world.configs
 
@@ -109,7 +110,9 @@ def test_who_may_create_no_deployments_registers_nothing(world):
     world.heat.failing['create_deployment'] = errors.Denied('no', 403)
     with pytest.raises(errors.Denied):
         door.create(
-            chosen, operation_limits.Limits(), starting.Order(action='BACKUP')
+            chosen,
+            operations.OperationLimits(),
+            starting.Order(action='BACKUP'),
         )
     assert set(world.heat.configs) == world.configs
     assert world.cluster.container(simulation.CONTAINER) is None

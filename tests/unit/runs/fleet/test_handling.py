@@ -9,12 +9,12 @@ from heat_plugins import errors
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import handling
-from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.start import starting
 from heat_plugins.signals import beginning
 from tests.unit.runs.fleet import simulation
 
-ONE = operation_limits.Limits(max_concurrent=operation_limits.Share(1))
+ONE = operations.OperationLimits(max_concurrent=operations.Share(1))
 
 
 class HandlingTestCase(testtools.TestCase):
@@ -133,7 +133,7 @@ class HandlingTestCase(testtools.TestCase):
 
     def test_all_servers_are_told_to_stop_before_one_is_withdrawn(self):
         self.world.silent = {0, 1}
-        advancer = self.begin(operation_limits.Limits())
+        advancer = self.begin(operations.OperationLimits())
         urls = [
             one['value']
             for draft in self.given

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from heat_plugins import errors
 from heat_plugins.runs.fleet import advancing
-from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operations
 from tests.unit import examples
 from tests.unit.runs.fleet import simulation
@@ -32,8 +31,8 @@ def worlds(draw):
         silent=draw(st.sets(st.integers(0, members - 1), max_size=1)),
     )
     limits = {
-        'max_concurrent': operation_limits.Share(draw(st.integers(1, 6))),
-        'max_errors': operation_limits.Share(draw(st.integers(0, 3))),
+        'max_concurrent': operations.Share(draw(st.integers(1, 6))),
+        'max_errors': operations.Share(draw(st.integers(0, 3))),
         'canary': draw(st.integers(0, 2)),
         'pause': draw(st.sampled_from([0, 0, 7])),
         'timeout': 90,
@@ -109,8 +108,8 @@ def test_the_same_after_a_kill_at_any_request():
         return simulation.World(5, seed=3, stacks=2, fail=[1], silent=[3])
 
     limits = {
-        'max_concurrent': operation_limits.Share(2),
-        'max_errors': operation_limits.Share(1),
+        'max_concurrent': operations.Share(2),
+        'max_errors': operations.Share(1),
         'timeout': 30,
     }
     whole = world()

@@ -11,15 +11,12 @@ from heat_plugins import errors
 from heat_plugins.objectstore import clocks
 from heat_plugins.objectstore import exclusive
 from heat_plugins.objectstore import lease
-from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import books
-from heat_plugins.runs.fleet.records import heads
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting
@@ -218,7 +215,7 @@ def create(case):
         fleet_targets.Wanted(stacks=['s0']), starting.Order(action='BACKUP')
     )
     return case.door.create(
-        chosen, operation_limits.Limits(), starting.Order(action='BACKUP')
+        chosen, operations.OperationLimits(), starting.Order(action='BACKUP')
     )
 
 
@@ -287,7 +284,7 @@ def test_a_lease_of_long_ago_is_no_warning(
     case.put(name, {'who': 'x', 'at': case.world.now + 600})
     container = case.world.cluster.container(simulation.CONTAINER)
     container.times[name] = case.world.cluster.now() - age
-    advancing.is_led(case.world.tools(), case.id)
+    case.world.tools().is_led(case.id)
     assert caplog.text.count('clock of x is 600 s') == warnings
 
 
@@ -340,7 +337,7 @@ def test_an_operation_is_created_whatever_a_user_has_written(
 
 
 def test_junk_heads_are_listed_up_to_a_limit(case, monkeypatch):
-    monkeypatch.setattr(heads, '_READ', 5)
+    monkeypatch.setattr(books, '_READ', 5)
     for n in range(40):
         case.put(layout.head(f'20270115T0900{n:02}Z-00c0ffee'), {'id': 'x'})
     number, _ = case.asked(

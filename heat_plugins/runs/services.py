@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What it takes to run actions in a project."""
+
+from collections import abc
+import dataclasses
+import time
+from typing import Any
+
+from heat_plugins import pools
+from heat_plugins.configs import hooks
+from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import lease
+from heat_plugins.objectstore import stores
+from heat_plugins.runs import orchestration
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet.records import books
+from heat_plugins.runs.fleet.records import layout
+from heat_plugins.runs.records import retention
+
+#: The digests to sign with, the most wanted first.
+_DIGESTS = ('sha256', 'sha512', 'sha1')
+
+#: Returns why members of an order get no run, by their number.
+Refusals = abc.Callable[
+    [operations.Order, abc.Collection[int]], abc.Mapping[int, str]
+]
+
+
+def _refuse_none(
+    order: operations.Order, members: abc.Collection[int]
+) -> abc.Mapping[int, str]:
+    return {}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Services:
+    """The services of a project, as one caller uses them.
+
+    :ivar heat: the way to Heat, with the credentials of the caller.
+    :ivar book: the records of operations, in the project's object store.
+    :ivar who: the name of the caller, for the records.
+    :ivar sign: returns what signs the URLs of a container, and makes it if
+        need be.
+    :ivar keep: what is kept of finished runs.
+    :ivar known_hooks: the hooks that servers are known to have.
+    :ivar refusals: returns why members get no run, by their number. A user's
+        own rights decide that in Heat's API.
+    :ivar clock: seconds since the epoch; `monotonic` is for how long
+        something takes.
+    """
+
+    heat: orchestration.Deploying
+    book: books.Book
+    who: str
+    sign: abc.Callable[[str], keys.Signer]
+    keep: retention.Retention = dataclasses.field(
+        default_factory=retention.Retention
+    )
+    known_hooks: abc.Collection[str] = hooks.HOOKS
+    refusals: Refusals = _refuse_none
+    clock: abc.Callable[[], float] = time.time
+    monotonic: abc.Callable[[], float] = time.monotonic
+    sleep: abc.Callable[[float], None] = time.sleep
+
+    @classmethod
+    def of(
+        cls,
+        heat: orchestration.Deploying,
+        store: stores.ObjectStore,
+        pool: pools.Pool | None = None,
+        **options: Any,
+    ) -> 'Services':
+        """Return them with the clock of a store, and the keys that it has.
+
+        A container gets a key of its own: no stack goes with it.
+
+        :param pool: for many requests at a time.
+        :param options: fields; None stands for the default.
+        """
+        keeper = keys.KeyKeeper(
+            store, secret=None, digests=_DIGESTS, overlap=None
+        )
+        given = {k: v for k, v in options.items() if v is not None}
+        return cls(
+            heat=heat,
+            book=books.Book(store, pool),
+            **{'sign': keeper.ensure, 'clock': store.now, **given},
+        )
+
+    @property
+    def store(self) -> stores.ObjectStore:
+        """The project's object store."""
+        return self.book.store
+
+    def lease(self, operation_id: str) -> lease.Lease:
+        """Return the leadership of an operation."""
+        return lease.Lease(
+            self.store,
+            self.book.container,
+            layout.leads(operation_id),
+            who=self.who,
+            clock=self.clock,
+            monotonic=self.monotonic,
+            sleep=self.sleep,
+        )
+
+    def is_led(self, operation_id: str) -> bool:
+        """Say whether a process leads an operation, by its lease alone."""
+        epoch = self.book.epoch(operation_id, certain=False)
+        return epoch > 0 and self.lease(operation_id).is_held(epoch)
