@@ -33,14 +33,13 @@ RERUN = --reruns $(RERUNS) --max-suite-reruns $(RERUNS_AT_MOST) \
 FUNCTIONAL ?= not heats_classes and not server
 
 # Where test-production and test-server find their tests, what test-heats runs
-# and which Python it finds there, tox's own options, and which Pythons
-# test-pythons looks for.
+# and which Python it finds there, and which Pythons test-pythons and test-rest
+# look for, if not for all that are supported.
 PRODUCTION ?= tests/functional
 SERVER ?= tests/functional
 HEATS ?= heat24,heat25,heat26,heat27
 DISCOVER ?=
-TOX ?=
-PYTHONS ?= 3.11 3.12 3.13
+PYTHONS ?=
 
 # What test-rgw runs on Ceph's gateway: whatever touches the object store.
 RGW ?= $(wildcard $(addprefix tests/functional/test_, $(addsuffix .py, \
@@ -56,8 +55,8 @@ TIMES := $(MINICLOUD_HOME)/times.json
 .DEFAULT_GOAL := help
 
 # Each of these has a recipe under `do-<name>`, and keeps the time it took.
-TIMED := lint unit docs functional test test-all test-production test-pythons \
-    test-rgw test-server test-heats test-heats-classes coverage soak bench \
+TIMED := lint unit docs functional functional-quick test test-rest test-all \
+    test-production test-pythons test-rgw test-server test-heats test-heats-classes coverage soak bench \
     demo demo-plan demo-server venv pictures links agent-packages
 .PHONY: help install-production install-rgw $(TIMED) $(TIMED:%=do-%)
 
@@ -72,8 +71,10 @@ lint: ## ruff, mypy, import-linter, words, spelling, bandit and pip-audit
 unit: ## the tests without a cloud; BAD_INPUT=long makes up input for an hour
 docs: ## the pages for users, in doc/build: html and man
 links: ## do the pages' links to the web still lead somewhere? by hand
-functional: ## all tests on the mini cloud; FUNCTIONAL=quick: those of `test`
-test: ## lint, unit, docs and the tests marked quick; retries nothing
+functional: ## all tests on the mini cloud
+functional-quick: ## those on the mini cloud that are marked quick
+test: ## lint, unit, docs and functional-quick; retries nothing
+test-rest: ## what `test` leaves out; older Pythons and Heats, other services
 test-all: ## everything, as CI runs it
 test-production: ## all and more on RabbitMQ, MariaDB, TLS; as root, on Debian
 test-rgw: ## the object store's tests on Ceph's gateway; as root, on Debian
@@ -121,22 +122,24 @@ do-lint: $(STAMP)
 do-unit: $(STAMP)
 	$(PYTEST) --dist loadfile -m 'not heats_classes' tests/unit $(ARGS)
 
-do-functional: $(STAMP)
+do-functional-quick: FUNCTIONAL = quick
+do-functional do-functional-quick: $(STAMP)
 	$(PYTEST) --dist worksteal $(RERUN) -m '$(FUNCTIONAL)' tests/functional \
 	    $(ARGS)
 
-# What fails soonest comes first.
-do-test:
-	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory unit
-	@$(MAKE) --no-print-directory docs
-	@$(MAKE) --no-print-directory functional FUNCTIONAL=quick
+# What fails soonest comes first. Prerequisites, as --keep-going goes on after
+# one that fails.
+.NOTPARALLEL:
+do-test: lint unit docs functional-quick
+
+do-test-rest: $(STAMP)
+	$(PYTHON) -m tests.rest run $(PYTHONS)
 
 do-test-all:
 	.ci/run
 
 do-test-pythons: $(STAMP)
-	$(PYTHON) tests/pythons.py $(PYTHONS)
+	$(PYTHON) tests/pythons.py run $(PYTHONS)
 
 do-test-heats-classes: $(STAMP)
 	$(PYTEST) --dist loadfile -m heats_classes tests/unit $(ARGS)
@@ -169,7 +172,7 @@ do-soak: install-production
 	$(PYTHON) -m tests.functional.production.soak $(ARGS)
 
 do-test-heats: $(STAMP)
-	$(PYTHON) -m tox run $(if $(DISCOVER),--discover $(DISCOVER)) $(TOX) \
+	$(PYTHON) -m tox run $(if $(DISCOVER),--discover $(DISCOVER)) \
 	    -e $(HEATS) -- $(ARGS)
 
 do-demo: $(STAMP)

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the tests under each Python that is supported and found.
+"""Run the tests under each Python that is supported and installed.
 
-``pythons.py [--unit-only] VERSION...``: the unit tests under each, and the
-functional tests of ``make test`` under the newest. Looks at PATH and at
-pyenv's versions. A version that is not found is named, and not a failure.
+``pythons.py run [VERSION...]``: the unit tests under each, and the functional
+tests of ``make test`` under the newest. Looks at PATH and at pyenv's versions.
+A version that is not there is named, and not a failure.
 
-``pythons.py find VERSION`` prints the path of that Python, or fails.
+``pythons.py newest [VERSION...]`` prints the path of the newest of these that
+is installed, or fails.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
 
-UNIT_ONLY = '--unit-only'
-FIND = 'find'
+#: Oldest first.
+SUPPORTED = ('3.11', '3.12', '3.13')
 
 
 def find(version: str) -> str | None:
@@ -25,7 +26,9 @@ def find(version: str) -> str | None:
     root = pathlib.Path(os.environ.get('PYENV_ROOT') or '~/.pyenv')
     pattern = f'versions/{version}.*/bin/python{version}'
     candidates += map(str, root.expanduser().glob(pattern))
-    return next((one for one in candidates if one and _is(one, version)), None)
+    return next(
+        (path for path in candidates if path and _is(path, version)), None
+    )
 
 
 def _is(program: str, version: str) -> bool:
@@ -35,44 +38,63 @@ def _is(program: str, version: str) -> bool:
     return done.stdout.decode().strip() == version
 
 
-def command(found: dict[str, str], unit_only: bool) -> list[str]:
+def installed(versions: Sequence[str]) -> dict[str, str]:
+    """Return the paths of those interpreters that are there, by version."""
+    paths = {version: find(version) for version in versions}
+    return {version: path for version, path in paths.items() if path}
+
+
+def newest(versions: Mapping[str, str]) -> str:
+    """Return the newest of at least one version."""
+    return max(versions, key=lambda version: _numbers(version))
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in version.split('.')]
+
+
+def missing(version: str) -> str:
+    """Return what to print in the end of a version that is not there."""
+    return (
+        f'Not run: the tests under Python {version}, which is neither on PATH '
+        "nor among pyenv's versions."
+    )
+
+
+def command(paths: Mapping[str, str]) -> list[str]:
     """Return the call of tox.
 
-    :param found: paths of interpreters by version.
-    :param unit_only: whether the newest runs no functional tests either.
+    :param paths: of interpreters, by version.
     """
-    newest = max(found, key=lambda one: [int(n) for n in one.split('.')])
     names = [
-        f'py{one.replace(".", "")}'
-        + ('-functional' if one == newest and not unit_only else '')
-        for one in found
+        f'py{version.replace(".", "")}'
+        + ('-functional' if version == newest(paths) else '')
+        for version in paths
     ]
     return [
         *(sys.executable, '-m', 'tox', 'run'),
-        *('--discover', *found.values(), '-e', ','.join(names)),
+        *('--discover', *paths.values(), '-e', ','.join(names)),
     ]
 
 
-def main(arguments: Sequence[str]) -> int:
-    if arguments[0] == FIND:
-        path = find(arguments[1])
-        print(path or '')
-        return 0 if path else 1
-    versions = [one for one in arguments if one != UNIT_ONLY]
-    paths = {version: find(version) for version in versions}
-    found = {version: path for version, path in paths.items() if path}
-    code = 0
-    if found:
-        code = subprocess.run(
-            command(found, UNIT_ONLY in arguments)
-        ).returncode
+def run(versions: Sequence[str]) -> int:
+    """Run the tests under those that are there; the exit code of that."""
+    paths = installed(versions)
+    code = subprocess.run(command(paths)).returncode if paths else 0
     for version in versions:
-        if version not in found:
-            print(
-                f'Not run: the tests under Python {version}, which is neither '
-                "on PATH nor among pyenv's versions."
-            )
+        if version not in paths:
+            print(missing(version))
     return code
+
+
+def main(arguments: Sequence[str]) -> int:
+    verb, *versions = arguments
+    if verb == 'run':
+        return run(versions or SUPPORTED)
+    paths = installed(versions or SUPPORTED)
+    if paths:
+        print(paths[newest(paths)])
+    return 0 if paths else 1
 
 
 if __name__ == '__main__':

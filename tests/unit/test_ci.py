@@ -11,36 +11,54 @@ import sys
 import fixtures
 import testtools
 
-RUN = pathlib.Path(__file__).resolve().parents[2] / '.ci/run'
+from tests import rest
 
-#: What pytest says in the end, of each of the runs.
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+#: Says what pytest says in the end, of each of the runs.
 MAKE = """\
 #!/bin/sh
 echo "make $*"
-case "$*" in *RERUNS=1*) rerun=', 1 rerun' ;; esac
-echo "== 1 failed, 20 passed, 3 skipped$rerun in 1.50s (0:00:01) =="
+case "$2" in
+    '') exit ;;
+    test-rest) exec python3 -m tests.rest run ;;
+    --keep-going) closing='1 failed, 20 passed' ;;
+    *) closing='20 passed, 3 skipped, 1 rerun' ;;
+esac
+echo "== $closing in 1.50s (0:00:01) =="
+case "$closing" in *failed*) exit 2 ;; esac
 """
 
-
-#: Finds the Pythons in a list, and runs what is no Python in a shell.
+#: Says its version, and runs the fake of minicloud in a shell.
 PYTHON = """\
 #!/bin/sh
-case "$*" in
-    'tests/pythons.py find 3.12') [ ! -e without-3.12 ] || exit 1; echo "$0";;
-    'tests/pythons.py find '*) echo "$0";;
-    *) exec sh "$@";;
-esac
+[ "$1" != -c ] || { echo VERSION; exit; }
+exec sh "$@"
 """
+
+#: What .ci/run and what it starts may find on PATH, with the fakes.
+PROGRAMS = ('dirname', 'mktemp', 'nice', 'rm', 'sh', 'tee', 'touch')
 
 
 class RunTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        (self.root / '.ci').mkdir()
-        shutil.copy(RUN, self.root / '.ci/run')
+        for name in (
+            *('.ci/run', 'tests/__init__.py'),
+            *('tests/rest.py', 'tests/pythons.py'),
+        ):
+            target = self.root / name
+            target.parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, target)
         self.program('bin/make', MAKE)
-        self.program('bin/python3', PYTHON)
+        self.program('bin/python3', f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        for version in ('3.11', '3.12', '3.13'):
+            self.program(
+                f'bin/python{version}', PYTHON.replace('VERSION', version)
+            )
+        for name in PROGRAMS:
+            (self.root / 'bin' / name).symlink_to(shutil.which(name))
 
     def program(self, path, text):
         file = self.root / path
@@ -48,34 +66,83 @@ class RunTest(testtools.TestCase):
         file.write_text(text)
         file.chmod(0o755)
 
-    def run_ci(self, installed):
-        """Run it, if the installation ends so; its exit code and output."""
+    def run_ci(self, installed=0):
+        """Run it, if installations end so; its exit code and output."""
         self.program(
             'contrib/minicloud/minicloud', f'#!/bin/sh\nexit {installed}\n'
         )
-        path = f'{self.root / "bin"}:{os.environ["PATH"]}'
         done = subprocess.run(
             [self.root / '.ci/run'],
-            env={**os.environ, 'PATH': path},
+            env={
+                'PATH': str(self.root / 'bin'),
+                'PYENV_ROOT': str(self.root),
+            },
             capture_output=True,
             text=True,
         )
         return done.returncode, done.stdout
 
+    def passing(self):
+        """Let no test fail."""
+        self.program('bin/make', MAKE.replace('1 failed, 20', '20'))
+
     def test_all_is_run_and_summed_up_in_the_last_line(self):
-        code, output = self.run_ci(0)
+        self.passing()
+        code, output = self.run_ci()
         self.assertEqual(0, code)
-        self.assertIn('make --no-print-directory test-production', output)
-        self.assertIn('make --no-print-directory test-rgw', output)
-        self.assertIn('make --no-print-directory test-server', output)
+        self.assertEqual(
+            [
+                *('--keep-going test', 'test-rest', 'functional'),
+                *('test-heats', 'test-production', 'test-rgw', 'test-server'),
+            ],
+            re.findall(
+                r'make --no-print-directory (--keep-going test|[\w-]+)', output
+            ),
+        )
         self.assertNotIn('Not run', output)
         self.assertEqual(
-            ['2 of the tests tried once more', '180 passed, 9 failed'],
+            ['5 of the tests tried once more', '120 passed, 0 failed'],
             output.splitlines()[-2:],
         )
 
+    def test_a_failure_of_make_test_counts_and_the_rest_runs(self):
+        code, output = self.run_ci()
+        self.assertEqual(1, code)
+        self.assertIn('make --no-print-directory test-server', output)
+        self.assertEqual('120 passed, 1 failed', output.splitlines()[-1])
+
+    def test_a_failure_of_any_other_make_is_a_failure(self):
+        for target in (
+            *('test-rest', 'functional', 'test-heats'),
+            *('test-production', 'test-rgw', 'test-server'),
+        ):
+            self.passing()
+            make = (self.root / 'bin/make').read_text()
+            self.program(
+                'bin/make',
+                make.replace(
+                    'case "$2"',
+                    f'[ "$2" != {target} ] || exit 2\ncase "$2"',
+                    1,
+                ),
+            )
+            code, output = self.run_ci()
+            self.assertEqual((target, 1), (target, code))
+            runs = 1 if target == 'test-rest' else 5
+            self.assertEqual(
+                f'{20 * runs} passed, 0 failed', output.splitlines()[-1]
+            )
+
+    def test_no_functional_test_runs_twice(self):
+        _, output = self.run_ci()
+        self.assertIn(
+            'functional FUNCTIONAL=not quick and not heats_classes and not '
+            'server',
+            output,
+        )
+
     def test_two_functional_tests_are_tried_once_more(self):
-        _, output = self.run_ci(0)
+        _, output = self.run_ci()
         calls = re.findall(
             r'make \S+ (\S+) .*RERUNS=1 RERUNS_AT_MOST=(\d+)', output
         )
@@ -84,31 +151,39 @@ class RunTest(testtools.TestCase):
         )
 
     def test_a_missing_python_is_named_in_the_end(self):
-        (self.root / 'without-3.12').touch()
+        (self.root / 'bin/python3.12').unlink()
         _, output = self.run_ci(4)
-        (said,) = [
-            number
-            for number, one in enumerate(output.splitlines()[-6:])
-            if one.startswith('Not run: the tests under Python 3.12, ')
-        ]
-        self.assertEqual(0, said)
+        self.assertThat(
+            output.splitlines()[-7],
+            testtools.matchers.StartsWith(
+                'Not run: the tests under Python 3.12, '
+            ),
+        )
 
     def test_the_newest_python_has_an_environment_of_its_own(self):
         self.program(
-            'bin/make', '#!/bin/sh\necho "$1 $MINICLOUD_HOME: $MINICLOUD"\n'
+            'bin/make', '#!/bin/sh\necho "$2 $MINICLOUD_HOME: $MINICLOUD"\n'
         )
-        _, output = self.run_ci(0)
-        self.assertIn(f'{self.root}/.tox/ci-3.13: ', output)
-        self.assertIn('/python3 contrib/minicloud/minicloud\n', output)
+        _, output = self.run_ci()
+        home = f'{self.root}/.tox/ci-3.13: {self.root}/bin/python3.13'
+        for target in ('--keep-going', 'test-rest'):
+            self.assertIn(
+                f'{target} {home} contrib/minicloud/minicloud\n', output
+            )
 
     def test_each_older_python_has_an_older_heat(self):
-        _, output = self.run_ci(0)
-        self.assertIn('test-heats HEATS=py312-heat26,py311-heat24', output)
-        (self.root / 'without-3.12').touch()
-        _, output = self.run_ci(0)
-        self.assertIn('test-heats HEATS=py311-heat24 ', output)
+        _, output = self.run_ci()
+        self.assertIn(
+            'test-heats JOBS=2 HEATS=py311-heat24,py312-heat26 '
+            f'DISCOVER={self.root}/bin/python3.11 ',
+            output,
+        )
+        (self.root / 'bin/python3.12').unlink()
+        _, output = self.run_ci()
+        self.assertIn(' HEATS=py311-heat24 ', output)
 
     def test_packages_that_cannot_be_had_are_no_failure(self):
+        self.passing()
         code, output = self.run_ci(4)
         self.assertEqual(0, code)
         for target in ('test-production', 'test-rgw', 'test-server'):
@@ -117,9 +192,10 @@ class RunTest(testtools.TestCase):
                 output,
             )
             self.assertNotIn(f'directory {target}', output)
-        self.assertEqual('120 passed, 6 failed', output.splitlines()[-1])
+        self.assertEqual('60 passed, 0 failed', output.splitlines()[-1])
 
     def test_an_installation_that_fails_is_a_failure(self):
+        self.passing()
         for installed in (1, 2, 127):
             code, output = self.run_ci(installed)
             self.assertEqual((installed, 1), (installed, code))
@@ -128,11 +204,55 @@ class RunTest(testtools.TestCase):
 
     def test_what_make_says_is_wrong_is_a_failure(self):
         self.program('bin/make', '#!/bin/sh\nexit 2\n')
-        self.assertEqual((1, '0 passed, 0 failed'), self.last(4))
+        code, output = self.run_ci(4)
+        self.assertEqual(
+            (1, '0 passed, 0 failed'), (code, output.splitlines()[-1])
+        )
 
-    def last(self, installed):
-        code, output = self.run_ci(installed)
-        return code, output.splitlines()[-1]
+
+class SumTest(testtools.TestCase):
+    def test_closing_lines_alone_count(self):
+        log = (
+            'said: 3 passed in 1.50s\n'
+            '=========== 2 passed, 1 error in 3.10s ===========\n'
+            'FAILED tests/a.py - 4 failed, 9 passed\n'
+            '= 1 failed, 20 passed, 4 xpassed, 1 rerun in 61.0s (0:01:01) =\n'
+            '=========== no tests ran in 0.10s ===========\n'
+        )
+        self.assertEqual(
+            ['1 of the tests tried once more', '22 passed, 2 failed'],
+            list(rest.summary(log)),
+        )
+
+
+class MakeTest(testtools.TestCase):
+    def test_make_test_goes_on_after_a_failure_if_told_so(self):
+        venv = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        python = venv / 'bin/python'
+        python.parent.mkdir()
+        python.write_text('#!/bin/sh\necho "$*"\nexit 1\n')
+        python.chmod(0o755)
+        # Newer than what it depends on.
+        (venv / '.heat-plugins-installed').touch()
+        call = ['make', '-C', str(ROOT), f'VENV={venv}', 'test']
+        calls = {
+            option: subprocess.run(
+                [*call, option],
+                env={**os.environ, 'MINICLOUD_HOME': str(venv)},
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for option in ('--keep-going', '--no-keep-going')
+        }
+        self.assertNotIn(0, [done.returncode for done in calls.values()])
+        for part in (
+            '-m ruff',
+            'tests/unit',
+            '.[docs]',
+            '-m quick tests/func',
+        ):
+            self.assertIn(part, calls['--keep-going'].stdout)
+        self.assertNotIn('tests/unit', calls['--no-keep-going'].stdout)
 
 
 #: An index that knows of one vulnerability, in every version of pip. It is a
@@ -162,7 +282,7 @@ class AuditTest(testtools.TestCase):
     def audit(self, index):
         cache = self.useFixture(fixtures.TempDir()).path
         done = subprocess.run(
-            [RUN.with_name('audit'), sys.executable],
+            [ROOT / '.ci/audit', sys.executable],
             env={**os.environ, 'OSV_URL': index, 'XDG_CACHE_HOME': cache},
             capture_output=True,
             text=True,

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run what ``make test`` leaves out: the other half of CI.
+
+``python -m tests.rest run [VERSION...]`` runs, beside each other, as each of
+them waits for much of its time:
+
+- the functional tests that are not marked ``quick``;
+- the unit tests under each older Python, with an older Heat;
+- the tests on other services, each when Debian's packages are installed.
+
+The output of the first appears as it comes, that of the others in the end.
+
+``python -m tests.rest sum LOG`` adds up what the runs of pytest in a log say
+in their closing lines.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent import futures
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+from tests import pythons
+
+#: The Heat that the unit tests have under an older Python.
+HEATS = {'3.12': 'heat26', '3.11': 'heat24'}
+
+#: How many functional tests run at once: none of them computes for long.
+JOBS = 4
+
+#: One of the functional tests that fail runs once more, and one of those on
+#: other services: services have races, and a loaded machine's clock is no
+#: defect of the package. Both tries are shown, and counted.
+RETRY = ('RERUNS=1', 'RERUNS_AT_MOST=1')
+
+#: How nice the older Heats' tests are. If nicer, they miss their deadlines.
+NICE = 5
+
+#: The exit code of minicloud where root or Debian's packages are missing.
+UNAVAILABLE = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Services:
+    """Tests on other services, which root installs from Debian's packages.
+
+    :ivar target: the tests, of the Makefile.
+    :ivar selection: some of them, as a variable of the Makefile.
+    :ivar installation: the arguments of minicloud.
+    """
+
+    target: str
+    title: str
+    selection: str
+    installation: tuple[str, ...]
+
+
+SERVICES = (
+    Services(
+        'test-production',
+        'the tests with several engines, RabbitMQ, MariaDB and TLS',
+        'PRODUCTION=tests/functional/production',
+        ('install', '--profile', 'production'),
+    ),
+    Services(
+        'test-rgw',
+        "the tests on Ceph's gateway",
+        'RGW=tests/functional/test_rgw.py',
+        ('install', '--profile', 'rgw'),
+    ),
+    Services(
+        'test-server',
+        'the tests on virtual machines',
+        # All of them take half an hour.
+        'SERVER=tests/functional/test_server.py'
+        '::test_they_run_what_their_user_data_leads_them_to',
+        ('server', 'build'),
+    ),
+)
+
+
+@dataclasses.dataclass
+class Ending:
+    """How a job ended.
+
+    :ivar output: what is not shown yet.
+    :ivar not_run: sentences on tests that have not run, each with the reason.
+    """
+
+    succeeded: bool = True
+    output: str = ''
+    not_run: list[str] = dataclasses.field(default_factory=list)
+
+    def add(self, command: subprocess.CompletedProcess[str]) -> None:
+        self.output += command.stdout or ''
+        self.succeeded &= command.returncode == 0
+
+
+def functional() -> Ending:
+    """Run the functional tests that `make test` does not."""
+    selection = 'not quick and not heats_classes and not server'
+    ending = Ending()
+    ending.add(
+        _make(
+            *('functional', f'FUNCTIONAL={selection}', f'JOBS={JOBS}'),
+            *RETRY,
+            stdout=None,
+        )
+    )
+    return ending
+
+
+def older(versions: Sequence[str]) -> Ending:
+    """Run the unit tests under each older Python that is installed."""
+    paths = pythons.installed(versions)
+    ending = Ending(
+        not_run=[
+            pythons.missing(version)
+            for version in versions
+            if version not in paths
+        ]
+    )
+    heats = {
+        f'py{version.replace(".", "")}-{HEATS[version]}': path
+        for version, path in paths.items()
+        if version in HEATS
+    }
+    if heats:
+        ending.add(
+            _make(
+                *('test-heats', 'JOBS=2', f'HEATS={",".join(heats)}'),
+                f'DISCOVER={" ".join(heats.values())}',
+                nice=NICE,
+            )
+        )
+    return ending
+
+
+def on_services() -> Ending:
+    """Run the tests on other services, one after another.
+
+    The next ones' packages are installed meanwhile, for one at a time, as
+    dpkg wants it.
+    """
+    ending = Ending()
+    retry = RETRY
+    with futures.ThreadPoolExecutor(1) as installer:
+        installations = [
+            (services, installer.submit(_install, services))
+            for services in SERVICES
+        ]
+        for services, installation in installations:
+            installed = installation.result()
+            ending.output += installed.stdout
+            if installed.returncode == 0:
+                tests = _make(
+                    *(services.target, 'JOBS=1', services.selection, *retry),
+                    env={'FUNCTIONAL_PREFIX': 'apart-'},
+                )
+                ending.add(tests)
+                if count(tests.stdout, 'rerun'):
+                    retry = ()
+            elif installed.returncode == UNAVAILABLE:
+                ending.not_run.append(
+                    _not_run(services, 'its packages are unavailable')
+                )
+            else:
+                ending.succeeded = False
+                ending.not_run.append(
+                    _not_run(services, 'its installation has failed')
+                )
+    return ending
+
+
+def _install(services: Services) -> subprocess.CompletedProcess[str]:
+    # Not by make, which has one exit code for whatever goes wrong.
+    minicloud = os.environ.get('MINICLOUD', 'contrib/minicloud/minicloud')
+    return _run([*minicloud.split(), *services.installation])
+
+
+def _not_run(services: Services, reason: str) -> str:
+    return f'Not run, as {reason}: "make {services.target}", {services.title}.'
+
+
+def _make(
+    *arguments: str,
+    nice: int = 0,
+    env: Mapping[str, str] | None = None,
+    stdout: int | None = subprocess.PIPE,
+) -> subprocess.CompletedProcess[str]:
+    command = ['make', '--no-print-directory', *arguments]
+    if nice:
+        command = ['nice', '-n', str(nice), *command]
+    return _run(command, env, stdout)
+
+
+def _run(
+    command: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    stdout: int | None = subprocess.PIPE,
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.STDOUT if stdout else None,
+        text=True,
+        errors='replace',
+    )
+
+
+# Summing up -----------------------------------------------------------------
+
+#: What pytest says in the end, of each of its runs.
+_CLOSING = re.compile(r'^=+ .* in [0-9.]+s.* =+$', re.MULTILINE)
+
+
+def count(log: str, outcome: str) -> int:
+    """Return how many tests ended so, by pytest's closing lines in a log.
+
+    :param outcome: a word of pytest's, as a regular expression.
+    """
+    return sum(
+        int(number)
+        for closing in _CLOSING.findall(log)
+        for number in re.findall(rf'(\d+) (?:{outcome})\b', closing)
+    )
+
+
+def summary(log: str) -> Iterator[str]:
+    yield f'{count(log, "rerun")} of the tests tried once more'
+    yield (
+        f'{count(log, "passed")} passed, {count(log, "failed|errors?")} failed'
+    )
+
+
+def run(versions: Sequence[str]) -> int:
+    """Run all of it; the exit code is 0 if all that ran succeeded."""
+    with futures.ThreadPoolExecutor() as executor:
+        others = [
+            executor.submit(older, versions),
+            executor.submit(on_services),
+        ]
+        endings = [functional(), *(other.result() for other in others)]
+    for ending in endings:
+        print(ending.output, end='')
+    for ending in endings:
+        print(''.join(f'{line}\n' for line in ending.not_run), end='')
+    return 0 if all(ending.succeeded for ending in endings) else 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    verb, *rest = arguments
+    if verb == 'run':
+        return run(rest or pythons.SUPPORTED)
+    (log,) = rest
+    text = pathlib.Path(log).read_text(errors='replace')
+    print('\n'.join(summary(text)))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
