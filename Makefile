@@ -127,7 +127,7 @@ do-functional do-functional-quick: $(STAMP)
 	$(PYTEST) --dist worksteal $(RERUN) -m '$(FUNCTIONAL)' tests/functional \
 	    $(ARGS)
 
-# What fails soonest comes first. Prerequisites, as --keep-going goes on after
+# What fails soonest comes first. Prerequisites, as --keep-going continues after
 # one that fails.
 .NOTPARALLEL:
 do-test: lint unit docs functional-quick

@@ -182,6 +182,17 @@ class RunTest(testtools.TestCase):
         _, output = self.run_ci()
         self.assertIn(' HEATS=py311-heat24 ', output)
 
+    def test_where_services_run_pip_compiles_modules(self):
+        self.program(
+            'bin/make',
+            '#!/bin/sh\n[ "$2" != test-rest ] || exec python3 -m tests.rest run\necho "$2: $PIP_COMPILE"\n',
+        )
+        _, output = self.run_ci()
+        compiling = re.findall('^([a-z-]+): (.*)$', output, re.MULTILINE)
+        self.assertIn(('test-heats', '0'), compiling)
+        for target in ('--keep-going', 'functional', 'test-production'):
+            self.assertIn((target, ''), compiling)
+
     def test_packages_that_cannot_be_had_are_no_failure(self):
         self.passing()
         code, output = self.run_ci(4)
