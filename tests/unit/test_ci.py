@@ -185,7 +185,9 @@ class RunTest(testtools.TestCase):
     def test_where_services_run_pip_compiles_modules(self):
         self.program(
             'bin/make',
-            '#!/bin/sh\n[ "$2" != test-rest ] || exec python3 -m tests.rest run\necho "$2: $PIP_COMPILE"\n',
+            '#!/bin/sh\n'
+            '[ "$2" != test-rest ] || exec python3 -m tests.rest run\n'
+            'echo "$2: $PIP_COMPILE"\n',
         )
         _, output = self.run_ci()
         compiling = re.findall('^([a-z-]+): (.*)$', output, re.MULTILINE)

@@ -41,12 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         home = layout.Home.find(options.home)
         options.instance = home.instance(options.name)
-        result: int | None = options.run(options)
-        return result or 0
+        return _run(options)
     except errors.MinicloudError as error:
-        print(f'minicloud: {error}', file=sys.stderr)
-        if error.remedy:
-            print(f'minicloud: {error.remedy}', file=sys.stderr)
+        print(explained(error), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print('minicloud: interrupted', file=sys.stderr)
@@ -55,6 +52,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Python flushes once more at exit, and would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def run(instance: layout.Instance, arguments: Sequence[str]) -> int:
+    """Run a command for an instance in this process; its exit code.
+
+    :raises errors.MinicloudError: it did not work.
+    """
+    options = _parser().parse_args(arguments)
+    options.instance = instance
+    return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    result: int | None = options.run(options)
+    return result or 0
+
+
+def explained(error: errors.MinicloudError) -> str:
+    """Return what the command prints of an error: lines of text."""
+    lines = [str(error), *([error.remedy] if error.remedy else [])]
+    return '\n'.join(f'minicloud: {line}' for line in lines)
 
 
 def _parser() -> argparse.ArgumentParser:
