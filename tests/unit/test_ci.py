@@ -112,10 +112,7 @@ class RunTest(testtools.TestCase):
         self.assertEqual('120 passed, 1 failed', output.splitlines()[-1])
 
     def test_a_failure_of_any_other_make_is_a_failure(self):
-        for target in (
-            *('test-rest', 'functional', 'test-heats'),
-            *('test-production', 'test-rgw', 'test-server'),
-        ):
+        for target in ('test-rest', 'functional', 'test-heats', 'test-rgw'):
             self.passing()
             make = (self.root / 'bin/make').read_text()
             self.program(
@@ -248,10 +245,16 @@ class MakeTest(testtools.TestCase):
         # Newer than what it depends on.
         (venv / '.heat-plugins-installed').touch()
         call = ['make', '-C', str(ROOT), f'VENV={venv}', 'test']
+        # What make has told the process that runs this test is not for it.
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(('MAKE', 'MFLAGS'))
+        } | {'MINICLOUD_HOME': str(venv)}
         calls = {
             option: subprocess.run(
                 [*call, option],
-                env={**os.environ, 'MINICLOUD_HOME': str(venv)},
+                env=env,
                 stdout=subprocess.PIPE,
                 text=True,
             )
