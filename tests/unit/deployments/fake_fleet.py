@@ -9,6 +9,7 @@ import dataclasses
 import json
 
 from heat_plugins import errors
+from heat_plugins import tokens
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import plan_tasks
 from heat_plugins.objectstore import keys
@@ -44,7 +45,8 @@ class Source:
             row.id: watcher.WatchedRow(
                 config_id=row.config.id,
                 in_progress=row.in_progress,
-                begun=row.server_id in self._fleet.begun,
+                begun=row.server_id in self._fleet.begun
+                or tokens.STARTED.marks(row.reason),
             )
             for row in self._fleet.rows.values()
             if row.id in ids
@@ -153,9 +155,10 @@ class Fleet:
             input_values=None,
             signalling=deliveries.Signalling(
                 transport=self.transport,
+                watched=self.transport != 'ZAQAR_SIGNAL',
                 object_name=name if is_polled else None,
                 report_name=beginning.object_name(name) if is_polled else None,
-                signer=self.signer,
+                signer=self.signer if is_polled else None,
             ),
             reading_project=None,
             before=task.before,
@@ -276,6 +279,10 @@ class Fleet:
             for name in names
         ]
 
+    def poll_queue(self, delivery):
+        self._step()
+        assert self.transport == 'ZAQAR_SIGNAL'
+
     def discard(self, names):
         for name in names:
             self.signals.pop(name, None)
@@ -315,7 +322,7 @@ class Fleet:
                     GROUP, key, inputs['deploy_server_id']
                 )
                 answer = self.answer(key)
-                if answer is not None and self.transport != 'NO_SIGNAL':
+                if answer is not None and self.transport == 'TEMP_URL_POLL':
                     name = signal_names.signal(member.id, config.id)
                     self.signals[name] = json.dumps(answer).encode()
 

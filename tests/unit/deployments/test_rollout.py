@@ -8,6 +8,8 @@ from unittest import mock
 import pytest
 
 from heat_plugins import errors
+from heat_plugins import retrying
+from heat_plugins import tokens
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import fleets
@@ -549,3 +551,245 @@ def test_the_id_of_a_member_is_below_that_of_its_group():
     assert not group_ids.is_one(member.id)
     assert member.id.startswith(group_ids.prefix(fake_fleet.GROUP))
     assert len(member.id) == 36
+
+
+def fail_once(fleet, name, *, after):
+    """Let a method of the fleet fail, before or after its work."""
+    real = getattr(fleet, name)
+
+    def failing(*args):
+        setattr(fleet, name, real)
+        if after:
+            real(*args)
+        raise errors.Unavailable('503')
+
+    setattr(fleet, name, failing)
+
+
+@pytest.mark.parametrize('after', [True, False])
+@pytest.mark.parametrize('name', ['derive', 'write', 'push'])
+def test_a_server_runs_once_what_an_outage_has_interrupted(name, after):
+    group = Group('a', 'b')
+    change = group.begun()
+    fail_once(group.fleet, name, after=after)
+    assert not change.step()
+    assert change.outage is not None
+    group.fleet.work()
+    group.drive(change)
+    assert group.fleet.actions() == {'a': ['CREATE'], 'b': ['CREATE']}
+    assert change.outage is None
+
+
+@pytest.mark.parametrize('name', ['write', 'push'])
+def test_what_an_outage_has_interrupted_is_withdrawn_when_cancelled(name):
+    group = Group('a', 'b', 'c', batch=2)
+    change = group.begun()
+    fail_once(group.fleet, name, after=True)
+    assert not change.step()
+    change.withdraw('CREATE was cancelled')
+    assert group.states() == dict.fromkeys('ab', ('CREATE', 'FAILED'))
+    assert not any(group.fleet.told.values())
+    assert change.step()
+
+
+def test_what_a_dead_engine_has_left_for_a_later_batch_is_withdrawn_too():
+    group = Group('a', 'b')
+    group.waiting()
+    group.fleet.restart()
+    group.pace = dataclasses.replace(group.pace, batch=1)
+    tasks = plan_tasks.to_update(
+        group.wanted(),
+        dict(group.fleet.rows),
+        group.asked(),
+        group.fleet.draft,
+    )
+    change = group.rollout('UPDATE', tasks)
+    assert not change.step()
+    change.withdraw('UPDATE was cancelled')
+    assert group.states() == dict.fromkeys('ab', ('CREATE', 'FAILED'))
+    assert len(group.fleet.stopped) == 2
+
+
+def test_an_outage_that_outlasts_the_time_says_that_nothing_was_delivered():
+    group = Group('a', timeout=30)
+    group.fleet.broken = errors.Unavailable('503')
+    change, began = group.begun(), group.clock.now
+    with pytest.raises(failures.NoAnswer, match='to server a within 30 s'):
+        group.drive(change)
+    assert group.clock.now - began == 31
+
+
+class ChangedKey:
+    """A group whose servers wait with URLs of a key that is changed."""
+
+    def __init__(self, *keys):
+        self.group = Group(*keys)
+        self.group.tool = 'puppet'
+        self.change = self.group.waiting()
+        fleet = self.group.fleet
+        fleet.dead.add(fleet.signer)
+        fleet.signer = dataclasses.replace(fleet.signer, key='second')
+        fleet.answer = lambda key: fake_fleet.OK
+
+
+@pytest.mark.parametrize('name', ['read', 'derive', 'write', 'push'])
+def test_a_repeated_delivery_rides_out_an_outage(name):
+    changed = ChangedKey('a', 'b')
+    group = changed.group
+    fail_once(group.fleet, name, after=True)
+    assert not changed.change.step()
+    group.drive(changed.change)
+    assert group.states() == dict.fromkeys('ab', ('CREATE', 'COMPLETE'))
+    assert group.fleet.actions() == dict.fromkeys('ab', ['CREATE'] * 2)
+    # They run it, and could not read that they must not.
+    assert not group.fleet.stopped
+
+
+def test_it_is_withdrawn_when_it_is_cancelled_in_one():
+    changed = ChangedKey('a', 'b')
+    group = changed.group
+    fail_once(group.fleet, 'push', after=False)
+    assert not changed.change.step()
+    changed.change.withdraw('CREATE was cancelled')
+    assert group.states() == dict.fromkeys('ab', ('CREATE', 'FAILED'))
+
+
+def test_what_has_come_under_the_former_key_is_not_run_again():
+    changed = ChangedKey('a', 'b')
+    group = changed.group
+    row = next(iter(group.fleet.rows.values()))
+    # No listing has shown it.
+    group.fleet.watcher._next_look = group.clock.now + 60
+    name = signal_names.signal(row.id, row.config.id)
+    group.fleet.signals[name] = b'{}'
+    assert not changed.change.step()
+    group.drive(changed.change)
+    repeated = [run for run in group.fleet.actions().values() if run[1:]]
+    assert len(repeated) == 1
+    assert group.states() == dict.fromkeys('ab', ('CREATE', 'COMPLETE'))
+
+
+def test_the_time_of_a_member_is_not_prolonged_by_that():
+    group = Group('a', timeout=30)
+    group.tool = 'puppet'
+    change, began = group.waiting(), group.clock.now
+    group.clock.now += 20
+    group.fleet.dead.add(group.fleet.signer)
+    group.fleet.signer = dataclasses.replace(group.fleet.signer, key='second')
+    with pytest.raises(failures.Error, match='not signalled'):
+        group.drive(change)
+    assert group.clock.now - began <= 31
+
+
+def test_a_report_that_no_listing_has_shown_counts():
+    group = Group('a', delivery_timeout=30)
+    change = group.waiting()
+    group.fleet.watcher._next_look = group.clock.now + 60
+    group.fleet.begun.add('server-a')
+    group.clock.now += 30
+    assert not change.step()
+    assert change.progress().started == len(group.fleet.noted) == 1
+
+
+def test_a_report_that_cannot_be_fetched_now_may_be_there():
+    group = Group('a', delivery_timeout=30)
+    change = group.waiting()
+    fetch = group.fleet.fetch
+    group.fleet.fetch = lambda names: [
+        errors.Unavailable('503')
+        if name.endswith('.progress')
+        else errors.NotFound('none')
+        for name in names
+    ]
+    group.clock.now += 30
+    assert not change.step()
+    assert not change.failures
+    group.fleet.fetch = fetch
+    with pytest.raises(failures.Error, match='not reported'):
+        group.drive(change)
+
+
+def test_a_result_that_comes_as_it_is_withdrawn_counts():
+    group = Group('a', timeout=30)
+    change = group.waiting()
+    withdraw = group.fleet.withdraw
+
+    def late(withdrawals):
+        group.change_rows(status='COMPLETE')
+        return withdraw(withdrawals)
+
+    group.fleet.withdraw = late
+    group.clock.now += 30
+    assert change.step()
+    assert change.complete
+    assert group.fleet.told['server-a']
+
+
+def test_a_server_that_goes_while_it_runs_delete_is_left_out():
+    group = Group('a', 'b')
+    group.update('CREATE')
+    group.fleet.answer = lambda key: fake_fleet.OK if key == 'b' else None
+    group.fleet.lost.add('server-a')
+    tasks = plan_tasks.to_undo(dict(group.fleet.rows))
+    change = group.drive(group.rollout('DELETE', tasks), 40)
+    assert change.skipped == {'a': 'server server-a no longer exists'}
+    assert not change.failures
+
+
+def by_row(fleet):
+    fleet.transport = 'CFN_SIGNAL'
+
+
+def by_queue(fleet):
+    fleet.transport = 'ZAQAR_SIGNAL'
+
+
+@pytest.mark.parametrize('transport', [by_row, by_queue])
+def test_an_answer_comes_through_the_row_as_well(transport):
+    group = Group('a', delivery_timeout=30, timeout=60)
+    transport(group.fleet)
+    change = group.waiting()
+    group.change_rows(reason=tokens.STARTED.after('It has started'))
+    for _ in range(40):
+        group.clock.now += 1
+        if change.step():
+            break
+    assert not change.failures
+    group.change_rows(status='COMPLETE')
+    assert group.drive(change).complete
+
+
+@pytest.mark.parametrize('transport', [by_row, by_queue])
+def test_no_object_is_asked_for_where_none_will_come(transport):
+    group = Group('a', timeout=30)
+    transport(group.fleet)
+    change = group.waiting()
+    with (
+        mock.patch.object(group.fleet, 'fetch', side_effect=AssertionError),
+        pytest.raises(failures.Error, match='not signalled'),
+    ):
+        group.drive(change)
+    assert not group.fleet.stopped
+
+
+def test_nothing_wakes_a_rollout_whose_answer_lies_in_a_queue():
+    group = Group('a')
+    assert group.waiting().may_block
+    group = Group('a')
+    by_queue(group.fleet)
+    assert not group.waiting().may_block
+
+
+def test_an_object_store_that_is_away_is_nothing_to_other_transports():
+    group = Group('a', budget=10)
+    by_row(group.fleet)
+    change = group.waiting()
+    # Others of the stack wait for objects.
+    group.fleet.watcher._note = lambda trouble: None
+    group.fleet.watcher.trouble = retrying.Trouble.of(
+        errors.Unavailable('503'), None
+    )
+    for _ in range(30):
+        group.clock.now += 1
+        assert not change.step()
+    assert change.outage is None
