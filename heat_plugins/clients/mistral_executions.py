@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 import time
-from typing import Any, Protocol
+from typing import Any
 import uuid
 
 from heat_plugins import errors
@@ -66,15 +66,8 @@ class WorkflowExecution:
         )
 
 
-class Polled(Protocol):
-    """What says how an execution stands: `WorkflowExecutions`."""
-
-    def execution(self, execution_id: str) -> WorkflowExecution:
-        """See `WorkflowExecutions.execution`."""
-
-
 def follow(
-    executions: Polled,
+    executions: 'WorkflowExecutions',
     execution_id: str,
     *,
     tell: abc.Callable[[], bool | None] = lambda: None,
