@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A limit for what reading records of others may cost.
+"""Limit what reading other users' records may cost.
 
 A `Budget` counts the requests of a store, their time and the bytes of the
 responses. A request gets no more time than is left, so one that hangs is over
@@ -73,7 +73,7 @@ class Budget:
             self._refuse(f'{self._size} bytes')
 
     def check(self) -> None:
-        """Fail where the time is over.
+        """Fail if no time is left.
 
         :raises errors.OverBudget: it is.
         """
@@ -81,7 +81,7 @@ class Budget:
             self._refuse(f'{self._seconds:.0f} s')
 
     def lift(self) -> None:
-        """Count no longer."""
+        """Stop counting."""
         self._is_lifted = True
 
     def _refuse(self, limit: str) -> None:

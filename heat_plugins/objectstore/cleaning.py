@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How objects go from the object store, with as few requests as can be."""
+"""Delete objects and containers, with few requests."""
 
 from collections import abc
 import itertools
@@ -28,9 +28,9 @@ _SECONDS_MAX = 30
 def everything(
     store: stores.ObjectStore, container: str, prefix: str = ''
 ) -> abc.Collection[str]:
-    """List all objects of a container; none if there is none.
+    """List all objects of a container; none if there is no container.
 
-    :raises errors.TooManyObjects: there are too many for that.
+    :raises errors.TooManyObjects: they exceed what a listing collects.
     """
     try:
         entries = store.list_objects(container, prefix)
@@ -46,7 +46,7 @@ def delete(
 ) -> None:
     """Delete objects, many with one request where the store can.
 
-    :raises errors.ServiceError: not all of them could be.
+    :raises errors.ServiceError: some of them remain.
     """
     rest = list(objects)
     known = keys.KeyKeeper.known(store.cluster_url)
@@ -78,7 +78,7 @@ def delete_below(
 def _some(
     store: stores.ObjectStore, container: str, prefix: str = ''
 ) -> list[str]:
-    """List as many objects as one attempt deletes; none if there is none."""
+    """List as many objects as one attempt deletes; none without container."""
     entries = store.iterate(container, prefix)
     try:
         return [entry.name for entry in itertools.islice(entries, _DROPPED)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time by an object store's own clock.
+"""The time by the clock of an object store.
 
 Processes on several hosts write times into records, and compare them. Each
 response of an object store says when it was sent, so all take the store's

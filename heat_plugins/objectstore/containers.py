@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A project's own container, by a name that no other project takes.
+"""Containers of a project, with names that no other project has.
 
 Ceph's gateway without ``rgw keystone implicit tenants`` has one namespace of
 containers for all projects. So the project's ID is part of the name. Earlier
@@ -12,7 +12,7 @@ from heat_plugins.objectstore import stores
 
 
 class Own:
-    """A container for one purpose, in the project of a store.
+    """The project's container for one purpose.
 
     :param stem: its purpose, and its name in earlier releases.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One winner, in an object store that cannot create an object exclusively.
+"""Choose one winner; no object store creates objects exclusively.
 
 Swift honours ``If-None-Match: *`` only by what one of its proxies sees;
 Ceph's gateway ignores it and overwrites. So each candidate announces itself
@@ -58,14 +58,14 @@ _STALE = 120
 
 
 class Contest(Protocol):
-    """What the candidates compete for. Earlier candidates sort first.
+    """The claim that candidates compete for. Earlier candidates sort first.
 
     Each method may raise what its object store raises.
     """
 
     @property
     def ours(self) -> str:
-        """The candidate in whose name this is."""
+        """The name of our candidate."""
 
     def others(self) -> abc.Iterable[str]:
         """Read a fresh listing; return the other candidates in order.
@@ -92,7 +92,7 @@ class Contest(Protocol):
         """Delete an announcement, if it is there."""
 
     def take(self) -> None:
-        """Take the thing."""
+        """Do what only the winner does."""
 
 
 def win(
@@ -101,7 +101,7 @@ def win(
     clock: abc.Callable[[], float] = time.monotonic,
     sleep: abc.Callable[[float], None] = time.sleep,
 ) -> bool:
-    """Take the thing, and leave the announcement; or leave no trace.
+    """Let our candidate win; in any other case leave no trace of it.
 
     :returns: False if no listing could be read within `PATIENCE`.
     :raises Exception: another candidate has won; see `Contest`.
@@ -159,7 +159,7 @@ def create(
     clock: abc.Callable[[], float] = time.monotonic,
     sleep: abc.Callable[[float], None] = time.sleep,
 ) -> bool:
-    """Write an object unless there is one, or another caller creates it.
+    """Create an object, unless it exists or another caller creates it.
 
     :param now: seconds since the epoch, as all candidates compare it; by
         default the store's.
@@ -185,11 +185,11 @@ def create(
 
 
 class _Taken(Exception):
-    """There is such an object, or another candidate creates it."""
+    """The object exists, or another candidate creates it."""
 
 
 class _Creation:
-    """The contest for an object of a name."""
+    """The contest to create an object."""
 
     def __init__(
         self,
@@ -238,7 +238,7 @@ class _Creation:
 
 
 def _announced(candidate: str) -> float:
-    """Return when a candidate announced itself; 0 if its name is no such."""
+    """Return when a candidate announced itself; 0 if its name is invalid."""
     try:
         return float(candidate.partition('-')[0])
     except ValueError:

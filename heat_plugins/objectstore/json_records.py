@@ -30,7 +30,7 @@ _GZIP = b'\x1f\x8b'
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FetchedRecord:
-    """A record.
+    """A record and its age.
 
     :ivar age: see `stores.Fetched`.
     """
@@ -109,7 +109,7 @@ class Records:
 
         :param limit: the most bytes, if other than of all records.
         :param check: is given the object's content before it is parsed, and
-            raises if it must not be believed.
+            raises if the content was tampered with.
         :raises errors.NoObject: there is none.
         :raises ValueError: it is too large, nested too deeply or not JSON.
         """
@@ -131,7 +131,7 @@ class Records:
         return FetchedRecord(value=value, age=fetched.age)
 
     def read(self, kind: type[_Kind], name: str) -> _Kind:
-        """Return a record of a dataclass; see `record`."""
+        """Return a record as a dataclass; see `record`."""
         return self.record(functools.partial(stored.read, kind), name)
 
     def record(
@@ -163,7 +163,7 @@ class Records:
         return kind(f'Object {self.container}/{self._name(name)}: {reason}')
 
     def find(self, name: str) -> Any:
-        """Return a record's value; None if there is none that is readable."""
+        """Return a record's value; None if it is missing or unreadable."""
         try:
             return self.fetch(name).value
         except (errors.NoObject, ValueError):
@@ -183,7 +183,7 @@ class Records:
         )
 
     def write(self, name: str, value: Any) -> None:
-        """Write a record, over one that is there."""
+        """Write a record, also over an existing one."""
         self._insist(
             self._store.put_object,
             self.container,
@@ -200,7 +200,7 @@ class Records:
         clock: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> bool:
-        """Write a record unless there is one; make the container for it.
+        """Create a record, and its container if needed.
 
         See `exclusive.create` for the parameters.
 
@@ -231,7 +231,7 @@ class Records:
             self._store.delete_object(self.container, self._name(name))
 
     def content(self, value: Any) -> bytes:
-        """Return a record as its object has it."""
+        """Return the content of a record's object."""
         content = json.dumps(value, separators=(',', ':')).encode()
         # The same value makes the same object.
         return gzip.compress(content, mtime=0) if self._packed else content

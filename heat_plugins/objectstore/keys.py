@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys that TempURLs are signed with, and whether the store takes them.
+"""The keys that sign TempURLs, and a test that the store accepts them.
 
 A container's key is derived from a secret that all engines share, so that
 no two of them can set different ones at the same time. Some object stores
@@ -45,7 +45,7 @@ _ABILITY_SECONDS = 3600
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Signer:
-    """What signs the URLs of one container.
+    """Signs the URLs of one container.
 
     :ivar kind: whose key it is, `CONTAINER` or `ACCOUNT`. That of an account
         may be changed at any time by others who use it.
@@ -87,7 +87,7 @@ class Signer:
         )
 
     def probe_url(self, now: float) -> str:
-        """Return a URL to ask with whether the store takes signatures.
+        """Return a URL that tests whether the store accepts signatures.
 
         :param now: by the store's clock; ours may be wrong.
         """
@@ -96,7 +96,7 @@ class Signer:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Ability:
-    """What a cluster accepts.
+    """Which keys and digests a cluster accepts.
 
     :ivar kind: a key of whom, `CONTAINER` or `ACCOUNT`.
     :ivar bulk: how many objects one request may delete; 0 for one by one.
@@ -171,7 +171,7 @@ def most_deletes(info: abc.Mapping[str, Any] | None) -> int:
 
 
 class KeyKeeper:
-    """Gives a container its key, and returns what signs with it.
+    """Sets a container's key, and returns the signer for it.
 
     :param secret: what keys are derived from; None where the only secret at
         hand is publicly known, so that a random key is better.
@@ -199,12 +199,12 @@ class KeyKeeper:
 
     @classmethod
     def forget_abilities(cls) -> None:
-        """Forget what was found out about clusters."""
+        """Forget what clusters accept."""
         cls._abilities.clear()
         cls._attempts.clear()
 
     def ensure(self, container: str, former: Signer | None = None) -> Signer:
-        """Make a container with its key, unless that has been done.
+        """Create a container with its key if needed; return its signer.
 
         :param former: the signer of URLs of the container that servers
             still hold. They stay valid if we replace the container.
@@ -288,7 +288,7 @@ class KeyKeeper:
         return derive(self._secret, f'temp-url-key {purpose}')
 
     def _settled(self, container: str, key: str) -> str:
-        """Return the key that stands, where two random ones may have met."""
+        """Return the key in force, where two random ones may have met."""
         if self._secret is not None:
             return key
         there = self._store.head_container(container)
@@ -297,7 +297,7 @@ class KeyKeeper:
     def _drop_stale_key(
         self, container: str, there: abc.Mapping[str, str]
     ) -> None:
-        """Remove a former key when its URLs have expired."""
+        """Remove a former key once its URLs have expired."""
         until = there.get(_KEY_2_EXPIRES, '')
         if until.isdigit() and int(until) < self._store.now():
             gone = {_KEY_2.format(CONTAINER): '', _KEY_2_EXPIRES: ''}
@@ -319,7 +319,7 @@ class KeyKeeper:
         return self._store.head_account().get(header) or key
 
     def _ability(self, container: str, key: str) -> Ability:
-        """Find out what the cluster accepts; once in a while."""
+        """Find out what the cluster accepts, at most once an interval."""
         cluster = self._store.cluster_url
         known = self.known(cluster)
         if known is not None:
@@ -343,7 +343,7 @@ class KeyKeeper:
 
     @classmethod
     def known(cls, cluster: str) -> Ability | None:
-        """Return what is known of a cluster, if it was found out lately.
+        """Return what a cluster accepts, if that was found out lately.
 
         :param cluster: its `stores.ObjectStore.cluster_url`.
         """
@@ -373,7 +373,7 @@ class KeyKeeper:
         )
 
     def _remedy(self) -> str:
-        """Return what makes an object store accept TempURLs."""
+        """Return what the operator can do so that TempURLs work."""
         if self._store.names_account:
             return (
                 'In Swift, its tempurl middleware must come before the '

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lease: one process at a time leads something, until it dies.
+"""A lease: one process at a time leads, until it releases it or dies.
 
-A leader has an object with the number of its epoch, which is created once, and
-rewrites it from time to time. Its age, by the object store's own clock, says
-whether the leader lives: after `EXPIRY` seconds another process may lead the
-next epoch. The leader itself does nothing once its last renewal is older than
-`SAFE`. What a leader writes, it writes below its epoch: what a former leader
-writes, which does not know yet that it is none, no process reads.
-
-`exclusive` says which windows remain.
+A leader creates an object with the number of its epoch, and renews it by
+rewriting it. The object's age, by the store's clock, tells whether the leader
+lives: after `EXPIRY` seconds another process may lead the next epoch. The
+leader itself stops when its last renewal is older than `SAFE`. It writes its
+records below its epoch, so no process reads what a former leader still
+writes. `exclusive` says which windows remain.
 """
 
 from collections import abc
@@ -49,10 +47,10 @@ _EPOCH = re.compile('[0-9]{6}')
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Renewal:
-    """What a lease says.
+    """The content of a lease.
 
-    :ivar who: the name of who leads, for people.
-    :ivar at: when it was renewed, by that process's clock.
+    :ivar who: the name of the leader, for people.
+    :ivar at: when it was renewed, by the leader's clock.
     """
 
     who: str
@@ -65,9 +63,9 @@ class Lost(Exception):
 
 
 def name(folder: str, epoch: int) -> str:
-    """Return the object of an epoch.
+    """Return the name of an epoch's object.
 
-    :param folder: what the names of all epochs begin with.
+    :param folder: the prefix of the names of all epochs.
     """
     return f'{folder}{epoch:06d}'
 
@@ -81,11 +79,10 @@ def last(
 ) -> int:
     """Return the last epoch; 0 if there is none.
 
-    Each epoch follows on another one. So what lies behind a gap does not
-    count, except that the listing may lag behind: then the epoch that is
-    missing is asked for itself, a few times.
+    Epochs are consecutive, so those after a gap do not count. As a listing may
+    lag behind, a missing epoch is requested by name, a few times.
 
-    :param certain: whether to do that.
+    :param certain: whether to request missing epochs.
     :raises errors.Unreadable: there are too many.
     """
 
@@ -114,11 +111,11 @@ def _listed(
 
 
 class Lease:
-    """The leadership of one thing.
+    """The lease of one record or task.
 
-    :param folder: what the names of its epochs' objects begin with.
-    :param who: the name of who leads, for people.
-    :ivar epoch: the epoch that we lead; None if we do not.
+    :param folder: the prefix of the names of its epochs' objects.
+    :param who: the name of this process, for people.
+    :ivar epoch: the epoch that we lead; None if we lead none.
     """
 
     def __init__(
@@ -143,13 +140,13 @@ class Lease:
         self.epoch: int | None = None
 
     def begin(self) -> None:
-        """Lead something new, which no other process knows."""
+        """Lead the first epoch of a new lease, unknown to other processes."""
         self._renewed = self._monotonic()
         self._put(1)
         self.epoch = 1
 
     def acquire(self, epoch: int) -> bool:
-        """Lead the epoch after another one, unless a process leads that.
+        """Lead the next epoch, unless another process leads.
 
         :param epoch: the last one.
         """
@@ -169,7 +166,7 @@ class Lease:
         return created
 
     def check(self) -> None:
-        """Renew the lease if it is time to.
+        """Renew the lease when it is due.
 
         :raises Lost: another process may lead.
         """

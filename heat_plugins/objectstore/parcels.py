@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is too large for Mistral, or too secret, by way of the object store.
+"""Results that are too large or too secret for Mistral, in the object store.
 
-Mistral keeps a mebibyte of a result at most, and shows all of it in its
-lists. So a large one is stored with the plan, and a reference returned::
+Mistral stores at most one mebibyte of a result, and shows all of it in its
+lists. So a large result is stored with the plan, and Mistral gets a
+reference::
 
     {'container': 'shop', 'object': '.heat-plugins/results/…', 'bytes': 923411}
 
-What belongs to no plan yet, or to none at all, lies in a container of its own
-and goes by itself after a day.
+Content without a plan lies in a container of its own, and expires after a day.
 """
 
 from collections import abc
@@ -54,8 +54,8 @@ def pack(
 ) -> Any:
     """Return a result, or a reference to it.
 
-    :param container: the plan's; None for what belongs to no plan.
-    :param now: the time; by it the references before the last few are told.
+    :param container: the plan's; None for a result without a plan.
+    :param now: the time; it orders the references, and only the last few stay.
     """
     content = json.dumps(value).encode()
     if len(content) <= LIMIT:
@@ -74,9 +74,9 @@ def pack(
 
 
 def send(store: stores.ObjectStore, content: bytes) -> dict[str, Any]:
-    """Put content where it lies for a day, and return a reference to it.
+    """Store content for a day, and return a reference to it.
 
-    :raises errors.Refused: others than the project may read what lies there.
+    :raises errors.Refused: other projects may read the container.
     """
     name = str(uuid.uuid4())
     pool = pools.Pool()
@@ -99,10 +99,10 @@ def reference(container: str, name: str, content: bytes) -> dict[str, Any]:
 
 
 def unpack(store: stores.ObjectStore, value: Any, limit: int = _MOST) -> Any:
-    """Return a result that has come by itself, or by reference.
+    """Return a result that came as a value or as a reference.
 
-    :param limit: the most bytes that a reference may lead to.
-    :raises errors.BadContent: it leads to more, or to what is not JSON.
+    :param limit: the most bytes of the object of a reference.
+    :raises errors.BadContent: it has more bytes, or is not JSON.
     """
     if not isinstance(value, abc.Mapping) or value.keys() != _KEYS:
         return value
@@ -119,10 +119,11 @@ def unpack(store: stores.ObjectStore, value: Any, limit: int = _MOST) -> Any:
 
 @contextlib.contextmanager
 def opened(store: stores.ObjectStore, value: Any) -> abc.Iterator[Any]:
-    """Give what `unpack` returns; what was uploaded for it goes in the end.
+    """Give what `unpack` returns, and delete the uploaded object at the end.
 
-    It is a secret, and the client that uploaded it may be dead. It stays
-    until the end, since Mistral repeats an action whose executor has died.
+    The object is a secret, and the client that uploaded it may be dead. It
+    stays until the end, since Mistral repeats an action whose executor has
+    died.
     """
     content = received(store, value)
     try:
@@ -132,7 +133,7 @@ def opened(store: stores.ObjectStore, value: Any) -> abc.Iterator[Any]:
 
 
 def received(store: stores.ObjectStore, value: Any) -> Any:
-    """Return what a client sent, by itself or by reference."""
+    """Return what a client sent, as a value or as a reference."""
     return unpack(store, value, _MOST_SENT)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the key of an account still signs: one probe for all who ask.
+"""Probe whether an account's key still signs, once for all callers.
 
-Anybody who may write an account's headers can change its TempURL key. Each
-URL that the former key has signed is refused from then on, unless that key
+Any user who may write an account's headers can change its TempURL key. The
+store then refuses the URLs that the former key has signed, unless that key
 stays as the second one. The servers that hold such a URL cannot tell us.
 """
 
@@ -32,9 +32,9 @@ _lock = threading.Lock()
 
 
 def holds(store: stores.ObjectStore, signer: keys.Signer) -> bool:
-    """Say whether URLs of a signer worked when that was last probed.
+    """Say whether the last probe found that a signer's URLs work.
 
-    No caller waits for the probe of another. A container's key is ours alone.
+    No caller waits for the probe of another. Only we change a container's key.
     """
     if signer.kind != keys.ACCOUNT:
         return True
@@ -56,7 +56,7 @@ def holds(store: stores.ObjectStore, signer: keys.Signer) -> bool:
 
 
 def forget() -> None:
-    """Forget all that was probed."""
+    """Forget the results of all probes."""
     with _lock:
         _verdicts.clear()
 

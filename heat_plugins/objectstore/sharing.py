@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One attempt for all who want the same thing at the same time."""
+"""Let several callers share one attempt, one round or one batch."""
 
 from collections import abc
 from concurrent import futures
@@ -14,11 +14,10 @@ Item = TypeVar('Item')
 
 
 class SharedAttempt(Generic[T]):
-    """Does something once for all who ask until it ends.
+    """Runs a function once for all callers that arrive until it ends.
 
-    Behind a lock they would try one after another, and each would wait for
-    all those before it: with a service that does not answer, for a time-out
-    each.
+    With a lock they would try one after another, and each would wait for all
+    before it: if a service does not answer, for one timeout each.
     """
 
     def __init__(self) -> None:
@@ -26,10 +25,10 @@ class SharedAttempt(Generic[T]):
         self._future: futures.Future[T] | None = None
 
     def share(self, do: abc.Callable[[], T]) -> T:
-        """Do something, or wait for the attempt that is running.
+        """Run the function, or wait for the attempt that is running.
 
-        :returns: the result of the one attempt.
-        :raises Exception: what it has raised, for all who share it.
+        :returns: the result of the attempt.
+        :raises Exception: what the attempt has raised, for all who share it.
         :raises errors.Unavailable: the thread that ran it was stopped.
         """
         with self._lock:
@@ -42,7 +41,7 @@ class SharedAttempt(Generic[T]):
             result = do()
         except BaseException as exc:
             self._close()
-            future.set_exception(_told(exc))
+            future.set_exception(_shared_error(exc))
             raise
         self._close()
         future.set_result(result)
@@ -54,7 +53,7 @@ class SharedAttempt(Generic[T]):
 
 
 class _Round(Generic[T]):
-    """What some share; `items` are what they have handed in for it."""
+    """The callers that share a round; `items` are theirs."""
 
     def __init__(self) -> None:
         self.future: futures.Future[T] = futures.Future()
@@ -62,10 +61,11 @@ class _Round(Generic[T]):
 
 
 class Rounds(Generic[T]):
-    """Does something for all who ask, one round after another.
+    """Runs a function for many callers, one round after another.
 
-    Who asks while a round runs shares the next one, since the one in
-    progress may have started too early to see what they have changed.
+    A caller that arrives while a round runs shares the next one, since the
+    round in progress may have started too early to see what the caller has
+    changed.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Rounds(Generic[T]):
         except BaseException as exc:
             # It may be stopped also while it waits for its turn.
             self._close(shared)
-            shared.future.set_exception(_told(exc))
+            shared.future.set_exception(_shared_error(exc))
             raise
         shared.future.set_result(result)
         return result
@@ -116,13 +116,13 @@ class Rounds(Generic[T]):
 
 
 class Batches(Generic[Key, Item]):
-    """Does something for the items of many callers together.
+    """Runs a function once for the items of many callers.
 
     Items that arrive while a batch runs share the next one.
 
     :param do: takes items by their keys, and returns the keys of some.
-    :param may_be_of_one: says whether an error may be the fault of one item;
-        then each is done by itself, and only that one fails.
+    :param may_be_of_one: says whether a single item may have caused an error;
+        then each item is retried alone, and only that one fails.
     """
 
     def __init__(
@@ -172,8 +172,8 @@ class Batches(Generic[Key, Item]):
         return done, failures
 
 
-def _told(exc: BaseException) -> Exception:
-    """Return what those are told who share what was not done.
+def _shared_error(exc: BaseException) -> Exception:
+    """Return the error for all who share a failed attempt.
 
     What stops a thread, such as GreenletExit, is for that thread alone.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The object store's verbs: Swift's API, which Ceph's gateway serves too.
+"""Requests to the object store: Swift's API, which Ceph's gateway has too.
 
 `ObjectStore` sends each request through a `wire.Transport`; `wire` says why
 that is not swiftclient's.
@@ -91,7 +91,7 @@ class ObjectStore:
         self.now = now or clocks.Clock()
 
     def within(self, budget: budgets.Budget) -> 'ObjectStore':
-        """Return the same store for requests within a budget."""
+        """Return the same store, limited to a budget."""
         limited = budgets.Limited(self._transport, budget)
         return ObjectStore(limited, self.now)
 
@@ -140,7 +140,7 @@ class ObjectStore:
         return not _VERSION.fullmatch(path.rpartition('/')[2])
 
     def info(self) -> abc.Mapping[str, Any] | None:
-        """Return what ``/info`` says, or None where it says nothing."""
+        """Return the content of ``/info``, or None if there is none."""
         response = self._transport.send(
             wire.Request(
                 method='GET',
@@ -164,7 +164,7 @@ class ObjectStore:
         return self._call('HEAD', '').headers
 
     def post_account(self, headers: abc.Mapping[str, str]) -> None:
-        """Set headers of the account; an empty one goes."""
+        """Set headers of the account; an empty value removes one."""
         self._call('POST', '', headers=headers)
 
     def head_container(self, container: str) -> abc.Mapping[str, str]:
@@ -174,13 +174,13 @@ class ObjectStore:
     def put_container(
         self, container: str, headers: abc.Mapping[str, str]
     ) -> None:
-        """Make a container, or set headers of one that is there."""
+        """Create a container, or set headers of an existing one."""
         self._call('PUT', container, headers=headers)
 
     def post_container(
         self, container: str, headers: abc.Mapping[str, str]
     ) -> None:
-        """Set headers of a container; an empty one goes."""
+        """Set headers of a container; an empty value removes one."""
         self._call('POST', container, headers=headers)
 
     def delete_container(self, container: str) -> None:
@@ -292,7 +292,7 @@ class ObjectStore:
         *,
         lifetime: int | None = None,
     ) -> None:
-        """Write an object, over one that is there.
+        """Write an object, also over an existing one.
 
         :param lifetime: seconds after which the store deletes it itself.
         :raises errors.NoObject: there is no such container.
@@ -311,7 +311,7 @@ class ObjectStore:
         return True
 
     def owned_containers(self, prefix: str) -> list[str]:
-        """List containers of the account itself, a page at the most.
+        """List containers of the account itself, at most one page.
 
         A HEAD would not tell whose a container is: where all projects share
         one namespace, another one may let this one read its container.
@@ -433,7 +433,7 @@ def _quoted(container: str, name: str) -> str:
 
 
 def _age(headers: abc.Mapping[str, str]) -> float:
-    """Say how old an answer's object was when the answer was given."""
+    """Return how old an object was when the store answered."""
     try:
         then, now = (
             email_utils.parsedate_to_datetime(headers[name])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TempURLs, signed by python-swiftclient.
+"""Sign TempURLs with python-swiftclient.
 
 What is signed is the decoded path of the storage URL, its prefix included;
 Ceph's gateway accepts that form under every prefix.

@@ -36,7 +36,7 @@ class Request:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Response:
-    """What came back.
+    """The answer to a request.
 
     :ivar headers: names in lower case.
     :ivar body: as sent, undecoded; `Request.limit` bytes at the most.
@@ -50,7 +50,7 @@ class Response:
 
 
 class Transport(Protocol):
-    """The way out."""
+    """Sends requests to the object store."""
 
     def storage_url(self) -> str:
         """Return the URL of the account, without a slash at its end.

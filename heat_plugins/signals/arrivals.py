@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which signals lie in a container, at a bounded cost.
+"""List the signals in a container, at a bounded cost.
 
 A member of the project can put any number of objects into the container. So
 a listing is read up to a limit; beyond that each awaited name is asked for by
@@ -50,10 +50,10 @@ class Poller:
     def poll(
         self, store: stores.ObjectStore, wanted: abc.Collection[str]
     ) -> abc.Collection[str]:
-        """Return the awaited names that are there, as far as is known.
+        """Return which awaited names are known to have arrived.
 
         :param wanted: the names of signals and of reports.
-        :raises errors.ServiceError: it cannot be told.
+        :raises errors.ServiceError: the container cannot be read.
         """
         if self._clock() >= self._overfull_until:
             limit = SPARE + len(wanted)
@@ -102,7 +102,7 @@ class Poller:
 
 
 class Listed(abc.Collection[str]):
-    """The signals in a container; a look at it may ask for a name.
+    """The signals in a container, listed once; ``in`` may request a name.
 
     :raises errors.NotFound: there is no such container.
     """

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server sends as it begins, where something there knows how to.
+"""Reports: what a server sends when it starts an action.
 
-Where the result is an object of its own, so is the report. Where both come
-as signals of the resource, a report has to say that it is one, and for which
-config. An engine that does not look takes any signal for the result; so a
-server sends none unless an input has told it that this engine looks::
+Only servers with the add-on send them. Where the result is an object of its
+own, so is the report. Where both come as signals of the resource, a report
+says that it is one, and for which config. An engine without reports takes any
+signal for the result; so a server sends a report only if an input says that
+this engine expects one::
 
     {'deploy_progress': {}, 'deploy_config_id': '<id>'}
 """
@@ -35,7 +36,7 @@ _DEPLOYED = '/var/lib/heat-config/deployed'
 
 
 def explained(config_id: str | None, *, started: bool) -> str:
-    """Say what is known of an action without a result, and where to look.
+    """Describe an action without a result, and say where to look.
 
     :param config_id: of the config that the server was given.
     :param started: whether the server has reported that it started it.
@@ -50,23 +51,23 @@ def explained(config_id: str | None, *, started: bool) -> str:
 
 
 def object_name(signal: str) -> str:
-    """Return the name of the object that is the report.
+    """Return the name of the object of a report.
 
-    :param signal: that of the object that is the result.
+    :param signal: the name of the object of the result.
     """
     return signal + _SUFFIX
 
 
 def signal_name(name: str) -> str:
-    """Return what a report, or a result itself, is the report of."""
+    """Return the name of the result that an object belongs to."""
     return name.removesuffix(_SUFFIX)
 
 
 def is_for(details: object, config_id: str) -> bool:
-    """Say whether a signal is for the config that is waited for.
+    """Say whether a signal is for the config that is awaited.
 
-    Most do not say, and are. One that is sent again and again may come when
-    its deployment has moved on to something else.
+    Most signals name no config, and are. One that is sent repeatedly may
+    arrive when its deployment has another config.
     """
     return (
         not isinstance(details, abc.Mapping)
@@ -75,12 +76,12 @@ def is_for(details: object, config_id: str) -> bool:
 
 
 def names_config(details: object) -> bool:
-    """Say whether a signal says for which config it is."""
+    """Say whether a signal names its config."""
     return isinstance(details, abc.Mapping) and CONFIG_ID in details
 
 
 def is_report(details: object) -> bool:
-    """Say whether a signal announces a result rather than being one."""
+    """Say whether a signal is a report rather than a result."""
     return isinstance(details, abc.Mapping) and details.keys() == {
         REPORT,
         CONFIG_ID,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a signal means: from bytes to the outcome of a deployment."""
+"""The meaning of a signal: from bytes to the outcome of a deployment."""
 
 from collections import abc
 import dataclasses
@@ -68,8 +68,8 @@ class SignalOutcome:
 def parse(body: bytes) -> dict[str, Any]:
     """Read the body of a signal.
 
-    An empty body is a signal without outputs, as one without data is that
-    comes through Heat's API.
+    An empty body is a signal without outputs, like a signal without data
+    through Heat's API.
 
     :raises errors.BadSignal: it is not a JSON map in UTF-8.
     """
@@ -104,7 +104,7 @@ def as_map(details: object) -> dict[str, Any]:
 
 
 def _check_usable(details: dict[str, Any]) -> None:
-    """Refuse what can be read, and not be written or handed on again."""
+    """Refuse details that can be read, but not be stored."""
     try:
         bounds.check_depth(details)
     except bounds.TooDeep as exc:
@@ -179,7 +179,7 @@ def read(
     *,
     secrets: abc.Iterable[str] = (),
 ) -> SignalOutcome:
-    """Return what a signal means; one that is unusable is a failure."""
+    """Return the outcome of a signal; an unusable one is a failure."""
     try:
         return outcome(parse(content), declared, mask, secrets=secrets)
     except errors.BadSignal as exc:
@@ -187,7 +187,7 @@ def read(
 
 
 def failure(reason: str) -> SignalOutcome:
-    """Return the outcome of a deployment whose signal cannot be read."""
+    """Return the outcome of a deployment whose signal is unreadable."""
     return SignalOutcome(
         status=FAILED,
         reason=f'The signal cannot be used: {reason}',

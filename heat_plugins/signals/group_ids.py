@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ids of groups without nested stack, and of what belongs to them.
+"""The IDs of groups without nested stack, and of their deployments.
 
 The last part of a group's id is zeros. What belongs to the group, such as
 the deployments of its members, has ids that differ from it in that part
@@ -16,12 +16,12 @@ KEPT = 36 - len(TAIL)
 
 
 def new() -> str:
-    """Return an id for a new group."""
+    """Return an ID for a new group."""
     return str(uuid.uuid4())[:KEPT] + TAIL
 
 
 def is_one(physical_id: str | None) -> bool:
-    """Say whether a resource with this id is a group without nested stack."""
+    """Say whether a resource with this ID is a group without nested stack."""
     return (
         physical_id is not None
         and len(physical_id) == 36
@@ -30,14 +30,14 @@ def is_one(physical_id: str | None) -> bool:
 
 
 def prefix(group_id: str) -> str:
-    """Return what the ids of all that belongs to a group begin with."""
+    """Return the prefix of all IDs that belong to a group."""
     return group_id[:KEPT]
 
 
 def below(group_id: str, digest: str) -> str:
-    """Return the id of something that belongs to a group.
+    """Return an ID that belongs to a group.
 
-    :param digest: hexadecimal; its first twelve digits tell it from others.
+    :param digest: hexadecimal; its first twelve digits make the ID unique.
     """
     return prefix(group_id) + digest[: len(TAIL)]
 

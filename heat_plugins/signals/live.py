@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server and Heat tell each other while an action runs.
+"""Live runs: output of a server and control by Heat while an action runs.
 
 A server with heat-config-supervisor sends what the action prints, and reads
 whether it must stop. Both go by TempURLs of the run, in inputs of its config;
@@ -81,17 +81,17 @@ def control_name(signal: str) -> str:
 
 
 def signal_name(name: str) -> str:
-    """Return which result the object that tells to stop belongs to."""
+    """Return the name of the result that a control object belongs to."""
     return name.removesuffix(_CONTROL)
 
 
 def is_slot(name: str) -> bool:
-    """Say whether an object is called as a part of an output is."""
+    """Say whether an object has the name of a part of an output."""
     return _NAME.fullmatch(name) is not None
 
 
 def slot_name(offset: int, head: int, ring: int) -> str:
-    """Return the name of the object that a byte of an output belongs to."""
+    """Return the name of the object for a byte of an output."""
     number = offset // SLOT
     if number >= head:
         number = head + (number - head) % ring
@@ -101,7 +101,7 @@ def slot_name(offset: int, head: int, ring: int) -> str:
 def parse(name: str, body: bytes) -> Piece:
     """Read a part of an output.
 
-    :raises ValueError: it is none, or is in the place of another one.
+    :raises ValueError: it is invalid, or has the name of another part.
     """
     header = _HEADER.match(body)
     if header is None:
@@ -119,7 +119,7 @@ def parse(name: str, body: bytes) -> Piece:
 
 
 def parse_end(body: bytes) -> int:
-    """Read how long an output is, in bytes.
+    """Read the length of an output, in bytes.
 
     :raises ValueError: it does not say.
     """

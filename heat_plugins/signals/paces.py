@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often to poll for signals, and which of the sleepers polls.
+"""How often to poll for signals, and which sleeping thread polls.
 
-Agents ask for their configs twice a minute, and most actions are short. So a
-delivery is followed by fast polls, unless earlier signals of the same root
-stack have taken long; and so is an arrival, as others follow it. A quiet wait
-is polled ever less often.
+Agents ask for their configs twice a minute, and most actions are short. So
+fast polls follow a delivery, unless earlier signals of the same root stack
+have taken long. They also follow an arrival, as others arrive soon. While
+nothing arrives, the interval grows.
 """
 
 from collections import abc
@@ -86,8 +86,7 @@ class PollPace:
     def arrive(self, since: float | None = None) -> None:
         """Note that an action has ended just now.
 
-        :param since: when it was delivered; None if its server has no part
-            in how it ended.
+        :param since: when it was delivered; None if its server did not end it.
         """
         now = self._clock()
         self._arrived_at = self._quiet_since = now
@@ -136,10 +135,10 @@ Sleep = abc.Callable[[threading.Event, float], object]
 
 
 class Sleepers:
-    """Who sleeps; one of them leads, and polls for all.
+    """The threads that sleep; one of them leads, and polls for all.
 
-    Each is known by the event that wakes it. It works with native threads,
-    and with green ones where `threading` is patched.
+    Each is known by the event that wakes it. It works with native threads, and
+    with green ones where `threading` is patched.
     """
 
     def __init__(self) -> None:
@@ -148,7 +147,7 @@ class Sleepers:
         self._leader: threading.Event | None = None
 
     def leads(self, woken: threading.Event) -> bool:
-        """Say whether a sleeper leads; it does so from now on if none does."""
+        """Say whether a sleeper leads; without a leader it takes the lead."""
         with self._lock:
             self._events.add(woken)
             if self._leader is None:
@@ -156,7 +155,7 @@ class Sleepers:
             return self._leader is woken
 
     def leave(self, woken: threading.Event) -> None:
-        """Sleep no longer; another one takes the lead."""
+        """Remove a sleeper; another one takes the lead."""
         with self._lock:
             self._events.discard(woken)
             if self._leader is woken:

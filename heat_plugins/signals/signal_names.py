@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where signals lie in the object store.
+"""The names of signals in the object store.
 
 One container for each root stack; in it one object for each deployment and
 derived config, so that the signal of one action cannot pass for another's.
@@ -25,5 +25,5 @@ def folder(deployment_id: str) -> str:
 
 
 def signal(deployment_id: str, config_id: str) -> str:
-    """Return the name of the object that a derived config's result is."""
+    """Return the name of the object for the result of a derived config."""
     return f'{folder(deployment_id)}{config_id}'

@@ -33,5 +33,5 @@ BY_SIGNAL: Final = (CFN_SIGNAL, HEAT_SIGNAL)
 
 
 def canonical(name: str) -> str:
-    """Return the name of a transport that a template means by another."""
+    """Return the name of a transport; a template may use a synonym."""
     return TEMP_URL_POLL if name == TEMP_URL_SIGNAL else name

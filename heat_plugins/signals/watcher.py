@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One shared poll for all the deployments that wait.
+"""One shared poll for all deployments that wait in one root stack.
 
-All that wait for one root stack sleep until something concerns them. One of
-them polls for all, with one listing of the container and one read of the
-deployments' rows, and wakes those whose signals have come. It has no thread of
-its own: where no deployment waits, nothing happens.
+Their threads sleep until something concerns them. One of the threads polls for
+all, with one listing of the container and one read of the deployments' rows,
+and wakes those whose signals have arrived. There is no other thread: while no
+deployment waits, nothing is polled.
 """
 
 from collections import abc
@@ -41,11 +41,11 @@ class Observation(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Ticket:
-    """Who waits for what.
+    """A deployment that waits, and the signal that it waits for.
 
-    :ivar object_name: where the signal will lie; None where it comes
-        another way, and only the row can tell.
-    :ivar report_name: where a report that the server has started would lie.
+    :ivar object_name: of the signal; None where it comes another way, and only
+        the row shows it.
+    :ivar report_name: of the report that the server has started.
     """
 
     deployment_id: str
@@ -56,7 +56,7 @@ class Ticket:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WatchedRow:
-    """What matters of a deployment's row.
+    """The part of a deployment's row that a poll reads.
 
     :ivar begun: whether its server has reported that it has started.
     """
@@ -68,12 +68,12 @@ class WatchedRow:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WatchLimits:
-    """How often to poll, in seconds.
+    """Seconds between polls.
 
     :ivar polls: for listings.
-    :ivar direct: before the first look past the listing; doubles each time.
-    :ivar rows: between two reads of the rows of deployments whose signals
-        lie in the object store; those seldom end another way. 0: with each
+    :ivar direct: before the first request past the listing; doubles each time.
+    :ivar rows: between two reads of the rows of deployments whose signals lie
+        in the object store; those seldom end another way. 0 reads with each
         poll.
     """
 
@@ -85,13 +85,13 @@ class WatchLimits:
 
 
 class SignalSource(Protocol):
-    """Where to look."""
+    """Reads what a poll needs."""
 
     def names(self, wanted: abc.Collection[str]) -> abc.Collection[str]:
         """List the signals that lie in the object store.
 
-        :param wanted: the names that matter.
-        :raises errors.ServiceError: that was not possible.
+        :param wanted: the awaited names.
+        :raises errors.ServiceError: the object store cannot be read.
         """
 
     def rows(self, ids: abc.Collection[str]) -> abc.Mapping[str, WatchedRow]:
@@ -118,7 +118,7 @@ class _Wait:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Look:
-    """What one look saw; `number` tells whether it began late enough."""
+    """The result of one poll; `number` tells whether it began late enough."""
 
     number: int
     names: abc.Collection[str]
@@ -199,10 +199,10 @@ class Watcher:
                     self._forget(ticket.deployment_id)
 
     def look(self, ticket: Ticket) -> Observation:
-        """Say what the last poll shows; poll only if it is time to.
+        """Return what the last poll shows; poll only when a poll is due.
 
-        :param ticket: one that has joined. If its deployment was forgotten
-            since, or has joined for another action, it is superseded.
+        :param ticket: has joined. If its deployment has been forgotten since,
+            or has joined for another action, it is superseded.
         """
         if self._find(ticket) is None:
             return Observation.SUPERSEDED
@@ -303,7 +303,7 @@ class Watcher:
         return self._peeks <= PEEKS
 
     def has_begun(self, ticket: Ticket) -> bool:
-        """Say whether the last look has seen a report of the server."""
+        """Say whether the last poll has seen a report of the server."""
         seen = self._seen
         if ticket.report_name is not None:
             return ticket.report_name in seen.names
@@ -313,10 +313,10 @@ class Watcher:
         )
 
     def absent(self, ticket: Ticket) -> None:
-        """Take note that a signal which the listing shows is not there.
+        """Note that a signal is missing although the listing shows it.
 
-        Some listings go on showing what has expired. It is believed again
-        when the time comes to look past the listing.
+        Some listings still show expired objects. The listing counts again when
+        the next request past it is due.
         """
         with self._lock:
             wait = self._find(ticket)
@@ -392,7 +392,7 @@ class Watcher:
             self._wake()
 
     def _wake(self) -> None:
-        """Wake those who sleep until what is seen now."""
+        """Wake the threads whose deployments this poll concerns."""
         for wait in self._waits.values():
             if wait.woken is not None and not wait.woken.is_set():
                 sight = self._sight(wait.ticket, may_peek=False)
@@ -400,7 +400,7 @@ class Watcher:
                     wait.woken.set()
 
     def _note(self, trouble: retrying.Trouble | None) -> None:
-        """Log that trouble begins, or is over; not each look that fails."""
+        """Log the start and the end of an outage, not each failed poll."""
         before, self.trouble = self.trouble, trouble
         if trouble is not None and before is None:
             LOG.warning(
@@ -416,7 +416,7 @@ class Watcher:
             )
 
     def _wants_rows(self, tickets: abc.Iterable[Ticket]) -> bool:
-        """Say whether this look is to read the rows, too."""
+        """Say whether this poll reads the rows, too."""
         return self._clock() >= self._next_rows or any(
             # Nothing else tells of these.
             each.object_name is None
