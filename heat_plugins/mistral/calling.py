@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who calls Mistral step by step, and how long it retries."""
+"""The resources that call Mistral step by step, and how long they retry."""
 
 from collections.abc import Callable, Mapping
 import datetime
@@ -18,10 +18,10 @@ _LONGEST_DELAY = 30
 class Patience:
     """How long one action retries while Mistral fails.
 
-    One call may fail on and on while another one, before it, is answered
-    well each time; so they are told apart by what is being done.
+    Each kind of call has a time of its own: one call may fail repeatedly while
+    an earlier one succeeds each time.
 
-    :param budget: seconds; 0 is for a single try.
+    :param budget: seconds; 0 allows a single attempt.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class CallerStack(Protocol):
 
 
 class Caller(Protocol):
-    """A resource that calls Mistral: what its steps use of it.
+    """The part of a resource that its calls to Mistral use.
 
     :ivar resource_id: the physical one; None before it is known.
     """
@@ -106,7 +106,7 @@ class Caller(Protocol):
         *arguments: Any,
         **named: Any,
     ) -> Any:
-        """Do the same; None if Mistral has no such thing."""
+        """Call Mistral like `ask`; None if Mistral has no such object."""
 
     def data(self) -> Mapping[str, str]: ...
 
@@ -126,7 +126,7 @@ class Caller(Protocol):
         """Return how long an action retries."""
 
     def pause(self, seconds: int) -> NoReturn:
-        """Leave the rest to a step some seconds later."""
+        """End this step; Heat calls the next one after some seconds."""
 
     def resource_id_set(self, resource_id: str | None) -> None: ...
 
@@ -135,7 +135,7 @@ class Caller(Protocol):
 
 
 class TrustingCaller(Caller, Protocol):
-    """One for which Mistral gets a trust from Keystone."""
+    """A caller for which Mistral gets a trust from Keystone."""
 
     def trust_refusal(self) -> str | None:
         """Return why Keystone gives no trust; None if it does."""

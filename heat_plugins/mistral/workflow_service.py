@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of Mistral: a protocol, and the forms of its answers."""
+"""Requests to Mistral about workflows: a protocol, and its values."""
 
 from collections.abc import Collection, Iterable, Mapping
 import dataclasses
@@ -10,7 +10,7 @@ from heat_plugins.mistral.executions import outcome
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Found:
-    """A workflow that is there.
+    """A workflow that exists.
 
     :ivar own: whether it belongs to our project; a public one may not.
     """
@@ -22,9 +22,9 @@ class Found:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Begun:
-    """An execution, as far as it takes to end it.
+    """An execution, as far as ending it needs.
 
-    :ivar by_trigger: whether a cron or an event trigger began it.
+    :ivar by_trigger: whether a cron or an event trigger has started it.
     """
 
     id: str
@@ -43,16 +43,16 @@ class WorkflowService(Protocol):
     """
 
     def refusal(self, text: str, workbook: bool) -> str | None:
-        """Return what is wrong with a definition, None if nothing is."""
+        """Return why Mistral rejects a definition; None if it does not."""
 
     def find(self, names: Collection[str]) -> Mapping[str, Found]:
-        """Return the workflows that are there, by name.
+        """Return the existing workflows, by name.
 
-        One of our own goes before a public one of the same name.
+        Our own workflow takes precedence over a public one of the same name.
         """
 
     def create(self, text: str) -> None:
-        """Make all the workflows of a text, or none."""
+        """Create all the workflows of a text, or none."""
 
     def update(self, text: str) -> None:
         """Change all the workflows of a text, or none."""
@@ -64,10 +64,10 @@ class WorkflowService(Protocol):
         """Return whether there is a workbook of that name."""
 
     def create_book(self, text: str) -> None:
-        """Make a workbook and what is in it, or nothing."""
+        """Create a workbook and its content, or nothing."""
 
     def update_book(self, text: str) -> None:
-        """Change a workbook and what is in it, or nothing."""
+        """Change a workbook and its content, or nothing."""
 
     def delete_book(self, name: str) -> None:
         """Delete a workbook; its workflows and actions stay."""
@@ -83,7 +83,7 @@ class WorkflowService(Protocol):
         params: Mapping[str, Any],
         description: str,
     ) -> None:
-        """Run a workflow; a second time with one id changes nothing."""
+        """Run a workflow; a repetition with the same ID changes nothing."""
 
     def triggers(self, names: Collection[str]) -> Mapping[str, str]:
         """Return the workflow for each cron trigger that runs one of them."""
@@ -91,19 +91,19 @@ class WorkflowService(Protocol):
     def executions(
         self, names: Collection[str], limit: int
     ) -> list[dict[str, Any]]:
-        """Return the newest executions that no other one began."""
+        """Return the newest executions that no other one has started."""
 
     def begun(self, names: Collection[str]) -> Iterable[Begun]:
-        """Return all executions that no other one began, page by page.
+        """Return all executions that no other one has started, page by page.
 
-        None may be deleted before the last that is wanted has come.
+        Delete none until the last page has been read.
         """
 
     def running(self, names: Collection[str]) -> bool:
-        """Return whether any execution of them has not finished."""
+        """Say whether any execution of these workflows is running."""
 
     def cancel(self, execution_id: str) -> None:
-        """Let an execution end."""
+        """Cancel an execution."""
 
     def delete_execution(self, execution_id: str) -> None:
-        """Delete an execution and those that it began."""
+        """Delete an execution and those that it started."""

@@ -90,9 +90,9 @@ class Action(mistral_named.MistralNamed):
     }
 
     def validate(self) -> None:
-        """Validate as Heat does, then let Mistral look at the definition.
+        """Validate as Heat does, then let Mistral validate the definition.
 
-        :raises StackValidationFailed: if no action can be made of it.
+        :raises StackValidationFailed: it defines no action.
         """
         super().validate()
         definition = self.properties[self.DEFINITION]
@@ -144,7 +144,7 @@ class Action(mistral_named.MistralNamed):
     def precheck(
         self, patience: calling.Patience, props: heat_types.Properties
     ) -> None:
-        """See whether the base is there: Mistral tells only as it runs."""
+        """Check that the base exists: Mistral tells only when it runs."""
         base = structured.base_name(self._spec(props))
         if self.see(patience, base) is None:
             raise errors.ServiceError(

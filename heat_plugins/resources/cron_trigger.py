@@ -104,7 +104,7 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
     def validate(self) -> None:
         """Validate as Heat does, then check the schedule and the workflow.
 
-        :raises StackValidationFailed: if no trigger can be made of it.
+        :raises StackValidationFailed: they are invalid.
         """
         super().validate()
         try:
@@ -144,7 +144,7 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
     def _wanted(
         self, props: heat_types.Properties
     ) -> cron_triggers.TriggerOrder:
-        """Return what properties ask for."""
+        """Return the trigger that properties describe."""
         name, given, params = cron_triggers.called(props[self.WORKFLOW])
         return cron_triggers.TriggerOrder(
             name=props[self.NAME] or self.physical_resource_name(),
@@ -213,7 +213,7 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
         return removal is None or removal.step()
 
     def _before(self) -> cron_triggers.TriggerOrder | None:
-        """Return what the trigger was made from, by Heat's own class too."""
+        """Return the order of the existing trigger, be it by Heat's class."""
         if self.resource_id is None:
             return None
         try:

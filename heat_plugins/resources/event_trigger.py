@@ -92,9 +92,10 @@ class EventTrigger(
     }
 
     def validate(self) -> None:
-        """Validate as Heat does, then look whether the workflow is there.
+        """Validate as Heat does, then check that the workflow exists.
 
-        :raises StackValidationFailed: if no trigger can be made of it.
+        :raises StackValidationFailed: it does not, or the properties are
+            invalid.
         """
         super().validate()
         try:
@@ -153,7 +154,7 @@ class EventTrigger(
         return True
 
     def _begun(self, patience: calling.Patience) -> str | None:
-        """Return the id of what was made, and the answer was lost."""
+        """Return the ID of a trigger whose creation got no answer."""
         try:
             values = self._values(patience, self.properties)
         except cron_triggers.TriggerRefused:
@@ -195,7 +196,7 @@ class EventTrigger(
     def _values(
         self, patience: calling.Patience, props: heat_types.Properties
     ) -> dict[str, object]:
-        """Return what can be changed of a trigger, checked."""
+        """Return the changeable values of a trigger, checked."""
         name, given, params = cron_triggers.called(props[self.WORKFLOW])
         workflow = self.look(
             patience,
@@ -224,7 +225,7 @@ class EventTrigger(
         return self.client().event_triggers
 
     def _mine(self, patience: calling.Patience) -> mistral_api.Row | None:
-        """Return the trigger, if it is there."""
+        """Return the trigger, if it exists."""
         if self.resource_id is None:
             return None
         return self.look(
@@ -260,7 +261,7 @@ class EventTrigger(
 
 
 def _matches(row: mistral_api.Row, values: abc.Mapping[str, object]) -> bool:
-    """Say whether a trigger is as it was asked for."""
+    """Say whether a trigger has the requested values."""
     return bool(
         row.name == values['name']
         and outcome.mapping(row.workflow_input) == values['workflow_input']

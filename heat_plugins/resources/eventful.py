@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events, states and failures: what they say is safe to show.
+"""Make the reasons of events, states and failures safe to show.
 
 Reasons and signals quote what servers, services and users have sent. Heat
 writes them to its database and log, and sends them to subscribers.
@@ -21,7 +21,7 @@ else:
 
 
 class Eventful(_Resource):
-    """Mixed into a resource type, in front of Heat's class."""
+    """Mixin for a resource type, in front of Heat's class."""
 
     def _add_event(self, action: str, status: str, reason: object) -> None:
         super()._add_event(action, status, shown(reason))

@@ -130,7 +130,7 @@ class Execution(mistral_calls.MistralCalls, mistral_calls.Mended):
     }
 
     def validate(self) -> None:
-        """Validate as Heat does, and refuse a workflow that is not there."""
+        """Validate as Heat does, and refuse a workflow that does not exist."""
         super().validate()
         self.validate_workflow(
             self.WORKFLOW,

@@ -38,7 +38,7 @@ CALLED = anything(
 def live(kind: str, description: str) -> attributes.Schema:
     """Return the schema of an attribute that changes by itself.
 
-    So Heat must not remember it.
+    Heat does not cache it.
     """
     return attributes.Schema(
         description, type=kind, cache_mode=attributes.Schema.CACHE_NONE
@@ -46,10 +46,10 @@ def live(kind: str, description: str) -> attributes.Schema:
 
 
 class AttributesSchema(dict[str, Any]):
-    """The attributes of one of our classes.
+    """The attributes of a class of ours.
 
-    Heat copies them only to demand them of a provider template that takes
-    the place of the class. One for Heat's own class has none of ours.
+    Heat copies them only to require them of a provider template that replaces
+    the class. A provider template for Heat's own class lacks ours.
     """
 
     def __init__(self, heats: abc.Mapping[str, Any], ours: Any) -> None:
@@ -57,5 +57,5 @@ class AttributesSchema(dict[str, Any]):
         self._heats = heats
 
     def copy(self) -> dict[str, Any]:
-        """Return what a provider template must have."""
+        """Return the attributes that a provider template must have."""
         return dict(self._heats)

@@ -84,9 +84,9 @@ class Workflow(workflow_checks.WorkflowChecks):
     def _definition(
         self, props: heat_types.Properties
     ) -> definition_reading.Definition:
-        """Return the definition, whichever of the two forms it has.
+        """Return the definition, from its text or from the properties.
 
-        :raises DefinitionError: if it is not one.
+        :raises DefinitionError: it is invalid.
         """
         text = props[workflow_schema.DEFINITION]
         if text is None:
@@ -124,7 +124,7 @@ class Workflow(workflow_checks.WorkflowChecks):
     # Life -----------------------------------------------------------------
 
     def _record(self) -> definition_records.DefinitionRecord:
-        """Return what is known of what the resource has in Mistral."""
+        """Return the record of the resource's objects in Mistral."""
         text = self.data().get(RECORD)
         record = definition_records.DefinitionRecord.read(text)
         if text is None and self.resource_id is not None:
@@ -148,10 +148,10 @@ class Workflow(workflow_checks.WorkflowChecks):
         )
 
     def _own_triggers(self, names: abc.Collection[str]) -> set[str]:
-        """Return which cron triggers of these names this stack has made.
+        """Return which cron triggers of these names belong to this stack.
 
-        In Heat a cron trigger's physical name is that in Mistral. The stack
-        is all of it, with those that are nested.
+        In Heat a cron trigger's physical name is its name in Mistral. The
+        stack includes all nested ones.
         """
         resources = resource_objects.Resource.get_all_by_root_stack(
             self.context,
@@ -192,7 +192,7 @@ class Workflow(workflow_checks.WorkflowChecks):
         return wanted.book or names[0].rpartition('.')[0] or names[0]
 
     def handle_create(self) -> None:
-        """Make the workflows, all or none."""
+        """Create the workflows, all or none."""
         super(workflow.Workflow, self).handle_create()
         self._bring(self.properties)
 
@@ -202,13 +202,13 @@ class Workflow(workflow_checks.WorkflowChecks):
         tmpl_diff: heat_types.Definition,
         prop_diff: abc.Mapping[str, object],
     ) -> None:
-        """Change the workflows in place: some come, some go."""
+        """Change the workflows in place, create new ones, remove others."""
         self._bring(
             json_snippet.properties(self.properties_schema, self.context)
         )
 
     def needs_replace_failed(self) -> bool:
-        """Never: an update makes what is missing, under the same names."""
+        """Never replace: an update creates missing workflows again."""
         return False
 
     def _needs_update(self, *args: object, **kwargs: object) -> bool:
@@ -218,10 +218,10 @@ class Workflow(workflow_checks.WorkflowChecks):
         return bool(needed) or self.status == self.FAILED
 
     def get_live_resource_data(self) -> None:
-        """Nothing: what is missing in Mistral is made by an update."""
+        """Return None: an update creates what is missing in Mistral."""
 
     def handle_check(self) -> None:
-        """Look whether all the workflows are there, and no dropped ones."""
+        """Check that all workflows exist, and remove dropped ones."""
         record = self._record()
         if record.left or record.left_books:
             self._deployer().tidy(record)
@@ -234,7 +234,7 @@ class Workflow(workflow_checks.WorkflowChecks):
             )
 
     def handle_delete(self) -> calling.Patience:
-        """Write down that everything is to go."""
+        """Record the removal of all objects."""
         if self.data().get(RECORD) or self.resource_id is not None:
             self._save(self._record().dropped())
         return mistral_calls.patience()
@@ -372,7 +372,7 @@ class Workflow(workflow_checks.WorkflowChecks):
     # Attributes -----------------------------------------------------------
 
     def get_reference_id(self) -> object:
-        """Return the name of the only workflow, or what all begin with."""
+        """Return the name of the only workflow, or the prefix of all names."""
         # Heat asks also before it has looked at the value.
         if workflow_schema.DEFINITION not in self.properties.data:
             # A name that is not a text is refused later, with its place.
@@ -420,7 +420,7 @@ class Workflow(workflow_checks.WorkflowChecks):
 
 
 def _loaded(text: object) -> object:
-    """Return what a field of an execution holds; Mistral sends JSON."""
+    """Return the value of an execution's field; Mistral sends JSON."""
     if not isinstance(text, str):
         return text
     try:

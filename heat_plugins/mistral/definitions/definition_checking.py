@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a definition, told without asking Mistral.
+"""Find mistakes in a definition without Mistral.
 
-Mistral's own validation names neither the workflow nor the line, and often
-not the task; and it may be out of reach. So the mistakes that are made most
-are looked for here. Everything else is left to Mistral.
+Mistral's own validation names neither the workflow nor the line, and often not
+the task; and Mistral may be unreachable. So this module finds the most
+frequent mistakes, and leaves all others to Mistral.
 """
 
 from collections.abc import Collection, Iterator
@@ -82,7 +82,7 @@ _MOVED: Final = {
 def check(
     definition: definition_reading.Definition,
 ) -> list[definition_problems.DefinitionProblem]:
-    """Return what keeps a definition from working, in its order.
+    """Return the problems of a definition, in its order.
 
     It stops at one problem more than an error lists.
     """
@@ -113,7 +113,7 @@ def _version(
 
 
 class _Checker:
-    """Looks at one workflow."""
+    """Checks one workflow."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class _Checker:
         tasks: Collection[str],
         *path: str,
     ) -> Iterator[definition_problems.DefinitionProblem]:
-        """Hold every task that is named against the tasks that are there."""
+        """Check that the tasks which clauses name exist."""
         direct = self._workflow.type == 'direct'
         for clause in CLAUSES if direct else ('requires',):
             for target, where in definition_reading.targets(

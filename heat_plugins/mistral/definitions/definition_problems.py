@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of what is wrong with a definition."""
+"""Problems of a definition."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -9,10 +9,10 @@ from heat_plugins import bounds
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DefinitionProblem:
-    """One thing that keeps a definition from working.
+    """A mistake in a definition.
 
-    :ivar message: what it is, with the value and the remedy.
-    :ivar line: where it is, counted from 1; None where that is not known.
+    :ivar message: the mistake, with the value and the remedy.
+    :ivar line: its line, from 1; None where that is not known.
     """
 
     message: str
@@ -36,7 +36,7 @@ class DefinitionProblem:
 class DefinitionError(ValueError):
     """A definition cannot be used.
 
-    :param problems: why, in the order of the text.
+    :param problems: in the order of the text.
     """
 
     def __init__(self, problems: Iterable[DefinitionProblem]) -> None:

@@ -43,12 +43,10 @@ _Pair = tuple[yaml.Node, yaml.Node]
 
 
 class _DefinitionLoader(yaml.SafeLoader):  # type: ignore[misc]
-    """Takes ``&``, ``*`` and ``@`` for text, as Mistral's own loader does.
+    """Reads ``&``, ``*`` and ``@`` as text, as Mistral's own loader does.
 
-    So no text can blow up by way of its anchors, and none is read here
-    with an alias in it that would be plain text there.
-
-    It counts what it reads, and stops at a limit.
+    So no text grows by its anchors, and no text is an alias here that is plain
+    text for Mistral. The loader counts what it reads, and stops at a limit.
     """
 
     def __init__(self, stream: str) -> None:
@@ -102,11 +100,11 @@ _DefinitionLoader.add_constructor('tag:yaml.org,2002:int', _whole_number)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DefinedWorkflow:
-    """One workflow of a definition.
+    """A workflow of a definition.
 
-    :ivar name: as the definition has it.
+    :ivar name: its name in the definition.
     :ivar inputs: by name, the default or REQUIRED.
-    :ivar data: its content; whatever the text says.
+    :ivar data: its content, unchecked.
     """
 
     name: str
@@ -117,7 +115,7 @@ class DefinedWorkflow:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Definition:
-    """A text that has been read.
+    """A definition that has been read.
 
     :ivar book: the name that a workbook gives itself.
     :ivar workflows: by name, in the order of the text.
@@ -172,8 +170,8 @@ def child(node: yaml.Node, step: str | int) -> _Pair | None:
 def read(text: str) -> Definition:
     """Read a definition.
 
-    :raises DefinitionError: if it is not YAML, has two things of one name,
-        or is not a list of workflows and no workbook.
+    :raises DefinitionError: it is not YAML, has a name twice, or is neither a
+        list of workflows nor a workbook.
     """
     root, data = load(text)
     if twice := list(_doubles(root)):
@@ -224,7 +222,7 @@ def read(text: str) -> Definition:
 def load(text: str) -> tuple[yaml.Node, Any]:
     """Return the nodes and the content of a text, as Mistral reads it.
 
-    :raises DefinitionError: if it is not YAML.
+    :raises DefinitionError: it is not YAML.
     """
     if len(text) > CHARACTERS:
         raise _error(
@@ -274,8 +272,8 @@ def load(text: str) -> tuple[yaml.Node, Any]:
 def called(command: object) -> str | None:
     """Return the name in the ``workflow`` or ``action`` of a task.
 
-    ``sub x=1`` calls ``sub``. None is returned for what is not a text, and for
-    a name that an expression makes up while the workflow runs.
+    ``sub x=1`` calls ``sub``. It is None unless the value is a text, and for a
+    name that an expression gives while the workflow runs.
     """
     if not isinstance(command, str):
         return None
@@ -289,7 +287,7 @@ def called(command: object) -> str | None:
 
 
 def is_expression(text: object) -> bool:
-    """Return whether there is YAQL or Jinja in a text."""
+    """Say whether a text has an expression in YAQL or Jinja."""
     return isinstance(text, str) and any(
         (start := text.find(begin)) >= 0 and text.find(end, start + 2) >= 0
         for begin, end in _EXPRESSIONS
@@ -299,12 +297,12 @@ def is_expression(text: object) -> bool:
 def targets(
     clause: object, depth: int = _CLAUSE_DEPTH
 ) -> Iterator[tuple[str, Path]]:
-    """Return the tasks that an ``on-…`` clause leads to, and where.
+    """Return the tasks that an ``on-…`` clause leads to, with their paths.
 
-    The path is from the clause on. Engine commands are left out, and so is
-    what has no form that Mistral knows.
+    A path starts at the clause. Engine commands are left out, and so are
+    values in a form that Mistral does not know.
 
-    :param depth: the levels of lists and maps that are looked into.
+    :param depth: the levels of lists and maps to read.
     """
     if isinstance(clause, str):
         match = _COMMAND.match(clause)
@@ -326,7 +324,7 @@ def targets(
 
 
 def _is_workbook(data: Mapping[str, Any]) -> bool:
-    """Tell a workbook from workflows, one of which may be `workflows`."""
+    """Tell a workbook from workflows, of which one may be `workflows`."""
     members = data.get('workflows', data.get('actions'))
     if isinstance(members, dict) and isinstance(members.get('tasks'), dict):
         return 'tasks' in members['tasks']
@@ -355,7 +353,7 @@ def _workflow(name: str, content: Any) -> DefinedWorkflow:
 def _doubles(
     node: yaml.Node, path: Path = ()
 ) -> Iterator[definition_problems.DefinitionProblem]:
-    """Find keys that stand twice; YAML would keep the last one only."""
+    """Find keys that occur twice; YAML would keep the last one only."""
     if isinstance(node, yaml.MappingNode):
         lines: dict[str, int] = {}
         for key, value in node.value:

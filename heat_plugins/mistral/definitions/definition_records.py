@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a resource has in Mistral, what it wants there, and by which names.
+"""The names in Mistral of a resource's workflows, present and wanted.
 
-Mistral keeps the workflows of a project in one list, so that two stacks
-from one template need different names. They are ``<stack>.<resource>.<name
-in the definition>``, as far as Mistral's language and its limit allow.
+Mistral keeps the workflows of a project in one list, so two stacks from one
+template need different names: ``<stack>.<resource>.<name in the definition>``,
+as far as Mistral's language and its limit allow.
 """
 
 from collections.abc import Collection, Mapping
@@ -29,16 +29,16 @@ FORMER: Final = 50
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DefinitionRecord:
-    """What a resource has in Mistral.
+    """The objects in Mistral that belong to a resource.
 
     :ivar names: name in Mistral by name in the definition.
     :ivar book: the name of the workbook, if it is one.
     :ivar actions: its ad-hoc actions.
-    :ivar left: workflows that may be there and are to go.
+    :ivar left: workflows to remove, which may exist.
     :ivar left_actions: likewise for actions.
     :ivar left_books: likewise for workbooks.
-    :ivar former: names that workflows had; executions may bear them.
-    :ivar mark: what the ids of the resource's executions begin with.
+    :ivar former: former names of workflows; executions may have them.
+    :ivar mark: the prefix of the IDs of the resource's executions.
     """
 
     names: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -63,7 +63,7 @@ class DefinitionRecord:
         return once(*self.names.values(), *self.left, *self.former)
 
     def dropped(self) -> 'DefinitionRecord':
-        """Return a record by which everything is to go."""
+        """Return a record that lists all objects for removal."""
         books = () if self.book is None else (self.book,)
         return dataclasses.replace(
             self,
@@ -77,12 +77,12 @@ class DefinitionRecord:
         )
 
     def execution_id(self) -> str:
-        """Return an id for an execution that the resource begins.
+        """Return an ID for an execution that the resource starts.
 
-        It begins with the mark, so that the resource knows its executions
-        again without keeping a list: signals come in several at a time, and
-        to different engines. Then comes the time, so that later ids sort
-        after earlier ones, where Mistral's own times are in seconds.
+        It begins with the mark, so the resource recognises its executions
+        without a list of them: several engines may handle signals at the same
+        time. The time follows, so later IDs sort after earlier ones; Mistral's
+        own times have a resolution of one second.
         """
         rest = f'{time.time_ns():016x}{secrets.token_hex(1)}'
         # The digits for the version and the variant belong to all UUIDs.
@@ -95,9 +95,9 @@ class DefinitionRecord:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WantedDefinition:
-    """A definition and the names that it gets in Mistral.
+    """A definition and its names in Mistral.
 
-    :ivar defaults: of inputs, for every run of whatever declares them.
+    :ivar defaults: of inputs, for every workflow that declares them.
     """
 
     definition: definition_reading.Definition
@@ -130,7 +130,7 @@ class WantedDefinition:
         )
 
     def text(self, only: Collection[str] | None = None) -> str:
-        """Return what Mistral is given, of some of the workflows or all."""
+        """Return the text for Mistral, of some or all workflows."""
         if self.book is not None:
             return renaming.render_book(
                 self.definition, self.book, self.defaults
@@ -159,8 +159,8 @@ def workflow_names(
 ) -> dict[str, str]:
     """Return the name in Mistral for each name in the definition.
 
-    :param explicit: what the template says: the name of an only workflow,
-        or what the names of several begin with.
+    :param explicit: from the template: the name of a single workflow, or the
+        prefix of the names of several.
     """
     shorts = list(definition.workflows)
     if definition.workbook:
@@ -181,7 +181,7 @@ def book_name(
 ) -> str:
     """Return the name of a workbook in Mistral.
 
-    It is so short that the longest name in the workbook still fits.
+    It leaves room for the longest name in the workbook.
     """
     members = [*definition.workflows, *definition.actions]
     longest = max(len(member) for member in members)
@@ -190,7 +190,7 @@ def book_name(
 
 
 def _fit(name: str, limit: int) -> str:
-    """Make a name fit; what is changed gets a hash of what it was.
+    """Shorten and clean a name; a changed one gets a hash of the original.
 
     Mistral reads the call of a workflow up to the first blank, bracket or
     equals sign, all of which Heat allows in the name of a resource.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the place of what Mistral itself does not accept.
+"""Find the place of an error that Mistral reports.
 
-Mistral says that something is not valid, and rarely where. It is asked
-again about smaller and smaller parts, until the workflow and the task are
-found; the line is then known.
+Mistral says that a definition is invalid, but rarely where. So it validates
+smaller and smaller parts, until the workflow and the task are known, and with
+them the line.
 """
 
 from collections.abc import Callable, Iterable
@@ -44,7 +44,7 @@ _ASKED: Final = 50
 def locate(
     definition: definition_reading.Definition, ask: Ask
 ) -> list[definition_problems.DefinitionProblem]:
-    """Return what Mistral has against a definition, with its place."""
+    """Return the errors that Mistral reports, with their places."""
     answer = ask(_whole(definition), definition.workbook)
     if answer is None:
         return []
@@ -94,7 +94,7 @@ def _in_workflow(
 def _key(
     workflow: definition_reading.DefinedWorkflow, task: str, ask: Ask
 ) -> str | None:
-    """Return the key that Mistral refuses next to the essential ones."""
+    """Return the key that Mistral rejects in addition to the required ones."""
     content = workflow.data['tasks'][task]
     made_of = [key for key in _MADE_OF if key in content]
     for key in (*made_of, *(key for key in content if key not in made_of)):
@@ -109,7 +109,7 @@ def _key(
 def _part(
     workflow: definition_reading.DefinedWorkflow, tasks: Iterable[Any]
 ) -> str:
-    """Write a workflow that has only some of the tasks."""
+    """Write a workflow with only some of its tasks."""
     part: dict[str, Any] = {}
     for name in tasks:
         content = dict(workflow.data['tasks'][name])

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bring the workflows of a definition to Mistral, change and remove them.
+"""Create, change and remove the workflows of a definition in Mistral.
 
-Whatever may have been made is written down before Mistral is asked for it,
-so that it can be removed whenever the asking is interrupted.
+The record lists each object before Mistral is asked to create it, so that it
+can be removed after a crash.
 
-Mistral deletes no workflow that a cron trigger runs. So those are looked for
-before anything else changes. Those of the same stack are changed, or go, in
-their turn; whatever others have made stays as it is, and so does the workflow.
+Mistral deletes no workflow that a cron trigger runs. So such triggers are
+looked up before any change. Those of the same stack change with the stack; a
+workflow with triggers of others stays as it is, and so do these triggers.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -30,10 +30,10 @@ def refuse_if_triggered(
     names: Collection[str],
     mine: Mine,
 ) -> Mapping[str, str]:
-    """Refuse to let workflows go that triggers of others run.
+    """Refuse to remove workflows that other users' triggers run.
 
     :returns: the workflow for each trigger of the same stack.
-    :raises errors.Conflict: naming the triggers of others.
+    :raises errors.Conflict: it names the triggers of others.
     """
     triggers = service.triggers(names) if names else {}
     own = mine(triggers) if triggers else ()
@@ -48,7 +48,7 @@ def refuse_if_triggered(
 
 
 def explain_triggers(triggers: Mapping[str, str]) -> str:
-    """Return why workflows cannot go, and what helps.
+    """Return why workflows cannot be removed, and the remedy.
 
     :param triggers: the workflow for each trigger.
     """
@@ -73,11 +73,11 @@ Save = Callable[[definition_records.DefinitionRecord], None]
 
 
 class Publisher:
-    """Brings definitions to Mistral.
+    """Creates, changes and removes definitions in Mistral.
 
-    :param save: keeps a record where it outlives this process.
-    :param patience: seconds for which passing errors are ridden out.
-    :param mine: tells which cron triggers the same stack has made.
+    :param save: stores a record so that it outlives this process.
+    :param patience: seconds for which it retries after temporary failures.
+    :param mine: returns which cron triggers the same stack has created.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class Publisher:
         record: definition_records.DefinitionRecord,
         wanted: definition_records.WantedDefinition,
     ) -> definition_records.DefinitionRecord:
-        """Make Mistral have what is wanted; return what it has.
+        """Create or change what is wanted in Mistral; return the new record.
 
-        :raises ConflictError: if a name belongs to something else.
-        :raises errors.ServiceError: what is new is then removed again, as far
-            as Mistral allows, and what was there is as it was.
+        :raises ConflictError: a name belongs to another object.
+        :raises errors.ServiceError: Mistral has failed. New objects have been
+            removed as far as Mistral allows; existing ones are unchanged.
         """
         names = set(wanted.names.values())
         mine = {*record.names.values(), *record.left}
@@ -215,7 +215,7 @@ class Publisher:
         begun: definition_records.DefinitionRecord,
         before: definition_records.DefinitionRecord,
     ) -> None:
-        """Remove what was new, or leave it written down."""
+        """Remove new objects; those that remain stay in the record."""
         new = definition_records.DefinitionRecord(
             left=_without(begun.left, (*_values(before), *before.left)),
             left_actions=_without(
@@ -271,9 +271,10 @@ class Publisher:
     def tidy(
         self, record: definition_records.DefinitionRecord
     ) -> definition_records.DefinitionRecord:
-        """Remove what has been dropped and nothing needs; return the rest.
+        """Remove dropped objects that are not in use; return the new record.
 
-        What cannot go yet stays written down for the next occasion.
+        Those that cannot be removed yet stay in the record until the next
+        call.
         """
         try:
             # A running execution may yet call it.
@@ -294,7 +295,7 @@ class Publisher:
     ) -> definition_records.DefinitionRecord:
         """Remove dropped objects; return the record of the rest.
 
-        :raises errors.ServiceError: if some of it cannot be removed.
+        :raises errors.ServiceError: some of them cannot be removed.
         """
         for name in record.left_books:
             self._gone(self._service.delete_book, name)
@@ -317,7 +318,7 @@ class Publisher:
             self.persist(delete, what)
 
     def persist(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a method of the service, also when it fails in passing."""
+        """Call a method of the service, and retry temporary failures."""
         return retrying.insist(
             function, *args, seconds=self._patience, wait=0.25, most=4
         )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write the text that Mistral is given, with names of its own in it.
+"""Replace the names in the text of a definition for Mistral.
 
-The text stays as it is, comments and all; only names are replaced, and
-inputs get defaults. Calls between the workflows of one definition follow.
-What an expression makes up while a workflow runs is left alone.
+Comments and layout stay; only names change, and inputs get defaults. Calls
+between the workflows of one definition change with them. Names that an
+expression gives while a workflow runs stay.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -33,7 +33,7 @@ def render(
     """Return a definition of workflows under their new names.
 
     :param names: name in Mistral by name in the definition.
-    :param only: the workflows to take, by name in the definition.
+    :param only: the workflows to include, by name in the definition.
     :param defaults: of inputs, for the workflows that declare them.
     """
     chosen = set(definition.workflows if only is None else only)
@@ -122,7 +122,7 @@ def dump(data: Mapping[str, Any]) -> str:
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
-    """Writes no anchors: Mistral knows none."""
+    """Writes no anchors: Mistral has none."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -135,7 +135,7 @@ def _tasks(data: object) -> Iterator[dict[str, Any]]:
 
 
 def _renamed(command: object, names: Mapping[str, str]) -> str | None:
-    """Return the `workflow` of a task with another name, or None."""
+    """Return the `workflow` of a task with its new name, or None."""
     name = definition_reading.called(command)
     if name is None or name not in names or not isinstance(command, str):
         return None
@@ -166,7 +166,7 @@ def _call_edits(
 
 
 def _inputs(data: object, defaults: Mapping[str, Any]) -> list[Any] | None:
-    """Return what a workflow declares, with defaults; None: as it does."""
+    """Return the declared inputs with defaults; None if nothing changes."""
     declared = data.get('input') if isinstance(data, dict) else None
     if not isinstance(declared, list):
         return None
@@ -193,7 +193,7 @@ def _input_edits(
 
 
 def _end(node: yaml.Node) -> int:
-    """Return where a node ends; blocks reach on to what comes next."""
+    """Return where a node ends; a block extends to the next token."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)
@@ -217,10 +217,9 @@ def _edited(text: str, start: int, end: int, edits: list[_Edit]) -> str:
 
 
 def _faithful(text: str, wanted: Mapping[str, Any]) -> str:
-    """Return the text if it says what is wanted, else what PyYAML writes.
+    """Return the text if it reads back as the content, else PyYAML's form.
 
-    YAML has forms, such as ``? key``, that a piece of text does not
-    survive being cut out in.
+    Some forms of YAML, such as ``? key``, cannot be cut out of a text.
     """
     try:
         if definition_reading.load(text)[1] == wanted:

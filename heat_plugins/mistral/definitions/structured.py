@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the definition of a workflow or an ad-hoc action from properties.
 
-Those of Heat's class for workflows have Mistral's words with underscores, and
-values that Heat has made plain: a number may come as a text.
+The properties of Heat's class have Mistral's words with underscores, and plain
+values of Heat: a number may be a text.
 """
 
 import collections
@@ -27,7 +27,7 @@ _SWITCHES: Final = frozenset(
 def definition(name: str, properties: Mapping[str, Any]) -> str:
     """Return the text of a definition of one workflow.
 
-    :param properties: ``type``, ``tasks`` and so on; None is not said.
+    :param properties: ``type``, ``tasks`` and so on; None is left out.
     """
     workflow: dict[str, Any] = {}
     for key in ('type', 'description', 'tags', 'output', 'output_on_error'):
@@ -53,7 +53,7 @@ def definition(name: str, properties: Mapping[str, Any]) -> str:
 
 
 def doubles(properties: Mapping[str, Any]) -> list[str]:
-    """Return the names of tasks that are there more than once."""
+    """Return the names that several tasks have."""
     tasks = properties.get('tasks') or ()
     counted = collections.Counter(str(task.get('name')) for task in tasks)
     return sorted(name for name, count in counted.items() if count > 1)
@@ -102,13 +102,13 @@ _BASE_NAME: Final = re.compile(r'^\s*([\w.][^=(\s"]*)')
 
 
 class AdhocError(ValueError):
-    """A definition that is none of one ad-hoc action; says why."""
+    """A text does not define one ad-hoc action; the message says why."""
 
 
 def read_action(text: str) -> dict[str, Any]:
-    """Return what a definition says about its only action.
+    """Return the definition of the only action in a text.
 
-    :raises AdhocError: if there is not exactly one.
+    :raises AdhocError: it defines none, or several.
     """
     try:
         _, content = definition_reading.load(text)
@@ -137,7 +137,7 @@ def read_action(text: str) -> dict[str, Any]:
 
 
 def write_action(name: str, spec: Mapping[str, Any]) -> str:
-    """Return the definition of an action of that name."""
+    """Return the definition of an action under a name."""
     wanted = {
         key: spec[key]
         for key in ACTION_KEYS
@@ -149,6 +149,6 @@ def write_action(name: str, spec: Mapping[str, Any]) -> str:
 
 
 def base_name(spec: Mapping[str, Any]) -> str:
-    """Return the name of the action that an ad-hoc action stands on."""
+    """Return the name of the base of an ad-hoc action."""
     match = _BASE_NAME.match(str(spec.get('base') or ''))
     return match[1] if match else ''

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executions: what a signal starts, with what result, how they end."""
+"""Executions: how signals start them, their outcomes, and how they end."""

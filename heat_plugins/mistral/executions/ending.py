@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""End the executions of a resource that goes away."""
+"""End and delete the executions of a resource that is deleted."""
 
 from collections.abc import Collection, Iterator
 import contextlib
@@ -35,10 +35,9 @@ def end(
     on_delete: OnDelete,
     others: Collection[str] = (),
 ) -> bool:
-    """End and remove some executions; return whether none are left.
+    """End and delete some executions; return whether none remain.
 
-    :param others: ids of executions that the resource began, and that do
-        not bear its mark.
+    :param others: IDs of executions of the resource that lack its mark.
     """
     due = list(
         itertools.islice(_due(service, record, on_delete, others), _LOOKED)
@@ -57,7 +56,7 @@ def _due(
     on_delete: OnDelete,
     others: Collection[str],
 ) -> Iterator[workflow_service.Begun]:
-    """Yield the executions to end and remove."""
+    """Yield the executions to end and delete."""
     for execution in service.begun(record.all_names):
         # Mistral keeps a workflow as long as it has a trigger, so whatever
         # one began is over and done with.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to an execution in Mistral, step by step.
+"""The steps of an execution in Mistral.
 
-The id of an execution is ours, and written down before Mistral hears of it:
-so a start that was not answered is repeated without starting anything
-twice, and whatever was started is found again.
+We choose the ID of an execution, and store it before the request to Mistral.
+So a start without an answer is repeated without a second execution, and each
+execution can be found.
 """
 
 from collections import abc
@@ -31,7 +31,7 @@ _STACK_LOOK = 5
 
 
 class RunFailed(Exception):
-    """An execution did not succeed; says why."""
+    """An execution has failed; the message says why."""
 
 
 def _runs(resource: calling.Caller) -> list[list[str]]:
@@ -40,18 +40,18 @@ def _runs(resource: calling.Caller) -> list[list[str]]:
 
 
 def has_run(resource: calling.Caller) -> bool:
-    """Say whether any execution was ever begun."""
+    """Say whether an execution was ever started."""
     return bool(_runs(resource))
 
 
 def last_action(resource: calling.Caller) -> str | None:
-    """Return for which action the last execution was begun, or None."""
+    """Return the action of the last execution, or None."""
     runs = _runs(resource)
     return runs[-1][1] if runs else None
 
 
 class ExecutionRun:
-    """One execution, from its beginning to its end."""
+    """An execution, from its start to its end."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ExecutionRun:
         description: str,
         timeout: int | None,
     ) -> None:
-        """Begin to run a workflow for an action."""
+        """Prepare to run a workflow for an action."""
         self._resource = resource
         self._action = action
         self._patience = resource.patience()
@@ -91,9 +91,9 @@ class ExecutionRun:
         return self._resource.client().executions
 
     def step(self) -> bool:
-        """Go on; return whether it has succeeded.
+        """Take the next step; return whether the execution has succeeded.
 
-        :raises RunFailed: if it has failed.
+        :raises RunFailed: it has failed.
         """
         if not self._started:
             self._start()
@@ -188,24 +188,27 @@ class ExecutionRun:
         return True
 
     def cancel(self) -> None:
-        """Cancel it; one try."""
+        """Cancel the execution; one attempt."""
         if self._id is not None:
             _cancel(self._resource, self._id)
 
 
 class ExecutionRemoval:
-    """Runs the workflow that DELETE asks for, then deletes all executions."""
+    """Runs the workflow for DELETE, then deletes all executions."""
 
     def __init__(
         self, resource: calling.Caller, run: ExecutionRun | None
     ) -> None:
-        """Begin; ``run`` is the last run, or None."""
+        """Prepare the removal.
+
+        :param run: the run for DELETE, or None.
+        """
         self._resource = resource
         self._run = run
         self._patience = resource.patience()
 
     def step(self) -> bool:
-        """Go on; return whether all is done."""
+        """Take the next step; return whether all is done."""
         if self._run is not None:
             self._run.step()
             self._run = None
@@ -227,13 +230,13 @@ class ExecutionRemoval:
         return True
 
     def cancel(self) -> None:
-        """Cancel the run at the end."""
+        """Cancel the run for DELETE."""
         if self._run is not None:
             self._run.cancel()
 
 
 def _cancel(resource: calling.Caller, identifier: str) -> None:
-    """Cancel an execution if it has not ended; one try."""
+    """Cancel an execution unless it has ended; one attempt."""
     executions = resource.client().executions
     patience = calling.Patience(0)
     try:
@@ -271,7 +274,7 @@ def _result(
 
 
 def look(resource: calling.Caller) -> dict[str, Any]:
-    """Return the attributes; what cannot be seen is not among them."""
+    """Return the attributes; those that cannot be read are left out."""
     stored: dict[str, Any] = json.loads(resource.data().get(_RESULT, '{}'))
     patience = calling.Patience(0)
     try:
@@ -295,7 +298,7 @@ def look(resource: calling.Caller) -> dict[str, Any]:
 def _with_env(
     params: abc.Mapping[str, Any], resource: calling.Caller, action: str
 ) -> abc.Mapping[str, Any]:
-    """Add to the environment what the workflow may want to know."""
+    """Add the action and the resource to the environment."""
     env = params.get('env', {})
     if not isinstance(env, dict):
         # The name of one that is stored in Mistral.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of an execution: its results, or why there are none."""
+"""The outcome of an execution: its results, or the reason of its failure."""
 
 from collections.abc import Iterable, Mapping
 import re
@@ -26,9 +26,9 @@ _EMPTY: Final = re.compile(r'\[[\s,]*\]\s*')
 
 
 def reason(state: str, info: str | None, limit: int = REASON_LIMIT) -> str:
-    """Say in a line why an execution did not succeed.
+    """Return in a line why an execution has failed.
 
-    :param info: its ``state_info``: lines on lines, the first task first.
+    :param info: its ``state_info``: many lines, the first task first.
     """
     text = info or ''
     if text.startswith(_LEAD):
@@ -45,7 +45,7 @@ def reason(state: str, info: str | None, limit: int = REASON_LIMIT) -> str:
 
 
 def _first_part(text: str) -> str:
-    """Leave out what was said above, or is for those who debug Mistral."""
+    """Leave out repetitions, and lines for Mistral's developers."""
     lines = text.partition(_TRACE)[0].split('\n')
     for number, line in enumerate(lines[1:], 1):
         if line.lstrip().startswith('[') and (
@@ -56,7 +56,7 @@ def _first_part(text: str) -> str:
 
 
 def _raised(text: str) -> str:
-    """Put the message of each action in the place of its exception."""
+    """Replace the exception of each action by its message."""
     first, *others = text.split(_RAISED)
     pieces = [first]
     for piece in others:
@@ -70,7 +70,7 @@ def _raised(text: str) -> str:
 
 
 def _not_run(text: str) -> str:
-    """Name a task that could not be run, and why."""
+    """Name a task that could not run, and why."""
     before, _, task = text.partition(_NOT_RUN)
     ends = [*_NOT_RUN_END.finditer(task)]
     if not ends:
@@ -80,7 +80,7 @@ def _not_run(text: str) -> str:
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """Read a map that Mistral sends as a text of JSON."""
+    """Read a map that Mistral sends as JSON."""
     if isinstance(value, str):
         try:
             value = bounds.read_json(value) if value else {}
@@ -95,7 +95,7 @@ def published(
     """Return the variables that tasks have published, the latest of each.
 
     :param tasks: the task executions, in any order.
-    :param everywhere: what was published to all branches.
+    :param everywhere: variables that were published to all branches.
     """
     variables: dict[str, Any] = {}
     for task in sorted(tasks, key=lambda row: str(row.get('updated_at'))):

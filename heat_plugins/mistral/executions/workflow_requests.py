@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a signal asks for: which workflow is to run, and with what.
+"""Signals to a workflow: which one to run, and its input.
 
 A signal is ``{"workflow": …, "input": {…}, "params": {…}, "description":
-…}``, each of them optional, or the whole body is the input. Alarms and
-webhooks send bodies of their own; what is none of the four is passed over.
+…}``, each of them optional, or its whole body is the input. Alarms and
+webhooks send bodies of their own; other keys are ignored.
 
-The log holds what became of the last signals, a bounded number of bounded
-texts. Each has a key of its own: several engines take signals at a time, and
-would overwrite each other's list.
+The log holds the results of the last signals, a bounded number of bounded
+texts. Each has a key of its own: several engines handle signals at the same
+time, and would overwrite a shared list.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ class RequestedRun:
     """The workflow to run, and its input.
 
     :ivar workflow: its name in the definition.
-    :ivar ignored: keys of the body that say nothing to us.
+    :ivar ignored: the unknown keys of the body.
     """
 
     workflow: str
@@ -61,9 +61,9 @@ class WorkflowOffer:
 
 
 def asked(body: Any, offer: WorkflowOffer) -> RequestedRun:
-    """Return what the body of a signal asks for.
+    """Return the run that the body of a signal requests.
 
-    :raises RunError: if that cannot be run.
+    :raises RunError: it cannot run.
     """
     # An empty body comes as None, '' or {}.
     body = {} if body is None or body == '' else body
@@ -144,7 +144,7 @@ def _input(
 
 
 def _kind(value: Any) -> str:
-    """Name a value's type as its sender would."""
+    """Name a value's type in the sender's terms."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, str):
@@ -167,12 +167,12 @@ _LOG_KEY: Final = 'signal.'
 
 
 def log_key() -> str:
-    """Return a key; later ones sort after it."""
+    """Return a new key; later ones sort after it."""
     return f'{_LOG_KEY}{time.time_ns():020d}.{secrets.token_hex(2)}'
 
 
 def write_log(entry: Mapping[str, Any]) -> str:
-    """Return the text for an entry."""
+    """Return an entry as text."""
     kept = dict(entry)
     if isinstance(error := kept.get('error'), str):
         kept['error'] = _kept(error, LOGGED_ERROR)
@@ -184,17 +184,17 @@ def write_log(entry: Mapping[str, Any]) -> str:
 
 
 def read_log(data: Mapping[str, str]) -> list[Any]:
-    """Return the entries among other things, the newest first."""
+    """Return the entries in a resource's data, the newest first."""
     return [json.loads(data[key]) for key in _newest_keys(data)[:LOGGED]]
 
 
 def surplus_log(data: Iterable[str]) -> list[str]:
-    """Return the keys of the entries to forget."""
+    """Return the keys of the entries to delete."""
     return _newest_keys(data)[LOGGED:]
 
 
 def _kept(text: str, size: int) -> str:
-    """Return what of a text takes no more than that as JSON.
+    """Return the beginning of a text that fits a size as JSON.
 
     There a character may take as many as twelve.
     """

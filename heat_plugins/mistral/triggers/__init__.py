@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cron triggers: what they are, when they run, how they change."""
+"""Cron triggers: their values, their schedule, and how they change."""

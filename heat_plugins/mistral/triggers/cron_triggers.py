@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cron trigger is: in a template, in Mistral, and in our memory."""
+"""Cron triggers: as a template wants them, in Mistral, and in our records."""
 
 import base64
 from collections.abc import Mapping
@@ -22,14 +22,14 @@ _CALLED: Final = ('name', 'input', 'params')
 
 
 class TriggerRefused(ValueError):
-    """What a template asks for cannot be done; says why."""
+    """A template asks for an impossible trigger; the message says why."""
 
 
 def called(value: object) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Return the name, the input and the params of a trigger's workflow.
 
     :param value: the name, or a map with these three.
-    :raises TriggerRefused: if it is something else.
+    :raises TriggerRefused: it is neither.
     """
     if isinstance(value, str):
         value = {'name': value}
@@ -58,10 +58,10 @@ def called(value: object) -> tuple[str, dict[str, Any], dict[str, Any]]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LiveTrigger:
-    """A trigger as Mistral has it.
+    """A trigger that exists in Mistral.
 
     :ivar next_time: of its next run, as Mistral writes it.
-    :ivar remaining: how many runs it has left; None for no limit.
+    :ivar remaining: how many runs remain; None for no limit.
     """
 
     id: str
@@ -77,7 +77,7 @@ class LiveTrigger:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> 'LiveTrigger':
-        """Read what Mistral's API answers."""
+        """Read a row of Mistral's API."""
         return cls(
             id=row['id'],
             name=row['name'],
@@ -92,14 +92,14 @@ class LiveTrigger:
         )
 
     def next(self) -> datetime.datetime | None:
-        """Return when it runs next."""
+        """Return the time of its next run."""
         return time(self.next_time)
 
     def again(self, now: datetime.datetime) -> 'TriggerOrder':
-        """Return how to make this trigger again, later on.
+        """Return the order that restores this trigger later.
 
-        What it would have run meanwhile it runs once, at the next minute,
-        where no pattern makes up for it; so does Mistral when it lags.
+        Runs that it misses meanwhile become one run at the next minute, unless
+        the pattern makes up for them; Mistral does the same when it is late.
         """
         first = time(self.first_time)
         if first is not None and first < now + schedule.NOTICE + MARGIN:
@@ -132,7 +132,7 @@ class LiveTrigger:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TriggerOrder:
-    """A trigger to be made: as a template has it, or as Mistral is asked.
+    """A trigger to create, from a template or a request to Mistral.
 
     :ivar first_time: as in "2030-12-31 23:59", in UTC.
     :ivar count: how many runs from now on; None for no limit.
@@ -149,7 +149,7 @@ class TriggerOrder:
     def first(self) -> datetime.datetime | None:
         """Read the first time.
 
-        :raises schedule.ScheduleError: if it is none.
+        :raises schedule.ScheduleError: it is invalid.
         """
         if not self.first_time:
             return None
@@ -158,7 +158,7 @@ class TriggerOrder:
     def matches(self, trigger: LiveTrigger) -> bool:
         """Say whether a trigger can be the result of this order.
 
-        That is how a trigger is recognised whose making was not answered.
+        So a trigger is recognised whose creation got no answer.
         """
         left = trigger.remaining
         return (
@@ -176,12 +176,12 @@ class TriggerOrder:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TriggerRecord:
-    """What is remembered of a trigger that was made.
+    """The record of a trigger that was created.
 
     :ivar id: Mistral's, which no later trigger of that name has.
-    :ivar wanted: what the template said.
-    :ivar order: what Mistral was asked for.
-    :ivar made: when, as ISO 8601.
+    :ivar wanted: the template's order.
+    :ivar order: the order that Mistral got.
+    :ivar made: when it was created, in ISO 8601.
     """
 
     id: str
@@ -202,13 +202,13 @@ class TriggerRecord:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Note:
-    """The change in progress of a trigger that is made or made again.
+    """The change in progress of a trigger that is created or replaced.
 
-    It is written down before anything changes in Mistral, so that the engine
-    that finds it after a crash can resume.
+    It is stored before any change in Mistral, so that an engine can resume the
+    change after a crash.
 
-    :ivar order: what is going to be made.
-    :ivar wanted: what the template says about that.
+    :ivar order: the trigger to create.
+    :ivar wanted: the template's order for it.
     :ivar old: the trigger to remove first, and to restore on failure.
     """
 
@@ -223,7 +223,7 @@ _PACKED: Final = 'zlib:'
 
 
 def dumps(value: TriggerRecord | Note) -> str:
-    """Write a record or a note down; a long one takes less space."""
+    """Write a record or a note as text, compressed if it is long."""
     text = json.dumps(dataclasses.asdict(value), sort_keys=True)
     if len(text) < _LONG:
         return text
@@ -248,7 +248,7 @@ def read_note(text: str) -> Note:
 
 
 def time(text: str | None) -> datetime.datetime | None:
-    """Read a time that Mistral writes, with or without its seconds."""
+    """Read a time of Mistral, with or without seconds."""
     if not text:
         return None
     try:
@@ -259,7 +259,7 @@ def time(text: str | None) -> datetime.datetime | None:
 
 
 def first_time_text(first: datetime.datetime | None) -> str | None:
-    """Write a first time as Mistral wants it."""
+    """Write a first time in Mistral's format."""
     if first is None:
         return None
     return first.strftime(schedule.FIRST_TIME_FORMAT)

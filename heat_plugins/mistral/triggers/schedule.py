@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a cron trigger runs: patterns, first times, and the times to come.
+"""The times of a cron trigger: patterns, first times, and next runs.
 
-Every time here is UTC, as in Mistral, and has no zone attached. Patterns
-are read by croniter, the library that Mistral reads them with, so that both
-mean the same.
+Every time here is UTC, as in Mistral, and has no zone attached. croniter reads
+the patterns, as it does for Mistral, so both understand the same.
 """
 
 from collections.abc import Iterable
@@ -32,7 +31,7 @@ _LONGEST: Final = 100
 
 
 class ScheduleError(ValueError):
-    """A pattern or a first time that no trigger can have; says why."""
+    """A pattern or a first time is invalid; the message says why."""
 
 
 def now() -> datetime.datetime:
@@ -45,7 +44,7 @@ def upcoming(
 ) -> tuple[datetime.datetime, ...]:
     """Return the next times of a pattern.
 
-    :raises ScheduleError: if it cannot be read, or no time ever fits.
+    :raises ScheduleError: it is invalid, or no time ever matches.
     """
     return tuple(itertools.islice(_times(pattern, after), number))
 
@@ -83,9 +82,9 @@ def _times(
 
 
 def first_time(text: str) -> datetime.datetime:
-    """Read a first time as templates have it.
+    """Read a first time in the format of templates.
 
-    :raises ScheduleError: if it is written otherwise.
+    :raises ScheduleError: it has another format.
     """
     try:
         return datetime.datetime.strptime(text.strip(), FIRST_TIME_FORMAT)
@@ -97,7 +96,7 @@ def first_time(text: str) -> datetime.datetime:
 
 
 def show(*times: datetime.datetime) -> str:
-    """Write times for people, with the zone that they are in."""
+    """Write times for people, with their zone."""
     seconds = any(time.second for time in times)
     pattern = '%Y-%m-%d %H:%M:%S' if seconds else '%Y-%m-%d %H:%M'
     return ', '.join(time.strftime(pattern) for time in times) + ' UTC'
@@ -109,10 +108,10 @@ def next_runs(
     count: int | None,
     after: datetime.datetime,
 ) -> list[datetime.datetime]:
-    """Return when a trigger runs next, three times at most.
+    """Return the times of the next runs of a trigger, at most three.
 
-    :param first: its first time, if that lies ahead.
-    :param count: how many runs it has left, if limited.
+    :param first: its first time, if that is in the future.
+    :param count: how many runs remain, if limited.
     """
     wanted = 3 if count is None else min(count, 3)
     times = [] if first is None else [first]
@@ -128,13 +127,13 @@ def has_expired(
     made: datetime.datetime,
     at: datetime.datetime,
 ) -> bool:
-    """Say whether a trigger may have had all of its runs at a time.
+    """Say whether a trigger may have had all of its runs by some time.
 
-    Mistral forgets a trigger after its last run, so this is what tells
-    that from one which a user has deleted. Where there are too many
-    times to count, it may have.
+    Mistral deletes a trigger after its last run. This tells such a trigger
+    from one that a user has deleted. If there are too many times to count, it
+    may have expired.
 
-    :param count: how many runs it had left when it was made.
+    :param count: how many runs remained when it was created.
     :param made: when that was.
     """
     latest = at + EARLY

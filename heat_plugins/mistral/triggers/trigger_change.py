@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a cron trigger is made, and made again."""
+"""Create or replace a cron trigger."""
 
 from collections import abc
 import dataclasses
@@ -18,7 +18,7 @@ _Stage: TypeAlias = abc.Callable[[], Any]
 
 
 class TriggerChange(trigger_steps.Steps):
-    """Makes a trigger, or makes it again."""
+    """Creates or replaces a trigger."""
 
     def __init__(
         self,
@@ -27,9 +27,9 @@ class TriggerChange(trigger_steps.Steps):
         before: cron_triggers.TriggerOrder | None = None,
         recreate: bool = False,
     ) -> None:
-        """Begin.
+        """Prepare the change.
 
-        :param recreate: replace it even if nothing has changed.
+        :param recreate: replace the trigger even if nothing has changed.
         """
         super().__init__(resource, before)
         self._wanted = wanted
@@ -39,13 +39,13 @@ class TriggerChange(trigger_steps.Steps):
         self._error: errors.ServiceError | cron_triggers.TriggerRefused
 
     def step(self) -> bool:
-        """Go on; return whether all is done."""
+        """Take the next step; return whether all is done."""
         while self._stage is not None:
             self._stage = self._stage()
         return True
 
     def give_up(self) -> None:
-        """Put back what was there; no more than one try."""
+        """Restore the former trigger, in one attempt at most."""
         if self.note is None or self.note.old is None:
             return
         if self._stage in (self._make, self._restore):
@@ -54,7 +54,7 @@ class TriggerChange(trigger_steps.Steps):
 
     @property
     def _noted(self) -> cron_triggers.Note:
-        """The note, which each stage but the first one has."""
+        """The note; each stage but the first has one."""
         if self.note is None:
             raise RuntimeError(
                 'The record of the change in progress is missing'
@@ -110,7 +110,7 @@ class TriggerChange(trigger_steps.Steps):
         live: cron_triggers.LiveTrigger | None,
         lost: cron_triggers.LiveTrigger | None,
     ) -> _Stage:
-        """Check all that can be, while the old trigger is still there."""
+        """Check all that is possible while the old trigger still exists."""
         workflow = self.resource.look(
             self.patience,
             'cannot read the workflow',
@@ -204,7 +204,7 @@ class TriggerChange(trigger_steps.Steps):
 
 
 def declared(workflow: object) -> Any:
-    """Return the inputs that a workflow declares; None if unknown."""
+    """Return the declared inputs of a workflow; None if unknown."""
     interface = getattr(workflow, 'interface', None)
     return outcome.mapping(interface).get('input')
 

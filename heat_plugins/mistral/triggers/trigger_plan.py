@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How to change a cron trigger.
+"""Decide how to change a cron trigger.
 
-Mistral cannot change a trigger. What can be done is to remove it and to
-make it again; :func:`plan` says whether that is needed, and with what, so
-that neither runs nor the trigger itself get lost on the way.
+Mistral cannot change a trigger, only delete and create it. :func:`plan` says
+whether that is needed, and with which values, so that neither runs nor the
+trigger get lost.
 """
 
 from collections.abc import Mapping
@@ -24,17 +24,17 @@ _SOON: Final = 2
 
 @dataclasses.dataclass(frozen=True)
 class Keep:
-    """The trigger is as it should be."""
+    """The trigger needs no change."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """All runs have been; there is nothing to make."""
+    """The trigger has had all its runs; create none."""
 
 
 @dataclasses.dataclass(frozen=True)
 class WaitForRun:
-    """A run is about to begin; poll again in `seconds`."""
+    """A run is about to start; poll again in `seconds`."""
 
     seconds: int
 
@@ -54,12 +54,12 @@ def plan(
 ) -> Plan:
     """Decide what happens to a trigger.
 
-    :param before: what the template said when the trigger was made.
-    :param live: the trigger in Mistral, if it is there.
-    :param lost: what was there, and could not be put back.
-    :param ran_out: it is not there because its last run has been.
+    :param before: the template's order when the trigger was created.
+    :param live: the trigger in Mistral, if it exists.
+    :param lost: a former trigger that could not be restored.
+    :param ran_out: whether it is missing because it has had its last run.
     :param recreate: replace it even if nothing has changed.
-    :raises triggers.Refused: if the template asks for what cannot be.
+    :raises cron_triggers.TriggerRefused: the template asks for the impossible.
     :raises schedule.ScheduleError: likewise.
     """
     if live is not None and wanted == before and not recreate:
@@ -106,7 +106,7 @@ def _count(
     known: cron_triggers.LiveTrigger | None,
     ran_out: bool,
 ) -> int | None:
-    """Return how many runs are left; an unchanged count is carried on."""
+    """Return how many runs remain; an unchanged count continues."""
     if wanted.count is None or before is None or before.count != wanted.count:
         return wanted.count
     if known is not None and known.remaining is not None:
@@ -121,7 +121,7 @@ def _first(
     now: datetime.datetime,
     fresh: bool,
 ) -> datetime.datetime | WaitForRun | None:
-    """Return the first time to ask for; None if the pattern will do."""
+    """Return the first time to request; None if the pattern is enough."""
     margin = cron_triggers.MARGIN if live is not None else datetime.timedelta()
     if first >= now + schedule.NOTICE + margin:
         return first
@@ -168,11 +168,11 @@ def _about_to_run(
 def check_input(
     workflow: str, declared: Any, given: Mapping[str, Any]
 ) -> None:
-    """Check an input against what a workflow declares.
+    """Check an input against the declaration of a workflow.
 
-    :param declared: the list of its inputs, as in its definition: a name,
-        or a map from the name to a default.
-    :raises triggers.Refused: as Mistral would, when it is too late.
+    :param declared: the list of its inputs, as in its definition: a name, or a
+        map from the name to a default.
+    :raises cron_triggers.TriggerRefused: Mistral would refuse it later.
     """
     if not isinstance(declared, list):
         return

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to a cron trigger in Mistral, step by step.
+"""The steps of a cron trigger's actions in Mistral.
 
-A step may be called again and again, as Mistral fails and comes back; what
-must not get lost meanwhile lies in the data of the resource: a record of
-the trigger that was created, and, during a creation, a note of the wanted
-trigger and of the former one.
+A step may be repeated while Mistral fails. The resource's data outlive it: a
+record of the trigger that was created, and, during a creation, a note of the
+wanted trigger and of the former one.
 """
 
 from collections import abc
@@ -24,9 +23,9 @@ _NOTE = 'trigger_note'
 
 
 class Steps:
-    """What the actions have in common.
+    """The part that all actions share.
 
-    :ivar record: of the trigger that was made last, or None.
+    :ivar record: of the trigger that was created last, or None.
     :ivar note: of the change in progress, or None.
     """
 
@@ -35,10 +34,10 @@ class Steps:
         resource: calling.TrustingCaller,
         before: cron_triggers.TriggerOrder | None = None,
     ) -> None:
-        """Begin.
+        """Read the record and the note.
 
-        :param before: what the trigger was made from, where no record
-            says so: Heat's own class leaves none.
+        :param before: the trigger's order where there is no record: Heat's own
+            class writes none.
         """
         self.resource = resource
         self.patience = resource.patience()
@@ -56,7 +55,7 @@ class Steps:
         self.note = cron_triggers.read_note(note) if note else None
 
     def save(self, record: cron_triggers.TriggerRecord) -> None:
-        """Write the record down."""
+        """Store the record."""
         # It may hold secrets, as inputs do.
         text = cron_triggers.dumps(record)
         self.resource.data_set(_RECORD, text, redact=True)
@@ -64,20 +63,20 @@ class Steps:
         self.before = record.wanted
 
     def write(self, note: cron_triggers.Note) -> None:
-        """Write the note down, before anything changes in Mistral."""
+        """Store the note, before any change in Mistral."""
         text = cron_triggers.dumps(note)
         self.resource.data_set(_NOTE, text, redact=True)
         self.note = note
 
     def forget_note(self) -> None:
-        """Forget the note: the change has ended."""
+        """Delete the note: the change has ended."""
         if self.note is not None:
             self.resource.data_delete(_NOTE)
             self.note = None
 
     @property
     def calls(self) -> Any:
-        """Return mistralclient's calls for cron triggers."""
+        """Return mistralclient's manager of cron triggers."""
         return self.resource.client().cron_triggers
 
     def _ask(
@@ -105,7 +104,7 @@ class Steps:
         )
 
     def by_name(self, name: str) -> cron_triggers.LiveTrigger | None:
-        """Return the trigger of a name, of any creator, or None."""
+        """Return the trigger of a name, by any creator, or None."""
         rows = self._ask(
             'cannot list the cron triggers', self.calls.list, name=f'eq:{name}'
         )
@@ -116,7 +115,7 @@ class Steps:
         return None
 
     def known(self) -> cron_triggers.LiveTrigger | None:
-        """Return the trigger that was made last, if it is still there."""
+        """Return the trigger that was created last, if it still exists."""
         if self.record is not None:
             return self._by_id(self.record.id) if self.record.id else None
         if self.resource.resource_id is not None:
@@ -124,9 +123,9 @@ class Steps:
         return None
 
     def recover(self) -> cron_triggers.LiveTrigger | None:
-        """Return the trigger; what a crash has taken away is put back.
+        """Return the trigger; restore it if a crash has left none.
 
-        :raises errors.ServiceError: if that is refused.
+        :raises errors.ServiceError: Mistral refuses that.
         """
         note = self.note
         if note is None:
@@ -148,7 +147,7 @@ class Steps:
     def put_back(
         self, note: cron_triggers.Note, old: cron_triggers.LiveTrigger
     ) -> cron_triggers.LiveTrigger:
-        """Make the trigger again that the note says was there."""
+        """Restore the former trigger of the note."""
         order = old.again(schedule.now())
         trigger = self.by_name(order.name)
         if not trigger or not order.matches(trigger):
@@ -159,7 +158,7 @@ class Steps:
     def post(
         self, what: str, order: cron_triggers.TriggerOrder
     ) -> cron_triggers.LiveTrigger:
-        """Let Mistral make a trigger; once, if the answer is not lost."""
+        """Create a trigger in Mistral."""
         row = self._ask(
             what,
             self.calls.create,
@@ -179,7 +178,7 @@ class Steps:
         order: cron_triggers.TriggerOrder,
         wanted: cron_triggers.TriggerOrder,
     ) -> None:
-        """Remember a trigger that was made."""
+        """Record a trigger that was created."""
         # Its first run may be over already.
         since = schedule.now()
         due = trigger.next()
@@ -197,7 +196,7 @@ class Steps:
         self.forget_note()
 
     def has_expired(self) -> bool:
-        """Say whether a trigger that is not there has had all its runs."""
+        """Say whether a missing trigger has had all its runs."""
         if self.note is not None:
             return False
         now = schedule.now()
@@ -220,10 +219,10 @@ class Steps:
 
 
 class Check(Steps):
-    """Sees to it that the trigger is there, or has had its runs."""
+    """Checks that the trigger exists, or has had its runs."""
 
     def step(self) -> bool:
-        """Go on; return whether all is done."""
+        """Take the next step; return whether all is done."""
         if self.recover() is None and not self.has_expired():
             raise errors.ServiceError(
                 'the cron trigger is no longer in Mistral, and has runs '
@@ -233,10 +232,10 @@ class Check(Steps):
 
 
 class TriggerRemoval(Steps):
-    """Removes the trigger, and with it Mistral removes its trust."""
+    """Deletes the trigger; Mistral then deletes its trust."""
 
     def step(self) -> bool:
-        """Go on; return whether all is done."""
+        """Take the next step; return whether all is done."""
         note = self.note
         if note is not None:
             trigger = self.by_name(note.order.name)

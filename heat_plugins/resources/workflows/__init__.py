@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the types for Mistral's workflows are made of."""
+"""Base classes and schemas of the types for Mistral."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls to Mistral from resources: errors that pass are ridden out."""
+"""Calls to Mistral from resources, with retries after temporary failures."""
 
 from collections.abc import Callable, Mapping
 import datetime
@@ -46,7 +46,7 @@ def patience() -> calling.Patience:
 
 
 class MistralCalls(eventful.Eventful):
-    """Mixed into a resource type, in front of Heat's class."""
+    """Mixin for a resource type, in front of Heat's class."""
 
     default_client_name = heat_mistral.CLIENT_NAME
 
@@ -54,7 +54,7 @@ class MistralCalls(eventful.Eventful):
     def resource_to_template(
         cls, resource_type: str, template_type: str = 'cfn'
     ) -> dict[str, object]:
-        """Do as Heat does, which stumbles over properties of any type."""
+        """Do as Heat does, but also for properties of any type."""
         schema = {
             name: properties.Schema(
                 properties.Schema.MAP,
@@ -82,7 +82,7 @@ class MistralCalls(eventful.Eventful):
         return patience()
 
     def pause(self, seconds: int) -> NoReturn:
-        """Leave the rest to a step some seconds later."""
+        """End this step; Heat calls the next one after some seconds."""
         raise resource.PollDelay(seconds)
 
     def tell(self, text: str) -> None:
@@ -104,9 +104,9 @@ class MistralCalls(eventful.Eventful):
     ) -> Any:
         """Call Mistral, from one of Heat's ``check_*_complete`` methods.
 
-        :param what: is being done, to begin the reason of a failure with.
-        :raises PollDelay: to be called again, as the error may pass.
-        :raises errors.ServiceError: if it does not.
+        :param what: the purpose, with which the reason of a failure begins.
+        :raises PollDelay: the failure is temporary; Heat repeats the step.
+        :raises errors.ServiceError: any other failure.
         """
         try:
             answer = call(*arguments, **named)
@@ -133,11 +133,11 @@ class MistralCalls(eventful.Eventful):
     def failure(
         self, what: str, error: Exception, judged: errors.ServiceError
     ) -> errors.ServiceError:
-        """Return the exception for an error that does not pass."""
+        """Return the exception for a permanent failure."""
         return type(judged)(f'{what}: {judged}', judged.status)
 
     def pending(self, *names: str) -> bool:
-        """Say whether some properties wait for what is not there yet."""
+        """Say whether properties depend on resources that do not exist yet."""
         return any(
             needed.action == resource.Resource.INIT
             for name in names
@@ -147,15 +147,15 @@ class MistralCalls(eventful.Eventful):
     def invalid(
         self, prop: str, message: object
     ) -> exception.StackValidationFailed:
-        """Return the exception for a property that cannot be."""
+        """Return the exception for an invalid property."""
         return refusing.invalid(self, message, prop)
 
     def validate_workflow(
         self, prop: str, name: str, namespace: str = ''
     ) -> None:
-        """Refuse a workflow that is not there; a lost Mistral is no error.
+        """Refuse a workflow that does not exist; ignore failures of Mistral.
 
-        :raises StackValidationFailed: if Mistral does not know it.
+        :raises StackValidationFailed: Mistral does not have it.
         """
         if self.pending(prop) or not name:
             return
@@ -181,7 +181,7 @@ class MistralCalls(eventful.Eventful):
         *arguments: Any,
         **named: Any,
     ) -> Any:
-        """Do the same; None if Mistral has no such thing."""
+        """Call Mistral like `ask`; None if Mistral has no such object."""
         try:
             return self.ask(patience, what, call, *arguments, **named)
         except errors.NotFound:
@@ -190,9 +190,9 @@ class MistralCalls(eventful.Eventful):
 
 
 class Mended(resource.Resource):
-    """Mixed in where an update makes again what is missing or has failed.
+    """Mixin for types whose update recreates what is missing or has failed.
 
-    A replacement would want the name that the failed one still has.
+    A replacement would need the name that the failed object still has.
     """
 
     always_replace_on_check_failed = False
@@ -210,7 +210,7 @@ class Mended(resource.Resource):
 
 
 class TrustingCalls(MistralCalls):
-    """Of a type for which Mistral gets a trust from Keystone."""
+    """Mixin for types for which Mistral gets a trust from Keystone."""
 
     def trust_refusal(self) -> str | None:
         """Return why Keystone gives no trust; None if it does."""
@@ -219,7 +219,7 @@ class TrustingCalls(MistralCalls):
     def failure(
         self, what: str, error: Exception, judged: errors.ServiceError
     ) -> errors.ServiceError:
-        """Explain what Keystone says to Mistral, too."""
+        """Add Keystone's explanation to a failure of Mistral."""
         refused = mistral_api.trust_refused(error, self.context.trust_id)
         if refused is None:
             return super().failure(what, error, judged)
@@ -227,7 +227,7 @@ class TrustingCalls(MistralCalls):
 
 
 class Stepwise(MistralCalls, Mended):
-    """Mixed in where each step of an action calls Mistral."""
+    """Mixin for types that call Mistral in each step of an action."""
 
     def handle_create(self) -> calling.Patience:
         return self.patience()
@@ -251,10 +251,10 @@ class Stepwise(MistralCalls, Mended):
 def trust_refusal(resource: heat_types.Resource) -> str | None:
     """Return why Keystone gives no trust for a cron trigger; None if it does.
 
-    Mistral asks Keystone for it only when it creates the trigger; in an
-    update, that is after the deletion of the old one. So this asks Keystone
-    for the same, and deletes it at once. Where that cannot be found out
-    it counts as given: making the trigger will tell.
+    Mistral asks Keystone for the trust only when it creates the trigger; in an
+    update, that is after the deletion of the old one. So this creates such a
+    trust and deletes it at once. If Keystone does not answer, the trust counts
+    as given: the creation of the trigger will tell.
     """
     try:
         _probe_trust(resource)

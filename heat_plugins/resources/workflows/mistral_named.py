@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has a name in Mistral that no other may have, and can be changed."""
+"""Base of types whose name in Mistral is unique, and that change in place."""
 
 from collections import abc
 
@@ -20,15 +20,15 @@ _ID = 'id'
 
 
 class Taken(Exception):
-    """Another resource or user has the name already."""
+    """Another resource or user has the name."""
 
 
 def shared_properties(
     *name_constraints: constraints.Constraint,
 ) -> dict[str, heat_types.Schema]:
-    """Return the properties that such types have in common.
+    """Return the properties that such types share.
 
-    :param name_constraints: of the name, as well as that it is a text.
+    :param name_constraints: further constraints of the name.
     """
     return {
         MistralNamed.NAME: schemas.text(
@@ -51,10 +51,10 @@ def shared_properties(
 
 
 class MistralNamed(mistral_calls.Stepwise, resource.Resource):
-    """Base of such types; nothing that others have made is touched.
+    """Base of such types; it changes only objects that it has created.
 
-    A subclass has ``KIND``, for people, ``entity``, by which Mistral's client
-    knows it, ``body`` and ``matches``.
+    A subclass has ``KIND``, for people, ``entity``, its name in Mistral's
+    client, ``body`` and ``matches``.
     """
 
     support_status = mistral_calls.NOT_HEATS
@@ -76,7 +76,7 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
         )
 
     def wanted_name(self, props: heat_types.Properties) -> str:
-        """Return the name that properties ask for."""
+        """Return the name that properties request."""
         name: str = props[self.NAME] or self.physical_resource_name()
         return name
 
@@ -85,24 +85,24 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
     def body(
         self, name: str, props: heat_types.Properties
     ) -> dict[str, object]:
-        """Return what Mistral's client takes to make or change it."""
+        """Return the arguments of Mistral's client to create or change it."""
         raise NotImplementedError
 
     def matches(
         self, row: mistral_api.Row, props: heat_types.Properties
     ) -> bool:
-        """Say whether it can be what was asked for."""
+        """Say whether a row can be the result of properties."""
         raise NotImplementedError
 
     def precheck(
         self, patience: calling.Patience, props: heat_types.Properties
     ) -> None:
-        """Check what can be before anything changes."""
+        """Check all that is possible before any change."""
 
     # What is done -----------------------------------------------------------
 
     def see(self, patience: calling.Patience, name: str) -> mistral_api.Row:
-        """Return the one of that name, or None."""
+        """Return the row of a name, or None."""
         return self.look(
             patience, f'cannot read the {self.KIND}', self._calls.get, name
         )
@@ -185,7 +185,7 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
         return True
 
     def _ours(self, patience: calling.Patience) -> mistral_api.Row | None:
-        """Return it, if it is there and is the one that was made here."""
+        """Return the row, if this resource has created it."""
         if self.resource_id is None:
             return None
         row = self.see(patience, self.resource_id)
@@ -202,7 +202,7 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
         return True
 
     def glance(self) -> mistral_api.Row | None:
-        """Return it for an attribute; None if it cannot be seen."""
+        """Return the row for an attribute; None if it cannot be read."""
         if self.resource_id is None:
             return None
         try:

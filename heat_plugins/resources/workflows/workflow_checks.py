@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is checked about a workflow before anything is made of it."""
+"""Checks of a workflow before its creation or update."""
 
 from collections.abc import Iterable, Mapping
 import dataclasses
@@ -29,7 +29,7 @@ class WorkflowChecks(workflow.Workflow):
     def validate(self) -> None:
         """Validate as Heat does, then the definition, with Mistral's help.
 
-        :raises StackValidationFailed: naming the workflow, task and line.
+        :raises StackValidationFailed: it names the workflow, task and line.
         """
         given = self.properties.data
         text = workflow_schema.DEFINITION in given
@@ -69,7 +69,7 @@ class WorkflowChecks(workflow.Workflow):
     def _check(self, props: heat_types.Properties) -> None:
         """Check a definition, and the properties that use it.
 
-        :raises DefinitionError: if it cannot be used.
+        :raises DefinitionError: it is invalid.
         """
         form = props[workflow_schema.DEFINITION]
         if form is None:
@@ -152,7 +152,7 @@ class WorkflowChecks(workflow.Workflow):
             )
 
     def _check_call(self, task: heat_types.Properties) -> None:
-        """Hold a called workflow against those that Mistral has."""
+        """Check that a called workflow exists in Mistral."""
         name = definition_reading.called(task.get(self.WORKFLOW))
         if name is None or self._unknown(task.get(self.WORKFLOW)):
             return
@@ -186,7 +186,7 @@ class WorkflowChecks(workflow.Workflow):
             return []
 
     def _unknown(self, value: object) -> bool:
-        """Return whether a value needs a resource that does not exist yet."""
+        """Say whether a value depends on a pending resource."""
         if isinstance(value, function.Function):
             return not self.stack.strict_validate or any(
                 needed.action == resource.Resource.INIT
@@ -199,7 +199,7 @@ class WorkflowChecks(workflow.Workflow):
         return False
 
     def _is_referred_to(self) -> bool:
-        """Return whether the template has a get_resource of this one."""
+        """Say whether the template has a get_resource of this resource."""
         template = self.stack.t
         references = [{'get_resource': self.name}, {'Ref': self.name}]
 

@@ -58,7 +58,7 @@ def _with(
 
 
 def _any(schema: heat_types.Schema, /, addition: str) -> heat_types.Schema:
-    """Let a value have other forms as well as the one that Heat knows."""
+    """Allow other forms of a value as well as the one that Heat knows."""
     # Its constraints are looked after by the check of the definition.
     return _with(
         schema,
