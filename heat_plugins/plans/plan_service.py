@@ -15,8 +15,7 @@ from heat_plugins.content import storage
 from heat_plugins.content import texts
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import stores
-from heat_plugins.plans import plan_claims as claims_module
-from heat_plugins.plans import plan_locks as locks_module
+from heat_plugins.plans import plan_claims
 from heat_plugins.plans import plan_protocols
 from heat_plugins.plans.content import capabilities as capabilities_module
 from heat_plugins.plans.content import environments
@@ -60,8 +59,8 @@ class Plans:
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         self.store = store
-        self._claims = claims_module.Claims(registry, clock=clock)
-        self._locks = locks_module.Locks(registry, clock=clock, sleep=sleep)
+        self._claims = plan_claims.Claims(registry, clock=clock)
+        self._locks = plan_claims.Locks(registry, clock=clock, sleep=sleep)
         self.stacks = stacks
         self.clock = clock
         self._pool = pool or pools.Pool()

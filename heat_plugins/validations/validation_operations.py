@@ -21,7 +21,7 @@ from heat_plugins.content import sources
 from heat_plugins.objectstore import parcels
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plans
-from heat_plugins.plans.deploy import requirements
+from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inventory
 from heat_plugins.validations import jobs
@@ -147,7 +147,7 @@ class ValidationOperations:
         :returns: a map of groups.
         """
         found = self._plans.load(plan)
-        return {'groups': [*requirements.read(found.environment)]}
+        return {'groups': [*deploy_records.read(found.environment)]}
 
     def run(
         self,
@@ -311,12 +311,12 @@ class ValidationOperations:
             for one in run.outcomes
             if one.state is validation_runs.State.PASSED
         }
-        for group in requirements.read(plan.environment):
+        for group in deploy_records.read(plan.environment):
             of_group = {
                 one.id for one in found.validations if group in one.groups
             }
             if of_group and of_group <= passed:
-                requirements.record(
+                deploy_records.record(
                     self._plans.annex(plan),
                     plan.content_hash,
                     group,

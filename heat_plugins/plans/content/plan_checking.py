@@ -12,7 +12,7 @@ from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import roles
-from heat_plugins.plans.deploy import requirements
+from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import steps
 from heat_plugins.plans.rendering import rendering
 
@@ -42,7 +42,7 @@ def check(
     """
     with _own(environments.PATH):
         steps.read(environment)
-        requirements.read(environment)
+        deploy_records.read(environment)
     own = fetch([path for path in _READERS if path in paths])
     for path, content in own.items():
         with _own(path):

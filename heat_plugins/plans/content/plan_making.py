@@ -20,7 +20,6 @@ from heat_plugins.content import sources
 from heat_plugins.content import storage
 from heat_plugins.content import texts
 from heat_plugins.plans import plan_claims
-from heat_plugins.plans import plan_locks
 from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import marks
@@ -159,7 +158,7 @@ class Maker:
     def __init__(
         self,
         claims: plan_claims.Claims,
-        locks: plan_locks.Locks,
+        locks: plan_claims.Locks,
         container: marks.Container,
         order: CreationOrder,
         progress: pools.Progress | None,

@@ -1,16 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was deployed of a plan, exactly, and when."""
+"""What was deployed of a plan, exactly, and what must pass before it is.
+
+``plan-environment.yaml`` names groups of the plan's own validations::
+
+    required_validations: [prep, pre - deployment]
+
+That they have passed counts for the content that they were run with, and for
+a while: they look at a world that changes.
+"""
 
 import dataclasses
 import datetime
+import hashlib
+from typing import Final
 
+from heat_plugins import errors
 from heat_plugins.objectstore import json_records
+from heat_plugins.plans.content import environments
+from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 
 #: Number of deployments of a plan that are remembered.
 KEPT = 10
 
-_PREFIX = 'deployed/'
+_DEPLOYED = 'deployed/'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,7 +39,7 @@ class Record:
     content: references.Resolved = dataclasses.field(repr=False)
 
 
-def write(
+def write_deployed(
     annex: json_records.Records,
     content_hash: str,
     content: references.Resolved,
@@ -44,15 +57,87 @@ def write(
             'files': dict(content.files),
         },
     }
-    annex.write(f'{_PREFIX}{at}-{content_hash[:12]}', value)
-    annex.delete(*annex.names(_PREFIX)[:-KEPT])
+    annex.write(f'{_DEPLOYED}{at}-{content_hash[:12]}', value)
+    annex.delete(*annex.names(_DEPLOYED)[:-KEPT])
 
 
-def find(annex: json_records.Records, content_hash: str) -> Record | None:
+def find_deployed(
+    annex: json_records.Records, content_hash: str
+) -> Record | None:
     """Return the latest record of a content."""
-    for name in reversed(annex.names(_PREFIX)):
+    for name in reversed(annex.names(_DEPLOYED)):
         if name.endswith(content_hash[:12]):
             record = annex.load(Record, name)
             if record is not None and record.content_hash == content_hash:
                 return record
     return None
+
+
+#: The section of the file.
+SECTION: Final = 'required_validations'
+
+#: Seconds for which a group that has passed counts as passed.
+VALID: Final = 3600
+
+#: The most groups: of each a record is read.
+MOST: Final = 100
+
+_VALIDATED = 'validated/'
+
+
+def read(environment: environments.PlanEnvironment) -> tuple[str, ...]:
+    """Return the groups that a plan names.
+
+    :raises errors.Invalid: its section is not a list of groups.
+    """
+    found = environment.more.get(SECTION)
+    if found is None:
+        return ()
+    if not isinstance(found, list) or not all(
+        isinstance(one, str) and one.strip() for one in found
+    ):
+        raise errors.Invalid(
+            f'{SECTION} of {environments.PATH} must be a list of groups'
+        )
+    groups = tuple(dict.fromkeys(found))
+    if len(groups) > MOST:
+        raise errors.Invalid(
+            f'{SECTION} of {environments.PATH} names {len(groups)} groups; '
+            f'name at most {MOST}'
+        )
+    return groups
+
+
+def record(
+    annex: json_records.Records, content_hash: str, group: str, now: float
+) -> None:
+    """Record that a group has passed with a content."""
+    annex.write(
+        _name(group),
+        {'group': group, 'content_hash': content_hash, 'at': now},
+    )
+
+
+def check(annex: json_records.Records, plan: plans.Plan, now: float) -> None:
+    """Refuse a deployment for which a group has not passed.
+
+    :raises errors.Refused: so it is.
+    """
+    for group in read(plan.environment):
+        found = annex.find(_name(group))
+        if not (
+            isinstance(found, dict)
+            and found.get('content_hash') == plan.content_hash
+            and isinstance(at := found.get('at'), int | float)
+            and now - at < VALID
+        ):
+            raise errors.Refused(
+                f'The validations of group {group} have not passed for the '
+                f'current plan {plan.name} within the last {VALID // 60} '
+                'minutes. Run them: openstack deployment plan validation run '
+                f'{plan.name} --group {group}'
+            )
+
+
+def _name(group: str) -> str:
+    return f'{_VALIDATED}{hashlib.sha256(group.encode()).hexdigest()[:16]}'

@@ -21,7 +21,6 @@ from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import plan_stacks
-from heat_plugins.plans.deploy import requirements
 from heat_plugins.plans.deploy import stack_following
 from heat_plugins.plans.deploy import steps as steps_module
 from heat_plugins.plans.parameters import refusals
@@ -150,7 +149,7 @@ class Deployer:
                     before or Started(), stack_id=stack.id, action=stack.action
                 )
             else:
-                requirements.check(
+                deploy_records.check(
                     self._plans.annex(plan), plan, self._plans.clock()
                 )
                 content = self._plans.resolve(plan)
@@ -170,7 +169,7 @@ class Deployer:
         timeout: int | None,
     ) -> Started:
         """Give a content to Heat, and record it."""
-        deploy_records.write(
+        deploy_records.write_deployed(
             self._plans.annex(plan),
             plan.content_hash,
             content,
@@ -228,7 +227,7 @@ class Deployer:
             )
         tag = _content_tag(stack)
         annex = self._plans.annex(plan)
-        record = deploy_records.find(annex, tag) if tag else None
+        record = deploy_records.find_deployed(annex, tag) if tag else None
         return Status(
             plan=name,
             status=stack.status,
@@ -263,7 +262,7 @@ class Deployer:
 
     def required(self, name: str) -> list[str]:
         """Return the groups of validations that a plan requires."""
-        return [*requirements.read(self._plans.load(name).environment)]
+        return [*deploy_records.read(self._plans.load(name).environment)]
 
     def poll(self, stack_id: str, before: str) -> dict[str, Any]:
         """Return how a deployment stands, and no counts.
@@ -313,7 +312,7 @@ class Deployer:
         stack = self._stacks.find(name)
         annex = self._plans.annex(plan)
         tag = _content_tag(stack) if stack else ''
-        record = deploy_records.find(annex, tag) if tag else None
+        record = deploy_records.find_deployed(annex, tag) if tag else None
         content = record.content if record else self._plans.resolve(plan)
         return secrecy.of_content(content, plan.environment)
 

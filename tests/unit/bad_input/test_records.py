@@ -7,6 +7,7 @@ write these records, too.
 
 import contextlib
 import dataclasses
+import gzip
 import io
 import json
 import logging
@@ -22,13 +23,13 @@ from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.engine import process
 from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.runs import aside
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.objectstore import clocks
 from heat_plugins.objectstore import lease
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import operation_following
 from heat_plugins.plans import plan_claims
-from heat_plugins.plans import plan_locks
 from heat_plugins.plans import plan_protocols
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet.records import binding
@@ -43,7 +44,7 @@ from tests.unit.runs.fleet import simulation
 
 ID = '20270115T080000Z-00c0ffee'
 
-#: The records of an operation, and a request.
+#: The records of an operation, those of 12 heads, and a request.
 NAMES = {
     'order': layout.order(ID),
     'head': layout.head(ID),
@@ -51,6 +52,7 @@ NAMES = {
     'attempts': layout.shard(ID, 1, 0),
     'lease': lease.name(layout.leads(ID), 1),
     'request': f'{layout.requests(ID)}1800000000.000000-00000000',
+    'digest': layout.DIGEST,
 }
 
 #: What Heat holds of an operation, as one of them.
@@ -75,10 +77,20 @@ class Cloud:
         first.release()
         self.container = self.world.cluster.container(simulation.CONTAINER)
         self.put('request', {'do': 'pause', 'who': 'bob'})
+        head = self.read('head')
+        for n in range(12):
+            other = head | {
+                'id': f'20270115T0700{n:02}Z-00c0ffee',
+                'state': 'complete',
+                'ended_at': 1_800_000_000,
+            }
+            name = layout.head(other['id'])
+            self.container.objects[name] = json.dumps(other).encode()
+        list(self.world.tools().book.heads.newest())
 
     def read(self, what):
         """Return a record without its seal."""
-        values = json.loads(self.container.objects[NAMES[what]])
+        values = json.loads(_unpacked(self.container.objects[NAMES[what]]))
         return values['value'] if 'code' in values else values
 
     def put(self, what, values):
@@ -93,6 +105,13 @@ class Cloud:
 
     def fleets(self, manager=None):
         return fleets.Fleets(self.world.heat, self.world.tools())
+
+
+def _unpacked(content):
+    found = content
+    if content.startswith(b'\x1f\x8b'):
+        found = gzip.decompress(content)
+    return found
 
 
 def changed(draw, values):
@@ -272,7 +291,7 @@ def test_an_engine_puts_it_aside_and_serves_another_project(cloud):
         mock.patch.multiple(
             fleet_watching,
             ADVANCED=process.Places(32, 4),
-            ASIDE=fleet_watching.ResumeDelays(lambda: 0.0),
+            ASIDE=aside.Aside(lambda: 0.0),
             _WORKERS=process.Places(16, 16),
             _PROJECTS=process.Places(16, 1),
             registered=lambda context: found,
@@ -369,7 +388,7 @@ def test_a_lock_that_is_invalid_is_held_or_not(values):
     def sleep(seconds):
         now[0] += seconds
 
-    locks = plan_locks.Locks(registry, clock=lambda: now[0], sleep=sleep)
+    locks = plan_claims.Locks(registry, clock=lambda: now[0], sleep=sleep)
     with contextlib.suppress(errors.PlanBusy), locks.lock('shop'):
         pass
     assert now[0] < 1_800_000_100

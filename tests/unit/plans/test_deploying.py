@@ -122,7 +122,7 @@ class RecordTest(DeployingCase):
 
     def test_the_exact_content_is_recorded(self):
         begun = self.deployer.start('plan')
-        found = deploy_records.find(self.annex(), begun.content_hash)
+        found = deploy_records.find_deployed(self.annex(), begun.content_hash)
         self.assertEqual(
             self.plans.resolve(self.plans.load('plan')), found.content
         )
@@ -140,7 +140,9 @@ class RecordTest(DeployingCase):
             self.finish()
         self.assertEqual(deploy_records.KEPT, len(self.recorded()))
         found = self.annex()
-        self.assertIsNotNone(deploy_records.find(found, last.content_hash))
+        self.assertIsNotNone(
+            deploy_records.find_deployed(found, last.content_hash)
+        )
 
     def test_a_record_that_somebody_has_garbled_is_none(self):
         found = self.annex()
@@ -149,7 +151,9 @@ class RecordTest(DeployingCase):
         short = name.removeprefix('.heat-plugins/')
         for value in ([], 'x', {'content_hash': begun.content_hash}):
             found.write(short, value)
-            self.assertIsNone(deploy_records.find(found, begun.content_hash))
+            self.assertIsNone(
+                deploy_records.find_deployed(found, begun.content_hash)
+            )
         self.assertEqual('', self.deployer.status('plan').deployed_at)
 
 

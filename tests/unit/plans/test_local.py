@@ -6,7 +6,7 @@ import testtools
 from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.plans import local
-from heat_plugins.plans import plan_locks
+from heat_plugins.plans import plan_claims
 from heat_plugins.plans import plan_protocols
 from heat_plugins.plans import plan_service
 from tests.unit import fake_swift
@@ -76,7 +76,7 @@ class NamesTest(testtools.TestCase):
         store = fake_swift.ceph().store()
         slept = []
         both = [
-            plan_locks.Locks(
+            plan_claims.Locks(
                 local.Names(store, pools.Pool(wait=0)),
                 clock=lambda: 1e9 + len(slept),
                 sleep=slept.append,

@@ -25,7 +25,7 @@ class DeploymentTest(fakes.PlanCase):
         super().setUp()
         self.core = plan_operations.PlanOperations(self.plans)
         self.patch(
-            plan_operations.deploying.requirements,
+            plan_operations.deploying.deploy_records,
             'check',
             lambda annex, plan, now: None,
         )

@@ -380,7 +380,7 @@ class LockTest(PlansCase):
     def test_what_is_done_stays_done_if_the_lock_cannot_be_given_back(self):
         self.cloud.registry.failing['delete'] = errors.Unavailable('away')
         with self.assertLogs(
-            'heat_plugins.plans.plan_locks', 'WARNING'
+            'heat_plugins.plans.plan_claims', 'WARNING'
         ) as logs:
             self.plans.change('plan', lambda found: with_parameter(found, 'a'))
         self.assertIn(

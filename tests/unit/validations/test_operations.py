@@ -10,8 +10,8 @@ import testtools
 from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins import pools
+from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import deploying
-from heat_plugins.plans.deploy import requirements
 from heat_plugins.validations import inventory
 from heat_plugins.validations import validation_ledger as ledgers
 from heat_plugins.validations import validation_runs
@@ -450,7 +450,7 @@ class RequiredTest(OperationsTest):
         plan = self.cloud.plans.load('plan')
         annex = self.cloud.plans.annex(plan)
         for at in ('soon', [], None):
-            requirements.record(annex, plan.content_hash, 'prep', at)
+            deploy_records.record(annex, plan.content_hash, 'prep', at)
             self.refused()
 
     def test_a_section_of_another_shape_is_refused(self):
