@@ -95,7 +95,7 @@ class Derivation:
         """Return what a server is given for an action.
 
         :param name: of the deployment, or of the member of a group.
-        :raises exception.UserParameterMissing: see `starting.MissingInput`.
+        :raises exception.UserParameterMissing: see `derived.MissingInput`.
         """
         facts = derived.Facts(
             server_id=server_id,

@@ -10,7 +10,6 @@ from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.runs import run_operations
 from heat_plugins.runs import run_service
-from heat_plugins.runs.fleet import fleet_operations
 from heat_plugins.runs.fleet import fleets
 
 
@@ -28,18 +27,18 @@ class _Access:
         )
 
 
-def core(context: Any) -> run_operations.Operations:
+def core(context: Any) -> run_operations.RunCalls:
     """Return the core, with the credentials of an action's context."""
     access = _Access(context)
-    return run_operations.Operations(
+    return run_operations.RunCalls(
         run_service.Runs(access.heat, access.store, who=access.who)
     )
 
 
-def fleet_core(context: Any) -> fleet_operations.Operations:
+def fleet_core(context: Any) -> run_operations.OperationCalls:
     """Return the same for operations on many servers."""
     access = _Access(context)
-    return fleet_operations.Operations(
+    return run_operations.OperationCalls(
         fleets.Fleets.with_own_key(access.heat, access.store, who=access.who),
         access.heat,
     )
@@ -57,11 +56,11 @@ def _call_fleet(
 
 _action = making.Maker(__name__, _call, report=results.error)
 
-Trigger = _action(run_operations.Operations.trigger)
-Show = _action(run_operations.Operations.show)
-Cancel = _action(run_operations.Operations.cancel)
+Trigger = _action(run_operations.RunCalls.trigger)
+Show = _action(run_operations.RunCalls.show)
+Cancel = _action(run_operations.RunCalls.cancel)
 
 _fleet_action = making.Maker(__name__, _call_fleet, report=results.error)
 
-Operate = _fleet_action(fleet_operations.Operations.operate)
-Advance = _fleet_action(fleet_operations.Operations.advance)
+Operate = _fleet_action(run_operations.OperationCalls.operate)
+Advance = _fleet_action(run_operations.OperationCalls.advance)

@@ -188,7 +188,7 @@ class Runs:
 
 def _line(run: runs.Run) -> str:
     if run.ended:
-        taken = summary.spell(summary.duration(run))
+        taken = summary.spell(run.duration)
         return f'{run.state.value} after {taken}. {run.reason}'
     line = _WORDS[run.state]
     if run.progress is not None:

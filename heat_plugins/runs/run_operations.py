@@ -9,9 +9,15 @@ import time
 from typing import Any
 
 from heat_plugins import errors
+from heat_plugins.runs import orchestration
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
 from heat_plugins.runs import summary
+from heat_plugins.runs.fleet import advancing
+from heat_plugins.runs.fleet import fleet_targets
+from heat_plugins.runs.fleet import fleets
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.start import starting
 
 Report = dict[str, Any]
@@ -21,8 +27,12 @@ Report = dict[str, Any]
 # database.
 _PART, _LEAST, _MOST = 10, 5, 300
 
+# Seconds for which one call advances an operation, and until the next one if
+# another process does.
+_SLICE, _FOLLOWING = 30.0, 30
 
-class Operations:
+
+class RunCalls:
     """The operations on the runs of a project.
 
     Each returns all that may be shown of a run, see `summary`, and:
@@ -135,3 +145,146 @@ def _seconds(name: str, value: Any) -> int | None:
             f'{name} must be at least 1 second, not {value!r}'
         )
     return seconds
+
+
+class OperationCalls:
+    """The operations of a project on many servers.
+
+    Each returns all that may be shown of one, see `overview`, and:
+
+    - ``success``: whether it is complete; null until it ends;
+    - ``next_look``: seconds after which to advance it again; 0 if it has
+      ended.
+    """
+
+    def __init__(
+        self, found: fleets.Fleets, heat: orchestration.Orchestration
+    ) -> None:
+        self._fleets = found
+        self._chooser = fleet_targets.Chooser(heat, found.pool)
+
+    def operate(
+        self,
+        action: str,
+        stacks: abc.Sequence[str] | None = None,
+        stack_tags: abc.Sequence[str] | None = None,
+        resources: abc.Sequence[str] | None = None,
+        server_metadata: abc.Mapping[str, str] | None = None,
+        input_values: abc.Mapping[str, Any] | None = None,
+        max_concurrent: str | int = '50',
+        max_errors: str | int = 0,
+        canary: int = 0,
+        approve_after_canary: bool = False,
+        pause: int = 0,
+        timeout: int | None = None,
+        delivery_timeout: int | None = None,
+        deadline: int | None = None,
+        if_running: str = operations.SKIP,
+    ) -> Report:
+        """Start an action, such as BACKUP, on many servers over stacks.
+
+        :param action: the action.
+        :param stacks: a list of names or IDs of stacks.
+        :param stack_tags: a list; all stacks that bear any of them.
+        :param resources: a list of paths in the stacks (parent.child), or of
+            patterns of such; by default all deployments with the action.
+        :param server_metadata: a map; only servers whose metadata have it.
+        :param input_values: a map of inputs that get other values
+            than the stacks give them. Mistral shows them to everybody in the
+            project.
+        :param max_concurrent: the most runs at a time: a number, or a
+            percentage such as 25%.
+        :param max_errors: the most failures, likewise; after one more,
+            nothing else starts.
+        :param canary: how many targets come first; all must succeed.
+        :param approve_after_canary: whether a user must resume it then.
+        :param pause: seconds between two batches.
+        :param timeout: the most seconds that each run may take.
+        :param delivery_timeout: the most seconds until a server reports.
+        :param deadline: the most seconds for the whole.
+        :param if_running: what happens to a target on which the action
+            already runs: "skip", or "wait" for the end of that run.
+        :returns: the operation, which has not ended yet.
+        """
+        limits = limits_of(
+            {
+                'max_concurrent': max_concurrent,
+                'max_errors': max_errors,
+                'canary': canary,
+                'approve_after_canary': approve_after_canary,
+                'pause': pause,
+                'timeout': timeout,
+                'delivery_timeout': delivery_timeout,
+                'deadline': deadline,
+                'if_running': if_running,
+            }
+        )
+        order = starting.Order(
+            action=str(action), inputs=_mapping('input_values', input_values)
+        )
+        metadata = _mapping('server_metadata', server_metadata)
+        chosen = self._chooser.choose(
+            fleet_targets.Wanted(
+                stacks=_texts('stacks', stacks),
+                tags=_texts('stack_tags', stack_tags),
+                resources=_texts('resources', resources),
+                metadata={str(k): str(v) for k, v in metadata.items()},
+            ),
+            order,
+        )
+        return self._advance(self._fleets.create(chosen, limits, order))
+
+    def advance(self, operation: str) -> Report:
+        """Advance an operation for half a minute, if no other process does.
+
+        :param operation: its ID.
+        :returns: the operation.
+        """
+        return self._advance(self._fleets.advancer(operation))
+
+    def _advance(self, advancer: advancing.Advancer) -> Report:
+        try:
+            self._fleets.advance_for(advancer, _SLICE)
+        finally:
+            is_leading = advancer.is_leading
+            advancer.release()
+        return self._report(advancer.operation, is_leading)
+
+    def _report(self, found: operations.Operation, is_leading: bool) -> Report:
+        complete = found.control.phase is operations.Phase.COMPLETE
+        again = 1 if is_leading else _FOLLOWING
+        return {
+            **overview.of(found, self._fleets.now()),
+            'success': complete if found.ended else None,
+            'next_look': 0 if found.ended else again,
+        }
+
+
+def limits_of(values: abc.Mapping[str, Any]) -> operations.OperationLimits:
+    """Return the limits of a map.
+
+    :raises errors.Refused: they are invalid.
+    """
+    try:
+        return operations.OperationLimits.read(values)
+    except ValueError as exc:
+        raise errors.Refused(str(exc)) from exc
+
+
+def _texts(name: str, values: Any) -> list[str]:
+    if values is None:
+        return []
+    if isinstance(values, str):
+        return [values]
+    if not isinstance(values, abc.Sequence):
+        raise errors.Refused(f'{name} must be a list of names')
+    return [str(one) for one in values]
+
+
+def _mapping(name: str, values: Any) -> dict[str, Any]:
+    if values is None:
+        return {}
+    if not isinstance(values, abc.Mapping):
+        # Whatever it is: not to be quoted.
+        raise errors.Refused(f'{name} must be a map: name: value')
+    return dict(values)

@@ -15,7 +15,7 @@ from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs import withdrawal
 from heat_plugins.runs.fleet import operation_runs
-from heat_plugins.runs.fleet import registration
+from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.follow import logs
 from heat_plugins.runs.records import ledgers
 from heat_plugins.runs.records import record_names
@@ -96,8 +96,8 @@ class Runs(ledgers.Ledger):
         self._heat = heat
         self._finder = targets.Finder(heat)
         self._operated = operation_runs.OperationRuns(
-            self._tools.book,
-            functools.partial(registration.seal_of, heat),
+            self._tools.records,
+            functools.partial(binding.seal_of, heat),
             self._tools.monotonic,
         )
 

@@ -67,28 +67,71 @@ class Late:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Run:
-    """A run; times are seconds since the epoch.
+class RunTarget:
+    """What a run is on.
 
-    :ivar stack_id: the root stack, whose container holds the record.
-    :ivar resource: the path of the deployment's resource in that stack.
-    :ivar deployment_id: the stack's deployment, whose config is run.
-    :ivar row_id: the deployment that was made for this run.
-    :ivar config_id: the config that was made for it.
+    :ivar stack_id: the root stack.
+    :ivar resource: the path of the deployment's resource in that stack, or of
+        the server's.
+    :ivar deployment_id: the stack's deployment, whose config is run; the
+        server, for a config of the user's own.
     :ivar server_name: the path of the server's resource; None if the stack
         has none, or an earlier release wrote the record.
+    """
+
+    stack_id: str
+    stack_name: str
+    resource: str
+    deployment_id: str
+    server_id: str
+    server_name: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunAttempt:
+    """What has become of a run; times are seconds since the epoch.
+
+    :ivar state: None if nothing has started.
+    :ivar row_id: the deployment that was made for this run.
+    :ivar config_id: the config that was made for it.
+    :ivar reported_at: when a report of the server was first seen.
+    :ivar outputs: by name; of long ones the end.
+    :ivar cut: how long they are, for those that are whole elsewhere.
+    """
+
+    state: State | None = None
+    reason: str = ''
+    started_at: int | None = None
+    reported_at: int | None = None
+    ended_at: int | None = None
+    row_id: str | None = None
+    config_id: str | None = None
+    outputs: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+    cut: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    cancelled_by: str | None = None
+
+    @property
+    def duration(self) -> int | None:
+        """The seconds that it has taken; None if it has not ended."""
+        if self.ended_at is None or self.started_at is None:
+            return None
+        return self.ended_at - self.started_at
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run(RunTarget, RunAttempt):
+    """A run.
+
     :ivar inputs: what was asked for beyond the stack's own values. They may
         be secrets: never to be shown.
     :ivar declared: the outputs that the config declares.
     :ivar hidden: the names of the inputs whose values are masked in what the
         server sends.
     :ivar delivery_timeout: seconds until the server must have reported.
-    :ivar reported_at: when a report of the server was first seen.
-    :ivar outputs: by name; of long ones the end.
-    :ivar cut: how long they are, for those that are whole elsewhere.
     :ivar repeats: the run that this one repeats.
-    :ivar standalone: whether it runs a config that is not the stack's; then
-        `deployment_id` is the server's.
+    :ivar standalone: whether it runs a config that is not the stack's.
     :ivar guarded: whether an engine ends it when its deployment goes. Then
         it may go on while the deployment's row is withdrawn.
     :ivar unknown_hook: the hook that it needs, if servers are not known to
@@ -96,11 +139,6 @@ class Run:
     """
 
     id: str
-    stack_id: str
-    stack_name: str
-    resource: str
-    deployment_id: str
-    server_id: str
     action: str
     state: State
     reason: str
@@ -108,23 +146,13 @@ class Run:
     started_by: str
     timeout: int
     delivery_timeout: int | None = None
-    server_name: str | None = None
     inputs: abc.Mapping[str, Any] = dataclasses.field(
         default_factory=dict, repr=False
     )
     declared: abc.Sequence[abc.Mapping[str, Any]] = ()
     hidden: abc.Sequence[str] = ()
-    row_id: str | None = None
-    config_id: str | None = None
-    reported_at: int | None = None
     progress: float | None = None
     message: str | None = None
-    ended_at: int | None = None
-    outputs: abc.Mapping[str, Any] = dataclasses.field(
-        default_factory=dict, repr=False
-    )
-    cut: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
-    cancelled_by: str | None = None
     late: Late | None = None
     repeats: str | None = None
     standalone: bool = False

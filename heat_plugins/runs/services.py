@@ -13,8 +13,8 @@ from heat_plugins.objectstore import lease
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.fleet.records import books
 from heat_plugins.runs.fleet.records import layout
+from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import retention
 
 #: The digests to sign with, the most wanted first.
@@ -37,7 +37,7 @@ class Services:
     """The services of a project, as one caller uses them.
 
     :ivar heat: the way to Heat, with the credentials of the caller.
-    :ivar book: the records of operations, in the project's object store.
+    :ivar records: the records of operations, in the project's object store.
     :ivar who: the name of the caller, for the records.
     :ivar sign: returns what signs the URLs of a container, and makes it if
         need be.
@@ -50,7 +50,7 @@ class Services:
     """
 
     heat: orchestration.Deploying
-    book: books.Book
+    records: operation_records.OperationRecords
     who: str
     sign: abc.Callable[[str], keys.Signer]
     keep: retention.Retention = dataclasses.field(
@@ -83,20 +83,20 @@ class Services:
         given = {k: v for k, v in options.items() if v is not None}
         return cls(
             heat=heat,
-            book=books.Book(store, pool),
+            records=operation_records.OperationRecords(store, pool),
             **{'sign': keeper.ensure, 'clock': store.now, **given},
         )
 
     @property
     def store(self) -> stores.ObjectStore:
         """The project's object store."""
-        return self.book.store
+        return self.records.store
 
     def lease(self, operation_id: str) -> lease.Lease:
         """Return the leadership of an operation."""
         return lease.Lease(
             self.store,
-            self.book.container,
+            self.records.container,
             layout.leads(operation_id),
             who=self.who,
             clock=self.clock,
@@ -106,5 +106,5 @@ class Services:
 
     def is_led(self, operation_id: str) -> bool:
         """Say whether a process leads an operation, by its lease alone."""
-        epoch = self.book.epoch(operation_id, certain=False)
+        epoch = self.records.epoch(operation_id, certain=False)
         return epoch > 0 and self.lease(operation_id).is_held(epoch)

@@ -48,7 +48,7 @@ _SHOWN: dict[str, abc.Callable[[runs.Run], Any]] = {
     'progress': lambda run: run.progress,
     'message': lambda run: run.message,
     'ended_at': lambda run: time(run.ended_at),
-    'duration': lambda run: duration(run),
+    'duration': lambda run: run.duration,
     'timeout': lambda run: run.timeout,
     'cancelled_by': lambda run: run.cancelled_by,
     'repeats': lambda run: run.repeats,
@@ -69,11 +69,6 @@ def of(run: runs.Run) -> dict[str, Any]:
     values may be secrets.
     """
     return {name: value(run) for name, value in _SHOWN.items()}
-
-
-def duration(run: runs.Run) -> int | None:
-    """Return how many seconds a run has taken; None if it runs."""
-    return None if run.ended_at is None else run.ended_at - run.started_at
 
 
 def spell(seconds: float | None) -> str:

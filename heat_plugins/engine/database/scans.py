@@ -32,7 +32,6 @@ from heat_plugins import tokens
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
-from heat_plugins.runs.fleet import registration
 from heat_plugins.runs.fleet.records import binding
 
 Key: TypeAlias = tuple[int, int | None, bool]
@@ -367,7 +366,7 @@ def operations(
         _Deployment.config_id == _Config.id,
         _Deployment.tenant == _Config.tenant,
         _Deployment.server_id == _Config.name,
-        _Deployment.status == registration.IN_PROGRESS,
+        _Deployment.status == binding.IN_PROGRESS,
         _Config.group == binding.GROUP,
     )
     rank = sqlalchemy.func.row_number().over(

@@ -3,7 +3,7 @@
 
 The process that starts an operation may end: a command ends when its user
 interrupts it, and a signal or workflow waits for nothing. While an operation
-runs, Heat has a config and a deployment of it, see `registration`, which name
+runs, Heat has a config and a deployment of it, see `binding`, which name
 the operation and its stacks, and prove its records. Each process with an
 engine polls for those, and takes an operation over once its lease is no longer
 renewed. It acts with the credentials that are stored with one of the stacks,
@@ -55,9 +55,6 @@ _READ, _LENGTH, _STACKS = 50, binding.LENGTH, binding.STACKS
 # Levels of lists and maps in such a config.
 _DEPTH = 8
 
-# Seconds between two steps, at first and while nothing happens.
-_FIRST, _LONGEST = 1.0, 5.0
-
 # Requests, seconds and bytes to find out whether a process leads an operation,
 # and until this process does, with 10,000 targets that have 32 KiB each.
 _LOOK = (50, 60.0, 32 * 1024 * 1024)
@@ -70,7 +67,6 @@ _SECONDS, _TRIED = 60.0, 3
 # Seconds after which what names no operation is a leftover.
 _LEFTOVER = 600
 
-
 # The threads that draw projects from a scan, and the projects whose operations
 # they look at now.
 _THREADS = 16
@@ -79,9 +75,9 @@ _PROJECTS = process.Places(_THREADS, 1)
 
 _Thing = TypeVar('_Thing')
 
-# Seconds of the first rest, and of the longest: after what may pass by
+# Seconds of the first delay, and of the longest: after what may pass by
 # itself, and after anything else.
-_FIRST_REST, _PASSING, _LONGEST_REST = 30.0, 300.0, 3600.0
+_FIRST_DELAY, _PASSING, _LONGEST_DELAY = 30.0, 300.0, 3600.0
 
 _SHOW = '"openstack software deployment operation show" in that project'
 _REMEDIES: abc.Mapping[type[errors.Error], str] = {
@@ -100,10 +96,12 @@ class _Delay:
     is_warned: bool = False
 
 
-class ResumeDelays:
-    """What rests; safe for threads.
+class Backoff:
+    """Operations that an engine leaves alone for a while, since they failed.
 
-    It remembers what `keep` was told of last, and nothing else.
+    Their records are unreadable, cost too much, or cannot be reached. Each
+    gets one warning, which names the remedy, and after each failure a longer
+    delay. Safe for threads; it remembers those that `keep` was given last.
     """
 
     def __init__(
@@ -111,21 +109,21 @@ class ResumeDelays:
     ) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._rests: dict[str, _Delay] = {}
+        self._delays: dict[str, _Delay] = {}
 
-    def rests(self, key: str) -> bool:
+    def is_delayed(self, key: str) -> bool:
         """Say whether an operation is left alone now."""
         with self._lock:
-            rest = self._rests.get(key)
-            return rest is not None and self._clock() < rest.until
+            delay = self._delays.get(key)
+            return delay is not None and self._clock() < delay.until
 
-    def put(
+    def add(
         self, key: str, operation_id: str, project_id: str, exc: Exception
     ) -> None:
         """Leave an operation alone; warn the first time."""
         passing = isinstance(exc, errors.Error) and exc.may_pass
         seconds, is_first = self._add(
-            key, _PASSING if passing else _LONGEST_REST, is_warned=True
+            key, _PASSING if passing else _LONGEST_DELAY, is_warned=True
         )
         if is_first:
             LOG.warning(
@@ -141,20 +139,20 @@ class ResumeDelays:
                 },
             )
 
-    def rest(self, key: str) -> None:
+    def delay(self, key: str) -> None:
         """Leave what is no operation alone, without a warning."""
-        self._add(key, _LONGEST_REST, is_warned=False)
+        self._add(key, _LONGEST_DELAY, is_warned=False)
 
     def _add(
         self, key: str, longest: float, *, is_warned: bool
     ) -> tuple[float, bool]:
-        """Return for how long it rests, and whether nothing warned of it."""
+        """Return the seconds of its delay, and whether it is the first."""
         with self._lock:
-            before = self._rests.get(key) or _Delay()
+            before = self._delays.get(key) or _Delay()
             seconds = min(
-                _FIRST_REST * 2.0 ** min(before.failures, 10), longest
+                _FIRST_DELAY * 2.0 ** min(before.failures, 10), longest
             )
-            self._rests[key] = _Delay(
+            self._delays[key] = _Delay(
                 until=self._clock() + seconds,
                 failures=before.failures + 1,
                 is_warned=is_warned or before.is_warned,
@@ -164,13 +162,15 @@ class ResumeDelays:
     def forget(self, key: str) -> None:
         """Let an operation that is advanced again fail with a new warning."""
         with self._lock:
-            self._rests.pop(key, None)
+            self._delays.pop(key, None)
 
     def keep(self, keys: abc.Set[str]) -> None:
         """Forget all operations but some."""
         with self._lock:
-            self._rests = {
-                key: rest for key, rest in self._rests.items() if key in keys
+            self._delays = {
+                key: delay
+                for key, delay in self._delays.items()
+                if key in keys
             }
 
 
@@ -258,7 +258,7 @@ def _age(created_at: datetime.datetime | None) -> float:
 
 #: What this process advances, and the operations that it leaves alone.
 ADVANCED = process.Places(_MOST, _MOST_OF_PROJECT)
-ASIDE = ResumeDelays()
+BACKOFF = Backoff()
 
 #: Starts with each engine.
 SCAN = process.Scan(
@@ -276,7 +276,7 @@ def look() -> None:
     found = registered(context)
     for one in found:
         projects.setdefault(one.project_id, []).append(one)
-    ASIDE.keep({one.config_id for one in found})
+    BACKOFF.keep({one.config_id for one in found})
     waiting = collections.deque(_shuffled(projects.items()))
     for worker in map(str, range(min(_THREADS, len(waiting)))):
         # One of the last scan may be busy.
@@ -323,7 +323,7 @@ def _look_at(found: abc.Iterable[Registered]) -> None:
         if time.monotonic() > until:
             # The others have their turn in the next scan.
             return
-        if not ASIDE.rests(one.config_id):
+        if not BACKOFF.is_delayed(one.config_id):
             take_over(one)
 
 
@@ -335,7 +335,7 @@ def take_over(one: Registered) -> None:
     try:
         takeover = _prepare(one)
     except Exception as exc:
-        _put_aside(one, exc)
+        _back_off(one, exc)
     finally:
         if takeover is None:
             ADVANCED.leave(one.config_id)
@@ -345,8 +345,8 @@ def take_over(one: Registered) -> None:
         )
 
 
-def _put_aside(one: Registered, exc: Exception) -> None:
-    ASIDE.put(one.config_id, one.operation_id, one.project_id, exc)
+def _back_off(one: Registered, exc: Exception) -> None:
+    BACKOFF.add(one.config_id, one.operation_id, one.project_id, exc)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -447,10 +447,10 @@ def _advance(takeover: _Takeover) -> None:
         if advancer is None:
             return
         LOG.info('Advancing operation %s', one.operation_id)
-        ASIDE.forget(one.config_id)
+        BACKOFF.forget(one.config_id)
         _step_on(advancer)
     except Exception as exc:
-        _put_aside(one, exc)
+        _back_off(one, exc)
     if advancer is not None:
         found = advancer.operation
         LOG.info(
@@ -477,7 +477,7 @@ def _led(takeover: _Takeover) -> advancing.Advancer | None:
         if one.age > _LEFTOVER:
             _forget(takeover)
         # It may be recorded just now.
-        ASIDE.rest(one.config_id)
+        BACKOFF.delay(one.config_id)
         return None
     if advancer.operation.ended and one.age > _LEFTOVER:
         advancer.take_out()
@@ -495,14 +495,9 @@ def _step_on(
     advancer: advancing.Advancer,
     sleep: abc.Callable[[float], None] = time.sleep,
 ) -> None:
-    pause = _FIRST
     while advancer.is_leading:
-        before = advancer.operation
         try:
             advancer.step()
         except errors.Unavailable as exc:
-            LOG.info('Retrying operation %s: %s', before.id, exc)
-        if not advancer.is_busy:
-            is_news = advancer.operation.attempts != before.attempts
-            pause = _FIRST if is_news else min(pause * 1.5, _LONGEST)
-            sleep(pause)
+            LOG.info('Retrying operation %s: %s', advancer.operation.id, exc)
+        sleep(advancer.pause)

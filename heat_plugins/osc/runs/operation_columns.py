@@ -152,7 +152,7 @@ class OperationProgress:
         told = ', '.join(f'{number} {name}' for name, number in counts.items())
         if self._phase is None:
             self._display.say(
-                f'OperationProgress {found.id}: {order.action} on '
+                f'Operation {found.id}: {order.action} on '
                 f'{wording.counted(total, "target")}, '
                 f'at most {order.limits.concurrent(total)} at a time'
             )

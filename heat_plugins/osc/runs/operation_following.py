@@ -21,10 +21,6 @@ from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.timeline import operation_page
 
-# Seconds between two steps: how that grows while nothing happens, and while
-# another process advances the operation.
-_GROWTH, _MOST, _FOLLOWING = 1.5, 5.0, 5.0
-
 # Seconds between two pages.
 _PAGE = 5.0
 
@@ -109,9 +105,8 @@ class Follower:
         outage = retrying.Outage(
             self._command.progress.say, clock=time.monotonic
         )
-        pause = advancing.POLL
         while True:
-            found = before = advancer.operation
+            found = advancer.operation
             with outage.ridden_out():
                 found = self._step(advancer)
             self._show_output(found)
@@ -121,16 +116,12 @@ class Follower:
                 return
             if self._until is not None and time.monotonic() > self._until:
                 raise common.TooLong
-            if advancer.is_busy:
-                continue
-            is_news = found.attempts != before.attempts
-            pause = advancing.POLL if is_news else min(pause * _GROWTH, _MOST)
-            rest = pause if advancer.is_leading else _FOLLOWING
+            pause = advancer.pause
             if self._output is not None:
-                rest = advancing.POLL
+                pause = min(pause, advancing.POLL)
             if self._until is not None:
-                rest = min(rest, max(0.1, self._until - time.monotonic()))
-            time.sleep(rest)
+                pause = min(pause, max(0.1, self._until - time.monotonic()))
+            time.sleep(pause)
 
     def _step(self, advancer: advancing.Advancer) -> operations.Operation:
         """Advance it; many results take a while, and no output waits."""

@@ -16,12 +16,11 @@ from heat_plugins import foreign
 from heat_plugins.objectstore import lease as leases
 from heat_plugins.runs import services
 from heat_plugins.runs.fleet import deciding
+from heat_plugins.runs.fleet import dispatch
 from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.fleet import fleet_requests
-from heat_plugins.runs.fleet import giving
-from heat_plugins.runs.fleet import handling
+from heat_plugins.runs.fleet import member_runs
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.fleet import registration
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import journals
 from heat_plugins.runs.fleet.records import layout
@@ -32,6 +31,10 @@ LOG = foreign.logger(__name__)
 
 #: Seconds between two listings.
 POLL = 1.0
+
+# How the seconds between two steps grow while nothing happens, and those until
+# the next look at what another process advances.
+_GROWTH, _LONGEST, _FOLLOWING = 1.5, 5.0, 5.0
 
 _Operation = operations.Operation
 
@@ -54,20 +57,21 @@ class Advancer:
         # Signing is asked for often.
         tools = dataclasses.replace(tools, sign=functools.cache(tools.sign))
         self._tools = tools
-        self._book = tools.book
+        self._records = tools.records
         self._order = order
         self._seal = seal
         self._lease = tools.lease(order.id)
         self._op = _Operation.new(order)
         self._journal = journals.Journal(tools, order, seal, self._lease)
         self._exclusion = exclusions.Exclusion(tools)
-        self._giver = giving.Giver(
+        self._dispatcher = dispatch.Dispatcher(
             tools,
-            handling.Handler(tools, self._lease.check, found),
+            member_runs.MemberRuns(tools, self._lease.check, found),
             self._journal,
             self._exclusion,
         )
         self._next_listing = 0.0
+        self._pause = POLL
         # Whether a step was not finished.
         self._is_stale = False
         # Whether it has warned of a forged request.
@@ -83,9 +87,16 @@ class Advancer:
         return self._lease.epoch is not None
 
     @property
+    def pause(self) -> float:
+        """The seconds until the next step is worth its requests."""
+        if self.is_busy:
+            return 0.0
+        return self._pause if self.is_leading else _FOLLOWING
+
+    @property
     def is_busy(self) -> bool:
         """Whether there is something to do at once."""
-        return self._giver.is_busy
+        return self._dispatcher.is_busy
 
     def begin(self, registered: str) -> None:
         """Record a new operation, and lead it.
@@ -93,7 +104,7 @@ class Advancer:
         :param registered: see `operations.Control`.
         """
         # The container, too.
-        self._tools.sign(self._book.container)
+        self._tools.sign(self._records.container)
         self._lease.begin()
         self._op = self._op.changed(registered=registered)
         self._journal.begin(self._op)
@@ -114,6 +125,7 @@ class Advancer:
         :raises errors.Error: the object store does not answer.
         :raises errors.Error: Heat does not, or the operation was deleted.
         """
+        before = self._op.attempts
         try:
             if self.is_leading and self._is_stale:
                 self._reload()
@@ -125,6 +137,11 @@ class Advancer:
             # Half of a step may have been done.
             self._is_stale = True
             raise
+        finally:
+            is_news = self._op.attempts != before
+            self._pause = (
+                POLL if is_news else min(self._pause * _GROWTH, _LONGEST)
+            )
         return self._op
 
     def take_out(self) -> None:
@@ -154,23 +171,23 @@ class Advancer:
     def _reload(self) -> None:
         """Go on from what is recorded."""
         self._op = self._journal.load()
-        registration.check(self._tools.heat, self._op, self._seal)
-        self._giver.take_over(self._op)
+        binding.check(self._tools.heat, self._op, self._seal)
+        self._dispatcher.take_over(self._op)
         self._exclusion.take_over()
         self._is_stale = False
 
     def _lead(self) -> bool:
         """Take over an operation that no process advances."""
-        epoch = self._book.epoch(self._order.id)
-        self._op, _ = self._book.operation(self._order, epoch, self._seal)
+        epoch = self._records.epoch(self._order.id)
+        self._op, _ = self._records.operation(self._order, epoch, self._seal)
         if self._op.ended and not self._is_asked():
             return False
         return self._acquire(epoch)
 
     def _acquire(self, epoch: int | None = None) -> bool:
         if epoch is None:
-            epoch = self._book.epoch(self._order.id)
-        registration.check(self._tools.heat, self._op, self._seal)
+            epoch = self._records.epoch(self._order.id)
+        binding.check(self._tools.heat, self._op, self._seal)
         if not self._lease.acquire(epoch):
             return False
         # The former leader may have written until it lost the lease.
@@ -197,18 +214,18 @@ class Advancer:
             self._next_listing = now + POLL
         found = self._follow(self._op, arrived)
         if not found.ended:
-            found = self._giver.settle(found, arrived)
+            found = self._dispatcher.settle(found, arrived)
         step = deciding.advance(found, self._tools.clock())
         while step.expire or step.withdraw:
             before = step.operation
-            found = self._giver.end(step)
+            found = self._dispatcher.end(step)
             if found == before:
                 # Heat or the store is out of order: later.
                 break
             step = deciding.advance(found, self._tools.clock())
         self._journal.record(step.operation)
         self._op = step.operation
-        self._op = self._giver.start(self._op, step.start)
+        self._op = self._dispatcher.start(self._op, step.start)
         if self._op.ended:
             self._finish()
 
@@ -225,8 +242,8 @@ class Advancer:
         return {name for name in found if not name.endswith('/')}
 
     def _names(self, prefix: str) -> set[str]:
-        entries = self._book.store.iterate(
-            self._book.container, prefix, folded=True
+        entries = self._records.store.iterate(
+            self._records.container, prefix, folded=True
         )
         most = 4 * len(self._order.members) + 1000
         return {one.name for one in itertools.islice(entries, most)}
@@ -241,12 +258,12 @@ class Advancer:
                 found = self._obey(found, name)
             self._journal.use(name)
         if self._op.ended and not found.ended:
-            registration.resume(self._tools.heat, found)
+            binding.resume(self._tools.heat, found)
         return found
 
     def _obey(self, found: _Operation, name: str) -> _Operation:
         try:
-            wanted = self._book.read_request(self._seal, name)
+            wanted = self._records.read_request(self._seal, name)
         except errors.Unreadable as exc:
             # It must not push others out of what is remembered.
             if not self._has_warned:
@@ -260,10 +277,10 @@ class Advancer:
 
     def _finish(self) -> None:
         """Leave an operation that has ended."""
-        self._op = registration.finish(self._tools.heat, self._op, self._seal)
+        self._op = binding.finish(self._tools.heat, self._op, self._seal)
         self._exclusion.finish(self._order)
         asked = layout.requests(self._order.id)
-        self._book.discard(
+        self._records.discard(
             [
                 one
                 for one in self._arrived()

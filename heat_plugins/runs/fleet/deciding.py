@@ -43,15 +43,12 @@ class Step:
         Settle them, and decide again.
     :ivar withdraw: the members to take their run from. Settle them as
         cancelled, and decide again.
-    :ivar wake_at: when there is something to decide although nothing has
-        happened; None for never.
     """
 
     operation: _Operation
     start: tuple[int, ...] = ()
     expire: abc.Mapping[int, str] = dataclasses.field(default_factory=dict)
     withdraw: tuple[int, ...] = ()
-    wake_at: float | None = None
 
 
 def advance(found: _Operation, now: float) -> Step:
@@ -68,9 +65,7 @@ def advance(found: _Operation, now: float) -> Step:
         return Step(operation=_ended(found, now))
     start = _next(found, now)
     found = found.attempted({n: _begun(found, n, now) for n in start})
-    return Step(
-        operation=_standing(found), start=start, wake_at=_wake_at(found)
-    )
+    return Step(operation=_standing(found), start=start)
 
 
 def retry(
@@ -271,31 +266,6 @@ def _begun(found: _Operation, member: int, now: float) -> dict[str, object]:
         'wait_until': None,
         'started_at': int(now),
     }
-
-
-def _wake_at(found: _Operation) -> float | None:
-    """Return when a time limit or a pause of an operation is over."""
-    limits, control = found.order.limits, found.control
-    times: list[float] = []
-    if limits.deadline is not None and not control.stopped:
-        times.append(control.began_at + limits.deadline)
-    live = found.live
-    for n in live:
-        one = found.attempts[n]
-        begun = one.started_at or 0
-        times.append(begun + found.timeout(n))
-        delivery = found.delivery_timeout(n)
-        if delivery and not one.reported_at:
-            times.append(begun + delivery)
-    times += [
-        until
-        for n in found.pending
-        if (until := found.attempts[n].wait_until) is not None
-    ]
-    held = control.stopped or control.paused_by or needs_approval(found)
-    if limits.pause and not live and found.pending and not held:
-        times.append(_pause_ends(found))
-    return min(times, default=None)
 
 
 def _standing(found: _Operation) -> _Operation:

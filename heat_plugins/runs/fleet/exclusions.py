@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run of an action on a deployment at a time, of operations as well.
 
-A single run announces itself in the container of its stack, see `exclusions`;
-the record of an attempt announces a run of an operation. Each announces first
-and then reads what the others have announced, so at least one of two sees the
-other:
+A single run announces itself under ``runs/open/`` in the container of its
+stack, see `claim`, until it is over and cleaned up; the record of an attempt
+announces a run of an operation. Each announces first and then reads what the
+others have announced, so at least one of two sees the other:
 
 - An operation is listed before its first run, and reads what runs in a stack
   before its first run there.
@@ -32,7 +32,6 @@ from heat_plugins.objectstore import exclusive
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.fleet import registration
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.follow import settling
@@ -73,7 +72,7 @@ class Exclusion:
 
     def __init__(self, tools: services.Services) -> None:
         self._tools = tools
-        self._book = tools.book
+        self._records = tools.records
         self._others = OtherOperations(tools)
         self._warned: set[str] = set()
         self.take_over()
@@ -94,13 +93,13 @@ class Exclusion:
         its = {order.members[n].stack_id for n in members}
         is_first, new = not self._stacks, its - self._stacks
         if is_first:
-            self._book.announce(order)
-        self._is_met = self._is_met or self._book.store.has_object(
-            self._book.container, layout.met(order.id)
+            self._records.announce(order)
+        self._is_met = self._is_met or self._records.store.has_object(
+            self._records.container, layout.met(order.id)
         )
         wanted = its if self._is_met else new
         running: dict[str, Other] = {}
-        for part in self._book.pool.each(
+        for part in self._records.pool.each(
             lambda stack_id: self._known_singles(order, members, stack_id),
             sorted(wanted),
         ):
@@ -118,7 +117,7 @@ class Exclusion:
 
     def finish(self, order: operations.Order) -> None:
         """No longer be listed."""
-        self._book.discard([layout.live(order.action) + order.id])
+        self._records.discard([layout.live(order.action) + order.id])
         self._stacks = set()
 
     def _known_singles(
@@ -153,7 +152,7 @@ class Exclusion:
     ) -> dict[str, Other]:
         """Return the single runs of a stack, by deployment."""
         wanted = {order.members[n].deployment_id for n in members}
-        found = records.Records(self._book.store, stack_id)
+        found = records.Records(self._records.store, stack_id)
         try:
             opened = [
                 key
@@ -222,7 +221,7 @@ class OtherOperations:
 
     def __init__(self, tools: services.Services) -> None:
         self._tools = tools
-        self._book = tools.book
+        self._records = tools.records
         self._warned: set[str] = set()
 
     def running(
@@ -238,17 +237,17 @@ class OtherOperations:
 
         :param ours: an operation that is no other one.
         """
-        names = [one for one in self._book.announced(action) if one != ours]
+        names = [one for one in self._records.announced(action) if one != ours]
         stacks = set(stack_ids)
 
         def may_meet(operation_id: str) -> bool:
-            head = self._book.heads.read(operation_id)
+            head = self._records.heads.read(operation_id)
             # One that was deleted is no longer announced then.
             if head is None or head.state is None:
                 return True
             return not (head.state.ended or stacks.isdisjoint(head.stack_ids))
 
-        near = self._book.pool.each(may_meet, names)
+        near = self._records.pool.each(may_meet, names)
         found: Running = {}
         for name, is_near in zip(names, near, strict=True):
             if is_near:
@@ -268,20 +267,20 @@ class OtherOperations:
         """
         seal: binding.Seal = binding.Unchecked(operation_id=operation_id)
         try:
-            found = self._book.outline(seal)
+            found = self._records.outline(seal)
             if found.ended or stack_ids.isdisjoint(found.order.stack_ids):
                 return {}
-            self._book.store.put_object(
-                self._book.container, layout.met(operation_id), b'{}'
+            self._records.store.put_object(
+                self._records.container, layout.met(operation_id), b'{}'
             )
             # As it stands once it can know of the caller.
-            found = self._book.show(seal)
+            found = self._records.show(seal)
             if self._holds(found, deployment_ids):
                 found = self._proved(found)
             return self._holds(found, deployment_ids)
         except errors.NotFound:
             # It was deleted before it had ended.
-            self._book.discard([layout.live(action) + operation_id])
+            self._records.discard([layout.live(action) + operation_id])
             return {}
         except errors.Unavailable:
             raise
@@ -297,9 +296,9 @@ class OtherOperations:
         :raises errors.Tampered: it does not.
         """
         try:
-            seal = registration.seal_of(self._tools.heat, found.id)
-            proved = self._book.show(seal)
-            registration.check(self._tools.heat, proved, seal)
+            seal = binding.seal_of(self._tools.heat, found.id)
+            proved = self._records.show(seal)
+            binding.check(self._tools.heat, proved, seal)
         except errors.Denied:
             # Who may not read what Heat has believes it.
             return found

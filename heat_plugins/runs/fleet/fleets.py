@@ -22,7 +22,6 @@ from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
-from heat_plugins.runs.fleet import registration
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.records import record_names
@@ -167,7 +166,7 @@ class Fleets:
     ) -> None:
         self._heat = heat
         self._tools = tools
-        self._book = tools.book
+        self._records = tools.records
         self._keep = keep
 
     @classmethod
@@ -195,12 +194,12 @@ class Fleets:
     @property
     def pool(self) -> pools.Pool:
         """For many requests at a time."""
-        return self._book.pool
+        return self._records.pool
 
     @functools.cached_property
     def results(self) -> SharedResults:
         """The copies for colleagues who may only read."""
-        return SharedResults(self._book.store)
+        return SharedResults(self._records.store)
 
     def now(self) -> float:
         """Return the time, in seconds since the epoch."""
@@ -221,7 +220,7 @@ class Fleets:
         :param log_limit: see `operations.Order`.
         """
         # The response tells the time of the object store.
-        _ = self._book.container
+        _ = self._records.container
         now = self._tools.clock()
         found = operations.Order(
             id=record_names.new_run_id(now),
@@ -235,11 +234,11 @@ class Fleets:
             config=None if config is None else dataclasses.asdict(config),
             log_limit=log_limit,
         )
-        seal = self._book.bind(found)
+        seal = self._records.bind(found)
         advancer = advancing.Advancer(
             self._tools, found, seal, found=chosen.targets
         )
-        registered = registration.register(self._heat, found, seal)
+        registered = binding.register(self._heat, found, seal)
         try:
             advancer.begin(registered)
         except BaseException as exc:
@@ -254,7 +253,7 @@ class Fleets:
         :raises errors.Failed: an engine may find it.
         """
         try:
-            registration.forget(self._heat, operation_id)
+            binding.forget(self._heat, operation_id)
         except errors.Error as exc:
             raise errors.Failed(
                 f'Operation {operation_id} may start nevertheless: it was not '
@@ -273,7 +272,7 @@ class Fleets:
             clock=self._tools.monotonic,
         )
         tools = dataclasses.replace(
-            self._tools, book=self._book.within(budget)
+            self._tools, records=self._records.within(budget)
         )
         try:
             Fleets(self._heat, tools, self._keep).forget_surplus()
@@ -286,12 +285,12 @@ class Fleets:
 
     def history(self, wanted: Filter) -> list[operations.Head]:
         """Return the heads of operations, the newest first."""
-        found = filter(wanted.matches, self._book.heads.newest())
+        found = filter(wanted.matches, self._records.heads.newest())
         return list(itertools.islice(found, wanted.limit))
 
     def has_stack(self, stack: str) -> bool:
         """Say whether an operation has targets in a stack, or had."""
-        heads = self._book.heads.newest()
+        heads = self._records.heads.newest()
         return any(Filter.is_on(stack, head) for head in heads)
 
     def show(self, operation_id: str) -> operations.Operation:
@@ -300,19 +299,19 @@ class Fleets:
         :param operation_id: the id, or the beginning or the end of it.
         :raises errors.NotFound: there is none, or more than one.
         """
-        return self._show(self._book.find(operation_id))
+        return self._show(self._records.find(operation_id))
 
     def _show(self, operation_id: str) -> operations.Operation:
-        return self._book.show(self._seal(operation_id))
+        return self._records.show(self._seal(operation_id))
 
     def _seal(self, operation_id: str) -> binding.Seal:
         """Return what proves the records of an operation.
 
         :raises errors.Tampered: they are not what Heat knows of it.
         """
-        seal = registration.seal_of(self._heat, operation_id)
+        seal = binding.seal_of(self._heat, operation_id)
         if isinstance(seal, binding.Former):
-            registration.check(self._heat, self._book.outline(seal), seal)
+            binding.check(self._heat, self._records.outline(seal), seal)
         return seal
 
     def advancer(
@@ -323,8 +322,8 @@ class Fleets:
         :param seal: what proves its records, if that is known; the ID is
             whole then.
         """
-        seal = seal or self._seal(self._book.find(operation_id))
-        return advancing.Advancer(self._tools, self._book.order(seal), seal)
+        seal = seal or self._seal(self._records.find(operation_id))
+        return advancing.Advancer(self._tools, self._records.order(seal), seal)
 
     def is_led(self, operation_id: str) -> bool:
         """Say whether a process advances an operation, with few requests.
@@ -344,7 +343,7 @@ class Fleets:
         """
         found = seal.operation_id
         is_id = layout.is_operation_id(found)
-        if not is_id or self._book.heads.read(found) is None:
+        if not is_id or self._records.heads.read(found) is None:
             raise errors.NotFound(
                 f'There is no operation {bounds.shortened(found)}'
             )
@@ -357,8 +356,7 @@ class Fleets:
         until = self._tools.monotonic() + seconds
         advancer.step()
         while advancer.is_leading and self._tools.monotonic() < until:
-            if not advancer.is_busy:
-                self._tools.sleep(advancing.POLL)
+            self._tools.sleep(min(advancer.pause, advancing.POLL))
             advancer.step()
 
     def request(
@@ -371,8 +369,8 @@ class Fleets:
             the operation will.
         :raises errors.Refused: it makes no sense now.
         """
-        seal = self._seal(self._book.find(operation_id))
-        before = self._book.show(seal)
+        seal = self._seal(self._records.find(operation_id))
+        before = self._records.show(seal)
         if refusal := fleet_requests.refusal(before, what, seal, only):
             raise errors.Refused(
                 f'Cannot {what} operation {before.id}: {refusal}'
@@ -381,7 +379,7 @@ class Fleets:
         wanted = {'do': what, 'who': self._tools.who}
         if only is not None:
             wanted['only'] = only
-        self._book.request(seal, now, **wanted)
+        self._records.request(seal, now, **wanted)
         advancer = advancing.Advancer(self._tools, before.order, seal)
         until = self._tools.monotonic() + _PATIENCE
         handled = set(before.control.handled)
@@ -398,7 +396,7 @@ class Fleets:
         :param force: also one whose record cannot be read.
         :raises errors.Refused: it has not ended.
         """
-        found = self._book.find(operation_id)
+        found = self._records.find(operation_id)
         try:
             operation = self._show(found)
         except errors.Error:
@@ -417,16 +415,16 @@ class Fleets:
     def forget(self, operation_id: str) -> None:
         """Delete all that Heat and the object store have of an operation."""
         # Who is interrupted can find it by its records.
-        registration.forget(self._heat, operation_id)
-        self._book.delete(operation_id)
+        binding.forget(self._heat, operation_id)
+        self._records.delete(operation_id)
 
     def forget_surplus(self) -> None:
         """Delete the operations that are more than retention allows."""
-        if len(self._book.heads.ids()) <= self._keep.number:
+        if len(self._records.heads.ids()) <= self._keep.number:
             return
         listed, live = [], set()
         # Of each no more is kept than this takes.
-        for one in self._book.heads.newest():
+        for one in self._records.heads.newest():
             listed.append(
                 record_names.Key(
                     run_id=one.id, deployment_id='', action=one.action
@@ -443,7 +441,7 @@ class Fleets:
     def _is_over(self, operation_id: str) -> bool:
         """Say whether an operation has ended, whatever its head says."""
         try:
-            return self._book.outline(self._seal(operation_id)).ended
+            return self._records.outline(self._seal(operation_id)).ended
         except errors.NotFound:
             # All but the head has been deleted.
             return not self._heat.deployments(operation_id)

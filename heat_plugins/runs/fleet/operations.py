@@ -232,23 +232,13 @@ class Asked:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Member:
+class Member(runs.RunTarget):
     """A target of an operation.
 
-    :ivar stack_id: the root stack.
-    :ivar resource: the path of the deployment in it, or of the server.
-    :ivar deployment_id: the deployment whose config is run; that of a server
-        for a config of the user's own.
     :ivar source_id: the template's config, which has the types of the
         inputs; None if it cannot be told.
     """
 
-    stack_id: str
-    stack_name: str
-    resource: str
-    deployment_id: str
-    server_id: str
-    server_name: str | None = None
     source_id: str | None = None
     timeout: int | None = None
     delivery_timeout: int | None = None
@@ -260,37 +250,22 @@ class Member:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Attempt:
-    """The last attempt on a member.
+class Attempt(runs.RunAttempt):
+    """The last attempt on a member; its state is None before the first.
 
     :ivar number: how many attempts have started.
-    :ivar state: None before the first attempt of this round.
     :ivar round: the round that it belongs to.
     :ivar gone: whether the member left the operation with its stack.
     :ivar wait_until: when to check again whether another run has ended; None
         if there is none.
-    :ivar outputs: by name; of long ones the end.
-    :ivar cut: how long those are.
     :ivar cancelled_by: of a former one, who has cancelled the operation.
     :ivar former: the last attempts before this one, in JSON's types.
     """
 
     number: int = 0
     round: int = 0
-    state: State | None = None
-    reason: str = ''
     gone: bool = False
     wait_until: int | None = None
-    started_at: int | None = None
-    reported_at: int | None = None
-    ended_at: int | None = None
-    row_id: str | None = None
-    config_id: str | None = None
-    outputs: abc.Mapping[str, Any] = dataclasses.field(
-        default_factory=dict, repr=False
-    )
-    cut: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
-    cancelled_by: str | None = None
     former: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(
         default=(), repr=False
     )

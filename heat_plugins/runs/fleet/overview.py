@@ -106,11 +106,10 @@ def estimated_end(found: operations.Operation, now: float) -> int | None:
 def _average(found: operations.Operation) -> float | None:
     """Return how many seconds a run of this round has taken on average."""
     taken = [
-        attempt.ended_at - attempt.started_at
+        attempt.duration
         for attempt in found.attempts
         if attempt.round == found.control.round
-        and attempt.ended_at is not None
-        and attempt.started_at is not None
+        and attempt.duration is not None
     ]
     return sum(taken) / len(taken) if taken else None
 
@@ -217,10 +216,6 @@ def of(found: operations.Operation, now: float) -> dict[str, Any]:
 def target(found: operations.Operation, member: int) -> dict[str, Any]:
     """Return what may be shown of a target: `TARGET_KEYS` with values."""
     one, attempt = found.order.members[member], found.attempts[member]
-    ended, started = attempt.ended_at, attempt.started_at
-    took = None
-    if ended is not None and started is not None:
-        took = ended - started
     return {
         'stack': one.stack_name,
         'resource': one.resource,
@@ -229,9 +224,9 @@ def target(found: operations.Operation, member: int) -> dict[str, Any]:
         'state': state(found, member),
         'reason': attempt.reason,
         'attempt': attempt.number,
-        'started_at': summary.time(started),
-        'ended_at': summary.time(ended),
-        'duration': took,
+        'started_at': summary.time(attempt.started_at),
+        'ended_at': summary.time(attempt.ended_at),
+        'duration': attempt.duration,
         'outputs': dict(attempt.outputs),
         'cut': dict(attempt.cut),
         'attempts': [

@@ -11,8 +11,10 @@ from collections import abc
 import contextlib
 import dataclasses
 import hashlib
+import itertools
+import threading
 import time
-from typing import Any, Protocol
+from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
@@ -54,14 +56,109 @@ _SILENCE = 45.0
 _REST, _PAUSE = 15.0, 0.5
 
 
-class Source(Protocol):
-    """Where the output of runs lies."""
+# Seconds for which a listing of what servers print holds, and after which a
+# run whose output no reader has asked for is left out of it.
+_FRESH, _FORGOTTEN = 0.9, 60.0
 
-    def log(self, run_id: str) -> list[stores.Entry]:
-        """List the parts of the output of a run, by name."""
+# Objects that such a listing has of all runs together, but at least of each.
+_MOST, _LEAST = 100_000, 20
+
+
+class RunLogs:
+    """What runs print that lies below one prefix.
+
+    One listing tells of all runs that a reader follows. Each has a part of it
+    alone: a run with more objects, such as one whose server PUTs junk, is
+    skipped there, and has a listing of its own.
+    """
+
+    def __init__(
+        self,
+        store: stores.ObjectStore,
+        container: str,
+        prefix: str,
+        monotonic: abc.Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._container = container
+        self._prefix = prefix
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._fresh_until = 0.0
+        # By folder: what it has, as far as the listing tells of it; and when
+        # it was asked for last.
+        self._entries: dict[str, list[stores.Entry]] = {}
+        self._asked: dict[str, float] = {}
+
+    def log(self, folder: str) -> list[stores.Entry]:
+        """List the parts of the output of a run, by name.
+
+        :param folder: their prefix.
+        """
+        with self._lock:
+            now = self._monotonic()
+            self._asked[folder] = now
+            if now >= self._fresh_until:
+                self._list(now)
+            entries = self._entries.get(folder)
+        if entries is None:
+            listed = self._iterate(folder)
+            entries = list(itertools.islice(listed, live.MOST))
+        return entries
 
     def fetch(self, name: str, limit: int) -> stores.Fetched:
         """Fetch a part; see `stores.ObjectStore.fetch`."""
+        return self._store.fetch(self._container, name, limit)
+
+    def _iterate(
+        self, prefix: str, after: str = ''
+    ) -> abc.Iterator[stores.Entry]:
+        with contextlib.suppress(errors.NoObject):
+            yield from self._store.iterate(self._container, prefix, after)
+
+    def _list(self, now: float) -> None:
+        self._asked = {
+            folder: at
+            for folder, at in self._asked.items()
+            if now - at < _FORGOTTEN
+        }
+        folders = sorted(self._asked)
+        most = min(live.MOST, max(_LEAST, _MOST // len(folders)))
+        prefix = self._prefix if len(folders) > 1 else folders[0]
+        self._entries = {folder: [] for folder in folders}
+        while folders:
+            folders = self._list_some(prefix, folders, most)
+        self._entries = {
+            folder: entries
+            for folder, entries in self._entries.items()
+            if len(entries) < most
+        }
+        self._fresh_until = self._monotonic() + _FRESH
+
+    def _list_some(
+        self, prefix: str, folders: list[str], most: int
+    ) -> list[str]:
+        """List folders, until a page has nothing of use.
+
+        :returns: those that are still to be listed.
+        """
+        place, useless = 0, 0
+        for entry in self._iterate(prefix, folders[0]):
+            while not (is_within := entry.name.startswith(folders[place])):
+                if entry.name < folders[place]:
+                    break
+                place += 1
+                if place == len(folders):
+                    return []
+            entries = self._entries[folders[place]]
+            if is_within and len(entries) < most:
+                entries.append(entry)
+                useless = 0
+                continue
+            useless += 1
+            if useless >= stores.PAGE:
+                return folders[place + is_within :]
+        return []
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -107,9 +204,9 @@ class Reader:
     :ivar begun: whether the server sends output at all.
     """
 
-    def __init__(self, source: Source, run_id: str) -> None:
+    def __init__(self, source: RunLogs, folder: str) -> None:
         self._source = source
-        self._run_id = run_id
+        self._folder = folder
         self.offset = 0
         self.begun = False
         self._size: int | None = None
@@ -137,7 +234,7 @@ class Reader:
         """
         # By name: in folders below its own a server can PUT the same again.
         entries = {
-            _last(entry): entry for entry in self._source.log(self._run_id)
+            _last(entry): entry for entry in self._source.log(self._folder)
         }
         self._etags = {
             name: etag for name, etag in self._etags.items() if name in entries

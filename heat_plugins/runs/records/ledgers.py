@@ -34,6 +34,7 @@ class Ledger:
     def __init__(self, tools: services.Services) -> None:
         self._tools = tools
         self._starter = starting.Starter(tools)
+        self._logs: dict[str, logs.RunLogs] = {}
 
     def start(self, target: targets.Target, order: starting.Order) -> runs.Run:
         """Start a run; see `starting.Starter.start`."""
@@ -94,7 +95,16 @@ class Ledger:
 
     def log(self, run: runs.Run) -> logs.Reader:
         """Return what reads the output of a run until it ends."""
-        return logs.Reader(self._records(run.stack_id), run.id)
+        source = self._logs.setdefault(
+            run.stack_id,
+            logs.RunLogs(
+                self._tools.store,
+                self._records(run.stack_id).container,
+                record_names.LOGS,
+                self._tools.monotonic,
+            ),
+        )
+        return logs.Reader(source, record_names.log_folder(run.id))
 
     def tail(
         self,

@@ -4,7 +4,6 @@
 from collections import abc
 import contextlib
 import dataclasses
-import itertools
 
 from heat_plugins import errors
 from heat_plugins import foreign
@@ -16,7 +15,6 @@ from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
 from heat_plugins.runs.records import record_names
 from heat_plugins.signals import arrivals
-from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
 
 # Outputs as an agent may send them, escaped once more.
@@ -159,16 +157,6 @@ class Records:
             log=record_names.log_folder(key.run_id),
             outputs=record_names.outputs_name(key.run_id),
         )
-
-    def log(self, run_id: str) -> list[stores.Entry]:
-        """List the parts of what a run has printed, by name."""
-        entries = self.store.iterate(
-            self.container, record_names.log_folder(run_id)
-        )
-        try:
-            return list(itertools.islice(entries, live.MOST))
-        except errors.NoObject:
-            return []
 
     def fetch(self, name: str, limit: int) -> stores.Fetched:
         """Fetch what a server has sent; see `stores.ObjectStore.fetch`."""

@@ -291,7 +291,7 @@ def test_an_engine_puts_it_aside_and_serves_another_project(cloud):
         mock.patch.multiple(
             fleet_watching,
             ADVANCED=process.Places(32, 4),
-            ASIDE=aside.Aside(lambda: 0.0),
+            BACKOFF=fleet_watching.Backoff(lambda: 0.0),
             _WORKERS=process.Places(16, 16),
             _PROJECTS=process.Places(16, 1),
             registered=lambda context: found,

@@ -21,7 +21,6 @@ from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.fleet import registration
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
 from tests.unit import heat_fixture
@@ -74,8 +73,8 @@ class WatchingTest(heat_fixture.HeatTestCase):
         self.patch(fleet_watching, 'ADVANCED', process.Places(32, 4))
         self.patch(
             fleet_watching,
-            'ASIDE',
-            fleet_watching.ResumeDelays(lambda: self.world.now),
+            'BACKOFF',
+            fleet_watching.Backoff(lambda: self.world.now),
         )
 
     def begin(self):
@@ -179,7 +178,7 @@ class WatchingTest(heat_fixture.HeatTestCase):
             'number': 1,
             'started_at': 1,
         }
-        self.world.tools().book.write(
+        self.world.tools().records.write(
             advancer.operation.attempted(dict.fromkeys(range(120), running)),
             1,
             advancer.operation,
@@ -311,8 +310,8 @@ class WatchingTest(heat_fixture.HeatTestCase):
         heat = self.real(
             self.heat.rpc, heat_fixture.new_context(project_id=PROJECT)
         )
-        seal = self.world.tools().book.bind(order)
-        row_id = registration.register(heat, order, seal)
+        seal = self.world.tools().records.bind(order)
+        row_id = binding.register(heat, order, seal)
         (one,) = fleet_watching.registered(self.context)
         self.assertEqual(row_id, one.row_id)
         self.assertEqual(seal, one.seal)
@@ -321,11 +320,11 @@ class WatchingTest(heat_fixture.HeatTestCase):
         self.assertEqual(
             {stack.id for stack in self.world.stacks}, set(one.stacks)
         )
-        self.assertEqual(seal, registration.seal_of(heat, order.id))
-        heat.set_status(row_id, registration.COMPLETE)
+        self.assertEqual(seal, binding.seal_of(heat, order.id))
+        heat.set_status(row_id, binding.COMPLETE)
         self.assertEqual([], fleet_watching.registered(self.context))
-        self.assertEqual(seal, registration.seal_of(heat, order.id))
-        registration.forget(heat, order.id)
+        self.assertEqual(seal, binding.seal_of(heat, order.id))
+        binding.forget(heat, order.id)
         self.assertEqual([], heat.deployments(order.id))
         with self.assertRaises(errors.NotFound):
             heat.config(one.config_id)
@@ -386,9 +385,9 @@ class WatchingTest(heat_fixture.HeatTestCase):
 
     def test_a_leftover_goes(self):
         order = self.world.order()
-        seal = self.world.tools().book.bind(order)
+        seal = self.world.tools().records.bind(order)
         heat = self.world.heat
-        row_id = registration.register(heat, order, seal)
+        row_id = binding.register(heat, order, seal)
         config_id = heat.rows[row_id].config_id
         self.patch(fleet_watching, '_LEFTOVER', -1)
         self.patch(
@@ -454,7 +453,7 @@ class WatchingTest(heat_fixture.HeatTestCase):
         simulation.run(self.world, [advancer])
         row_id = self.world.registered[name]
         heat = self.world.heat
-        heat.set_status(row_id, registration.IN_PROGRESS)
+        heat.set_status(row_id, binding.IN_PROGRESS)
         door = fleets.Fleets(heat, self.world.tools())
         late = door.advancer(name)
         self.assertFalse(late.lead())
@@ -462,9 +461,7 @@ class WatchingTest(heat_fixture.HeatTestCase):
         door.request(name, 'retry')
         late.take_out()
         self.assertFalse(late.is_leading)
-        self.assertEqual(
-            registration.IN_PROGRESS, heat.deployment(row_id).status
-        )
+        self.assertEqual(binding.IN_PROGRESS, heat.deployment(row_id).status)
 
     def test_what_has_ended_is_no_longer_found(self):
         advancer = self.begin()
@@ -472,11 +469,11 @@ class WatchingTest(heat_fixture.HeatTestCase):
         simulation.run(self.world, [advancer])
         row_id = self.world.registered[name]
         heat = self.world.heat
-        heat.set_status(row_id, registration.IN_PROGRESS)
+        heat.set_status(row_id, binding.IN_PROGRESS)
         late = fleets.Fleets(heat, self.world.tools()).advancer(name)
         self.assertFalse(late.lead())
         late.take_out()
-        self.assertEqual(registration.COMPLETE, heat.deployment(row_id).status)
+        self.assertEqual(binding.COMPLETE, heat.deployment(row_id).status)
         self.assertFalse(late.is_leading)
 
     def test_a_config_alone_registers_none(self):
@@ -605,13 +602,13 @@ class WatchingTest(heat_fixture.HeatTestCase):
         advancer = self.left()
         self.assertEqual([advancer.operation.id], self.look())
 
-    def test_what_takes_too_many_requests_is_put_aside(self):
+    def test_what_takes_too_many_requests_is_back_off(self):
         self.patch(fleet_watching, '_LOOK', (2, 60.0, 10_000))
         self.left()
         (warning,) = self.warned()
         self.assertIn('takes more than 2 requests', warning)
 
-    def test_what_takes_too_many_bytes_is_put_aside(self):
+    def test_what_takes_too_many_bytes_is_back_off(self):
         self.patch(fleet_watching, '_LEAD', (2000, 300.0, 100))
         self.left()
         (warning,) = self.warned()
@@ -632,10 +629,10 @@ class WatchingTest(heat_fixture.HeatTestCase):
     def test_what_rests_is_remembered_while_heat_knows_it(self):
         self.hostile()
         self.warned()
-        self.assertEqual(1, len(fleet_watching.ASIDE._rests))
+        self.assertEqual(1, len(fleet_watching.BACKOFF._delays))
         self.patch(fleet_watching, 'registered', lambda context: [])
         self.look()
-        self.assertEqual({}, fleet_watching.ASIDE._rests)
+        self.assertEqual({}, fleet_watching.BACKOFF._delays)
 
     def test_what_another_process_leads_costs_three_requests(self):
         advancer = self.begin()

@@ -15,7 +15,6 @@ from heat_plugins.nodes import node_jobs
 from heat_plugins.nodes import node_operations
 from heat_plugins.plans import plan_operations
 from heat_plugins.runs import run_operations
-from heat_plugins.runs.fleet import fleet_operations
 from heat_plugins.validations import validation_operations
 from tests.unit.mistral_actions import base
 
@@ -26,8 +25,8 @@ OPERATIONS = {
         node_operations.NodeOperations,
         {'inventory', 'gather', 'registered', 'forget'},
     ),
-    'plan': (plan_operations.PlanOperations, set()),
-    'software_deployment': (run_operations.Operations, set()),
+    'plan': (plan_operations.Operations, set()),
+    'software_deployment': (run_operations.RunCalls, set()),
     'validations': (
         validation_operations.ValidationOperations,
         {'listed'},
@@ -36,8 +35,8 @@ OPERATIONS = {
 
 #: What a namespace has beside those.
 MORE = {
-    'nodes': [node_jobs.NodeWorkOperations],
-    'software_deployment': [fleet_operations.Operations],
+    'nodes': [node_jobs.Operations],
+    'software_deployment': [run_operations.OperationCalls],
 }
 
 ACTIONS = {

@@ -10,7 +10,6 @@ from heat_plugins import errors
 from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import software_deployment
 from heat_plugins.runs import run_operations
-from heat_plugins.runs.fleet import fleet_operations
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.records import record_names
 from tests.unit.mistral_actions import base
@@ -26,7 +25,7 @@ class ActionsTest(runs_base.RunsTestCase):
         self.patch(
             software_deployment,
             'core',
-            lambda context: run_operations.Operations(
+            lambda context: run_operations.RunCalls(
                 self.service(), clock=lambda: self.now
             ),
         )
@@ -178,7 +177,7 @@ class FleetActionsTest(testtools.TestCase):
         self.patch(
             software_deployment,
             'fleet_core',
-            lambda context: fleet_operations.Operations(
+            lambda context: run_operations.OperationCalls(
                 fleets.Fleets(self.world.heat, self.world.tools()),
                 self.world.heat,
             ),

@@ -16,8 +16,8 @@ from heat_plugins.osc import common
 from heat_plugins.osc.runs import operation_following
 from heat_plugins.osc.runs import operation_run
 from heat_plugins.runs.fleet import advancing
+from heat_plugins.runs.fleet import dispatch
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import giving
 from tests.unit.osc import base
 from tests.unit.runs.fleet import simulation
 
@@ -74,7 +74,7 @@ class OperationTestCase(OperationCase):
         self.assertEqual((0, 'complete'), (code, shown['state']))
 
     def test_what_is_started_at_once_is_started_without_a_pause(self):
-        self.patch(giving, '_CHUNK', 1)
+        self.patch(dispatch, '_CHUNK', 1)
         _, shown = self.run_it('--stack s0 --stack s1')
         self.assertEqual({'waiting': 4}, shown['counts'])
         _, shown = self.run_it('--stack s0 --stack s1 --wait')

@@ -41,7 +41,7 @@ class TriggerTestCase(deployments.DeploymentTestCase):
         self.followed = []
         self.patch(
             run_ledgers,
-            'follow',
+            'follow_runs',
             lambda ledger, root_stack_id: self.followed.append(root_stack_id),
         )
 

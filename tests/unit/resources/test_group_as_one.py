@@ -352,7 +352,7 @@ class SignalTest(GroupTestCase):
     def setUp(self):
         super().setUp()
         # There is one connection to the database, and no thread may have it.
-        self.patch(run_ledgers, 'follow', lambda ledger, stack_id: None)
+        self.patch(run_ledgers, 'follow_runs', lambda ledger, stack_id: None)
 
     def fleet(self, **properties):
         return group(

@@ -15,7 +15,7 @@ from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import operating
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.fleet import registration
+from heat_plugins.runs.fleet.records import binding
 from tests.unit import heat_fixture
 from tests.unit import threads
 from tests.unit.resources import deployments
@@ -114,13 +114,13 @@ class OperateTest(groups.GroupTestCase):
     def test_an_engine_finds_it(self):
         stack = self.fleet()
         made = []
-        register = registration.register
+        register = binding.register
 
         def recorded(heat, order, seal):
             made.append(order)
             return register(heat, order, seal)
 
-        self.patch(registration, 'register', recorded)
+        self.patch(binding, 'register', recorded)
         self.operate(stack)
         self.assertEqual([stack.id], made[0].stack_ids)
 

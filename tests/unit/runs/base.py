@@ -10,7 +10,7 @@ from heat_plugins.objectstore import keys
 from heat_plugins.runs import run_service
 from heat_plugins.runs import services
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet.records import books
+from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.start import starting
@@ -55,7 +55,9 @@ class RunsTestCase(testtools.TestCase):
             self.heat,
             services.Services(
                 heat=self.heat,
-                book=books.Book(store, pools.Pool(workers=1, wait=0)),
+                records=operation_records.OperationRecords(
+                    store, pools.Pool(workers=1, wait=0)
+                ),
                 sign=keys.KeyKeeper(
                     store, secret=None, digests=('sha256',), overlap=None
                 ).ensure,

@@ -12,16 +12,19 @@ that it replaces: who keeps a copy of an older record can put that back.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
 import hashlib
 import hmac
 import json
 import re
 import secrets
-from typing import Any, Protocol
+from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins.runs import orchestration
+from heat_plugins.runs.fleet import operations
 
 #: The group of the config that binds an operation. Engines of former releases
 #: look for `FORMER_GROUP`, and find nothing that they can read.
@@ -41,28 +44,8 @@ _VERSION = 1
 # A digest, and a key, of 32 bytes in hex.
 _SHA256 = re.compile('[0-9a-f]{64}')
 
-
-class Seal(Protocol):
-    """Proves records of one operation: `Binding`, or `Former`."""
-
-    @property
-    def operation_id(self) -> str:
-        """The operation."""
-
-    def check_order(self, name: str, content: bytes) -> None:
-        """Check the object with the order.
-
-        :raises errors.Tampered: it was changed.
-        """
-
-    def seal(self, name: str, value: Any) -> Any:
-        """Return what to store as an object, in JSON's types."""
-
-    def open(self, name: str, stored: Any) -> Any:
-        """Return what was sealed for an object of that name.
-
-        :raises errors.Tampered: that was not sealed for it.
-        """
+#: The status of the deployment while engines advance the operation, and after.
+IN_PROGRESS, COMPLETE = 'IN_PROGRESS', 'COMPLETE'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -132,14 +115,23 @@ class Binding:
         )
 
     def check_order(self, name: str, content: bytes) -> None:
+        """Check the object with the order.
+
+        :raises errors.Tampered: it was changed.
+        """
         digest = hashlib.sha256(content).hexdigest()
         if not hmac.compare_digest(digest, self.order):
             raise tampered(self.operation_id, name)
 
     def seal(self, name: str, value: Any) -> Any:
+        """Return what to store as an object, in JSON's types."""
         return {'code': self._code(name, value), 'value': value}
 
     def open(self, name: str, stored: Any) -> Any:
+        """Return what was sealed for an object of that name.
+
+        :raises errors.Tampered: that was not sealed for it.
+        """
         match stored:
             case {'code': str(code), 'value': value} if code.isascii():
                 if hmac.compare_digest(code, self._code(name, value)):
@@ -183,6 +175,10 @@ class Unchecked(Former):
         return stored
 
 
+#: Proves records of one operation.
+Seal = Binding | Former
+
+
 def tampered(operation_id: str, name: str) -> errors.Tampered:
     """Return the error of a record that Heat's binding does not prove."""
     return errors.Tampered(
@@ -200,3 +196,136 @@ def remedy(operation_id: str) -> str:
         '"openstack software deployment operation delete --force '
         f'{operation_id}"'
     )
+
+
+def register(
+    heat: orchestration.Deploying,
+    order: operations.Order,
+    seal: Binding,
+) -> str:
+    """Let engines know of a new operation; return the ID of its deployment.
+
+    :raises errors.Error: Heat refuses it; nothing is left of it.
+    """
+    config_id = heat.create_config(
+        orchestration.Draft(
+            name=order.id,
+            group=GROUP,
+            config=seal.text(order.stack_ids),
+            inputs=[],
+            outputs=[],
+            options={},
+        )
+    )
+    try:
+        return heat.create_deployment(
+            config_id=config_id,
+            server_id=order.id,
+            action=order.action,
+            reason=f'heat-plugins operation {order.id}',
+        )
+    except BaseException:
+        with contextlib.suppress(errors.Error):
+            # Heat may have taken it all the same.
+            forget(heat, order.id)
+            heat.delete_config(config_id)
+        raise
+
+
+def resume(
+    heat: orchestration.Deploying,
+    found: operations.Operation,
+) -> None:
+    """Let engines know of an operation that is retried."""
+    heat.set_status(str(found.control.registered), IN_PROGRESS)
+
+
+def finish(
+    heat: orchestration.Deploying,
+    found: operations.Operation,
+    seal: Seal,
+) -> operations.Operation:
+    """Let engines know that an operation has ended."""
+    registered = found.control.registered
+    if registered is None:
+        return found
+    if isinstance(seal, Former):
+        with contextlib.suppress(errors.Tampered):
+            # Anybody may have written the ID of any config.
+            _check_former(heat, found)
+            heat.delete_config(registered)
+        return found.changed(registered=None)
+    with contextlib.suppress(errors.NotFound):
+        heat.set_status(registered, COMPLETE)
+    return found
+
+
+def seal_of(heat: orchestration.Deploying, operation_id: str) -> Seal:
+    """Return what proves the records of an operation.
+
+    :raises errors.Tampered: Heat has several such configs, or an invalid one.
+    """
+    texts = {
+        one.id: one.config
+        for one in heat.server_configs(operation_id)
+        if one.group == GROUP and one.name == operation_id
+    }
+    if not texts:
+        return Former(operation_id=operation_id)
+    try:
+        (text,) = texts.values()
+        return Binding.parse(operation_id, text)
+    except ValueError as exc:
+        raise errors.Tampered(
+            f'Heat has no valid config of the group {GROUP} for '
+            f'operation {operation_id}, or several. '
+            f'{remedy(operation_id)}'
+        ) from exc
+
+
+def check(
+    heat: orchestration.Deploying,
+    found: operations.Operation,
+    seal: Seal,
+) -> None:
+    """Check that Heat knows of an operation that a process may act on.
+
+    Nothing else proves what a former release has recorded. So a process
+    checks the very state that it acts on, not only an earlier reading of it.
+
+    :raises errors.Tampered: it does not.
+    """
+    if isinstance(seal, Former) and not found.ended:
+        _check_former(heat, found)
+
+
+def _check_former(
+    heat: orchestration.Deploying, found: operations.Operation
+) -> None:
+    """Check that Heat knows of an operation of a former release.
+
+    :raises errors.Tampered: it does not.
+    """
+    registered = found.control.registered
+    with contextlib.suppress(errors.NotFound):
+        config = None if registered is None else heat.config(registered)
+        if config and (config.group, config.name) == (
+            FORMER_GROUP,
+            found.id,
+        ):
+            return
+    raise errors.Tampered(
+        f'Heat knows nothing of operation {found.id}, which is '
+        f'{found.control.phase.value}. {remedy(found.id)}'
+    )
+
+
+def forget(heat: orchestration.Deploying, operation_id: str) -> None:
+    """Delete what Heat has of an operation."""
+    for row in heat.deployments(operation_id):
+        with contextlib.suppress(errors.NotFound):
+            config = heat.config(row.config_id)
+            if config.group != GROUP or config.name != operation_id:
+                continue
+        heat.delete_deployment(row.id)
+        heat.delete_config(row.config_id)

@@ -34,7 +34,7 @@ class Journal:
         seal: binding.Seal,
         lease: leases.Lease,
     ) -> None:
-        self._book = tools.book
+        self._records = tools.records
         self._order = order
         self._seal = seal
         self._lease = lease
@@ -50,14 +50,16 @@ class Journal:
 
     def begin(self, found: _Operation) -> None:
         """Write a new operation; what a list shows comes last."""
-        self._book.write_order(self._order)
+        self._records.write_order(self._order)
         self.write(found)
         self._write_head(found, force=True)
 
     def load(self) -> _Operation:
         """Return the operation as it is recorded, in our epoch from now on."""
         epoch = self._lease.epoch or 0
-        found, written = self._book.operation(self._order, epoch, self._seal)
+        found, written = self._records.operation(
+            self._order, epoch, self._seal
+        )
         self._written = found if written == epoch else None
         self._used = []
         if self._written is None:
@@ -100,7 +102,9 @@ class Journal:
         """
         if self._lease.epoch is None:
             raise leases.Lost
-        self._book.write(found, self._lease.epoch, self._written, self._seal)
+        self._records.write(
+            found, self._lease.epoch, self._written, self._seal
+        )
         self._written = found
         self._dirty_since = None
 
@@ -113,7 +117,7 @@ class Journal:
         try:
             # What another leader has not recorded yet must stay.
             self._lease.check()
-            self._book.discard(self._used)
+            self._records.discard(self._used)
         except errors.Unavailable:
             return
         self._used = []
@@ -127,7 +131,7 @@ class Journal:
         force = force or (former is not None and former.ended)
         if head == self._head or not (force or now >= self._next_head):
             return
-        self._book.heads.write(head)
+        self._records.heads.write(head)
         self._head, self._next_head = head, now + _HEAD
 
 

@@ -20,7 +20,7 @@ from heat_plugins.runs import services
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import binding
-from heat_plugins.runs.fleet.records import books
+from heat_plugins.runs.fleet.records import operation_records
 from tests.unit import fake_swift
 from tests.unit.runs import fake_heat
 
@@ -144,7 +144,9 @@ class World:
         store = self.cluster.store()
         return services.Services(
             heat=self.heat,
-            book=books.Book(store, pools.Pool(workers=1, wait=0)),
+            records=operation_records.OperationRecords(
+                store, pools.Pool(workers=1, wait=0)
+            ),
             sign=lambda container: keys.KeyKeeper(
                 store, secret=None, digests=('sha256',), overlap=None
             ).ensure(container),
@@ -179,7 +181,7 @@ class World:
     def advancer(self, order, who='ann'):
         tools = self.tools(who)
         if order.id not in self.seals:
-            self._register(tools.book, order)
+            self._register(tools.records, order)
         return advancing.Advancer(tools, order, self.seals[order.id])
 
     def begin(self, order, who='ann'):

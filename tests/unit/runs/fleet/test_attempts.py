@@ -227,7 +227,7 @@ def test_an_action_of_the_stacks_has_no_script(world):
 def test_former_attempts_that_cannot_be_read_are_told(world, forged):
     order = world.order()
     advancer = world.begin(order)
-    book, seal = world.tools().book, world.seals[order.id]
+    book, seal = world.tools().records, world.seals[order.id]
     name = layout.shard(order.id, 1, 0)
     book._write(seal, name, [forged, {}, {}, {}])
     with pytest.raises(errors.Unreadable):

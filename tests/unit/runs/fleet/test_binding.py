@@ -14,7 +14,6 @@ from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.fleet import registration
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
 from tests.unit.runs.fleet import simulation
@@ -157,7 +156,7 @@ def test_an_unsigned_request_does_nothing(content, caplog):
 
 def test_a_request_that_was_followed_does_nothing_again():
     attacked = Attacked(silent=[1], **ONE)
-    book = attacked.world.tools().book
+    book = attacked.world.tools().records
     seal = attacked.world.seals[attacked.order.id]
     kept = {}
     for _ in range(fleet_requests.KEPT):
@@ -185,7 +184,7 @@ def test_a_user_whose_clock_is_behind_is_heard():
     attacked = Attacked()
     ahead = attacked.world.now + 500
     seal = attacked.world.seals[attacked.order.id]
-    attacked.world.tools().book.request(seal, ahead, do='pause', who='ann')
+    attacked.world.tools().records.request(seal, ahead, do='pause', who='ann')
     attacked.work(3)
     assert attacked.advancer.operation.control.paused_by == 'ann'
     attacked.advancer.release()
@@ -196,14 +195,14 @@ def test_a_user_whose_clock_is_behind_is_heard():
 
 def test_what_heat_no_longer_knows_is_not_believed():
     attacked = Attacked()
-    registration.forget(attacked.world.heat, attacked.order.id)
+    binding.forget(attacked.world.heat, attacked.order.id)
     assert_refused(attacked, 'Heat has no config of the group')
 
 
 def test_several_in_heat_are_as_none():
     attacked = Attacked()
     heat = attacked.world.heat
-    registration.register(
+    binding.register(
         heat, attacked.order, binding.Binding.new(attacked.order.id, b'')
     )
     assert_refused(attacked, 'or several')
@@ -217,14 +216,14 @@ def test_what_ended_is_retried_with_its_proof():
     door = fleets.Fleets(world.heat, world.tools())
     simulation.run(world, [world.begin(order)])
     row = world.heat.rows[world.registered[operation_id]]
-    assert row.status == registration.COMPLETE
+    assert row.status == binding.COMPLETE
     world.fail.clear()
     advancer = door.request(operation_id, 'retry')
     row = world.heat.rows[row.id]
-    assert row.status == registration.IN_PROGRESS
+    assert row.status == binding.IN_PROGRESS
     found = simulation.run(world, [advancer])
     assert found.control.phase is operations.Phase.COMPLETE
-    assert world.heat.rows[row.id].status == registration.COMPLETE
+    assert world.heat.rows[row.id].status == binding.COMPLETE
     door.delete(operation_id)
     assert row.id not in world.heat.rows
     assert row.config_id not in world.heat.configs
@@ -372,7 +371,7 @@ def test_one_whose_end_heat_does_not_know_deletes_nothing():
     ended = former.advancer.operation.changed(
         phase=operations.Phase.COMPLETE, registered=other.id
     )
-    assert registration.finish(heat, ended, seal).control.registered is None
+    assert binding.finish(heat, ended, seal).control.registered is None
     assert other.id in heat.configs
 
 
@@ -389,7 +388,7 @@ def test_a_former_release_reads_no_state_of_this_one():
 def test_the_key_is_shown_nowhere():
     world = simulation.World(1)
     order = world.order()
-    seal = world.tools().book.bind(order)
+    seal = world.tools().records.bind(order)
     key = seal.key.hex()
     assert len(seal.key) == 32
     assert key not in repr(seal)

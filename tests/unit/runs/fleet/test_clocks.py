@@ -57,7 +57,7 @@ def test_a_leader_that_is_ahead_ends_no_healthy_run(world, is_store_s):
 def test_an_operation_of_such_a_host_begins_now(world):
     order = world.order()
     made = tools(world)
-    _ = made.book.container
+    _ = made.records.container
     assert abs(made.clock() - world.now) < 3
     assert abs(time.time() - world.now) == AHEAD
     assert order.created_at == int(world.now)

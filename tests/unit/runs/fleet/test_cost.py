@@ -45,7 +45,7 @@ def test_a_run_costs_at_most_three_requests(members, concurrent):
 def operated(number=100):
     """Return a world in which operations have ended, and the door to them."""
     world = simulation.World(1)
-    heads = world.tools().book.heads
+    heads = world.tools().records.heads
     order = world.order()
     world.begin(order)
     container = world.cluster.container(simulation.CONTAINER)
@@ -85,7 +85,7 @@ def test_a_list_shows_what_has_changed_since():
     changed = dataclasses.replace(
         first[40], state=operations.Phase.RUNNING, ended_at=None
     )
-    heads = world.tools().book.heads
+    heads = world.tools().records.heads
     heads.write(changed)
     assert listed(world, door)[0] == [*first[:40], changed, *first[41:]]
     door.delete(first[99].id, force=True)

@@ -93,7 +93,6 @@ class DecidingTestCase(testtools.TestCase):
         found = self.advance(operation(max_concurrent=2, pause=30), (0, 1))
         found = self.advance(ended(found, 0, at=NOW + 5), at=5)
         found = ended(found, 1, at=NOW + 10)
-        self.assertEqual(NOW + 40, deciding.advance(found, NOW + 39).wake_at)
         found = self.advance(found, at=39)
         self.advance(found, (2, 3), at=40)
 
@@ -132,7 +131,7 @@ class DecidingTestCase(testtools.TestCase):
         found = self.advance(
             operation(1, timeout=60, delivery_timeout=20), (0,)
         )
-        self.assertEqual(NOW + 20, deciding.advance(found, NOW).wake_at)
+        self.assertEqual({}, deciding.advance(found, NOW + 19).expire)
         self.assertIn(
             'did not report', deciding.advance(found, NOW + 20).expire[0]
         )

@@ -15,8 +15,8 @@ from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import binding
-from heat_plugins.runs.fleet.records import books
 from heat_plugins.runs.fleet.records import layout
+from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.start import starting
@@ -89,7 +89,7 @@ def test_a_retry_that_has_run_nothing_is_not_complete(world):
     simulation.run(world, [world.begin(order)])
     world.single()
     seal = world.seals[order.id]
-    world.tools().book.request(seal, world.now, do='retry', who='ann')
+    world.tools().records.request(seal, world.now, do='retry', who='ann')
     found = simulation.run(world, [world.advancer(order)])
     assert states(found) == ['skipped', 'complete', 'complete']
     assert found.control.phase is operations.Phase.FAILED
@@ -168,7 +168,7 @@ def test_what_was_skipped_can_be_retried(world):
     while not world.settled(run).ended:
         world.sleep(1)
     seal = world.seals[order.id]
-    world.tools().book.request(seal, world.now, do='retry', who='ann')
+    world.tools().records.request(seal, world.now, do='retry', who='ann')
     found = simulation.run(world, [world.advancer(order)])
     assert states(found) == ['complete'] * 3
 
@@ -427,7 +427,7 @@ def test_a_seal_that_proves_nothing_reads_what_others_run(world):
     # The holder of a claim is named to whoever may not read Heat's config.
     order = world.order()
     world.begin(order).step()
-    book = world.tools().book
+    book = world.tools().records
     seal = binding.Unchecked(operation_id=order.id)
     assert book.show(seal).live == [0, 1, 2]
     deployments = {one.deployment_id for one in order.members}
@@ -486,7 +486,7 @@ def test_only_what_is_wanted_is_proved(world):
 def test_leftovers_of_many_operations_hide_none(world):
     order = world.order()
     world.begin(order).step()
-    book = world.tools().book
+    book = world.tools().records
     head = book.heads.read(order.id)
     for n in range(40):
         former = f'20270114T0800{n:02}Z-00c0ffee'
@@ -503,7 +503,7 @@ def test_leftovers_of_many_operations_hide_none(world):
 
 
 def test_more_operations_than_are_read_are_told(world, monkeypatch, caplog):
-    monkeypatch.setattr(books, '_OTHERS', 1)
+    monkeypatch.setattr(operation_records, '_OTHERS', 1)
     order = world.order()
     world.begin(order).step()
     world.begin(world.second(order)).step()
@@ -517,7 +517,7 @@ def test_the_head_of_what_is_retried_is_written_at_once(world):
     advancer = world.begin(order)
     simulation.run(world, [advancer])
     seal = world.seals[order.id]
-    world.tools().book.request(seal, world.now, do='retry', who='ann')
+    world.tools().records.request(seal, world.now, do='retry', who='ann')
     advancer.step()
     assert advancer.operation.live == [0]
     assert running(world, order)

@@ -120,7 +120,7 @@ def test_who_may_create_no_deployments_registers_nothing(world):
 
 def test_the_runs_of_a_stack_have_their_outputs_whole(world):
     world.stdout = 'x' * (runs.TAIL + 1)
-    door = operation_runs.OperationRuns(world.tools().book, world.seals.get)
+    door = operation_runs.OperationRuns(world.tools().records, world.seals.get)
     for name in ('20270115T080000Z-00c0ffee', '20270115T080000Z-11c0ffee'):
         order = dataclasses.replace(world.order(), id=name)
         one = world.begin(order)
@@ -176,7 +176,7 @@ def test_the_oldest_that_have_ended_are_forgotten():
         world.heat, world.tools(), retention.Retention(number=2)
     )
     newest = [one.id for one in door.history(fleets.Filter())]
-    heads = world.tools().book.heads
+    heads = world.tools().records.heads
     # Of this one a user says that it has ended.
     order = dataclasses.replace(world.order(), id=newest[3])
     world.begin(order)
@@ -198,7 +198,7 @@ def test_the_oldest_that_have_ended_are_forgotten():
 
 def test_what_cannot_be_checked_is_not_forgotten():
     world, _ = test_cost.operated(3)
-    heads = world.tools().book.heads
+    heads = world.tools().records.heads
     oldest = heads.ids()[0]
     head = heads.read(oldest)
     order = dataclasses.replace(world.order(), id=oldest)

@@ -6,8 +6,8 @@ import types
 import testtools
 
 from heat_plugins.objectstore import stores
-from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet.records import layout
+from heat_plugins.runs.follow import logs
 from tests.unit.runs.fleet import simulation
 
 OPERATION = '20270115T080000Z-00c0ffee'
@@ -21,8 +21,8 @@ class LiveOutputTest(testtools.TestCase):
         self.store = self.cluster.store()
         self.store.put_container(simulation.CONTAINER, {})
         self.patch(stores, 'PAGE', 10)
-        self.patch(operation_runs, '_MOST', 100)
-        self.patch(operation_runs, '_LEAST', 20)
+        self.patch(logs, '_MOST', 100)
+        self.patch(logs, '_LEAST', 20)
         self.service = self.world.service()
         self.readers = {}
 

@@ -247,7 +247,7 @@ def _another(world, order, who):
 def _ask(world, order, what):
     """Ask for something, as a command does; it may come to nothing."""
     with contextlib.suppress(errors.Unavailable, simulation.Killed):
-        world.tools('bob').book.request(
+        world.tools('bob').records.request(
             world.seals[order.id], world.now, do=what, who='bob'
         )
 

@@ -16,8 +16,8 @@ from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
-from heat_plugins.runs.fleet.records import books
 from heat_plugins.runs.fleet.records import layout
+from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting
 from tests.unit.runs.fleet import simulation
@@ -112,21 +112,23 @@ def test_an_order_has_as_many_members_as_an_operation_may_have(
     case, monkeypatch
 ):
     monkeypatch.setattr(operations, 'MOST', 1)
-    read = mock.patch.object(books.stored, 'read', side_effect=AssertionError)
+    read = mock.patch.object(
+        operation_records.stored, 'read', side_effect=AssertionError
+    )
     with read, pytest.raises(errors.Unreadable, match='not 1 to 1 members'):
         case.door.show(case.id)
     with pytest.raises(errors.Refused, match='at most 1 targets'):
-        case.world.tools().book.write_order(case.order)
+        case.world.tools().records.write_order(case.order)
 
 
 def test_an_order_has_few_bytes_and_few_lists(case):
     name = layout.order(case.id)
-    case.write(name, b'{"x": "' + b'x' * books._ORDER + b'"}')
+    case.write(name, b'{"x": "' + b'x' * operation_records._ORDER + b'"}')
     with pytest.raises(errors.Unreadable, match='larger than'):
         case.door.show(case.id)
     case.write(name, b'[' + b'[],' * 100_000 + b'[]]')
     with (
-        mock.patch.object(books.json_records, 'bounds') as bounds,
+        mock.patch.object(operation_records.json_records, 'bounds') as bounds,
         pytest.raises(errors.Unreadable, match='lists and maps'),
     ):
         case.door.show(case.id)
@@ -232,7 +234,7 @@ def test_what_cannot_be_withdrawn_is_not_called_a_failure_alone(case):
     case.world.cluster.fail(times=100, method='PUT')
     with (
         mock.patch.object(
-            fleets.registration,
+            fleets.binding,
             'forget',
             side_effect=errors.Unavailable('Heat is down'),
         ),
@@ -337,7 +339,7 @@ def test_an_operation_is_created_whatever_a_user_has_written(
 
 
 def test_junk_heads_are_listed_up_to_a_limit(case, monkeypatch):
-    monkeypatch.setattr(books, '_READ', 5)
+    monkeypatch.setattr(operation_records, '_READ', 5)
     for n in range(40):
         case.put(layout.head(f'20270115T0900{n:02}Z-00c0ffee'), {'id': 'x'})
     number, _ = case.asked(
@@ -352,7 +354,7 @@ def test_a_list_of_runs_reads_few_operations(case, monkeypatch):
     for n in range(40):
         other = f'20270115T0900{n:02}Z-00c0ffee'
         case.put(layout.head(other), head | {'id': other})
-    book = case.world.tools().book
+    book = case.world.tools().records
     wanted = dict.fromkeys(('action', 'since', 'limit'))
     stack_id = case.world.stacks[0].id
     number, _ = case.asked(

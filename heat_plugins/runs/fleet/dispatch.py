@@ -16,7 +16,7 @@ from heat_plugins import foreign
 from heat_plugins.runs import services
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import exclusions
-from heat_plugins.runs.fleet import handling
+from heat_plugins.runs.fleet import member_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import journals
 from heat_plugins.runs.fleet.records import layout
@@ -42,18 +42,18 @@ _Operation = operations.Operation
 _State = operations.State
 
 
-class Giver:
+class Dispatcher:
     """Gives members of one operation their runs, and settles those."""
 
     def __init__(
         self,
         tools: services.Services,
-        handler: handling.Handler,
+        members: member_runs.MemberRuns,
         journal: journals.Journal,
         exclusion: exclusions.Exclusion,
     ) -> None:
         self._tools = tools
-        self._handler = handler
+        self._members = members
         self._journal = journal
         self._exclusion = exclusion
         self._next_deep = 0.0
@@ -116,7 +116,7 @@ class Giver:
         self, found: _Operation, members: abc.Sequence[int]
     ) -> _Operation:
         """Settle members by their results, as far as there are any."""
-        changes = self._each(lambda n: self._handler.settle(found, n), members)
+        changes = self._each(lambda n: self._members.settle(found, n), members)
         for n in changes:
             name = layout.result(found.id, n, found.attempts[n].number)
             self._journal.use(name, beginning.object_name(name))
@@ -152,7 +152,7 @@ class Giver:
     def _left_out(
         self, found: _Operation, member: int, reason: str
     ) -> _Changes:
-        changes = self._handler.end(found, member, _State.CANCELLED, reason)
+        changes = self._members.end(found, member, _State.CANCELLED, reason)
         return {**changes, 'gone': True}
 
     def _resolve(self, found: _Operation) -> _Operation:
@@ -163,7 +163,7 @@ class Giver:
         due = [n for n in due if found.attempts[n].is_live]
 
         changes = self._each(
-            lambda n: self._handler.adopt(found, n) or {}, due
+            lambda n: self._members.adopt(found, n) or {}, due
         )
         for n, change in changes.items():
             self._doubtful.pop(n)
@@ -204,21 +204,21 @@ class Giver:
         members = [n for n in members if found.attempts[n].is_live]
         found = self._persist(found, members)
         # All of them before the first is withdrawn, which takes longer.
-        told = self._each(lambda n: self._handler.stop(found, n), members)
+        told = self._each(lambda n: self._members.stop(found, n), members)
         control = found.control
 
         def end(n: int) -> _Changes:
             if n in step.expire:
-                known = self._handler.explained(found, n)
+                known = self._members.explained(found, n)
                 reason = f'{step.expire[n]}. {known}'
-                return self._handler.end(found, n, _State.TIMED_OUT, reason)
+                return self._members.end(found, n, _State.TIMED_OUT, reason)
             who = control.stopped_by
             reason = (
                 f'Cancelled by {who}'
                 if who
                 else 'The deadline of the operation has passed'
             )
-            return self._handler.end(found, n, _State.CANCELLED, reason)
+            return self._members.end(found, n, _State.CANCELLED, reason)
 
         return self._changed(found, self._each(end, list(told)))
 
@@ -240,7 +240,7 @@ class Giver:
                     raise errors.Refused(refused[n])
                 if n in others:
                     return self._excluded(found, n, others[n])
-                return self._handler.start(found, n)
+                return self._members.start(found, n)
             except errors.Unavailable as exc:
                 # Heat may have taken it all the same.
                 begun = found.attempts[n].started_at or 0
@@ -289,7 +289,7 @@ class Giver:
         ):
             reason = f'{one.resource} is no longer in stack {one.stack_name}'
             return self._left_out(found, member, reason)
-        return self._handler.end(found, member, _State.FAILED, str(exc))
+        return self._members.end(found, member, _State.FAILED, str(exc))
 
     def _each(
         self,
@@ -305,7 +305,7 @@ class Giver:
                 LOG.info('Cannot reach a service; retrying: %s', exc)
                 return None
 
-        results = self._tools.book.pool.each(attempt, things)
+        results = self._tools.records.pool.each(attempt, things)
         return {
             thing: result
             for thing, result in zip(things, results, strict=True)
@@ -330,7 +330,7 @@ class Giver:
             n for n in members if found.attempts[n].state is _State.STARTING
         ]
         found = found.attempted(
-            self._each(lambda n: self._handler.adopt(found, n), unknown)
+            self._each(lambda n: self._members.adopt(found, n), unknown)
         )
         self._journal.given(found, members)
         return found

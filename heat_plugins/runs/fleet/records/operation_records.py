@@ -136,7 +136,7 @@ class Heads:
             self._records.delete(layout.FORMER_DIGEST)
 
 
-class Book:
+class OperationRecords:
     """The records of one project.
 
     :param pool: for many requests at a time.
@@ -157,9 +157,11 @@ class Book:
         )
         self.heads = Heads(store, self._own, self.pool)
 
-    def within(self, budget: budgets.Budget) -> 'Book':
+    def within(self, budget: budgets.Budget) -> 'OperationRecords':
         """Return the same records for requests within a budget."""
-        return Book(self.store.within(budget), self.pool, self._own)
+        return OperationRecords(
+            self.store.within(budget), self.pool, self._own
+        )
 
     @property
     def container(self) -> str:

@@ -8,7 +8,7 @@ import testtools
 from heat_plugins import errors
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import handling
+from heat_plugins.runs.fleet import member_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.start import starting
 from heat_plugins.signals import beginning
@@ -100,9 +100,9 @@ class HandlingTestCase(testtools.TestCase):
             order = dataclasses.replace(
                 self.world.order(), members=self.world.members[:1] * members
             )
-            self.assertEqual(limit * 1_000_000, handling._log_limit(order))
+            self.assertEqual(limit * 1_000_000, member_runs._log_limit(order))
             order = dataclasses.replace(order, log_limit=200_000)
-            self.assertEqual(200_000, handling._log_limit(order))
+            self.assertEqual(200_000, member_runs._log_limit(order))
 
     def test_inputs_that_do_not_fit_start_nothing(self):
         exc = self.assertRaises(

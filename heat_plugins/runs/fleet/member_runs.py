@@ -33,7 +33,7 @@ _LOGS, _LOG = 1_000_000_000, 1_000_000
 _FRESH = 120.0
 
 
-class Handler:
+class MemberRuns:
     """Gives members of an operation their part; safe for threads.
 
     :param check: raises if another process may lead the operation.
@@ -185,7 +185,7 @@ class Handler:
     ) -> orchestration.Draft:
         with self._lock:
             # The first of many threads asks for all.
-            signer = self._tools.sign(self._tools.book.container)
+            signer = self._tools.sign(self._tools.records.container)
         order, one = found.order, found.order.members[member]
         target = self._target(order, one)
         action, values = starting.check(
@@ -258,7 +258,7 @@ class Handler:
         self, found: operations.Operation, member: int
     ) -> run_objects.RunObjects:
         number = found.attempts[member].number
-        return self._tools.book.objects(found.id, member, number)
+        return self._tools.records.objects(found.id, member, number)
 
     def _known(
         self, found: operations.Operation, member: int
