@@ -23,7 +23,6 @@ from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.engine import process
 from heat_plugins.engine.database import own_heat
-from heat_plugins.engine.runs import aside
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.objectstore import clocks
 from heat_plugins.objectstore import lease
