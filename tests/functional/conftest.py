@@ -24,6 +24,10 @@ from tests.functional import flows
 from tests.functional import mistral_proxy
 from tests.functional import warm_openstack
 
+# `base` has put them on the path.
+from minicloud_lib import layout  # isort: skip
+from minicloud_lib import warm  # isort: skip
+
 OURS = (
     'OS::Heat::SoftwareComponent',
     'OS::Heat::SoftwareConfig',
@@ -86,10 +90,15 @@ signal_direct_look_interval = 10
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Start what serves the command openstack, once for all workers."""
+    """Start what the command openstack and services are forks of.
+
+    Once for all workers.
+    """
     if not hasattr(session.config, 'workerinput'):
         stack = contextlib.ExitStack()
         stack.enter_context(warm_openstack.serving())
+        if PROFILE != 'production':
+            stack.enter_context(warm.serving(layout.Home.find()))
         session.config.add_cleanup(stack.close)
 
 

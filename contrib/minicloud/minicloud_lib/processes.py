@@ -16,6 +16,7 @@ import time
 
 from minicloud_lib import errors
 from minicloud_lib import files
+from minicloud_lib import warm
 
 _TICKS = os.sysconf('SC_CLK_TCK')
 _PAGE = os.sysconf('SC_PAGE_SIZE')
@@ -107,7 +108,7 @@ class Process:
 
 
 def spawn(
-    arguments: Sequence[str | os.PathLike[str]],
+    command: Sequence[str | os.PathLike[str]],
     *,
     pid_file: pathlib.Path,
     log: pathlib.Path,
@@ -120,22 +121,32 @@ def spawn(
     files.make_folder(folder)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with os.fdopen(os.open(log, flags, 0o600), 'a') as stream:
-        child = subprocess.Popen(
-            arguments,
-            cwd=folder,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    # It stays when we end, so it is not ours to wait for.
-    child.returncode = 0
-    process = Process(
-        pid=child.pid, started=_identity(child.pid) or '', version=version
-    )
+        output = stream.fileno()
+        pid = warm.fork(command, env=env, folder=folder, output=output)
+        pid = pid or _start(command, env, folder, output)
+    process = Process(pid=pid, started=_identity(pid) or '', version=version)
     files.write_json(pid_file, dataclasses.asdict(process))
     return process
+
+
+def _start(
+    command: Sequence[str | os.PathLike[str]],
+    env: Mapping[str, str],
+    folder: pathlib.Path,
+    output: int,
+) -> int:
+    child = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    # It stays when we end, so it is not ours to wait for.
+    child.returncode = 0
+    return child.pid
 
 
 def run(

@@ -18,7 +18,8 @@ from minicloud_lib.services import sqlite
 CONF = keystone.conf.CONF
 
 
-def main(conf: str, url: str, password: str) -> None:
+def main(conf: str) -> None:
+    url = os.environ['MINICLOUD_URL']
     # Keystone reads the command line, and this one is not for it.
     del sys.argv[1:]
     application = flask_core.initialize_application(
@@ -27,7 +28,7 @@ def main(conf: str, url: str, password: str) -> None:
         post_log_configured_function=_prepare,
     )
     if not os.path.exists(_marker()):
-        _bootstrap(url, password)
+        _bootstrap(url, os.environ['MINICLOUD_ADMIN'])
         open(_marker(), 'w').close()
     # What it keeps of a token is kept for the whole process, in
     # AuthContextMiddleware.token: of two requests at once, one is answered as
@@ -88,9 +89,4 @@ def _bootstrap(url: str, password: str) -> None:
 
 
 if __name__ == '__main__':
-    serving.run(
-        main,
-        sys.argv[1],
-        os.environ['MINICLOUD_URL'],
-        os.environ['MINICLOUD_ADMIN'],
-    )
+    serving.run(main, *sys.argv[1:])
