@@ -136,7 +136,8 @@ class Machines:
         ended = threading.Event()
 
         def play() -> None:
-            while not ended.wait(0.3):
+            # To list a hundred nodes is work for Ironic.
+            while not ended.wait(1):
                 # Ironic may be too busy to answer in time.
                 with contextlib.suppress(OSError):
                     self._play()

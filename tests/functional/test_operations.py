@@ -150,8 +150,9 @@ def _switched_on(
             f'{stack.name}-server{n}',
             stack=stack.name,
             resource=f'server{n}',
-            # What polls for its work is most of what the cloud does.
-            interval=max(2.0, TARGETS / 10),
+            # What polls for its work is most of what the cloud does. It polls
+            # each second again when it is given some.
+            interval=max(5.0, TARGETS / 10),
         )
         for stack in stacks
         for n in range(SERVERS)
