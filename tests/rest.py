@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run what ``make test`` leaves out: the other half of CI.
 
-``python -m tests.rest run [VERSION...]`` runs, beside each other, as each of
-them waits for much of its time:
+``python -m tests.rest run [VERSION...]`` runs at the same time, as each waits
+for much of its time:
 
 - the functional tests that are not marked ``quick``;
 - the unit tests under each older Python, with an older Heat;
@@ -14,7 +14,7 @@ The output of the first appears as it comes, that of the others in the end.
 in their closing lines.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent import futures
 import dataclasses
 import os
@@ -28,8 +28,11 @@ from tests import pythons
 #: The Heat that the unit tests have under an older Python.
 HEATS = {'3.12': 'heat26', '3.11': 'heat24'}
 
-#: How many functional tests run at once: none of them computes for long.
-JOBS = 4
+#: The functional tests of `make test-rest`: none of them computes for long.
+FUNCTIONAL = (
+    'FUNCTIONAL=not quick and not heats_classes and not server',
+    'JOBS=4',
+)
 
 #: One of the functional tests that fail runs once more, and one of those on
 #: other services: services have races, and a loaded machine's clock is no
@@ -55,7 +58,7 @@ class Services:
     target: str
     title: str
     selection: str
-    installation: tuple[str, ...]
+    installation: str
 
 
 SERVICES = (
@@ -63,13 +66,13 @@ SERVICES = (
         'test-production',
         'the tests with several engines, RabbitMQ, MariaDB and TLS',
         'PRODUCTION=tests/functional/production',
-        ('install', '--profile', 'production'),
+        'install --profile production',
     ),
     Services(
         'test-rgw',
         "the tests on Ceph's gateway",
         'RGW=tests/functional/test_rgw.py',
-        ('install', '--profile', 'rgw'),
+        'install --profile rgw',
     ),
     Services(
         'test-server',
@@ -77,7 +80,7 @@ SERVICES = (
         # All of them take half an hour.
         'SERVER=tests/functional/test_server.py'
         '::test_they_run_what_their_user_data_leads_them_to',
-        ('server', 'build'),
+        'server build',
     ),
 )
 
@@ -100,29 +103,19 @@ class Ending:
 
 
 def functional() -> Ending:
-    """Run the functional tests that `make test` does not."""
-    selection = 'not quick and not heats_classes and not server'
+    """Run the functional tests that `make test` does not, and show them."""
     ending = Ending()
-    ending.add(
-        _make(
-            *('functional', f'FUNCTIONAL={selection}', f'JOBS={JOBS}'),
-            *RETRY,
-            stdout=None,
-        )
-    )
+    ending.add(_run(*_MAKE, 'functional', *FUNCTIONAL, *RETRY, stdout=None))
     return ending
 
 
 def older(versions: Sequence[str]) -> Ending:
     """Run the unit tests under each older Python that is installed."""
     paths = pythons.installed(versions)
-    ending = Ending(
-        not_run=[
-            pythons.missing(version)
-            for version in versions
-            if version not in paths
-        ]
-    )
+    ending = Ending()
+    for version in versions:
+        if version not in paths:
+            ending.not_run.append(pythons.missing(version))
     heats = {
         f'py{version.replace(".", "")}-{HEATS[version]}': path
         for version, path in paths.items()
@@ -130,14 +123,14 @@ def older(versions: Sequence[str]) -> Ending:
     }
     if heats:
         ending.add(
-            _make(
-                *('test-heats', 'JOBS=2', f'HEATS={",".join(heats)}'),
+            _run(
+                *('nice', '-n', str(NICE), *_MAKE, 'test-heats', 'JOBS=2'),
+                f'HEATS={",".join(heats)}',
                 f'DISCOVER={" ".join(heats.values())}',
-                nice=NICE,
                 # pytest compiles what it imports, on both cores. Nothing else
                 # runs there: the mini cloud's services write no bytecode, and
                 # would compile all of theirs at each start.
-                env={'PIP_COMPILE': '0'},
+                PIP_COMPILE='0',
             )
         )
     return ending
@@ -153,68 +146,76 @@ def on_services() -> Ending:
     retry = RETRY
     with futures.ThreadPoolExecutor(1) as installer:
         installations = [
-            (services, installer.submit(_install, services))
-            for services in SERVICES
+            installer.submit(_install, services) for services in SERVICES
         ]
-        for services, installation in installations:
-            installed = installation.result()
-            ending.output += installed.stdout
-            if installed.returncode == 0:
-                tests = _make(
-                    *(services.target, 'JOBS=1', services.selection, *retry),
-                    env={'FUNCTIONAL_PREFIX': 'apart-'},
-                )
-                ending.add(tests)
-                if count(tests.stdout, 'rerun'):
-                    retry = ()
-            elif installed.returncode == UNAVAILABLE:
-                ending.not_run.append(
-                    _not_run(services, 'its packages are unavailable')
-                )
-            else:
-                ending.succeeded = False
-                ending.not_run.append(
-                    _not_run(services, 'its installation has failed')
-                )
+        for services, installation in zip(
+            SERVICES, installations, strict=True
+        ):
+            if not _is_installed(services, installation.result(), ending):
+                continue
+            tests = _run(
+                *(*_MAKE, services.target, 'JOBS=1'),
+                *(services.selection, *retry),
+                FUNCTIONAL_PREFIX='apart-',
+            )
+            ending.add(tests)
+            if count(tests.stdout, 'rerun'):
+                retry = ()
     return ending
 
 
 def _install(services: Services) -> subprocess.CompletedProcess[str]:
     # Not by make, which has one exit code for whatever goes wrong.
     minicloud = os.environ.get('MINICLOUD', 'contrib/minicloud/minicloud')
-    return _run([*minicloud.split(), *services.installation])
+    return _run(*minicloud.split(), *services.installation.split())
 
 
-def _not_run(services: Services, reason: str) -> str:
-    return f'Not run, as {reason}: "make {services.target}", {services.title}.'
+def _is_installed(
+    services: Services,
+    installation: subprocess.CompletedProcess[str],
+    ending: Ending,
+) -> bool:
+    """Whether the tests can run; if not, the ending says why."""
+    ending.output += installation.stdout
+    if installation.returncode == 0:
+        return True
+    reason = 'its packages are unavailable'
+    if installation.returncode != UNAVAILABLE:
+        ending.succeeded = False
+        reason = 'its installation has failed'
+    ending.not_run.append(
+        f'Not run, as {reason}: "make {services.target}", {services.title}.'
+    )
+    return False
 
 
-def _make(
-    *arguments: str,
-    nice: int = 0,
-    env: Mapping[str, str] | None = None,
-    stdout: int | None = subprocess.PIPE,
-) -> subprocess.CompletedProcess[str]:
-    command = ['make', '--no-print-directory', *arguments]
-    if nice:
-        command = ['nice', '-n', str(nice), *command]
-    return _run(command, env, stdout)
+_MAKE = ('make', '--no-print-directory')
 
 
 def _run(
-    command: Sequence[str],
-    env: Mapping[str, str] | None = None,
-    stdout: int | None = subprocess.PIPE,
+    *command: str, stdout: int | None = subprocess.PIPE, **env: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command,
-        env={**os.environ, **(env or {})},
+        env={**os.environ, **env},
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=subprocess.STDOUT if stdout else None,
         text=True,
         errors='replace',
     )
+
+
+def run(versions: Sequence[str]) -> int:
+    """Run all of it; the exit code is 0 if all that ran succeeded."""
+    with futures.ThreadPoolExecutor() as executor:
+        others = executor.submit(older, versions), executor.submit(on_services)
+        endings = [functional(), *(other.result() for other in others)]
+    for ending in endings:
+        print(ending.output, end='')
+    for ending in endings:
+        print(''.join(f'{line}\n' for line in ending.not_run), end='')
+    return 0 if all(ending.succeeded for ending in endings) else 1
 
 
 # Summing up -----------------------------------------------------------------
@@ -235,26 +236,13 @@ def count(log: str, outcome: str) -> int:
     )
 
 
-def summary(log: str) -> Iterator[str]:
-    yield f'{count(log, "rerun")} of the tests tried once more'
-    yield (
-        f'{count(log, "passed")} passed, {count(log, "failed|errors?")} failed'
-    )
-
-
-def run(versions: Sequence[str]) -> int:
-    """Run all of it; the exit code is 0 if all that ran succeeded."""
-    with futures.ThreadPoolExecutor() as executor:
-        others = [
-            executor.submit(older, versions),
-            executor.submit(on_services),
-        ]
-        endings = [functional(), *(other.result() for other in others)]
-    for ending in endings:
-        print(ending.output, end='')
-    for ending in endings:
-        print(''.join(f'{line}\n' for line in ending.not_run), end='')
-    return 0 if all(ending.succeeded for ending in endings) else 1
+def summary(log: str) -> list[str]:
+    """Return the last lines of CI."""
+    passed, failed = count(log, 'passed'), count(log, 'failed|errors?')
+    return [
+        f'{count(log, "rerun")} of the tests tried once more',
+        f'{passed} passed, {failed} failed',
+    ]
 
 
 def main(arguments: Sequence[str]) -> int:

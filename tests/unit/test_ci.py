@@ -231,7 +231,7 @@ class SumTest(testtools.TestCase):
         )
         self.assertEqual(
             ['1 of the tests tried once more', '22 passed, 2 failed'],
-            list(rest.summary(log)),
+            rest.summary(log),
         )
 
 

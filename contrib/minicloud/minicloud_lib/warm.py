@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 from minicloud_lib import environment
 from minicloud_lib import layout
 
-#: Swift is not among them: it would share what eventlet has begun.
+#: Swift is not among them: its forks would share the state of eventlet.
 SERVICES = ('keystone', 'heat', 'mistral')
 
 #: In the environment: the folder with their sockets.
