@@ -87,11 +87,11 @@ def examine(conf: cfg.ConfigOpts) -> Offer:
 
 def _offers() -> abc.Mapping[str, abc.Collection[metadata.EntryPoint]]:
     """Find the entry points for each type; equal ones count once."""
-    found: dict[str, dict[str, metadata.EntryPoint]]
-    found = collections.defaultdict(dict)
+    entries: dict[str, dict[str, metadata.EntryPoint]]
+    entries = collections.defaultdict(dict)
     for entry_point in metadata.entry_points(group=ENTRY_POINT_GROUP):
-        found[entry_point.name][entry_point.value] = entry_point
-    return {name: by_value.values() for name, by_value in found.items()}
+        entries[entry_point.name][entry_point.value] = entry_point
+    return {name: by_value.values() for name, by_value in entries.items()}
 
 
 def _load_bundle(

@@ -50,7 +50,7 @@ def _version(kind: Any) -> int:
     return int(getattr(kind, 'VERSION', 1))
 
 
-def read(kind: type[_Kind], found: object) -> _Kind:
+def read(kind: type[_Kind], value: object) -> _Kind:
     """Return a value of a dataclass.
 
     What a later release has added is left out.
@@ -58,13 +58,13 @@ def read(kind: type[_Kind], found: object) -> _Kind:
     :raises LaterRelease: its version is later than this release knows.
     :raises ValueError: it is none: a field is missing, or of another type.
     """
-    if not isinstance(found, abc.Mapping):
+    if not isinstance(value, abc.Mapping):
         raise ValueError(f'it is not a map for a {kind.__name__}')
-    _check_version(kind, found)
+    _check_version(kind, value)
     values = {
-        name: _value(hint, found[name], name)
+        name: _value(hint, value[name], name)
         for name, hint in _hints(typing.cast(Any, kind)).items()
-        if name in found
+        if name in value
     }
     try:
         return kind(**values)
@@ -72,9 +72,9 @@ def read(kind: type[_Kind], found: object) -> _Kind:
         raise ValueError(f'it is not a {kind.__name__}: {exc}') from exc
 
 
-def _check_version(kind: Any, found: abc.Mapping[str, Any]) -> None:
+def _check_version(kind: Any, value: abc.Mapping[str, Any]) -> None:
     hints = _hints(kind)
-    version = found.get('version', 1)
+    version = value.get('version', 1)
     if 'version' in hints:
         return
     if type(version) is not int or version < 1:
@@ -90,38 +90,47 @@ def _check_version(kind: Any, found: abc.Mapping[str, Any]) -> None:
 @functools.cache
 def _hints(kind: Any) -> abc.Mapping[str, Any]:
     hints = typing.get_type_hints(kind)
-    return {one.name: hints[one.name] for one in dataclasses.fields(kind)}
+    return {
+        field.name: hints[field.name] for field in dataclasses.fields(kind)
+    }
 
 
-def _value(hint: Any, found: Any, name: str) -> Any:
+def _value(hint: Any, value: Any, name: str) -> Any:
     if hint is Any:
-        return found
+        return value
     if isinstance(hint, types.UnionType):
-        if found is None:
+        if value is None:
             return None
-        hint = next(one for one in hint.__args__ if one is not type(None))
+        hint = next(
+            member for member in hint.__args__ if member is not type(None)
+        )
     if dataclasses.is_dataclass(hint):
-        return read(typing.cast(type[Any], hint), found)
+        return read(typing.cast(type[Any], hint), value)
     origin = getattr(hint, '__origin__', hint)
     if origin in (tuple, abc.Sequence):
-        if isinstance(found, list | tuple) and len(found) <= _ITEMS:
-            items = [_value(hint.__args__[0], one, name) for one in found]
+        if isinstance(value, list | tuple) and len(value) <= _ITEMS:
+            items = [
+                _value(hint.__args__[0], member, name) for member in value
+            ]
             return tuple(items) if origin is tuple else items
     elif origin is abc.Mapping:
-        if isinstance(found, abc.Mapping):
+        if isinstance(value, abc.Mapping):
             kind = hint.__args__[1]
-            return {key: _value(kind, one, name) for key, one in found.items()}
+            return {
+                key: _value(kind, member, name)
+                for key, member in value.items()
+            }
     elif issubclass(hint, enum.Enum):
-        return hint(found)
-    elif type(found) is hint or (hint is float and type(found) is int):
-        return _in_range(found, name)
+        return hint(value)
+    elif type(value) is hint or (hint is float and type(value) is int):
+        return _in_range(value, name)
     raise ValueError(f'{name} is of another type, or too long')
 
 
-def _in_range(found: Any, name: str) -> Any:
-    is_bad = (type(found) is int and not 0 <= found <= _LAST) or (
-        type(found) is float and not math.isfinite(found)
+def _in_range(value: Any, name: str) -> Any:
+    is_bad = (type(value) is int and not 0 <= value <= _LAST) or (
+        type(value) is float and not math.isfinite(value)
     )
     if is_bad:
         raise ValueError(f'{name} is out of range')
-    return found
+    return value

@@ -30,9 +30,9 @@ class Token:
 
     def marks(self, text: str | None) -> bool:
         """Say whether a text has the mark, or is such a sentence."""
-        whole = text or ''
-        return whole.endswith(self.text) or any(
-            whole.startswith(start) and whole.endswith(end)
+        full = text or ''
+        return full.endswith(self.text) or any(
+            full.startswith(start) and full.endswith(end)
             for start, end in self.former
         )
 

@@ -119,17 +119,17 @@ class Rescuer:
         A failure in one stack does not affect the others.
         """
         try:
-            stack, found, _scope = load(held)
+            stack, loaded, _scope = load(held)
             # Heat may replace what has failed, and we answer for our own.
             has_failed = stack.status == stack.FAILED
-            if found.type() not in _TYPES or (
-                has_failed and not isinstance(found, Deployment)
+            if loaded.type() not in _TYPES or (
+                has_failed and not isinstance(loaded, Deployment)
             ):
                 self._others.add(held.key)
                 return False
             if not held.has_begun:
-                return _begin(held, stack, found)
-            return _go_on(held, stack, found)
+                return _begin(held, stack, loaded)
+            return _go_on(held, stack, loaded)
         except Exception as exc:
             LOG.warning(
                 'Cannot resume resource %(resource)s of stack %(stack)s, '
@@ -177,10 +177,10 @@ def load(
     """
     stack = resources.load_stack(held.stack_id)
     # By its own template: that of a stack in deletion is empty.
-    found, *scope = resource.Resource.load(
+    loaded, *scope = resource.Resource.load(
         stack.context, held.id, stack.current_traversal, False, {}
     )
-    return stack, found, scope
+    return stack, loaded, scope
 
 
 def take_away(
@@ -196,26 +196,26 @@ def take_away(
 
 
 def _go_on(
-    held: scans.Held, stack: parser.Stack, found: resource.Resource
+    held: scans.Held, stack: parser.Stack, loaded: resource.Resource
 ) -> bool:
     """Have a resource checked again, or fail it; False: no longer ours."""
     context = heat_context.get_admin_context()
     # Read it only now: to check whether engines live takes seconds.
     has_failed = stack.status == stack.FAILED
-    node = None if has_failed else _node(stack, found)
+    node = None if has_failed else _node(stack, loaded)
     reason, status_reason = held.reason, tokens.ENGINE_DIED.after(held.reason)
     if has_failed:
         # The next scan must skip it: nothing more happens before its update.
         reason = status_reason = f'{reason}, and the stack has failed'
-    if node != found.id and isinstance(found, Deployment):
+    if node != loaded.id and isinstance(loaded, Deployment):
         # Still the dead engine's: after a failure here the next scan retries.
         if not scans.change(context, held):
             return False
         held = dataclasses.replace(held, version=(held.version or 0) + 1)
         if node is None:
-            found.take_back()
+            loaded.take_back()
         else:
-            found.give_way()
+            loaded.give_way()
     if not take_away(context, held, status_reason):
         return False
     LOG.warning(
@@ -236,22 +236,23 @@ def _go_on(
         ).retrigger_check_resource(stack.context, node, stack)
     elif not has_failed:
         stack.mark_failed(
-            f'Resource {found.action} failed: resources.{found.name}: {reason}'
+            f'Resource {loaded.action} failed: '
+            f'resources.{loaded.name}: {reason}'
         )
     return True
 
 
 def _begin(
-    held: scans.Held, stack: parser.Stack, found: resource.Resource
+    held: scans.Held, stack: parser.Stack, loaded: resource.Resource
 ) -> bool:
     """Start a replacement; return whether this process did so."""
-    if found.has_hook(environment.HOOK_PRE_CREATE):
+    if loaded.has_hook(environment.HOOK_PRE_CREATE):
         # The hook's user says when.
         return False
     try:
         # Its input data were sent to the resource that it replaces.
-        told = sync_point.get(
-            stack.context, found.replaces, stack.current_traversal, True
+        point = sync_point.get(
+            stack.context, loaded.replaces, stack.current_traversal, True
         )
     except exception.EntityNotFound:
         # The traversal that created it has ended meanwhile.
@@ -269,16 +270,16 @@ def _begin(
     )
     worker_client.WorkerClient().check_resource(
         stack.context,
-        found.id,
+        loaded.id,
         stack.current_traversal,
-        told.input_data,
+        point.input_data,
         True,
         None,
     )
     return True
 
 
-def _node(stack: parser.Stack, found: resource.Resource) -> int | None:
+def _node(stack: parser.Stack, loaded: resource.Resource) -> int | None:
     """Return what to check again in a stack's traversal for a resource.
 
     One that was made in this traversal is not in it; it stands in for what it
@@ -286,7 +287,7 @@ def _node(stack: parser.Stack, found: resource.Resource) -> int | None:
     """
     graph = stack.convergence_dependencies.graph()
     nodes = {node.rsrc_id for node in graph}
-    for number in (found.id, found.replaces):
+    for number in (loaded.id, loaded.replaces):
         if number in nodes:
             return int(number)
     return None

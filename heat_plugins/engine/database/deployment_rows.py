@@ -176,8 +176,8 @@ class MemberRows(Rows):
 
     def all(self) -> dict[str, deliveries.Row]:
         """Read all rows of the group, with their configs, by id."""
-        found = rows.of_group(self._context, self._group_id)
-        return {row.id: row for row, *_ in found}
+        dated = rows.of_group(self._context, self._group_id)
+        return {row.id: row for row, *_ in dated}
 
     def states(self) -> list[State]:
         """Read what is shown of all members, in the order of delivery."""

@@ -95,14 +95,14 @@ class Service(service_software_config.SoftwareConfigService):
             return
         key, now = (cnxt.project_id, option), time.monotonic()
         with self._lock:
-            counted_at, found = self._counts.get(key, (float('-inf'), 0))
+            counted_at, counted = self._counts.get(key, (float('-inf'), 0))
             # Those made since count, too.
-            self._counts[key] = counted_at, found + number
-        if now - counted_at > _COUNTING or found + number > limit:
-            found = count(cnxt)
+            self._counts[key] = counted_at, counted + number
+        if now - counted_at > _COUNTING or counted + number > limit:
+            counted = count(cnxt)
             with self._lock:
-                self._counts[key] = now, found + number
-        if found + number > limit:
+                self._counts[key] = now, counted + number
+        if counted + number > limit:
             raise _full(option, limit)
 
     def _push_metadata_software_deployments(

@@ -43,14 +43,14 @@ class Heat:
 
     def stack(self, name_or_id: str) -> orchestration.Stack:
         with translated(f'read stack {name_or_id}'):
-            found = stack_objects.Stack.get_by_id(self._context, name_or_id)
-        if found is None:
+            stack = stack_objects.Stack.get_by_id(self._context, name_or_id)
+        if stack is None:
             raise errors.NotFound(f'Heat has no stack {name_or_id}')
         return orchestration.Stack(
-            id=found.id,
-            name=found.name,
-            status=f'{found.action}_{found.status}',
-            parent=found.owner_id,
+            id=stack.id,
+            name=stack.name,
+            status=f'{stack.action}_{stack.status}',
+            parent=stack.owner_id,
         )
 
     def deployment(self, deployment_id: str) -> orchestration.Deployment:
@@ -63,10 +63,10 @@ class Heat:
 
     def deployments(self, server_id: str) -> list[orchestration.Deployment]:
         with translated(f'list the deployments of server {server_id}'):
-            found = deployment_objects.SoftwareDeployment.get_all(
+            rows = deployment_objects.SoftwareDeployment.get_all(
                 self._context, server_id
             )
-            return [_deployment(row) for row in found]
+            return [_deployment(row) for row in rows]
 
     def create_config(self, draft: orchestration.Draft) -> str:
         with translated(f'create config {draft.name}'):
@@ -104,10 +104,10 @@ class Heat:
 
     def server_configs(self, server_id: str) -> list[orchestration.Config]:
         with translated(f'list the configs of server {server_id}'):
-            found = deployment_objects.SoftwareDeployment.get_all(
+            rows = deployment_objects.SoftwareDeployment.get_all(
                 self._context, server_id
             )
-            return [config(row.config) for row in found if row.config]
+            return [config(row.config) for row in rows if row.config]
 
     def delete_deployment(self, deployment_id: str) -> None:
         with (

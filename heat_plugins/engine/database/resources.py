@@ -353,13 +353,13 @@ def find_all(
     )
     ids = dict.fromkeys(server_ids)
     column = _Resource.physical_resource_id
-    found: dict[int, Any] = {}
+    stacks: dict[int, Any] = {}
     kept: dict[tuple[int, str | None], str | None] = {}
     for row in rows.select_in(context, query, column, ids.keys()):
-        found[row.id] = row
+        stacks[row.id] = row
         kept[row.id, row.key] = row.value
     resources: dict[str, list[Resource]] = {each: [] for each in ids}
-    for row in found.values():
+    for row in stacks.values():
         resources[row.physical_resource_id].append(_resource(row, kept))
     return {
         each: Server(id=each, resources=tuple(stand))

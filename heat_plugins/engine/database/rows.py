@@ -210,8 +210,8 @@ def visible(
     query = _WITH_CONFIG
     if not context.is_admin:
         query = query.where(is_readable(context))
-    found = select_in(context, query, _Deployment.id, ids)
-    return {row.id: _row(row, config) for row, config in found}
+    pairs = select_in(context, query, _Deployment.id, ids)
+    return {row.id: _row(row, config) for row, config in pairs}
 
 
 def is_readable(context: heat_types.Context) -> Any:
@@ -270,12 +270,12 @@ def configs_of(
         .where(is_readable(context))
         .order_by(_Deployment.created_at)
     )
-    found: dict[str, list[Any]] = {each: [] for each in server_ids}
+    configs: dict[str, list[Any]] = {each: [] for each in server_ids}
     for server_id, config in select_in(
-        context, query, _Deployment.server_id, found.keys()
+        context, query, _Deployment.server_id, configs.keys()
     ):
-        found[server_id].append(config)
-    return found
+        configs[server_id].append(config)
+    return configs
 
 
 def _is_below(column: Any, group_id: str) -> Any:
@@ -283,17 +283,17 @@ def _is_below(column: Any, group_id: str) -> Any:
     return column.startswith(group_ids.prefix(group_id), autoescape=True)
 
 
-def _row(found: Any, config: Any) -> deliveries.Row:
+def _row(row: Any, config: Any) -> deliveries.Row:
     return deliveries.Row(
-        id=found.id,
-        server_id=found.server_id,
+        id=row.id,
+        server_id=row.server_id,
         config=own_heat.config(config),
-        action=found.action,
-        status=found.status,
-        reason=found.status_reason,
-        outputs=found.output_values or {},
-        input_values=found.input_values or {},
-        reading_project=found.stack_user_project_id,
+        action=row.action,
+        status=row.status,
+        reason=row.status_reason,
+        outputs=row.output_values or {},
+        input_values=row.input_values or {},
+        reading_project=row.stack_user_project_id,
     )
 
 

@@ -325,14 +325,14 @@ def claim(context: heat_types.Context, stalled: Idle) -> bool:
         _Point.entity_id == stalled.stack_id,
         _Point.is_update.is_(True),
     )
-    found = rows.select(
+    pairs = rows.select(
         context,
         sqlalchemy.select(_Point.atomic_key).where(own, sums == stalled.stamp),
     )
-    return bool(found) and rows.write(
+    return bool(pairs) and rows.write(
         context,
         sqlalchemy.update(_Point)
-        .where(own, _Point.atomic_key == found[0].atomic_key)
+        .where(own, _Point.atomic_key == pairs[0].atomic_key)
         .values(atomic_key=_Point.atomic_key + 1),
     ) == [1]
 

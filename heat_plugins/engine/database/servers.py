@@ -50,12 +50,12 @@ class Servers:
 
     def find(self, server_id: str) -> deliveries.Server:
         context = self._deployment.context
-        found = resources.find(context, server_id)
+        server = resources.find(context, server_id)
         return deliveries.Server(
-            id=found.id,
-            has_queue=found.has_queue,
-            refusal=refusal(found, self._root_stack_id),
-            find_name=lambda: path(context, found, self._root_stack_id),
+            id=server.id,
+            has_queue=server.has_queue,
+            refusal=refusal(server, self._root_stack_id),
+            find_name=lambda: path(context, server, self._root_stack_id),
         )
 
     def name(self, server_id: str) -> str:

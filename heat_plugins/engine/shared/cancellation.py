@@ -42,13 +42,16 @@ class Cancellation:
         self._wanted[stack.id] = time.monotonic()
         self._look_if_due(stack.context)
         seen_at, seen = self._seen
-        found = seen.get(stack.id) if seen_at > since else None
-        if found is None or found.id == stack.current_traversal:
+        traversal = seen.get(stack.id) if seen_at > since else None
+        if traversal is None or traversal.id == stack.current_traversal:
             return False
-        if not found.id:
+        if not traversal.id:
             # Something else in the stack has failed; running actions may end.
             return False
-        if found.status == stack.FAILED or found.action == stack.ROLLBACK:
+        if (
+            traversal.status == stack.FAILED
+            or traversal.action == stack.ROLLBACK
+        ):
             return True
         # Heat rolls a nested stack back by an update of it, which may begin
         # before anybody sees that it was stopped.

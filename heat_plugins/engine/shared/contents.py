@@ -75,13 +75,13 @@ class Contents:
         too_many_at, too_many = self._overfull
         if time.monotonic() - too_many_at <= arrivals.OVERFULL_SECONDS:
             raise errors.TooManyObjects(str(too_many))
-        listed_at, found = self._listed
+        listed_at, listing = self._listed
         if time.monotonic() - listed_at > _LISTING_SECONDS:
             # Else both would delete the same.
             self._settle()
             listed_at = time.monotonic()
             try:
-                found = cleaning.everything(self._store(), self._container)
+                listing = cleaning.everything(self._store(), self._container)
             except errors.TooManyObjects as exc:
                 self._overfull = listed_at, exc
                 raise
@@ -89,9 +89,9 @@ class Contents:
                 if not exc.may_pass:
                     self._shut_at = listed_at
                 raise
-            self._listed = listed_at, found
+            self._listed = listed_at, listing
             self._shut_at = -math.inf
-        return found
+        return listing
 
     @property
     def is_shut(self) -> bool:

@@ -211,7 +211,7 @@ class Hub(account.Account):
     def names(self, wanted: abc.Collection[str]) -> abc.Collection[str]:
         """List the signals; a container that is gone is made again."""
         try:
-            found = self._try(lambda: self._poller.poll(self.store, wanted))
+            names = self._try(lambda: self._poller.poll(self.store, wanted))
         except errors.NoObject:
             self.signing.forget()
             self.signing.signer()
@@ -224,7 +224,7 @@ class Hub(account.Account):
             return ()
         self.signing.see()
         self._empty_bin(is_last=False)
-        return found
+        return names
 
     def rows(
         self, ids: abc.Collection[str]

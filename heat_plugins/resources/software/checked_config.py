@@ -76,12 +76,12 @@ class CheckedConfig(_Resource):
         Heat's resolved properties do not do: there, what another resource
         has yet to supply is an empty text or list, or the default.
         """
-        found = self.known_properties()
+        properties = self.known_properties()
         return {
-            'group': found.get(self.GROUP, config_checking.UNGROUPED),
-            'config': found.get(self.CONFIG),
-            'inputs': found.get(self.INPUTS),
-            'outputs': found.get(self.OUTPUTS),
+            'group': properties.get(self.GROUP, config_checking.UNGROUPED),
+            'config': properties.get(self.CONFIG),
+            'inputs': properties.get(self.INPUTS),
+            'outputs': properties.get(self.OUTPUTS),
         }
 
     def known_properties(self) -> Any:

@@ -170,10 +170,10 @@ class DeploymentMixin(server_bound.ServerBound):
         """
         if not self.attributes.has_new_cached_attrs():
             return
-        found = resource_objects.Resource.get_obj(
+        stored = resource_objects.Resource.get_obj(
             self.context, self.id, refresh=True, fields=('action', 'status')
         )
-        if (found.action, found.status) == self.state:
+        if (stored.action, stored.status) == self.state:
             super().store_attributes()
 
     def _declared_names(self, row: deliveries.Row | None) -> set[str]:

@@ -100,11 +100,11 @@ class GroupMixin(_Group):
         is 0: no time at all, in the case of ``timeout``. Of ours a type that
         an environment has put in the place of Heat's may know none.
         """
-        found = super().get_resource_def(include_all)
+        properties = super().get_resource_def(include_all)
         absent = deployment_schema.OURS - self.properties.data.keys()
         return {
             k: v
-            for k, v in found.items()
+            for k, v in properties.items()
             if v is not None and k not in absent | deployment_schema.OF_GROUP
         }
 
@@ -176,7 +176,9 @@ class GroupMixin(_Group):
 
     def _members(self, nested: Any) -> list[Any]:
         skipped = self._name_skiplist()
-        return [one for one in nested.values() if one.name not in skipped]
+        return [
+            member for member in nested.values() if member.name not in skipped
+        ]
 
 
 def _go_together(template: Any, members: dict[str, Any]) -> None:

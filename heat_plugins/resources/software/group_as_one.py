@@ -135,16 +135,16 @@ class OneMixin(
     ) -> Any:
         self._check_servers()
         fleet = server_fleets.GroupFleet(self)
-        wanted, found = self._wanted(), fleet.all()
+        wanted, rows = self._wanted(), fleet.all()
         source = fleet.source
 
         def runs(action: str) -> Any:
             return self.runs(source, action)
 
-        self._check_replacement(fleet, wanted, found)
+        self._check_replacement(fleet, wanted, rows)
         tasks = plan_tasks.to_update(
             wanted,
-            found,
+            rows,
             plan_tasks.Update(
                 runs=runs,
                 transport=deliveries.Terms(self.properties).transport,
@@ -154,7 +154,7 @@ class OneMixin(
             fleet.draft,
             known,
         )
-        gone = {k: row for k, row in found.items() if k not in wanted}
+        gone = {k: row for k, row in rows.items() if k not in wanted}
         undone = plan_tasks.to_undo(gone)
         removed = undone if runs(self.DELETE) else []
 
@@ -187,13 +187,13 @@ class OneMixin(
                 _('These members have no server: %s') % bounds.listed(lacking)
             )
 
-    def _check_replacement(self, fleet: Any, wanted: Any, found: Any) -> Any:
+    def _check_replacement(self, fleet: Any, wanted: Any, rows: Any) -> Any:
         """Have the group replaced if an input asks for that.
 
         :raises resource.UpdateReplace: one does.
         """
         for number, member in wanted.items():
-            row = found.get(number)
+            row = rows.get(number)
             if row is not None:
                 draft = fleet.draft(member, row.action)
                 if derived.asks_replacement(draft.inputs, row.inputs):
@@ -223,22 +223,22 @@ class OneMixin(
     def _begin_delete(self) -> Any:
         """Deliver DELETE to all members; then delete what they had."""
         fleet = server_fleets.GroupFleet(self)
-        found = fleet.all()
+        rows = fleet.all()
         tasks = []
         with self.rpc_client().ignore_error_by_name('NotFound'):
             if self.runs(fleet.source, self.DELETE):
-                tasks = plan_tasks.to_undo(found)
+                tasks = plan_tasks.to_undo(rows)
         return self._begin_tasks(
             self.DELETE,
             fleet,
             {self.DELETE: tasks},
-            sweeping.Removal(self, lambda: self._remove(fleet, found)),
+            sweeping.Removal(self, lambda: self._remove(fleet, rows)),
         )
 
     def handle_adopt(self, resource_data: Any = None) -> Any:
         """Take over a group that was abandoned."""
-        found = (resource_data or {}).get('resource_id')
-        if not group_ids.is_one(found):
+        group_id = (resource_data or {}).get('resource_id')
+        if not group_ids.is_one(group_id):
             return super().handle_adopt(resource_data)
         resource.Resource.handle_adopt(self, resource_data)
         # Who hands in a stack for adoption may name any.

@@ -69,16 +69,16 @@ class Attributes(group_kinds.Kinds):
         """
         stored = deployment_rows.MemberRows(self.context, self.resource_id)
         # Of several of a key, one goes and the last one stays.
-        found = {state.member.key: state for state in stored.states()}
+        shown = {state.member.key: state for state in stored.states()}
         return {
-            key: found.get(key) for key in self.properties[self.SERVERS] or {}
+            key: shown.get(key) for key in self.properties[self.SERVERS] or {}
         }
 
     def _values(self, key: Any) -> Any:
-        found = self.states()
+        states = self.states()
         output = _SHOWN.get(key, key)
-        if not self._is_output(output, found):
-            ours = self._ours(key, found)
+        if not self._is_output(output, states):
+            ours = self._ours(key, states)
             if ours is None:
                 raise exception.InvalidTemplateAttribute(
                     resource=self.name, key=key
@@ -86,21 +86,21 @@ class Attributes(group_kinds.Kinds):
             return ours
         return {
             name: state and state.row.outputs.get(output)
-            for name, state in found.items()
+            for name, state in states.items()
         }
 
-    def _ours(self, key: Any, found: Any) -> Any:
+    def _ours(self, key: Any, states: Any) -> Any:
         """Return the map of an attribute that is no output, or None."""
         if key == deployment_schema.MEMBERS:
             return self._shown()
         if key == deployment_schema.TRIGGER_URL:
-            return dict.fromkeys(found)
+            return dict.fromkeys(states)
         if key == deployment_schema.RUNS_ATTR:
-            return self._runs_of(found)
+            return self._runs_of(states)
         if key == deployment_schema.TRANSPORT_ATTR:
             return {
                 name: state and state.row.transport
-                for name, state in found.items()
+                for name, state in states.items()
             }
         return None
 
@@ -112,7 +112,7 @@ class Attributes(group_kinds.Kinds):
         hub = transports.hub_for(self)
         ledger = run_ledgers.ledger_for(self, hub, None)
         try:
-            found = hub.call(
+            latest = hub.call(
                 self.stack,
                 lambda: ledger.latest_of(
                     hub.root_stack_id, ids.values(), triggering.SHOWN
@@ -126,21 +126,22 @@ class Attributes(group_kinds.Kinds):
             )
             return dict.fromkeys(states)
         return {
-            key: [summary.of(run) for run in found[ids[key]]]
+            key: [summary.of(run) for run in latest[ids[key]]]
             if key in ids
             else []
             for key in states
         }
 
-    def _is_output(self, name: Any, found: Any) -> Any:
+    def _is_output(self, name: Any, states: Any) -> Any:
         return (
             name in declared_names.BUILT_IN_OUTPUTS
             or any(
                 state
                 and any(
-                    one['name'] == name for one in state.row.config.outputs
+                    output['name'] == name
+                    for output in state.row.config.outputs
                 )
-                for state in found.values()
+                for state in states.values()
             )
             or self._declares(name)
         )
@@ -156,33 +157,33 @@ class Attributes(group_kinds.Kinds):
         return any(each['name'] == output for each in declared or ())
 
     def _shown(self) -> Any:
-        found = self.states()
-        return {name: _shown(state) for name, state in found.items()}
+        states = self.states()
+        return {name: _shown(state) for name, state in states.items()}
 
     def check_members(self) -> Any:
         """Check that the members have rows, and their servers exist.
 
         :raises exception.Error: it names those that have not.
         """
-        found = self.states()
-        ids = {state.member.server_id for state in found.values() if state}
+        states = self.states()
+        ids = {state.member.server_id for state in states.values() if state}
         known = resources.find_all(self.context, ids)
         # While a stack is adopted there may be no config yet.
-        runs_create = any(found.values())
+        runs_create = any(states.values())
         with self.rpc_client().ignore_error_by_name('NotFound'):
             runs_create = self.runs(deriving.load_source(self), self.CREATE)
         missing = [
-            key for key, state in found.items() if runs_create and not state
+            key for key, state in states.items() if runs_create and not state
         ]
         there = servers.Servers(
             self, transports.root_stack_id(self)
         ).all_there(known.values())
         gone = [
             key
-            for key, state in found.items()
+            for key, state in states.items()
             if state and state.member.server_id not in there
         ]
-        rows.mark_unhealthy(self.context, [found[key].row.id for key in gone])
+        rows.mark_unhealthy(self.context, [states[key].row.id for key in gone])
         for keys, reason in (
             (missing, _('These members have no deployment: %s')),
             (gone, _('The servers of these members do not exist: %s')),

@@ -50,8 +50,8 @@ class Kinds(_Base):
         :param default: its kind if the template names none.
         """
         wanted = properties[deployment_schema.MEMBERS] or default
-        told = self._environment().get(single_groups.PARAMETER_DEFAULT)
-        if deployment_schema.NESTED in (wanted, told):
+        default_kind = self._environment().get(single_groups.PARAMETER_DEFAULT)
+        if deployment_schema.NESTED in (wanted, default_kind):
             return False
         if properties[deployment_schema.TRIGGER_URL]:
             # Each member has a URL with credentials of its own.

@@ -227,14 +227,14 @@ class ServerBound(eventful.Eventful, heats_loop.Blocking, rescue.Deployment):
         template_id, version = self._checked_for
         if self._atomic_key == version:
             return
-        found = resource_objects.Resource.get_obj(
+        stored = resource_objects.Resource.get_obj(
             self.context, self.id, refresh=True
         )
         is_done = (
-            found.current_template_id == template_id
-            and found.status == self.COMPLETE
+            stored.current_template_id == template_id
+            and stored.status == self.COMPLETE
         )
-        if is_done or (found.action, found.status) == (
+        if is_done or (stored.action, stored.status) == (
             self.CREATE,
             self.FAILED,
         ):
