@@ -157,7 +157,7 @@ class Hub(account.Account):
         self._bin.add(name)
 
     def request_stop(self, name: str) -> None:
-        """Tell a server to stop an action; see `outside.Signals`."""
+        """Tell a server to stop an action; what fails is logged."""
         try:
             self.store.put_object(
                 self.container,
