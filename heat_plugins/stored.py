@@ -37,6 +37,8 @@ def dump(value: Any) -> dict[str, Any]:
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
         if held != default:
+            if dataclasses.is_dataclass(held):
+                held = dump(held)
             values[field.name] = getattr(held, 'value', held)
     return values
 

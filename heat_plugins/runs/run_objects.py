@@ -73,6 +73,21 @@ class Result:
     def state(self) -> runs.State:
         return _STATES[self.outcome.status]
 
+    def late(self, reason: str) -> dict[str, Any]:
+        """Return what a run notes of a result that no longer counts.
+
+        :param reason: that of the run's end.
+        """
+        return {
+            'reason': reason + (f'; {self.stopped}' if self.stopped else ''),
+            'late': runs.Late(
+                at=int(self.at),
+                status=self.state.value,
+                reason=self.outcome.reason,
+                outputs=shortened(self.outcome)[0],
+            ),
+        }
+
     def is_late(self, deadline: float) -> bool:
         """Say whether it came too late to count."""
         return self.at > deadline + _ROUNDING

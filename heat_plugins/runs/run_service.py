@@ -14,6 +14,9 @@ from heat_plugins.runs import orchestration
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs import withdrawal
+from heat_plugins.runs.fleet import fleet_requests
+from heat_plugins.runs.fleet import fleets
+from heat_plugins.runs.fleet import member_runs
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.follow import logs
@@ -163,7 +166,6 @@ class Runs(ledgers.Ledger):
             run = run and _named(run, places)
             if run is not None and wanted.matches(run):
                 result.append(run)
-        result = explained(found, result, lambda: listed)
         if not wanted.single:
             result += self._operated.history(
                 found.root_stack_id,
@@ -174,6 +176,7 @@ class Runs(ledgers.Ledger):
             )
             result.sort(key=lambda run: run.started_at, reverse=True)
             result = result[: wanted.limit]
+        result = explained(found, result, lambda: listed)
         if not result and wanted.names_something:
             self._check(stack, wanted, found, places())
         return result
@@ -185,9 +188,11 @@ class Runs(ledgers.Ledger):
         :raises errors.UnreadableRun: its record cannot be read.
         """
         if record_names.operation_of(run_id) is not None:
-            return self._operated_run(stack, run_id)
-        found = self._records_at(stack)
-        run = self._show(found, run_id)
+            run = self._operated_run(stack, run_id)
+            found = self._records(run.stack_id)
+        else:
+            found = self._records_at(stack)
+            run = self._show(found, run_id)
         (run,) = explained(found, [run], found.keys)
         return _named(run, lambda: self._places(stack))
 
@@ -218,7 +223,9 @@ class Runs(ledgers.Ledger):
             self._tools.sleep(1.0)
             # The next poll may go well.
             with contextlib.suppress(errors.Unavailable):
-                if found.objects(run.key).has_result():
+                if run.operation is not None:
+                    run = self._operated_run(run.stack_id, run.id)
+                elif found.objects(run.key).has_result():
                     run = settler.settle(run, {run.signal})
         return run
 
@@ -227,10 +234,31 @@ class Runs(ledgers.Ledger):
 
         :raises errors.AlreadyEnded: it has ended.
         """
+        if record_names.operation_of(run_id) is not None:
+            return self._cancel_operated(stack, run_id)
         found = self._records_at(stack)
         run = self._read(found, run_id)
         _, arrivals = ledgers.news(found)
         return self._settler(found).cancel(run, arrivals)
+
+    def _cancel_operated(self, stack: str, run_id: str) -> runs.Run:
+        """Ask who advances an operation to cancel one of its runs."""
+        run = self._operated_run(stack, run_id)
+        if run.ended:
+            raise errors.AlreadyEnded(
+                f'Run {run.id} has ended: {run.state.value}'
+            )
+        door = fleets.Fleets(self._heat, self._tools)
+        door.request(
+            str(run.operation), fleet_requests.CANCEL_RUN, run.id
+        ).release()
+        return self._operated_run(stack, run.id)
+
+    def reread(self, run: runs.Run) -> runs.Run | None:
+        """Return a run of an operation as it stands now, too."""
+        if run.operation is None:
+            return super().reread(run)
+        return self._operated_run(run.stack_id, run.id)
 
     def delete(self, stack: str, run_id: str) -> runs.Run | None:
         """Forget a run that has ended, or that cannot be read.
@@ -332,18 +360,24 @@ class Runs(ledgers.Ledger):
 
     def _operated_run(self, stack: str, run_id: str) -> runs.Run:
         """Return a run of an operation, if it is one on a stack."""
-        run = self._operated.find(run_id)
+        found, member = self._operated.find(run_id)
+        run = operation_runs.run_of(found, member)
         if stack not in (run.stack_name, run.stack_id):
             raise errors.NotFound(f'Run {run.id} is not on stack {stack}')
-        return run
+        if not run.is_unanswered:
+            return run
+        # It is noted as the operation is advanced, if it is.
+        its = member_runs.MemberRuns(self._tools, lambda: None)
+        return dataclasses.replace(
+            run, **(its.settle_late(found, member) or {})
+        )
 
     @staticmethod
     def _read(found: records.Records, run_id: str) -> runs.Run:
         if operation := record_names.operation_of(run_id):
             raise errors.Refused(
                 f'Run {run_id} belongs to an operation: "openstack software '
-                f'deployment operation cancel {operation}" or "operation '
-                f'delete {operation}" acts on all of it'
+                f'deployment operation delete {operation}" deletes all of it'
             )
         run = found.read(found.find(run_id))
         if run is None:
@@ -423,7 +457,7 @@ def explained(
     """
     if not any(run.state is runs.State.WAITING for run in wanted):
         return list(wanted)
-    there = {run.id: run for run in _latest_runs(found, keys())}
+    there = {run.id: run for run in _readable(found, keys()[-_OTHERS:])}
     # These may be newer than their records.
     there |= {run.id: run for run in wanted}
     return [_explained(run, there.values()) for run in wanted]
@@ -451,8 +485,7 @@ def _running(run: runs.Run, other: runs.Run) -> str | None:
 
 
 def _goes_on(run: runs.Run, other: runs.Run) -> str | None:
-    ended = other.state in (runs.State.CANCELLED, runs.State.TIMED_OUT)
-    if not ended or other.reported_at is None or other.late is not None:
+    if not other.is_unanswered or other.reported_at is None:
         return None
     return (
         f'Its server may be busy with {_called(other)}, which is '
@@ -468,12 +501,3 @@ def _before(run: runs.Run, other: runs.Run) -> str | None:
 
 def _called(run: runs.Run) -> str:
     return f'run {run.id} ({run.action} on {run.resource})'
-
-
-def _latest_runs(
-    found: records.Records, keys: abc.Sequence[record_names.Key]
-) -> abc.Iterator[runs.Run]:
-    for key in keys[-_OTHERS:]:
-        with contextlib.suppress(errors.UnreadableRun):
-            if (run := found.read(key)) is not None:
-                yield run

@@ -111,6 +111,13 @@ class RunAttempt:
     )
     cut: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
     cancelled_by: str | None = None
+    late: Late | None = None
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether it has ended without its server, which may go on."""
+        ends = (State.CANCELLED, State.TIMED_OUT)
+        return self.state in ends and self.late is None
 
     @property
     def duration(self) -> int | None:
@@ -153,7 +160,6 @@ class Run(RunTarget, RunAttempt):
     hidden: abc.Sequence[str] = ()
     progress: float | None = None
     message: str | None = None
-    late: Late | None = None
     repeats: str | None = None
     standalone: bool = False
     guarded: bool = False

@@ -11,9 +11,11 @@ from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import operation_columns
 from heat_plugins.osc.runs import operation_following
+from heat_plugins.osc.runs import run_commands
 from heat_plugins.runs import summary
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
+from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.start import targets
@@ -211,8 +213,26 @@ class CancelOperation(_Request):
     its end.
     """
 
-    example = '00f2c40a'
+    example = '00f2c40a --wait'
     what = fleet_requests.CANCEL
+
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        run_commands.add_wait(add)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
+        shown = super().take_action(parsed_args)
+        if parsed_args.wait:
+            operation = self.fleets.show(parsed_args.operation)
+            run_commands.await_stop(
+                self,
+                [
+                    run
+                    for run in operation_runs.of(operation)
+                    if run.is_unanswered and run.reported_at is not None
+                ],
+            )
+        return shown
 
 
 class RetryOperation(_Following):

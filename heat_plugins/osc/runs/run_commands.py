@@ -272,11 +272,7 @@ class CancelRun(_RunCommand):
     def add_arguments(self, add: command_line.Adder) -> None:
         super().add_arguments(add)
         _add_run(add, nargs='+')
-        add.flag(
-            '--wait',
-            'Wait until the server has stopped the script, for at most '
-            f'{_REACTION} s',
-        )
+        add_wait(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.service()
@@ -288,27 +284,41 @@ class CancelRun(_RunCommand):
                 'the script to its end, and nothing else until then'
             )
             return columns.many(found)
-        end = time.monotonic() + _REACTION
-        waited = pools.Pool().each(
-            lambda run: service.await_stop(
-                run, max(1.0, end - time.monotonic())
-            ),
-            found,
-        )
-        for run in waited:
-            self._say(run)
-        return columns.many(waited)
+        return columns.many(await_stop(self, found))
 
-    def _say(self, run: runs.Run) -> None:
+
+def add_wait(add: command_line.Adder) -> None:
+    add.flag(
+        '--wait',
+        'Wait until the server has stopped the script, for at most '
+        f'{_REACTION} s',
+    )
+
+
+def await_stop(
+    command: common.Command, cancelled: abc.Sequence[runs.Run]
+) -> list[runs.Run]:
+    """Wait until servers have stopped runs; return these as they stand then.
+
+    The exit code says whether all servers have reacted.
+    """
+    service = common.service(command.app.client_manager)
+    end = time.monotonic() + _REACTION
+    stopped = pools.Pool().each(
+        lambda run: service.await_stop(run, max(1.0, end - time.monotonic())),
+        cancelled,
+    )
+    for run in stopped:
         if run.late is not None:
-            self.progress.say(f'Run {run.id}: {run.reason}')
-            return
-        self.exit_code = common.STILL_RUNNING
-        self.progress.say(
+            command.progress.say(f'Run {run.id}: {run.reason}')
+            continue
+        command.exit_code = common.STILL_RUNNING
+        command.progress.say(
             f'Run {run.id}: the server has not reacted. It is unreachable, '
             'or has no heat-config-supervisor. If the script has started, it '
             'continues, and the server runs nothing else until it ends'
         )
+    return stopped
 
 
 class RepeatRun(_RunCommand):

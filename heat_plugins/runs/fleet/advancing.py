@@ -280,10 +280,11 @@ class Advancer:
         self._op = binding.finish(self._tools.heat, self._op, self._seal)
         self._exclusion.finish(self._order)
         asked = layout.requests(self._order.id)
+        late = dispatch.unanswered(self._op).values()
         self._records.discard(
             [
                 one
-                for one in self._arrived()
+                for one in self._arrived().difference(late)
                 # Servers may still read that they must stop.
                 if not one.startswith(asked) and live.signal_name(one) == one
             ]

@@ -57,8 +57,13 @@ def advance(found: _Operation, now: float) -> Step:
         return Step(operation=found)
     found = _stopped(found, now)
     live, control = found.live, found.control
-    if live and control.stopped in _WITHDRAWN:
-        return Step(operation=_standing(found), withdraw=tuple(live))
+    withdraw = [
+        n
+        for n in live
+        if control.stopped in _WITHDRAWN or found.attempts[n].cancelled_by
+    ]
+    if withdraw:
+        return Step(operation=_standing(found), withdraw=tuple(withdraw))
     if expire := _overdue(found, live, now):
         return Step(operation=_standing(found), expire=expire)
     if not live and (control.stopped or not found.pending):
@@ -94,6 +99,7 @@ def retry(
                 'cut': {},
                 'former': _former(found, n),
                 'cancelled_by': None,
+                'late': None,
             }
             for n in again
         }
@@ -142,7 +148,9 @@ def _former(found: _Operation, member: int) -> tuple[Any, ...]:
         former=(),
         outputs=outputs,
         cut=cut,
-        cancelled_by=found.control.stopped_by if is_cancelled else None,
+        cancelled_by=attempt.cancelled_by
+        or (found.control.stopped_by if is_cancelled else None),
+        late=attempt.late and dataclasses.replace(attempt.late, outputs={}),
     )
     return (*attempt.former, stored.dump(last))[-_KEPT:]
 
@@ -314,6 +322,8 @@ def _ended(found: _Operation, now: float) -> _Operation:
         told.append(f'{failed} of {total} failed')
     if pending:
         told.append(f'{pending} not started')
+    if cancelled := _cancelled(found):
+        told.append(f'{cancelled} cancelled')
     if not told and total and not _is_idle(found):
         told = [_success(total)]
     if skipped := found.count(_State.SKIPPED):
@@ -340,9 +350,13 @@ def _end(found: _Operation) -> _Phase:
     # A retry of some may leave others that have not started.
     if found.count(_State.FAILED) or found.count(None) or _is_idle(found):
         return _Phase.FAILED
-    return (
-        _Phase.COMPLETE if found.count(_State.COMPLETE) else _Phase.CANCELLED
-    )
+    is_complete = found.count(_State.COMPLETE) and not _cancelled(found)
+    return _Phase.COMPLETE if is_complete else _Phase.CANCELLED
+
+
+def _cancelled(found: _Operation) -> int:
+    """Return how many runs a user has cancelled one by one."""
+    return sum(one.cancelled_by is not None for one in found.attempts)
 
 
 def _is_idle(found: _Operation) -> bool:

@@ -42,6 +42,15 @@ _Operation = operations.Operation
 _State = operations.State
 
 
+def unanswered(found: _Operation) -> dict[int, str]:
+    """Return the objects that results may still be which no longer count."""
+    return {
+        n: layout.result(found.id, n, one.number)
+        for n, one in enumerate(found.attempts)
+        if one.is_unanswered
+    }
+
+
 class Dispatcher:
     """Gives members of one operation their runs, and settles those."""
 
@@ -109,8 +118,20 @@ class Dispatcher:
                     'state': _State.RUNNING,
                     'reported_at': int(self._tools.clock()),
                 }
-        found = found.attempted(changes)
+        found = self._read_late(found.attempted(changes), arrived)
         return self._settled(found, results[:_CHUNK])
+
+    def _read_late(
+        self, found: _Operation, arrived: abc.Container[str]
+    ) -> _Operation:
+        """Note the results of runs that have ended without them."""
+        names = unanswered(found)
+        late = [n for n, name in names.items() if name in arrived][:_CHUNK]
+        changes = self._each(
+            lambda n: self._members.settle_late(found, n), late
+        )
+        self._journal.use(*(names[n] for n in changes))
+        return found.attempted(changes)
 
     def _settled(
         self, found: _Operation, members: abc.Sequence[int]
@@ -212,7 +233,7 @@ class Dispatcher:
                 known = self._members.explained(found, n)
                 reason = f'{step.expire[n]}. {known}'
                 return self._members.end(found, n, _State.TIMED_OUT, reason)
-            who = control.stopped_by
+            who = found.attempts[n].cancelled_by or control.stopped_by
             reason = (
                 f'Cancelled by {who}'
                 if who

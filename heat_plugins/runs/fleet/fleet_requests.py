@@ -10,6 +10,10 @@ from heat_plugins.runs.fleet.records import layout
 
 PAUSE, RESUME, CANCEL, RETRY = 'pause', 'resume', 'cancel', 'retry'
 
+#: Cancels one run, which `operations.Request.only` names. A former release
+#: ignores it.
+CANCEL_RUN = 'cancel-run'
+
 #: Requests that an operation remembers: the latest, by their names. A listing
 #: may show them again, or a user put back what was deleted.
 KEPT = 20
@@ -48,6 +52,8 @@ def refusal(
         return None
     if found.ended:
         return f'it has ended: {control.phase.value}'
+    if what == CANCEL_RUN and found.running(str(only)) is None:
+        return f'run {bounds.shortened(str(only))} has ended'
     if what == RESUME and not (
         control.paused_by or deciding.needs_approval(found)
     ):
@@ -88,6 +94,9 @@ def _followed(
         return found.changed(stopped=operations.Stop.CANCELLED, stopped_by=who)
     if what == RETRY:
         return deciding.retry(found, now, who, wanted.only)
+    member = found.running(str(wanted.only))
+    if what == CANCEL_RUN and member is not None:
+        return found.attempted({member: {'cancelled_by': who}})
     return found
 
 

@@ -125,12 +125,8 @@ class MemberRuns:
             return None
         timeout = found.timeout(member)
         if result.is_late(begun + timeout):
-            return self.end(
-                found,
-                member,
-                _States.TIMED_OUT,
-                f'The result came after {timeout} s',
-            )
+            late = result.late(f'The result came after {timeout} s')
+            return self.end(found, member, _States.TIMED_OUT, **late)
         return self.end(
             found,
             member,
@@ -139,6 +135,23 @@ class MemberRuns:
             ended_at=max(int(result.at), begun),
             **objects.keep(result.outcome),
         )
+
+    def settle_late(
+        self, found: operations.Operation, member: int
+    ) -> dict[str, Any] | None:
+        """Read the result of a run that has ended without it.
+
+        :returns: what changes of the attempt; None if there is no result.
+        """
+        try:
+            result = self._objects(found, member).fetch(
+                lambda: self._known(found, member),
+                found.order.inputs,
+                self._tools.clock(),
+            )
+        except errors.NoObject:
+            return None
+        return result.late(found.attempts[member].reason)
 
     def end(
         self,

@@ -88,8 +88,8 @@ class OperationRuns:
             return []
         return [run for run in every(found) if run.stack_id == stack_id]
 
-    def find(self, run_id: str) -> runs.Run:
-        """Return a run.
+    def find(self, run_id: str) -> tuple[operations.Operation, int]:
+        """Return an operation as a run was its last on a member, and that.
 
         :param run_id: its id; of the operation's part, the beginning or the
             end does.
@@ -107,7 +107,7 @@ class OperationRuns:
             raise errors.NotFound(
                 f'There is no run {bounds.shortened(run_id)}'
             ) from None
-        return run_of(found, member)
+        return found, member
 
     def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
         """Return the outputs of a run, long ones whole."""

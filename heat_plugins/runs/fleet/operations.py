@@ -213,8 +213,8 @@ class Request:
 
     :ivar do: what to do; see `fleet_requests`.
     :ivar who: the user's name.
-    :ivar only: of a retry, on which targets: a state, or the name of a server
-        or resource; None for all that have not succeeded.
+    :ivar only: the run to cancel; of a retry, on which targets: a state, or
+        the name of a server or resource; None for all that have not succeeded.
     """
 
     do: str
@@ -420,6 +420,10 @@ class Operation:
     def run_id(self, member: int) -> str:
         """Return what the last attempt on a member is called."""
         return f'{self.id}.{member}.{self.attempts[member].number}'
+
+    def running(self, run_id: str) -> int | None:
+        """Return the member of a run; None if that is not in progress."""
+        return next((n for n in self.live if self.run_id(n) == run_id), None)
 
     def timeout(self, member: int) -> int:
         """Return how many seconds a run may take."""

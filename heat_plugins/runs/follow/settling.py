@@ -34,9 +34,6 @@ _START_LIMIT = 180
 # For how many seconds to believe that a stack is there.
 _FRESH = 2.0
 
-# The ends that are not the server's doing.
-_UNANSWERED = (runs.State.CANCELLED, runs.State.TIMED_OUT)
-
 #: The most bytes of a report.
 REPORT_LIMIT = 16 * 1024
 
@@ -202,7 +199,7 @@ class Settler:
 
     def clean_up(self, run: runs.Run) -> None:
         """Remove what a run that has ended needs no more."""
-        if run.state in _UNANSWERED and run.late is None:
+        if run.is_unanswered:
             # Its server may have started it, or may fetch it just now.
             expires = run.deadline + run_objects.MARGIN
             lifetime = max(60, int(expires - self._tools.clock()))
@@ -356,17 +353,7 @@ class Settler:
             # server has sent it twice.
             self._objects(run).discard(run.signal)
             return run
-        stopped = f'; {answer.stopped}' if answer.stopped else ''
-        run = dataclasses.replace(
-            run,
-            reason=run.reason + stopped,
-            late=runs.Late(
-                at=int(answer.at),
-                status=answer.state.value,
-                reason=answer.outcome.reason,
-                outputs=run_objects.shortened(answer.outcome)[0],
-            ),
-        )
+        run = dataclasses.replace(run, **answer.late(run.reason))
         self._records.write(run)
         objects = self._objects(run)
         objects.discard(objects.control, objects.result)

@@ -69,6 +69,7 @@ class Waiter:
         note: abc.Callable[[str], None] = lambda said: None,
         pace: Pace | None = None,
         everything: bool = False,
+        reread: abc.Callable[[runs.Run], runs.Run | None] | None = None,
         clock: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
@@ -77,6 +78,7 @@ class Waiter:
         self._watch = watch
         self._tick = tick
         self._everything = everything
+        self._reread = reread or (lambda run: found.read(run.key))
         self._clock = clock
         self._sleep = sleep
         self._pace = pace or Pace()
@@ -96,15 +98,7 @@ class Waiter:
         self._unreadable: set[str] = set()
 
     def add(self, run: runs.Run) -> None:
-        """Wait for a run, too.
-
-        :raises errors.Refused: it belongs to an operation.
-        """
-        if run.operation is not None:
-            raise errors.Refused(
-                f'Run {run.id} belongs to an operation; use "openstack '
-                f'software deployment operation wait {run.operation}"'
-            )
+        """Wait for a run, too."""
         self._runs[run.id] = run
         self._since[run.id] = self._clock()
         self._likely.deliver()
@@ -149,6 +143,18 @@ class Waiter:
                 self._next_deep = now + _DEEP
 
     def _look(self, *, deep: bool) -> None:
+        for run in self.pending:
+            if run.operation is not None:
+                # Who advances it settles it.
+                self._note(self._reread(run) or self._settler.lost(run))
+        if self._everything or self._single:
+            self._look_at_single(deep=deep)
+
+    @property
+    def _single(self) -> list[runs.Run]:
+        return [run for run in self.pending if run.operation is None]
+
+    def _look_at_single(self, *, deep: bool) -> None:
         try:
             keys = self._records.opened()
             if self._everything:
@@ -156,11 +162,11 @@ class Waiter:
             opened = {key.run_id for key in keys}
             arrivals = self._records.arrivals()
             asked = self._next_to_ask() if deep else ()
-            for run in self.pending:
+            for run in self._single:
                 self._look_at(run, opened, arrivals, run.id in asked)
         except errors.NoObject:
             # The container is gone.
-            for run in self.pending:
+            for run in self._single:
                 self._note(self._settler.lost(run))
 
     def _adopt(self, opened: abc.Iterable[record_names.Key]) -> None:
@@ -190,7 +196,7 @@ class Waiter:
     def _next_to_ask(self) -> abc.Collection[str]:
         """Return the runs that it is the turn of to be asked Heat for."""
         if not self._turn:
-            self._turn = [run.id for run in self.pending]
+            self._turn = [run.id for run in self._single]
         turn, self._turn = self._turn[:_DEEP_BATCH], self._turn[_DEEP_BATCH:]
         return turn
 
@@ -216,7 +222,7 @@ class Waiter:
     ) -> runs.Run:
         if run.id not in opened:
             # Another process has settled it.
-            fresh = self._records.read(run.key)
+            fresh = self._reread(run)
             if fresh is None:
                 return self._settler.lost(run)
             run = fresh

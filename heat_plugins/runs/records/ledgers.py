@@ -142,9 +142,14 @@ class Ledger:
             pace=pace,
             everything=everything,
             note=note,
+            reread=self.reread,
             clock=self._tools.monotonic,
             sleep=self._tools.sleep,
         )
+
+    def reread(self, run: runs.Run) -> runs.Run | None:
+        """Return a run as it is recorded now; None if it is not."""
+        return self._records(run.stack_id).read(run.key)
 
     def forget_surplus(self, root_stack_id: str) -> None:
         """Delete the records that are more than retention allows."""

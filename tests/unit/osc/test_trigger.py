@@ -204,13 +204,107 @@ class SeveralTest(TriggerCase):
         _, found = self.json(f'run show shop {operation[-8:]}.1.1')
         self.assertEqual('web', found['resource'])
 
-    def test_a_run_of_an_operation_is_not_changed_by_itself(self):
+    def answer_on(self, server):
+        inputs = base.base.values(self.heat.given(server)[-1])
+        self.put(inputs['deploy_signal_id'], {'deploy_status_code': 0})
+
+    def stopped(self, number, then):
+        """Let a server say that it has stopped, as the command waits."""
+        inputs = base.base.values(self.heat.given(f'server-{number}')[-1])
+        self.put(inputs['deploy_progress_url'], {})
+        result = {'deploy_stopped': 'when told', 'deploy_status_code': 143}
+
+        def sleep(seconds):
+            self.now += seconds
+            if not self.heat.given(f'server-{number}'):
+                self.put(inputs['deploy_signal_id'], result)
+
+        self.sleep = sleep
+        return then()
+
+    def test_a_run_of_an_operation_is_cancelled_by_its_id(self):
         _, shown = self.trigger('--all BACKUP')
         run = shown[0]['id']
-        for command in ('cancel', 'delete', 'wait'):
-            self.assert_refused(
-                f'run {command} shop {run}', 'belongs to an operation'
-            )
+        code, (cancelled,) = self.stopped(
+            1, lambda: self.json(f'run cancel shop {run} --wait')
+        )
+        self.assertEqual((0, 'cancelled'), (code, cancelled['state']))
+        self.assertEqual('Cancelled by ann; stopped', cancelled['reason'])
+        self.assertEqual('failed', cancelled['late_result']['status'])
+        self.assertEqual([], self.heat.given('server-1'))
+        self.assertNotEqual([], self.heat.given('server-2'))
+        self.assert_refused(f'run cancel shop {run}', 'has ended: cancelled')
+        self.answer_on('server-2')
+        code, found = self.json(f'operation wait {run.partition(".")[0]}')
+        self.assertEqual(
+            (common.CANCELLED, '1 cancelled'), (code, found['reason'])
+        )
+
+    def test_the_runs_of_a_cancelled_operation_say_that_they_stopped(self):
+        _, shown = self.trigger('--all BACKUP')
+        operation = shown[0]['operation']
+        # It is known that the server has started it.
+        self.put(
+            base.base.values(self.heat.given('server-1')[-1])[
+                'deploy_progress_url'
+            ],
+            {},
+        )
+        self.json(f'operation pause {operation}')
+        code, _ = self.stopped(
+            1, lambda: self.json(f'operation cancel {operation} --wait')
+        )
+        self.assertEqual(0, code)
+        self.assertIn('; stopped', self.stderr.getvalue())
+        _, run = self.json(f'run show shop {operation}.0.1')
+        self.assertEqual('failed', run['late_result']['status'])
+
+    def test_a_result_that_comes_late_is_kept_with_its_attempt(self):
+        _, shown = self.trigger('--all BACKUP --timeout 60 --max-concurrent 1')
+        operation = shown[0]['operation']
+        url = self.inputs()['deploy_signal_id']
+        advancer = self.fleets().advancer(operation)
+        self.now += 61
+        advancer.step()
+        self.put(url, {'deploy_stdout': 'at last', 'deploy_status_code': 0})
+        self.now += 2
+        attempt = advancer.step().attempts[0]
+        self.assertEqual('timed-out', attempt.state)
+        self.assertEqual('complete', attempt.late.status)
+        self.assertEqual('at last', attempt.late.outputs['deploy_stdout'])
+        # It is recorded.
+        advancer.release()
+        found = self.fleets().show(operation)
+        self.assertEqual(attempt, found.attempts[0])
+        self.answer_on('server-2')
+        self.json(f'operation wait {operation}')
+        self.json(f'operation retry {operation}')
+        found = self.fleets().show(operation)
+        self.assertIsNone(found.attempts[0].late)
+        self.assertEqual('complete', found.attempts[0].every[0].late.status)
+
+    def test_a_run_of_an_operation_is_waited_for_by_its_id(self):
+        _, shown = self.trigger('--all BACKUP')
+        run = shown[0]['id']
+
+        def sleep(seconds):
+            self.now += seconds
+            if self.heat.given('server-1'):
+                self.answer_on('server-1')
+            advancer = self.fleets().advancer(shown[0]['operation'])
+            advancer.step()
+            advancer.release()
+
+        self.sleep = sleep
+        code, (waited,) = self.json(f'run wait shop {run}')
+        self.assertEqual((0, 'complete'), (code, waited['state']))
+
+    def test_a_run_of_an_operation_is_deleted_with_it_alone(self):
+        _, shown = self.trigger('--all BACKUP')
+        run = shown[0]['id']
+        self.assert_refused(
+            f'run delete shop {run}', 'belongs to an operation'
+        )
         code, waited = self.json('run wait shop')
         self.assertEqual((0, []), (code, waited))
         code, deleted = self.json('run delete shop --all')
