@@ -38,7 +38,7 @@ LIMITS = [
     ('- {} characters; 10,000', 'mistral.triggers.schedule._LONGEST'),
     ('{:,} of its times', 'mistral.triggers.schedule._COUNTED'),
     ('``signal_body_limit`` ({:,} bytes)', 'runs.run_objects.BODY_LIMIT'),
-    ('{:,} objects in a listing for all', 'runs.fleet.operation_runs._MOST'),
+    ('{:,} objects in a listing for all', 'runs.follow.logs._MOST'),
     ('the closest of {:,} names', 'bounds.CANDIDATES'),
     ('numbers of {} digits', 'nodes.node_reading._DIGITS'),
     (
@@ -70,7 +70,10 @@ LIMITS = [
     ('run reads {:,} objects at most', 'signals.live.MOST'),
     ('{:,} bytes of each', 'signals.live.LONGEST'),
     ('- {:,} targets,', 'runs.fleet.operations.MOST'),
-    ('{:,} lists and maps; a head', 'runs.fleet.records.books._PARTS'),
+    (
+        '{:,} lists and maps; a head',
+        'runs.fleet.records.operation_records._PARTS',
+    ),
     ('bound to {:,} characters', 'runs.fleet.records.binding.LENGTH'),
 ]
 
@@ -89,9 +92,13 @@ SIZES = [
     ('forms of them; {} MiB', MIB, 'masking.LONGEST'),
     ('; {} Mi characters times forms', MIB, 'masking.MOST_WORK'),
     ('{} MiB of JSON;', MIB, 'objectstore.parcels._MOST_SENT'),
-    ('targets, {} MiB', MIB, 'runs.fleet.records.books._ORDER'),
-    ('; a head {} MiB', MIB, 'runs.fleet.records.heads._LIMIT'),
-    ('; a request {} KiB', KIB, 'runs.fleet.records.books._REQUEST'),
+    ('targets, {} MiB', MIB, 'runs.fleet.records.operation_records._ORDER'),
+    ('; a head {} MiB', MIB, 'runs.fleet.records.operation_records._HEAD'),
+    (
+        '; a request {} KiB',
+        KIB,
+        'runs.fleet.records.operation_records._REQUEST',
+    ),
     ('; a lease {} KiB', KIB, 'objectstore.lease._LIMIT'),
 ]
 
