@@ -93,7 +93,7 @@ def listed(
 
 
 def few(parts: Sequence[str], limit: int = PROBLEMS) -> tuple[str, ...]:
-    """Return the first parts, and one more that says how many are left out."""
+    """Return the first parts, and one more with the number of the rest."""
     if len(parts) <= limit:
         return tuple(parts)
     return (*parts[:limit], f'… and {len(parts) - limit} more')
@@ -102,11 +102,11 @@ def few(parts: Sequence[str], limit: int = PROBLEMS) -> tuple[str, ...]:
 def closest(
     name: str, known: Iterable[str], likeness: float = 0.6
 ) -> str | None:
-    """Return the known name that is most like one that is unknown.
+    """Return the known name that is most similar to an unknown one.
 
     :param known: the first `CANDIDATES` names are compared.
-    :param likeness: from 0 to 1; what is less like the name is no answer.
-    :returns: None if no name is like it, or if it is very long.
+    :param likeness: from 0 to 1; a less similar name does not count.
+    :returns: None if no name is similar, or if the unknown one is very long.
     """
     if len(name) > _COMPARED_LENGTH:
         return None
@@ -181,7 +181,7 @@ def check_depth(value: object, depth: int = DEPTH) -> None:
 def gunzip(packed: bytes, limit: int) -> bytes:
     """Unpack gzip up to a limit; a thousandth of its size can be enough.
 
-    :raises ValueError: it is no gzip, or holds more than that.
+    :raises ValueError: it is not gzip, or holds more than that.
     """
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:

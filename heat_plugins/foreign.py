@@ -30,7 +30,7 @@ _BEYOND = re.compile('[\U00010000-\U0010ffff]')
 
 
 def line(text: object, limit: int | None = LINE) -> str:
-    """Return foreign text as one line that only stands there.
+    """Return foreign text as one line without control characters.
 
     White space at its end is left out.
 
@@ -41,7 +41,7 @@ def line(text: object, limit: int | None = LINE) -> str:
 
 
 def block(text: object, limit: int | None = None) -> str:
-    r"""Return foreign text as lines that only stand there.
+    r"""Return foreign text as lines without control characters.
 
     It keeps line feeds and tabs, and writes ``\r\n`` as a line feed.
 
@@ -81,9 +81,9 @@ def brief(exc: BaseException) -> str:
 def errors(
     show: abc.Callable[[str], str] = block,
 ) -> abc.Iterator[None]:
-    """Make safe what the exceptions say that pass; their types stay.
+    """Make the texts of exceptions that pass safe; their types stay.
 
-    :param show: makes it safe.
+    :param show: makes a text safe.
     """
     try:
         yield
@@ -98,14 +98,14 @@ def errors(
 
 
 def logger(name: str) -> logging.Logger:
-    """Return the logger of a module; it makes safe what is logged."""
+    """Return the logger of a module; it makes all messages safe."""
     named = logging.getLogger(name)
     guard(named)
     return named
 
 
 def guard(log: logging.Logger) -> None:
-    """Have a logger make safe all that is logged by it."""
+    """Make a logger's messages safe."""
     log.addFilter(_FILTER)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many requests at a time, but not too many, each ridden out."""
+"""Many requests at a time, up to a limit, with retries."""
 
 from collections import abc
 from concurrent import futures
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from heat_plugins import retrying
 
-_Thing = TypeVar('_Thing')
+_Item = TypeVar('_Item')
 _Result = TypeVar('_Result')
 
 #: Told (done, all) of uploads, fetches and deletions, one call at a time.
@@ -20,11 +20,11 @@ _WORKERS = 8
 
 
 class Pool:
-    """Calls a function for each of many things.
+    """Calls a function for each of many items.
 
     :param workers: the most calls at a time.
     :param wait: seconds before the second attempt; then twice as long.
-    :param attempts: the most of one call; 1 repeats none.
+    :param attempts: the most attempts of a call; 1 means no retry.
     """
 
     def __init__(
@@ -36,20 +36,20 @@ class Pool:
 
     def each(
         self,
-        function: abc.Callable[[_Thing], _Result],
-        things: abc.Collection[_Thing],
+        function: abc.Callable[[_Item], _Result],
+        items: abc.Collection[_Item],
         progress: Progress | None = None,
     ) -> list[_Result]:
-        """Return what `function` returns, in the order of `things`.
+        """Return the results of `function`, in the order of `items`.
 
-        Calls that cannot overlap are made in the caller's thread. The first
-        error ends it: what has not begun will not begin.
+        A single call runs in the caller's thread. After the first error no
+        further call starts.
         """
         done = 0
         lock = threading.Lock()
         failed: list[BaseException] = []
 
-        def call(item: _Thing) -> _Result:
+        def call(item: _Item) -> _Result:
             nonlocal done
             if failed:
                 raise futures.CancelledError
@@ -61,39 +61,39 @@ class Pool:
             if progress is not None:
                 with lock:
                     done += 1
-                    progress(done, len(things))
+                    progress(done, len(items))
             return result
 
-        workers = min(self._workers, len(things))
+        workers = min(self._workers, len(items))
         if workers <= 1:
-            return [call(item) for item in things]
+            return [call(item) for item in items]
         with futures.ThreadPoolExecutor(workers) as executor:
-            begun = [executor.submit(call, item) for item in things]
+            begun = [executor.submit(call, item) for item in items]
             try:
                 return [future.result() for future in begun]
             except BaseException as exc:
                 executor.shutdown(cancel_futures=True)
-                # A thing before the one that failed may not have started.
+                # An item before the failed one may not have started.
                 if failed and isinstance(exc, futures.CancelledError):
                     raise failed[0] from None
                 raise
 
     def shared(self, number: int) -> 'Pool':
-        """Return a pool for each of N calls of this one.
+        """Return a pool for each of N parallel calls of this one.
 
-        Together they make no more calls at a time than this one does.
+        Together they make at most as many calls at a time as this one.
         """
         calls = max(1, min(number, self._workers))
         return Pool(self._workers // calls, self._wait, self._attempts)
 
     def pause(self) -> None:
-        """Let the object store come round."""
+        """Sleep before the next attempt."""
         time.sleep(self._wait)
 
     def insist(
         self, function: abc.Callable[..., _Result], *arguments: Any
     ) -> _Result:
-        """Call a function again while the object store is out of order."""
+        """Call a function; retry while the object store fails temporarily."""
         return retrying.insist(
             function, *arguments, attempts=self._attempts, wait=self._wait
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers, and the failures of many, as people read them."""
+"""Write numbers, and the failures of many, for people."""
 
 from collections import abc
 import dataclasses
@@ -21,16 +21,16 @@ _ID = re.compile(r'\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b')
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things, such as ``1 target`` or ``2 targets``."""
+    """Return a number with its noun, such as ``1 target`` or ``2 targets``."""
     return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Failure:
-    """One of many that have failed.
+    """A failure, among those of many.
 
-    :ivar name: by which people know it; its reason may have it, too.
-    :ivar also: other names that its reason may have.
+    :ivar name: the name for people; the reason may contain it.
+    :ivar also: other names that the reason may contain.
     """
 
     name: str
@@ -42,8 +42,7 @@ class Failure:
 class Alike:
     """Failures for one reason.
 
-    :ivar reason: that of the first of them; those of the others have another
-        ID or name in it.
+    :ivar reason: of the first failure; the others differ in an ID or a name.
     :ivar pattern: the same for each failure for this reason.
     """
 
@@ -52,7 +51,7 @@ class Alike:
     pattern: str
 
     def line(self, noun: str = 'server') -> str:
-        """Return them in one line, which names three of them."""
+        """Return the failures in one line, with at most three names."""
         names = bounds.listed(self.names, _NAMED)
         if len(self.names) > 1:
             names = f'{counted(len(self.names), noun)} ({names})'
@@ -79,7 +78,7 @@ def lines(
 ) -> list[str]:
     """Return failures, a line for each reason.
 
-    :param more: where to find those that are beyond the limit.
+    :param more: where to find those beyond the limit.
     """
     groups = grouped(failures)
     shown = groups if len(groups) <= limit else groups[: limit - 1]
@@ -98,12 +97,12 @@ def _alike(pattern: str, members: list[Failure]) -> Alike:
 
 
 def _is_distinct(name: str) -> bool:
-    """Say whether a name is unlike other words and numbers of a reason."""
+    """Say whether a name differs from usual words and numbers of a reason."""
     return len(name) > _SHORT and not name.isdecimal()
 
 
 def _pattern(failure: Failure) -> str:
-    """Return a reason without what tells the members of a group apart."""
+    """Return a reason without its IDs and names."""
     text = _ID.sub('<ID>', failure.reason)
     for name in (failure.name, *failure.also):
         if name in text and _is_distinct(name):

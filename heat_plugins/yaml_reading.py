@@ -151,7 +151,7 @@ def compose(text: str) -> yaml.Node | None:
 
 
 def check(text: str) -> None:
-    """Count what a text that was written here holds.
+    """Check the size of a text that this process has written.
 
     :raises UnreadableYAML: it exceeds a limit of this module.
     """
@@ -215,7 +215,7 @@ def _constructed(reader: Any, node: yaml.Node | None) -> Any:
 
 
 def _refusal(exc: yaml.YAMLError) -> UnreadableYAML:
-    """Say what PyYAML says, but for what it quotes."""
+    """Return PyYAML's message, without its quotations."""
     mark = getattr(exc, 'problem_mark', None)
     problem = getattr(exc, 'problem', None) or 'a control character'
     if isinstance(
@@ -230,7 +230,7 @@ def _refusal(exc: yaml.YAMLError) -> UnreadableYAML:
 
 
 def _count_events(text: str, loader: type[Loader] | type[PureLoader]) -> None:
-    """Refuse what is too large or too deep, before anything is built."""
+    """Refuse a text that is too large or too deep, before it is parsed."""
     values = depth = 0
     for event in yaml.parse(text, loader):
         if isinstance(event, yaml.NodeEvent):
@@ -251,7 +251,7 @@ def _count_events(text: str, loader: type[Loader] | type[PureLoader]) -> None:
 
 
 def _count_written_out(root: yaml.Node) -> None:
-    """Refuse aliases and merge keys that stand for too much, or for no end.
+    """Refuse aliases and merge keys that expand too much, or without end.
 
     Each node is counted once, from the leaves up.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `heat_plugins.status` looks at, one room for each matter.
+"""The checks of `heat_plugins.status`, a module for each subject.
 
 The checks run where heat-engine does, with Heat installed and its
 configuration read into oslo.config's global object. Each returns a result of

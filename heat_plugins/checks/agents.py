@@ -103,7 +103,7 @@ def _check_domain(report: check_report.CheckReport) -> None:
 
 
 def _check_signed_urls(report: check_report.CheckReport, needed: bool) -> None:
-    """Check how heat-api-cfn asks Keystone about the URLs that Heat signs.
+    """Check how heat-api-cfn authenticates the URLs that Heat signs.
 
     :param needed: whether agents get their configs, or answer, by default by
         such URLs.

@@ -17,11 +17,11 @@ class CheckReport:
         self._say(upgradecheck.Code.SUCCESS, sentence)
 
     def warn(self, sentence: str) -> None:
-        """Say what works, but not as it should."""
+        """Add a sentence on what works, but not as it should."""
         self._say(upgradecheck.Code.WARNING, sentence)
 
     def fail(self, sentence: str) -> None:
-        """Say what does not work, and what to do about it."""
+        """Add a sentence on what does not work, with the remedy."""
         self._say(upgradecheck.Code.FAILURE, sentence)
 
     def _say(self, code: upgradecheck.Code, sentence: str) -> None:

@@ -67,7 +67,7 @@ def resource_types() -> upgradecheck.Result:
 def _origins(
     classes: abc.Mapping[str, type],
 ) -> dict[str | None, list[str]]:
-    """Return who serves our types: None for ourselves, a name for others."""
+    """Return who serves our types: None for this package, else a name."""
     served = resources.global_env().registry
     origins: dict[str | None, list[str]] = {}
     for name, ours in sorted(classes.items()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether Mistral is there, and whether it gets the trusts it needs."""
+"""Check that Mistral answers, and that it gets the trusts it needs."""
 
 import datetime
 from email import utils
@@ -99,7 +99,7 @@ def service(session: ks_session.Session) -> upgradecheck.Result:
 def _check_cron_triggers(
     report: check_report.CheckReport, client: typing.Any
 ) -> None:
-    """Tell by the trigger that is due first whether any fires.
+    """Check by the trigger that is due first whether any fires.
 
     Mistral's API does not say which of its processes run. A periodic one sets
     the time of a trigger forward even if its workflow cannot be started.
@@ -136,7 +136,7 @@ def _check_cron_triggers(
 
 
 def _first_due(client: typing.Any) -> requests.Response | None:
-    """Ask for the trigger that is due first; None if that is forbidden.
+    """Return the trigger that is due first; None if that is forbidden.
 
     The answer's own date tells Mistral's time.
     """
@@ -165,7 +165,7 @@ def _time_of(answer: requests.Response | None) -> datetime.datetime:
 def _check_trust(
     report: check_report.CheckReport, session: ks_session.Session
 ) -> None:
-    """Make a trust as Mistral does for a trigger, and give it back."""
+    """Create a trust as Mistral does for a trigger, and delete it."""
     auth = typing.cast(identity.BaseIdentityPlugin, session.auth)
     access = auth.get_access(session)
     expires = schedule.now() + datetime.timedelta(minutes=2)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether TempURLs work: by making one and using it.
+"""Check that TempURLs work, by creating and using one.
 
 It does what heat-engine does for a deployment, with the same options of
-heat.conf, but with the credentials at hand in place of a stack's.
+heat.conf, but with the operator's credentials in place of a stack's.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat over a Keystone session: one client for all that the core asks of it.
+"""Heat's REST API over a Keystone session.
 
-An engine asks its own Heat instead; see `engine.database.own_heat`.
+An engine calls its own Heat instead; see `engine.database.own_heat`.
 """
 
 from collections import abc
@@ -49,7 +49,7 @@ _Stack = orchestration.Stack | plan_stacks.Stack
 
 
 class Heat:
-    """Heat, as the protocols of the core have it.
+    """A client of Heat, for the protocols of the core.
 
     They are `orchestration.Orchestration` for runs, `looking.StackHistory` for
     timelines, `plan_stacks.Stacks` and `inventory.Servers`.
@@ -316,7 +316,7 @@ class Heat:
     def _pages(
         self, path: str, what: str, key: str, query: dict[str, str]
     ) -> list[Any]:
-        """Return what is on all pages of a list."""
+        """Return the entries of all pages of a list."""
         query = {**query, 'limit': str(_PAGE)}
         entries: list[Any] = []
         while True:

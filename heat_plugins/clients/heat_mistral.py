@@ -13,7 +13,7 @@ CLIENT_NAME = 'heat_plugins_mistral'
 
 
 class MistralClientPlugin(mistral.MistralClientPlugin):
-    """Gives a mistralclient that keeps to the TLS of ``[clients_mistral]``.
+    """Makes mistralclients with the TLS options of ``[clients_mistral]``.
 
     Heat's own reads only ``endpoint_type`` there.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read Heat's answers: rows of JSON as the values of the core."""
+"""Convert Heat's answers, rows of JSON, to values of the core."""
 
 from collections import abc
 from typing import Any

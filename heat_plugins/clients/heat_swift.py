@@ -16,7 +16,7 @@ _OPTIONS = 'swift'
 
 
 class SwiftClientPlugin(client_plugin.ClientPlugin):
-    """Gives a `stores.ObjectStore` for the context's project.
+    """Makes a `stores.ObjectStore` for the context's project.
 
     It reads ``[clients_swift]``: ``endpoint_type``, ``ca_file``,
     ``cert_file``, ``key_file`` and ``insecure``.
@@ -50,5 +50,5 @@ class SwiftClientPlugin(client_plugin.ClientPlugin):
         return isinstance(ex, errors.Conflict)
 
     def is_over_limit(self, ex: BaseException) -> bool:
-        """Say whether it is a matter of size, quota or rate."""
+        """Say whether an error is about size, quota or rate."""
         return isinstance(ex, errors.ServiceError) and ex.status in (413, 429)

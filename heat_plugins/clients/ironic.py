@@ -84,7 +84,7 @@ class BaremetalAPI:
         ]
 
     def _all(self, path: str, kind: str) -> list[dict[str, Any]]:
-        """Return what is on all pages of a list."""
+        """Return the entries of all pages of a list."""
         rows: list[dict[str, Any]] = []
         following: str | None = path
         while following:
@@ -108,13 +108,13 @@ class BaremetalAPI:
             raise
 
     def _prefix(self) -> str:
-        """Return what leads from the catalogue's address to the API."""
+        """Return the path from the catalogue's address to the API."""
         endpoint = self._rest.endpoint()
         return '' if endpoint.rstrip('/').endswith('/v1') else '/v1'
 
 
 def _judge(exc: errors.ServiceError) -> None:
-    """Raise what Ironic means, where its status does not tell."""
+    """Raise the error that Ironic means, where the status does not tell."""
     message = str(exc)
     if _WRONG_SCOPE in message:
         # Ironic 39 answers 500 then, not 403.

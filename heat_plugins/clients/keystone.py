@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How services are reached, and what Keystone's refusals look like."""
+"""The endpoints of services, and Keystone's refusals."""
 
 import dataclasses
 from typing import Any
@@ -23,9 +23,9 @@ REFUSALS = (
 
 @dataclasses.dataclass(frozen=True)
 class Cloud:
-    """A user's way to the services of a cloud.
+    """A user's session, and which endpoints it uses.
 
-    :ivar interface: which of the catalogue's endpoints to use.
+    :ivar interface: of the catalogue's endpoints.
     :ivar region_name: the region; None for the only one.
     """
 
@@ -34,7 +34,7 @@ class Cloud:
     region_name: str | None = None
 
     def filter(self, service_type: str) -> dict[str, Any]:
-        """Return what tells a session, or an adapter, a service's endpoint."""
+        """Return the keywords that select a service's endpoint."""
         return {
             'service_type': service_type,
             'interface': self.interface,
@@ -48,10 +48,10 @@ def unanswered(
     absent: errors.ServiceError,
     whom: str | None = None,
 ) -> errors.ServiceError:
-    """Return what the failure of a session means: no service has answered.
+    """Return the error for a session's failure without an answer.
 
-    :param absent: what it means that the catalogue does not have it.
-    :param whom: what cannot be reached, unless it is the service.
+    :param absent: the error if the catalogue lacks the service.
+    :param whom: the name of what is unreachable, unless it is the service.
     """
     reason = type(exc).__name__
     if isinstance(exc, exceptions.EndpointNotFound):

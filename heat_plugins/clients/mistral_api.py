@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistral by way of mistralclient, and what that cannot do by itself.
+"""Requests to Mistral through mistralclient, and its gaps.
 
-It forgets a CA that the session knows, reads answers of any depth, waits for
-them without end, and has no words for the id of an execution or for the
-description of an action's. The session would log what is sent, secrets and
-all, and send again what may have been carried out. It raises an error of its
-own for every answer that is not a success, and lets keystoneauth's through
-where there was no answer; `judge` says what those mean.
+mistralclient ignores the session's CA, reads answers of any depth, waits for
+them without end, and cannot set the ID of an execution or the description of
+an action's. The session would log requests, secrets and all, and repeat those
+that may have been carried out. mistralclient raises an error of its own for
+each status that is not a success, and lets keystoneauth's pass where there was
+no answer; `judge` converts these.
 """
 
 from collections import abc
@@ -40,7 +40,7 @@ Manager: TypeAlias = base.ResourceManager
 
 
 class _Session(adapter.Adapter):
-    """A session for mistralclient, which tells statuses apart itself."""
+    """A session for mistralclient, which handles statuses itself."""
 
     def request(self, url: str, method: str, **more: Any) -> Any:
         more = {'log': False, 'timeout': rest.TIMEOUT, **more}
@@ -68,7 +68,7 @@ class ExecutionManager(executions.ExecutionManager):  # type: ignore[misc]
     """Executions of workflows."""
 
     def begin(self, body: abc.Mapping[str, Any]) -> Any:
-        """Begin one, with an id of its own."""
+        """Start an execution with a given ID."""
         return self._create('/executions', dict(body))
 
 
@@ -76,17 +76,17 @@ class ActionExecutionManager(action_executions.ActionExecutionManager):  # type:
     """Executions of actions."""
 
     def begin(self, body: abc.Mapping[str, Any]) -> Any:
-        """Begin one, with a description."""
+        """Start an action execution with a description."""
         return self._create('/action_executions', dict(body))
 
 
 def connect(
     cloud: keystone.Cloud, tls: abc.Mapping[str, Any] | None = None
 ) -> Any:
-    """Return a client of mistralclient's.
+    """Return mistralclient's client.
 
-    :param tls: ``verify`` and ``cert`` as `requests` takes them, where
-        Mistral needs others than Keystone.
+    :param tls: ``verify`` and ``cert`` as `requests` takes them, where Mistral
+        needs others than Keystone.
     """
     client = mistral_client.client(
         session=_Session(
@@ -105,7 +105,7 @@ def connect(
 def is_there(cloud: keystone.Cloud) -> bool:
     """Say whether the catalogue has a Mistral.
 
-    :raises errors.ServiceError: there is no catalogue to be had.
+    :raises errors.ServiceError: the catalogue cannot be read.
     """
 
     def asked() -> bool:
@@ -119,9 +119,9 @@ def is_there(cloud: keystone.Cloud) -> bool:
 
 
 def check(answer: requests.Response) -> None:
-    """Raise what an answer means that is no success.
+    """Raise the error of an answer that is not a success.
 
-    :raises errors.ServiceError: so it is.
+    :raises errors.ServiceError: it is not a success.
     """
     if answer.status_code >= 300:
         raise answered(answer.status_code, answer.content)
@@ -132,7 +132,7 @@ def ask(
 ) -> _Result:
     """Call a method of mistralclient.
 
-    :raises errors.ServiceError: it did not succeed.
+    :raises errors.ServiceError: it failed.
     """
     try:
         return function(*args, **kwargs)
@@ -146,7 +146,7 @@ def ask(
 def each(
     listing: abc.Callable[..., abc.Sequence[Any]], **query: Any
 ) -> abc.Iterator[Any]:
-    """Yield what a method of mistralclient lists, page by page.
+    """Yield the rows that a method of mistralclient lists, page by page.
 
     :raises errors.ServiceError: a page could not be read.
     """
@@ -166,7 +166,7 @@ _NOISE: Final = re.compile(r' ?\(Request-ID: [^)]{0,100}\)')
 
 
 def judge(error: Exception) -> errors.ServiceError | None:
-    """Judge an error of a call; None for what is none of Mistral's.
+    """Return the error that an exception means; None if it is not Mistral's.
 
     Its text is one line.
     """
@@ -183,7 +183,7 @@ def judge(error: Exception) -> errors.ServiceError | None:
 def unanswered(
     error: exceptions.ClientException | OSError,
 ) -> errors.ServiceError:
-    """Return what the failure of a session means."""
+    """Return the error for a session's failure."""
     reason = _line(error)
     if isinstance(error, exceptions.SSLError):
         return errors.ServiceError(
@@ -202,7 +202,7 @@ def unanswered(
 
 
 def answered(status: Any, message: Any) -> errors.ServiceError:
-    """Judge an answer that is no success."""
+    """Return the error for an answer that is not a success."""
     if isinstance(message, bytes):
         message = message[: 4 * bounds.TEXT].decode(errors='replace')
     text = _line(message or '')
@@ -227,10 +227,10 @@ def trust_refused(error: Exception, trust_id: str | None) -> str | None:
     """Explain why Mistral got no trust from Keystone; None if it did.
 
     For a trigger, Mistral asks Keystone for a trust in the name of the user
-    who creates the trigger. Keystone says little about why it refuses, so
-    this names the possible causes.
+    who creates the trigger. Keystone says little about why it refuses, so this
+    names the possible causes.
 
-    :param trust_id: of the trust that the request was made with, if so.
+    :param trust_id: of the trust of the request, if any.
     """
     if not isinstance(error, base.APIException) or error.error_code != 500:
         return None
@@ -244,7 +244,7 @@ def trust_refused(error: Exception, trust_id: str | None) -> str | None:
 def explain_trust(status: str, text: str, trust_id: str | None) -> str:
     """Explain a trust that Keystone has refused.
 
-    :param trust_id: of the trust that the request was made with, if so.
+    :param trust_id: of the trust of the request, if any.
     """
     advice = _trust_advice(text, status, trust_id)
     return f'{advice} (Keystone: {_line(text)})'

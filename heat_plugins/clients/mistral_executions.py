@@ -58,7 +58,7 @@ class WorkflowExecution:
         )
 
     def error(self) -> errors.Error:
-        """Return the error that it has ended with."""
+        """Return the error of a failed execution."""
         if self.own_error:
             return errors.restore(self.own_error)
         return errors.ServiceError(
@@ -75,8 +75,7 @@ def follow(
 ) -> WorkflowExecution:
     """Poll an execution until it has ended; return it.
 
-    :param tell: is called at each poll; if it returns True, that ends the
-        waiting.
+    :param tell: is called at each poll; True ends the polling.
     """
     return retrying.follow(
         lambda: executions.execution(execution_id),
@@ -101,10 +100,10 @@ class WorkflowExecutions:
     ) -> Any:
         """Run an action, wait for it, and return its result.
 
-        Mistral would wait itself, but a minute at most, and with a
-        transaction open; so it is asked how the action stands.
+        Mistral itself would wait at most a minute, in an open transaction; so
+        we poll the action's execution.
 
-        :raises errors.Error: what the action says; see `errors.restore`.
+        :raises errors.Error: the action's error; see `errors.restore`.
         """
         action = self._begin_action(name, arguments, description)
         if str(action['state']) not in outcome.FINISHED:
@@ -127,7 +126,7 @@ class WorkflowExecutions:
     def start_workflow(
         self, name: str, arguments: abc.Mapping[str, Any], description: str
     ) -> str:
-        """Begin an execution of a workflow; return its id."""
+        """Start a workflow; return the ID of its execution."""
         # With an id of ours a second request changes nothing.
         execution_id = str(uuid.uuid4())
         body = {
@@ -168,14 +167,14 @@ class WorkflowExecutions:
     # Calls of jobs
 
     def start(self, call: jobs.Call, description: str) -> str:
-        """Begin a call; return the id of its execution."""
+        """Start a call; return the ID of its execution."""
         if call.kind is jobs.Kind.WORKFLOW:
             return self.start_workflow(call.name, call.input, description)
         begun = self._begin_action(call.name, call.input, description)
         return str(begun['id'])
 
     def look(self, call: jobs.Call, execution_id: str) -> jobs.Outcome:
-        """Return how the execution of a call stands."""
+        """Return the state of a call's execution."""
         if call.kind is jobs.Kind.WORKFLOW:
             execution = self.execution(execution_id)
             return jobs.Outcome(

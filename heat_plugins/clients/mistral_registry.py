@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistral's environments as a registry of names, over a Keystone session."""
+"""Mistral's environments as a registry of plans' names."""
 
 from collections import abc
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistral's workflows and executions, by way of mistralclient."""
+"""Mistral's workflows and executions, through mistralclient."""
 
 from collections.abc import Collection, Iterator, Mapping
 import json
@@ -15,12 +15,12 @@ _NAMES: Final = 20
 
 
 class Workflows:
-    """The protocol `workflow_service.WorkflowService`.
+    """The real `workflow_service.WorkflowService`.
 
-    :param client: what ``mistralclient.api.client.client()`` returns.
+    :param client: the result of ``mistralclient.api.client.client()``.
 
-    Definitions must begin with ``version:`` or ``name:``: mistralclient
-    takes a text that is a path or a URL for a file to read.
+    Definitions must begin with ``version:`` or ``name:``: mistralclient reads
+    a text that is a path or a URL as that file.
     """
 
     def __init__(self, client: Any, project: str, namespace: str = '') -> None:
@@ -196,7 +196,7 @@ _TRIGGERS = ('cron_trigger', 'event_trigger')
 
 
 def _any_of(names: Collection[str]) -> Iterator[str]:
-    """Return filters of Mistral's for these names."""
+    """Return Mistral's filters for some names."""
     simple = sorted(name for name in names if ',' not in name)
     for start in range(0, len(simple), _NAMES):
         yield f'in:{",".join(simple[start : start + _NAMES])}'
@@ -206,6 +206,6 @@ def _any_of(names: Collection[str]) -> Iterator[str]:
 
 
 def _by_trigger(description: str | None) -> bool:
-    """Read what Mistral writes into the description of such an execution."""
+    """Say whether Mistral's description of an execution names a trigger."""
     cause = outcome.mapping(description).get('triggered_by')
     return outcome.mapping(cause).get('type') in _TRIGGERS

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service's REST API over a Keystone session: one call, and how it fails.
+"""A service's REST API over a Keystone session, and its errors.
 
-The services' own clients would do as well, but for this: heatclient turns
-every answer into objects of its own, and follows redirects by its own rules;
-with ``--debug`` ironicclient and openstacksdk log the bodies of requests, and
-with them the passwords of BMCs.
+The services' own clients do not fit: heatclient turns every answer into
+objects of its own, and follows redirects by its own rules; with ``--debug``
+ironicclient and openstacksdk log the bodies of requests, and with them the
+passwords of BMCs.
 """
 
 from collections import abc
@@ -43,9 +43,9 @@ def _of_ironic(answer: Any) -> Any:
 class CatalogueService:
     """A service of the catalogue.
 
-    :ivar words: finds what the service says itself in the answer to a
-        request that it refuses.
-    :ivar remedy: what to do where the catalogue does not have it.
+    :ivar words: returns the service's own message from the JSON of an answer
+        that refuses a request.
+    :ivar remedy: what to do if the catalogue lacks the service.
     """
 
     name: str
@@ -96,14 +96,14 @@ class Rest:
         quote: bool = True,
         **more: Any,
     ) -> Any:
-        """Send a request; return what the JSON of the answer says.
+        """Send a request; return the JSON of the answer.
 
-        :param what: what is asked for, for messages.
-        :param quote: whether an error may hold the service's own words, which
-            may quote what it was given.
+        :param what: the object of the request, for messages.
+        :param quote: whether an error may quote the service's message, which
+            may quote the request.
         :param more: as `requests` takes them.
         :returns: None if the answer is empty.
-        :raises errors.ServiceError: it did not succeed.
+        :raises errors.ServiceError: it failed.
         """
         try:
             answer = self._adapter.request(
@@ -146,7 +146,7 @@ class Rest:
     def endpoint(self) -> str:
         """Return the service's address; '' if the catalogue has none.
 
-        :raises errors.ServiceError: there is no catalogue to be had.
+        :raises errors.ServiceError: the catalogue cannot be read.
         """
         try:
             return str(self._adapter.get_endpoint() or '')

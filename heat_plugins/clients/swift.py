@@ -100,7 +100,7 @@ class KeystoneTransport:
 
 
 def _read(answer: requests.Response, limit: int) -> tuple[bytes, bool]:
-    """Read a body as it was sent; what it would inflate to is its matter."""
+    """Read a body without decompressing it."""
     chunks: list[bytes] = []
     size = 0
     while size <= limit:
@@ -116,7 +116,7 @@ def _read(answer: requests.Response, limit: int) -> tuple[bytes, bool]:
 
 
 def _check_whole(answer: requests.Response, size: int) -> None:
-    """Refuse half a body; urllib3 does so by itself from version 2 on."""
+    """Refuse an incomplete body; urllib3 does so itself from version 2 on."""
     length = answer.headers.get('Content-Length', '')
     bodiless = answer.request.method == 'HEAD' or answer.status_code == 204
     if length.isdigit() and size < int(length) and not bodiless:

@@ -2,8 +2,8 @@
 """Which actions a config serves, and what runs on the server for each.
 
 This follows the agent: for a component it takes the first entry whose
-``actions`` contain the action, and where none does it runs nothing and
-signals nothing. So the code that starts an action asks here first.
+``actions`` contain the action, and without one it runs nothing and signals
+nothing. So the code that starts an action asks here first.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +22,8 @@ DEFAULT = ('CREATE', 'UPDATE')
 def entries(config: object) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield the entries of a component's config with their positions.
 
-    What is not a map is passed over, so a config that is broken or not
-    known yet has no entries rather than being an error.
+    Entries that are not maps are skipped, so a config that is invalid or not
+    known yet has no entries.
     """
     listed = config.get('configs') if isinstance(config, Mapping) else None
     for index, entry in enumerate(sequence(listed)):
@@ -60,14 +60,14 @@ def actions(group: str | None, config: object) -> tuple[str, ...]:
 
 
 def serves(group: str | None, config: object, action: str) -> bool:
-    """Tell whether an agent that is handed ``action`` would run anything."""
+    """Say whether an agent that is given ``action`` runs anything."""
     return group != COMPONENT or action in actions(group, config)
 
 
 def entry(config: object, action: str) -> Mapping[str, Any] | None:
     """Return the entry of a component that the agent runs for ``action``.
 
-    :returns: the entry as it is stored, or None where nothing would run.
+    :returns: the entry as it is stored, or None if the agent runs nothing.
     """
     for _, candidate in entries(config):
         if action in entry_actions(candidate):
@@ -76,13 +76,13 @@ def entry(config: object, action: str) -> Mapping[str, Any] | None:
 
 
 def for_server(group: str | None, config: object) -> object:
-    """Return a config's body as the agent's hooks can read it.
+    """Return a config's body in a form that the agent's hooks can read.
 
     Heat stores null where a template leaves ``config`` out. The hooks for
-    scripts and Puppet write what they are given to a file, and die of a
-    null; an empty text they can tell from a config.
+    scripts and Puppet write the body to a file, and fail on a null; they
+    accept an empty text.
 
-    :returns: a copy where something had to change, else ``config`` itself.
+    :returns: a copy if something had to change, else ``config`` itself.
     """
     if group != COMPONENT or not isinstance(config, Mapping):
         return config

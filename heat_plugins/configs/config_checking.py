@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a config, told before any server sees it.
+"""Find mistakes in a config before a server gets it.
 
-Each finding rests on what Heat and heat-agents 13 do with the value. An
-error is what cannot work; a warning, what works but hardly as meant; a
-note, what depends on the server's image, where hooks may be added.
+Each finding rests on what Heat and heat-agents 13 do with the value. An error
+cannot work; a warning works, but hardly as meant; a note depends on the
+server's image, where hooks may be added.
 
-While a template is validated some values are not there yet. They are given
-as ``findings.UNKNOWN``, and nothing is said about them. ``None`` is a null.
+While a template is validated some values are not known yet. They are given as
+``findings.UNKNOWN``, and there are no findings about them. ``None`` is a
+null.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -30,16 +31,16 @@ def check(
     outputs: object,
     known_hooks: Collection[str] = hooks.HOOKS,
 ) -> tuple[config_problems.ConfigProblem, ...]:
-    """Return everything that can be said against a config.
+    """Return all findings about a config.
 
     :param group: the config's group, ``'component'`` for a component.
     :param config: its body: a text or a map, or ``{'configs': [...]}``.
     :param inputs: the declared inputs, a list of maps.
     :param outputs: the declared outputs, a list of maps.
     :param known_hooks: the hooks that servers are known to have.
-    :returns: errors first; empty for a config with nothing wrong.
+    :returns: errors first; empty for a config without mistakes.
 
-    Values of other types are passed over: their types are Heat's to check.
+    Values of other types are skipped: Heat checks the types.
     """
     component = group == actions.COMPONENT
     tools = _tools(group, config)
@@ -56,7 +57,7 @@ def check(
 
 
 def _tools(group: object, config: object) -> frozenset[str]:
-    """Return the hooks that would be handed this config's inputs."""
+    """Return the hooks that get this config's inputs."""
     if group != actions.COMPONENT:
         return frozenset(
             {hooks.name_of(group)} if isinstance(group, str) else ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of what is found about a config."""
+"""Findings about a config."""
 
 import dataclasses
 import enum

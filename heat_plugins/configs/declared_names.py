@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with the inputs and outputs that a config declares."""
+"""Find mistakes in the declared inputs and outputs of a config."""
 
 import collections
 from collections.abc import Iterator, Mapping
@@ -58,7 +58,7 @@ def _names(section: object) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
 def check_inputs(
     section: object, tools: frozenset[str]
 ) -> Iterator[config_problems.ConfigProblem]:
-    """Yield what is wrong with inputs that these hooks are given."""
+    """Yield the mistakes in inputs for some hooks."""
     yield from _duplicates(
         section,
         kind='input',
@@ -119,7 +119,7 @@ def _environment_name(
 def check_outputs(
     section: object, tools: frozenset[str]
 ) -> Iterator[config_problems.ConfigProblem]:
-    """Yield what is wrong with outputs that these hooks return."""
+    """Yield the mistakes in outputs of some hooks."""
     yield from _duplicates(
         section,
         kind='output',

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form in which a config is handed to the agents on servers.
+"""Convert a config to the form that the agents on servers can read.
 
-The agents in the field (heat-agents, os-collect-config) stumble over what
-Heat lets through: a null input becomes the text ``None``, an input without a
-value ends the agent's whole run, and the hooks that pass inputs as
-environment variables crash on numbers.
+The agents in the field (heat-agents, os-collect-config) fail on values that
+Heat permits: a null input becomes the text ``None``, an input without a value
+ends the agent's whole run, and the hooks that pass inputs as environment
+variables crash on numbers.
 """
 
 from collections import abc
@@ -27,11 +27,11 @@ def tool(group: str | None, config: object, action: str) -> str | None:
 def inputs(
     declared: abc.Iterable[abc.Mapping[str, Any]], hook: str | None
 ) -> list[dict[str, Any]]:
-    """Return inputs, with values, as an agent can take them.
+    """Return inputs, with values, in the form for an agent.
 
-    Maps and lists stay as they are. Numbers and booleans do so too where the
-    hook has a use for them; a hook that works through the environment gets
-    the text that the agent itself would make of them.
+    Maps and lists stay as they are. Numbers and booleans stay if the hook can
+    use them; a hook that passes environment variables gets the text that the
+    agent itself would make of them.
     """
     return [_input(dict(declaration), hook) for declaration in declared]
 

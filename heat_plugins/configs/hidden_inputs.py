@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the inputs of a config hold secrets.
+"""The places of secrets in the inputs of a config.
 
-Only heat-engine knows the values of a stack's hidden parameters. As it hands
-a config to a server it marks, in the config's options, the places of its
-inputs at which such a value stands: alone, in a list, or within a text that
+Only heat-engine knows the values of a stack's hidden parameters. When it
+delivers a config to a server it marks, in the config's options, the places of
+such values in the inputs: alone, in a list, or within a text that
 ``str_replace`` has made. The reader of the server's answer (an engine, a
 command, a workflow) masks those parts of the inputs in it. The values
-themselves are stored no second time.
+themselves are not stored again.
 """
 
 from collections import abc
@@ -35,7 +35,7 @@ def marked(
 ) -> dict[str, Any]:
     """Return the options of a config, with the marks of its inputs.
 
-    All of the inputs is hidden where it would take too long to seek.
+    If the search would take too long, all of the inputs are hidden.
     """
     inputs = list(inputs)
     values = [declaration.get('value') for declaration in inputs]
@@ -56,9 +56,9 @@ def changed(
     before: abc.Mapping[str, Any],
     inputs: _Inputs,
 ) -> dict[str, Any]:
-    """Return the options of a config that is given other values.
+    """Return the options of a config that gets other values.
 
-    All of a value is hidden that takes the place of one with a mark.
+    A value that replaces one with a mark is hidden as a whole.
 
     :param before: the values that the marks are of, by name.
     """
@@ -79,7 +79,7 @@ def names(options: abc.Mapping[str, Any] | None) -> list[str]:
 def mask(
     inputs: _Inputs | None, options: abc.Mapping[str, Any] | None
 ) -> masking.Mask:
-    """Return what masks the hidden parts of a config's inputs."""
+    """Return the mask for the hidden parts of a config's inputs."""
     marks = _marks(options)
     secrets: set[str] = set()
     for declaration in inputs or ():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hooks that run configs on a server, and what suits them."""
+"""The hooks that run configs on a server, and their demands."""
 
 from collections.abc import Collection, Iterator
 from typing import Final
@@ -35,7 +35,7 @@ SCRIPT: Final = 'script'
 
 
 def name_of(tool: str) -> str:
-    """Return the file that the agent runs for ``tool``, as it works it out."""
+    """Return the file that the agent runs for ``tool``."""
     return ''.join(c for c in tool if c in '-_' or c.isalnum())
 
 
@@ -45,7 +45,7 @@ def is_known(tool: str, known: Collection[str] = HOOKS) -> bool:
 
 
 def warning(tool: str, known: Collection[str] = HOOKS) -> str:
-    """Return what to say of a hook that servers are not known to have."""
+    """Return the warning about a hook that servers may lack."""
     near = _near(tool, known)
     hint = f' Did you mean "{near}"?' if near else ''
     return (
@@ -65,9 +65,9 @@ def check_tool(
     nameless: config_problems.Severity,
     known: Collection[str] = HOOKS,
 ) -> Iterator[config_problems.ConfigProblem]:
-    """Yield what is wrong with the name of a hook.
+    """Yield the mistakes in the name of a hook.
 
-    :param nameless: how much it matters that it can be no hook at all.
+    :param nameless: the severity of a name that no hook can have.
     :param known: the hooks that servers are known to have.
     """
     hook = name_of(tool)
@@ -94,7 +94,7 @@ def check_tool(
 def check_script(
     tool: str, config: object, where: str
 ) -> Iterator[config_problems.ConfigProblem]:
-    """Yield what keeps a script from starting, if it is one."""
+    """Yield what keeps a script from starting."""
     if name_of(tool) != SCRIPT or not isinstance(config, (str, type(None))):
         return
     first = (config or '').split('\n', 1)[0]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the content of a plan comes from: files by their paths.
+"""The content of a plan: files by their paths.
 
-Whatever comes in is judged here: nothing is read from outside of what was
-given, no path leads out of a plan, and there is an end to its size.
+All input is checked here: nothing is read from outside of the given source, no
+path leads out of a plan, and the size is limited.
 """
 
 from collections import abc
@@ -23,11 +23,11 @@ _SKIPPED = frozenset({'.git', '.hg', '.svn', '.bzr'})
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SourceLimits:
-    """How much a plan may hold.
+    """The limits of a plan's size.
 
-    :ivar files: how many.
-    :ivar file_bytes: the most bytes of one.
-    :ivar bytes: of all together.
+    :ivar files: the most files.
+    :ivar file_bytes: the most bytes of a file.
+    :ivar bytes: of all files together.
     """
 
     files: int = 50_000
@@ -39,7 +39,7 @@ _LIMITS = SourceLimits()
 
 
 class Gathering:
-    """Takes files, one after the other, up to the limits."""
+    """Collects files, one after the other, up to the limits."""
 
     def __init__(self, limits: SourceLimits = _LIMITS) -> None:
         self._limits = limits
@@ -47,10 +47,10 @@ class Gathering:
         self.files: dict[str, bytes] = {}
 
     def add(self, path: str, content: bytes) -> None:
-        """Take a file.
+        """Add a file.
 
-        :raises errors.Invalid: it is too large, or one too many; or what it
-            is called cannot be a path in a plan.
+        :raises errors.Invalid: it is too large, or exceeds the number of
+            files; or its name cannot be a path in a plan.
         """
         plain = texts.path(path, 'name of a file')
         if plain.startswith(storage.OWN):
@@ -64,9 +64,9 @@ class Gathering:
         self._check_total(len(self.files), self._bytes)
 
     def check_size(self, path: str, size: int) -> None:
-        """Say no before a file is read.
+        """Check the size of a file before it is read.
 
-        :raises errors.Invalid: it would be too large.
+        :raises errors.Invalid: it is too large.
         """
         if size > self._limits.file_bytes:
             raise errors.Invalid(
@@ -75,9 +75,9 @@ class Gathering:
         self._check_total(len(self.files), self._bytes + size)
 
     def check_all(self, sizes: abc.Mapping[str, int]) -> None:
-        """Say no before any of many files is read.
+        """Check the sizes of many files before any is read.
 
-        :raises errors.Invalid: they would be too large, or too many.
+        :raises errors.Invalid: they are too large, or too many.
         """
         for path, size in sizes.items():
             self.check_size(path, size)
@@ -95,9 +95,9 @@ class Gathering:
 def from_directory(
     root: str | os.PathLike[str], limits: SourceLimits = _LIMITS
 ) -> Content:
-    """Read a directory, without what version control keeps in it.
+    """Read a directory, without the folders of version control.
 
-    :raises errors.Invalid: it is none; something in it is neither a file
+    :raises errors.Invalid: it is not a directory; an entry is neither a file
         nor a directory, or a link that leads out of it; or see `Gathering`.
     """
     base = pathlib.Path(root).resolve()

@@ -66,7 +66,7 @@ class Container:
         }
 
     def own(self, prefix: str) -> list[str]:
-        """List what is recorded about them, below `OWN`."""
+        """List the records about the files, below `OWN`."""
         if not prefix.startswith(OWN):
             raise ValueError(f'{prefix} is not below {OWN}')
         return [entry.name for entry in self._listed(prefix)]
@@ -87,7 +87,7 @@ class Container:
         paths: abc.Collection[str],
         progress: pools.Progress | None = None,
     ) -> dict[str, bytes]:
-        """Return the contents of those of the paths that are there."""
+        """Return the contents of those paths that exist."""
         contents = self._pool.each(self._read, paths, progress)
         return {
             path: content
@@ -130,7 +130,7 @@ class Container:
         )
 
     def remove(self, progress: pools.Progress | None = None) -> None:
-        """Delete it with all that is in it; it may be gone already."""
+        """Delete the container with all its objects, if it exists."""
         for sweep in range(_SWEEPS):
             with contextlib.suppress(errors.NoObject):
                 self.delete(self._some(), progress)
@@ -194,7 +194,7 @@ class Container:
             ) from exc
 
     def _bulk_size(self) -> int:
-        """Return how many objects one request may delete; 0: one by one."""
+        """Return how many objects one request may delete; 0 for one each."""
         try:
             return min(_BULK, keys.most_deletes(self._store.info()))
         except errors.Unavailable:
@@ -207,7 +207,7 @@ def is_shared(headers: abc.Mapping[str, str]) -> bool:
 
 
 def entry(path: str, content: bytes) -> stores.Entry:
-    """Return how a file with a content is listed."""
+    """Return the entry of a file with a content in a listing."""
     etag = hashlib.md5(content, usedforsecurity=False).hexdigest()
     return stores.Entry(name=path, size=len(content), etag=etag)
 
@@ -216,7 +216,7 @@ def changed(
     files: abc.Mapping[str, bytes],
     entries: abc.Mapping[str, stores.Entry],
 ) -> dict[str, bytes]:
-    """Return those of the files that a container does not have like that."""
+    """Return the files that differ from a container's entries."""
     return {
         path: content
         for path, content in files.items()

@@ -68,7 +68,7 @@ _ARCHIVE_SECONDS = 120
 
 
 class _Limited(io.RawIOBase):
-    """Ends the reading of what inflates without end."""
+    """Limits what a compressed file expands to."""
 
     def __init__(self, file: IO[bytes], limits: sources.SourceLimits) -> None:
         self._file = file
@@ -99,12 +99,12 @@ def read(
     """Read a tarball, which may be compressed by gzip, bzip2 or xz.
 
     :param file: must be seekable.
-    :param folders: at the top of the plan that it changes. A single one of
-        these at its top is meant, and part of the paths.
+    :param folders: at the top of the plan that the tarball changes. A single
+        one of these at its top is part of the paths.
     :param keep_top: whether a single folder at its top that holds everything
         else, as forges and packages make one, is part of the plan.
-    :raises errors.Invalid: it is none; something in it is neither a file
-        nor a folder nor a link to a file in it; or see `sources.Gathering`.
+    :raises errors.Invalid: it is not a tarball; an entry is neither a file nor
+        a folder nor a link to a file in it; or see `sources.Gathering`.
     """
     limits = limits or sources.SourceLimits()
     try:
@@ -219,7 +219,7 @@ def _members(
 
 
 def _records(content: bytes) -> dict[str, str]:
-    """Return what a pax header says of the next entry.
+    """Return the values of a pax header for the next entry.
 
     Each record is ``LENGTH NAME=VALUE`` and a line feed, all of which the
     length counts.
@@ -309,7 +309,7 @@ def writer(
 ) -> abc.Iterator[abc.Callable[[str, bytes], None]]:
     """Write a tarball (gzip) that is the same for the same files.
 
-    It gives the function that adds a file by its path and content.
+    It gives a function that adds a file by its path and content.
     """
     with (
         gzip.GzipFile('', 'wb', fileobj=file, mtime=0) as packed,
@@ -325,13 +325,12 @@ def writer(
 
 
 def from_git(where: str, revision: str = 'HEAD') -> sources.Content:
-    """Read what is committed at a revision of a git repository.
+    """Read the commit at a revision of a git repository.
 
-    :param where: the path of a checkout or a repository, or the URL of one
-        (https or ssh).
+    :param where: the path of a checkout or a repository, or a URL (https or
+        ssh).
     :param revision: a branch, a tag or a commit.
-    :raises errors.Invalid: no git, or no such revision; or see
-        `read`.
+    :raises errors.Invalid: git or the revision is missing; or see `read`.
     """
     if '://' not in where:
         return _archive(pathlib.Path(where), revision)
@@ -404,7 +403,7 @@ def _git(
 
 
 def _public(url: str) -> str:
-    """Return a URL without the password that may be in it."""
+    """Return a URL without its password."""
     parts = parse.urlsplit(url)
     host = parts.netloc.rpartition('@')[2]
     return parse.urlunsplit((parts.scheme, host, parts.path, '', ''))

@@ -35,7 +35,7 @@ _Dumper.add_representer(str, _text)
 
 @contextlib.contextmanager
 def reading(where: str) -> abc.Iterator[None]:
-    """Say which file is unreadable."""
+    """Add the file's name to the error of an unreadable file."""
     try:
         yield
     except yaml_reading.UnreadableYAML as exc:
@@ -53,26 +53,26 @@ def load(
 
     :param where: the file, for the error.
     :param loader: for files with tags of their own.
-    :raises errors.Invalid: it is none, or more than is read; says which and
-        where, and quotes nothing.
+    :raises errors.Invalid: it is not YAML, or too large; the message names the
+        file and the place, and quotes nothing.
     """
     with reading(where):
         return yaml_reading.load(text, loader)
 
 
 def check(text: str, where: str) -> None:
-    """Refuse a text that would be more than is read.
+    """Refuse a text that exceeds the limits of the reader.
 
-    :raises errors.Invalid: so it is.
+    :raises errors.Invalid: it exceeds them.
     """
     with reading(where):
         yaml_reading.check(text)
 
 
 def mapping(text: str, where: str) -> abc.Mapping[str, Any]:
-    """Read YAML that is a map, or nothing.
+    """Read YAML that is a map, or empty.
 
-    :raises errors.Invalid: it is not.
+    :raises errors.Invalid: it is neither.
     """
     loaded = load(text, where)
     if loaded is None:
@@ -85,9 +85,9 @@ def mapping(text: str, where: str) -> abc.Mapping[str, Any]:
 def section(
     document: dict[str, Any], name: str, where: str
 ) -> abc.Mapping[str, Any]:
-    """Take a map out of a map; an absent one is empty.
+    """Return a map within a map; an absent one is empty.
 
-    :raises errors.Invalid: it is something else.
+    :raises errors.Invalid: it is not a map.
     """
     value = document.pop(name, None)
     if value is None:
@@ -98,10 +98,10 @@ def section(
 
 
 def dump(value: Any) -> str:
-    """Write YAML, in the order given.
+    """Write YAML, in the given order.
 
-    :raises errors.Invalid: it holds an incomplete character, as JSON may, and
-        UTF-8 may not.
+    :raises errors.Invalid: it holds an incomplete character, which JSON
+        permits, and UTF-8 does not.
     """
     try:
         text: str = yaml.dump(
@@ -130,9 +130,9 @@ def decode(content: bytes, where: str) -> str:
 
 
 def path(value: Any, where: str) -> str:
-    """Return a path in a plan in its one spelling.
+    """Return the normal form of a path in a plan.
 
-    :raises errors.Invalid: it is none, or leaves the plan.
+    :raises errors.Invalid: it is invalid, or leaves the plan.
     """
     if not isinstance(value, str) or not value.strip():
         raise errors.Invalid(f'The {where} must name a file of the plan')

@@ -30,14 +30,14 @@ class RowKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bar:
-    """Something that took its time, or still does.
+    """A period in which something runs.
 
-    :ivar label: what it is, such as the name of an action.
+    :ivar label: its name, such as that of an action.
     :ivar end: None until it ends.
-    :ivar working_since: when the waiting was over, if that is known.
-    :ivar reason: why it ended as it did, as far as that is told.
+    :ivar working_since: the end of the wait before it, if known.
+    :ivar reason: why it ended in its state, if known.
     :ivar hint: what may keep it from starting.
-    :ivar aside: whether it says nothing of how its row stands, such as a
+    :ivar aside: whether it does not change the state of its row, such as a
         signal that was refused.
     """
 
@@ -51,7 +51,7 @@ class Bar:
     aside: bool = False
 
     def until(self, now: float) -> float:
-        """Return where it ends, on a chart that ends now."""
+        """Return its end, on a chart that ends now."""
         return now if self.end is None else max(self.start, self.end)
 
     def duration(self, now: float) -> str:
@@ -71,10 +71,10 @@ class ChartRow:
     """Bars that share a name.
 
     :ivar path: of the resource, from the root stack.
-    :ivar name: how it is called below what it is nested in.
-    :ivar what: what tells it from other rows of the resource; or ''.
-    :ivar depth: how many stacks it is nested in.
-    :ivar folded: how many rows are inside of it and not shown.
+    :ivar name: its name within the enclosing row.
+    :ivar what: what distinguishes it from other rows of the resource; or ''.
+    :ivar depth: how many stacks enclose it.
+    :ivar folded: how many rows it hides.
     """
 
     kind: RowKind
@@ -87,13 +87,13 @@ class ChartRow:
 
     @property
     def title(self) -> str:
-        """What it is called in a list of rows."""
+        """Its name in a list of rows."""
         hidden = f'(+{self.folded})' if self.folded else ''
         return ' '.join(filter(None, (self.name, self.what, hidden)))
 
     @property
     def last(self) -> Bar | None:
-        """The bar that tells how it stands."""
+        """The bar that tells its state."""
         return max(
             (bar for bar in self.bars if not bar.aside),
             key=lambda bar: bar.start,
@@ -101,7 +101,7 @@ class ChartRow:
         )
 
     def lanes(self, now: float) -> list[list[Bar]]:
-        """Part bars that overlap; within a lane none does."""
+        """Distribute bars that overlap over lanes without overlaps."""
         lanes: list[list[Bar]] = []
         for bar in sorted(self.bars, key=lambda bar: bar.start):
             for lane in lanes:
@@ -115,9 +115,9 @@ class ChartRow:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Chart:
-    """A stack's life, up to now.
+    """A stack's life, until now.
 
-    :ivar status: of the stack; '' where it is gone.
+    :ivar status: of the stack; '' if it is deleted.
     :ivar notes: what could not be read.
     """
 
@@ -132,7 +132,7 @@ class Chart:
         return [bar for row in self.rows for bar in row.bars]
 
     def counts(self) -> dict[State, int]:
-        """Return how many bars there are in each state, but the stack's."""
+        """Return how many bars are in each state, without the stack's."""
         counted = dict.fromkeys(State, 0)
         for row in self.rows:
             if row.kind is not RowKind.STACK:
@@ -155,11 +155,11 @@ _WORST = (
 def fold(
     own: ChartRow, inside: abc.Sequence[ChartRow], now: float
 ) -> list[ChartRow]:
-    """Return rows in place of a nested stack's.
+    """Return the rows that replace those of a nested stack.
 
     :param own: the row of the resource that the nested stack is.
-    :param inside: the rows of what is in it.
-    :param now: where bars end that go on.
+    :param inside: the rows of its content.
+    :param now: the end of bars that are running.
     """
     hidden = len({row.path for row in inside})
     rows = [dataclasses.replace(own, folded=hidden)] if own.bars else []
@@ -185,7 +185,7 @@ def fold(
 
 
 def _merged(bars: abc.Iterable[Bar], now: float) -> abc.Iterator[Bar]:
-    """Make one of all bars that overlap."""
+    """Merge all bars that overlap."""
     together: list[Bar] = []
     end = 0.0
     for bar in sorted(bars, key=lambda bar: bar.start):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an event tells a program: the kind of what happened.
+"""The kinds of events, for programs.
 
-Heat's events have no field for it, so the reason begins with its name, as in
-``Not triggered: there is no action BACKPU``. Who writes such an event and who
-reads it use this module; the rest of the reason is for people alone.
+Heat's events have no field for it, so the reason begins with the kind's name,
+as in ``Not triggered: there is no action BACKPU``. Writers and readers of
+such events use this module; the rest of the reason is for people alone.
 """
 
 import enum

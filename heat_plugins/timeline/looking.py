@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a stack's life: from Heat's events, its workflows and our records."""
+"""Read a stack's life from Heat's events, its workflows and our records."""
 
 import collections
 from collections import abc
@@ -45,7 +45,7 @@ _STATES = {
 
 
 class StackHistory(orchestration.Orchestration, Protocol):
-    """Heat, with what only a timeline asks it."""
+    """Heat, with the requests that only a timeline makes."""
 
     def all_events(
         self, stack: orchestration.Stack
@@ -57,11 +57,11 @@ class StackHistory(orchestration.Orchestration, Protocol):
 class ChartFilter:
     """The content of a chart.
 
-    :ivar unfold: whether what is nested has rows of its own.
+    :ivar unfold: whether nested resources have rows of their own.
     :ivar everything: whether other resources than deployments and workflows
         have rows.
     :ivar since: leave out what ended before; seconds since the epoch.
-    :ivar runs: how many runs at most, the newest.
+    :ivar runs: the most runs, the newest.
     """
 
     unfold: bool = False
@@ -71,9 +71,9 @@ class ChartFilter:
 
 
 class Looker:
-    """Makes charts.
+    """Reads charts.
 
-    :param heat: the way to Heat, with the credentials of who asks.
+    :param heat: with the credentials of the user.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Looker:
         self._finder = targets.Finder(heat)
 
     def look(self, name_or_id: str, wanted: ChartFilter) -> chart.Chart:
-        """Return the chart of a stack, or of the one at its top.
+        """Return the chart of a root stack, given any stack of it.
 
         :raises errors.NotFound: there is no such stack.
         """
@@ -217,7 +217,7 @@ class _Rows:
     def _add_member(
         self, place: stack_tree.Place, member: stack_tree.Member
     ) -> None:
-        """Add the last action of a member that Heat has no events of."""
+        """Add the last action of a member without events in Heat."""
         ended = member.ended_at
         bar = chart.Bar(
             label=member.action,
@@ -275,7 +275,7 @@ class _Rows:
             self._add(chart.RowKind.EXECUTION, place.path, workflow, bar)
 
     def below(self, parent: str = '', depth: int = 0) -> list[chart.ChartRow]:
-        """Return the rows of what is in a stack, as they began."""
+        """Return the rows of a stack's content, by their starts."""
         paths = [
             path
             for path in {**self._own, **self._nested}
@@ -292,7 +292,7 @@ class _Rows:
     def _fold_scripts(
         self, blocks: list[list[chart.ChartRow]]
     ) -> list[list[chart.ChartRow]]:
-        """Return rows with one for the scripts of users on all servers."""
+        """Return rows with one row for the users' scripts on all servers."""
         scripts = [
             row for row in itertools.chain(*blocks) if self._is_script(row)
         ]
@@ -366,14 +366,14 @@ class _Rows:
 
 
 def _reason(run: runs.Run) -> str:
-    """Say why a run stands as it does, and which operation it belongs to."""
+    """Return the reason of a run's state, and the operation it belongs to."""
     if run.operation is None:
         return run.reason
     return f'{run.reason} (operation {run.operation})'
 
 
 def _outcome(execution: abc.Mapping[str, Any], state: chart.State) -> str:
-    """Say why an execution stands as it does, and by which ID to find it."""
+    """Return the reason of an execution's state, and its ID."""
     reason = str(execution['state'])
     info = execution.get('state_info')
     if state is not chart.State.COMPLETE and info:

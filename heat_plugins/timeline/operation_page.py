@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An operation as a page of HTML that needs nothing else.
+"""An operation as a self-contained page of HTML.
 
-It refreshes itself until the operation has ended. What is filtered and what
-is unfolded stays in the address, and so over a refresh. What servers sent is
-text in there and nothing else; inputs are not.
+It refreshes itself until the operation has ended. The address holds the filter
+and the unfolded rows, and so outlives a refresh. The page shows what servers
+sent as plain text, and no inputs.
 """
 
 import base64

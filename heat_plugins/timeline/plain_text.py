@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A chart for a terminal, and for where there are no colours either."""
+"""A chart for a terminal, with or without colours."""
 
 from collections import abc
 import dataclasses
@@ -34,7 +34,7 @@ _TROUBLES = (chart.State.FAILED, chart.State.TIMED_OUT)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Glyphs:
-    """What bars are made of; each state differs without a colour too."""
+    """The characters of bars; each state differs without a colour, too."""
 
     states: abc.Mapping[chart.State, str]
     cut: str
@@ -73,8 +73,8 @@ def draw(
 ) -> list[rich_text.Text]:
     """Return the lines of a chart.
 
-    :param width: how many cells a line may have; lines are longer where
-        that is too narrow to show anything.
+    :param width: the most cells of a line; lines are longer where that is too
+        narrow to show anything.
     :param local: whether times are those of this machine's zone.
     """
     width = max(width, _LEAST)
@@ -93,9 +93,9 @@ def draw(
 
 
 def fitted(text: str, width: int, ellipsis: str = '…') -> str:
-    """Return a text of a number of cells, its middle left out.
+    """Return a text in a number of cells, shortened in the middle.
 
-    Names that are long are often told apart by how they end.
+    Long names often differ in their ends only.
     """
     text = foreign.line(text)
     if cells.cell_len(text) > width:
@@ -227,7 +227,7 @@ def _state(row: chart.ChartRow) -> chart.State:
 
 
 def _standing(row: chart.ChartRow, now: float) -> str:
-    """Say how the last bar of a row stands."""
+    """Return the state and duration of the last bar of a row."""
     bar = row.last
     if bar is None:
         return ''

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time on an axis, with the long times when nothing happens cut short.
+"""The axis of time, on which long idle times are short.
 
-A stack is created within minutes and then runs a backup a night: drawn to
-scale, all of it would be dots.
+A stack is created within minutes and then runs a backup a night: to scale, all
+bars would be dots.
 """
 
 import bisect
@@ -36,7 +36,7 @@ _STEPS = (
 class Stretch:
     """A part of the axis, from left to right (0 to 1).
 
-    :ivar cut: whether nothing happens in it, and it is drawn short.
+    :ivar cut: whether it is an idle time, and is drawn short.
     """
 
     start: float
@@ -52,7 +52,7 @@ class Stretch:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Label:
-    """A time that is written on the axis, from its position on."""
+    """A time on the axis, and its position."""
 
     position: float
     text: str
@@ -61,7 +61,7 @@ class Label:
 class Scale:
     """The axis for some spans of time.
 
-    :param spans: when something happens: start and end, in seconds.
+    :param spans: the busy times: start and end, in seconds.
     """
 
     def __init__(self, spans: abc.Iterable[tuple[float, float]]) -> None:
@@ -97,7 +97,7 @@ class Scale:
         return [stretch for stretch in self.stretches if stretch.cut]
 
     def position(self, time: float) -> float:
-        """Return where a time is, from 0 to 1."""
+        """Return the position of a time, from 0 to 1."""
         place = bisect.bisect_left(
             self.stretches, time, key=lambda stretch: stretch.end
         )
@@ -150,7 +150,7 @@ def _step(least: float) -> int:
 def _joined(
     spans: abc.Iterable[tuple[float, float]],
 ) -> list[tuple[float, float]]:
-    """Return when something happens, without the long pauses between."""
+    """Return the busy times, with short idle times between them."""
     joined: list[list[float]] = []
     for start, end in sorted(spans):
         if joined and start <= joined[-1][1]:

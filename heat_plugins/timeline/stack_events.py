@@ -45,7 +45,7 @@ class StackEvent:
 def moment(text: str) -> float:
     """Return a time, given in ISO 8601; one without a zone is in UTC.
 
-    :raises ValueError: it is none.
+    :raises ValueError: it is invalid.
     """
     time = datetime.datetime.fromisoformat(text)
     if time.tzinfo is None:
@@ -56,11 +56,11 @@ def moment(text: str) -> float:
 def bars(
     events: abc.Iterable[StackEvent], ongoing: chart.State
 ) -> tuple[chart.Bar, ...]:
-    """Return what events say of one resource or stack.
+    """Return the bars of a resource's or a stack's events.
 
-    :param events: its events, the oldest first. Heat forgets old ones, so
-        the first may be an end.
-    :param ongoing: the state of what has not ended.
+    :param events: its events, the oldest first. Heat deletes old ones, so the
+        first may be an end.
+    :param ongoing: the state of bars without an end.
     """
     done: list[chart.Bar] = []
     current: chart.Bar | None = None
@@ -110,10 +110,10 @@ def bars(
 
 
 def _fails_again(bar: chart.Bar, event: StackEvent) -> bool:
-    """Say whether an event is another failure of an action that failed.
+    """Say whether an event repeats the failure of an action.
 
-    Heat tells a stack's failure again for each resource that fails. CHECK is
-    different: what is marked as unhealthy has no beginning.
+    Heat repeats a stack's failure for each resource that fails. CHECK is
+    different: a resource that is marked as unhealthy has no start.
     """
     return (
         event.status == f'{bar.label}_FAILED' != 'CHECK_FAILED'
@@ -133,7 +133,7 @@ def _instant(event: StackEvent, action: str, state: chart.State) -> chart.Bar:
 
 
 def _superseded(bar: chart.Bar, event: StackEvent, action: str) -> chart.Bar:
-    """Return an action whose end no event tells."""
+    """Return an action whose end has no event."""
     return dataclasses.replace(
         bar,
         state=chart.State.CANCELLED,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A chart as a drawing: one SVG that needs nothing else, or a page of it.
+"""A chart as a drawing: a self-contained SVG, or a page with it.
 
 It follows the reader's light or dark scheme. Colour and pattern show a state,
 and so do words, for tooltips and screen readers.

@@ -78,10 +78,10 @@ def leaves(value: Any) -> abc.Iterator[str]:
 
 
 def work(value: Any, forms: int) -> int:
-    """Return what it takes to seek texts in a value; see `MOST_WORK`.
+    """Return the work of a search for texts in a value; see `MOST_WORK`.
 
     :param value: of JSON.
-    :param forms: how many texts are sought.
+    :param forms: how many texts are searched for.
     """
     return sum(map(_weight, leaves(value))) * forms
 
@@ -91,8 +91,8 @@ class Mask:
 
     :param secrets: the texts to mask.
     :param everything: whether to mask every text, as the secrets are unknown.
-    :ivar forms: what is sought in texts.
-    :ivar everything: whether no text may be seen.
+    :ivar forms: the forms of the secrets that are searched for.
+    :ivar everything: whether every text is masked.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class Mask:
         return MASK if str(value) in self._secrets else value
 
     def _is_too_much(self, value: Any, forms: abc.Collection[str]) -> bool:
-        """Say whether it takes too long to seek forms in all texts."""
+        """Say whether a search for forms in all texts takes too long."""
         if isinstance(value, str) or not forms or self.everything:
             # `_masked` asks itself.
             return False
