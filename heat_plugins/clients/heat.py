@@ -51,8 +51,9 @@ _Stack = orchestration.Stack | plan_stacks.Stack
 class Heat:
     """A client of Heat, for the protocols of the core.
 
-    They are `orchestration.Orchestration` for runs, `looking.StackHistory` for
-    timelines, `plan_stacks.Stacks` and `inventory.Servers`.
+    They are `orchestration.Orchestration` for runs,
+    `chart_reading.StackHistory` for timelines, `plan_stacks.Stacks` and
+    `inventory.Servers`.
     """
 
     def __init__(self, cloud: keystone.Cloud) -> None:

@@ -14,7 +14,7 @@ from heat_plugins.osc import common
 from heat_plugins.osc import private_files
 from heat_plugins.runs import summary
 from heat_plugins.timeline import chart
-from heat_plugins.timeline import looking
+from heat_plugins.timeline import chart_reading
 from heat_plugins.timeline import plain_text
 from heat_plugins.timeline import svg
 
@@ -68,12 +68,12 @@ class ShowTimeline(common.Report):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         manager = self.app.client_manager
-        looker = looking.Looker(
+        reader = chart_reading.ChartReader(
             common.orchestration(manager), common.service(manager)
         )
-        found = looker.look(
+        found = reader.read(
             parsed_args.stack,
-            looking.ChartFilter(
+            chart_reading.ChartFilter(
                 unfold=parsed_args.unfold,
                 everything=parsed_args.all_resources,
                 since=parsed_args.since,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat in memory, behind `orchestration.Orchestration` and `looking.Heat`.
+"""Heat in memory, for `orchestration.Orchestration` and for timelines.
 
 It holds what a test has told it, gives ids of its own to what is made, and
 refuses what no Heat would take: a config whose inputs agents cannot read, a
@@ -287,7 +287,7 @@ class Heat:
         # Heat resolves what a type does not have to nothing.
         return self.attributes.get((resource.name, name))
 
-    # looking.Heat, as well
+    # chart_reading.StackHistory, as well
 
     def all_events(self, stack):
         self._ask('all_events', stack.id)

@@ -70,7 +70,7 @@ class ChartFilter:
     runs: int = 200
 
 
-class Looker:
+class ChartReader:
     """Reads charts.
 
     :param heat: with the credentials of the user.
@@ -87,7 +87,7 @@ class Looker:
         self._clock = clock
         self._finder = targets.Finder(heat)
 
-    def look(self, name_or_id: str, wanted: ChartFilter) -> chart.Chart:
+    def read(self, name_or_id: str, wanted: ChartFilter) -> chart.Chart:
         """Return the chart of a root stack, given any stack of it.
 
         :raises errors.NotFound: there is no such stack.

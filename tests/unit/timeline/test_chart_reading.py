@@ -7,14 +7,14 @@ from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.start import targets
 from heat_plugins.timeline import chart
-from heat_plugins.timeline import looking
+from heat_plugins.timeline import chart_reading
 from tests.unit import growth
 from tests.unit.runs import base
 
 
 def test_a_script_is_not_sought_among_those_of_all_servers():
     def rows(size):
-        found = looking._Rows((), looking.ChartFilter(), 9.0)
+        found = chart_reading._Rows((), chart_reading.ChartFilter(), 9.0)
         for number in range(size):
             name = f'web{number}'
             bar = chart.Bar(
@@ -27,7 +27,7 @@ def test_a_script_is_not_sought_among_those_of_all_servers():
     growth.check(lambda found: found.below(), rows, start=64, largest=2**13)
 
 
-class LookingTest(base.RunsTestCase):
+class ChartReaderTest(base.RunsTestCase):
     def setUp(self):
         super().setUp()
         self.then = self.now
@@ -39,14 +39,16 @@ class LookingTest(base.RunsTestCase):
             stack or self.stack, name, status, self.then + after, physical_id
         )
 
-    def look(self, name='shop', **wanted):
-        looker = looking.Looker(self.heat, self.runs, lambda: self.now)
-        return looker.look(name, looking.ChartFilter(**wanted))
+    def chart(self, name='shop', **wanted):
+        reader = chart_reading.ChartReader(
+            self.heat, self.runs, lambda: self.now
+        )
+        return reader.read(name, chart_reading.ChartFilter(**wanted))
 
     def rows(self, **wanted):
         return [
             (row.kind.value, '  ' * row.depth + row.title, len(row.bars))
-            for row in self.look(**wanted).rows
+            for row in self.chart(**wanted).rows
         ]
 
     def workflow(self, **execution):
@@ -88,7 +90,7 @@ class LookingTest(base.RunsTestCase):
         )
         advancer.step()
         (run,) = (
-            row for row in self.look().rows if row.kind is chart.RowKind.RUN
+            row for row in self.chart().rows if row.kind is chart.RowKind.RUN
         )
         (bar,) = run.bars
         self.assertEqual(chart.State.WAITING, bar.state)
@@ -133,7 +135,7 @@ class LookingTest(base.RunsTestCase):
         self.heat.add_group(self.stack, 'fleet', {'a': 's-1', 'b': 's-2'})
         self.happens('fleet', 'CREATE_IN_PROGRESS', 2)
         self.happens('fleet', 'CREATE_COMPLETE', 7)
-        folded = next(row for row in self.look().rows if row.name == 'fleet')
+        folded = next(row for row in self.chart().rows if row.name == 'fleet')
         self.assertEqual(2, folded.folded)
         self.assertIn(('deployment', '  a', 1), self.rows(unfold=True))
 
@@ -152,7 +154,7 @@ class LookingTest(base.RunsTestCase):
         )
         (bar,) = [
             bar
-            for row in self.look().rows
+            for row in self.chart().rows
             for bar in row.bars
             if row.kind is chart.RowKind.EXECUTION
         ]
@@ -200,14 +202,14 @@ class LookingTest(base.RunsTestCase):
         self.assertEqual(
             [('deployment', 'db', 1), ('run', 'db BACKUP', 2)], self.rows()
         )
-        newest, oldest = self.look().rows[1].bars
+        newest, oldest = self.chart().rows[1].bars
         self.assertEqual(chart.State.COMPLETE, oldest.state)
         self.assertEqual(chart.State.WAITING, newest.state)
         self.assertIsNone(newest.end)
 
     def test_an_execution_is_drawn_from_its_times(self):
         self.workflow()
-        (row,) = (r for r in self.look().rows if r.path == 'nightly')
+        (row,) = (r for r in self.chart().rows if r.path == 'nightly')
         (bar,) = row.bars
         self.assertEqual('nightly shop.nightly', row.title)
         self.assertEqual(
@@ -224,14 +226,14 @@ class LookingTest(base.RunsTestCase):
                 self.stack.id
             ][:2]
             self.workflow(state=state)
-            (row,) = (r for r in self.look().rows if r.path == 'nightly')
+            (row,) = (r for r in self.chart().rows if r.path == 'nightly')
             self.assertIsNone(row.bars[0].end)
             self.assertEqual(expected, row.bars[0].state)
 
     def test_a_mistral_that_does_not_answer_is_noted(self):
         self.workflow()
         self.heat.failing['attribute'] = errors.Unavailable('it is away')
-        found = self.look()
+        found = self.chart()
         self.assertEqual(
             ('Cannot list the executions of nightly: it is away',),
             found.notes,
@@ -243,7 +245,7 @@ class LookingTest(base.RunsTestCase):
             raise errors.Denied('no role')
 
         self.patch(self.runs, 'history', history)
-        found = self.look()
+        found = self.chart()
         self.assertEqual(
             ('Cannot list the runs of its actions: no role',), found.notes
         )
@@ -269,16 +271,16 @@ class LookingTest(base.RunsTestCase):
 
     def test_a_nested_stack_is_shown_from_its_top(self):
         self.group()
-        self.assertEqual('shop', self.look('shop-group').stack)
+        self.assertEqual('shop', self.chart('shop-group').stack)
 
     def test_what_ended_before_is_left_out(self):
         self.happens('db', 'UPDATE_IN_PROGRESS', 20)
-        (row,) = self.look(since=self.then + 10).rows
+        (row,) = self.chart(since=self.then + 10).rows
         self.assertEqual(['UPDATE'], [bar.label for bar in row.bars])
 
     def test_now_is_not_before_what_has_happened(self):
         self.happens('db', 'UPDATE_IN_PROGRESS', 500)
-        self.assertEqual(self.then + 500, self.look().now)
+        self.assertEqual(self.then + 500, self.chart().now)
 
     def test_runs_of_what_is_gone_are_shown_by_their_path(self):
         self.start()
@@ -291,4 +293,4 @@ class LookingTest(base.RunsTestCase):
         self.assertEqual([('run', 'db BACKUP', 1)], self.rows())
 
     def test_a_stack_that_is_not_there_is_an_error(self):
-        self.assertRaises(errors.NotFound, self.look, 'other')
+        self.assertRaises(errors.NotFound, self.chart, 'other')
