@@ -65,9 +65,9 @@ class Maker:
         wanted = inspect.signature(operation)
         signature = wanted.replace(
             parameters=[
-                one
-                for one in wanted.parameters.values()
-                if one.kind is not one.KEYWORD_ONLY
+                parameter
+                for parameter in wanted.parameters.values()
+                if parameter.kind is not parameter.KEYWORD_ONLY
             ]
         )
 
@@ -97,5 +97,5 @@ def _description(operation: object) -> str:
 
     An action's result holds a code and a message in their place.
     """
-    said = inspect.getdoc(operation) or ''
-    return _RAISES.sub('', said).rstrip()
+    text = inspect.getdoc(operation) or ''
+    return _RAISES.sub('', text).rstrip()

@@ -44,11 +44,11 @@ def core(context: Any) -> plan_operations.PlanOperations:
 def limits() -> rendering.RenderingLimits:
     """Return the operator's limits of what templates may take."""
     config.register_opts(CONF)
-    found = CONF[config.GROUP]
+    options = CONF[config.GROUP]
     return rendering.RenderingLimits(
-        seconds=found.plan_render_seconds,
-        memory=found.plan_render_memory * 1024**2,
-        output=found.plan_render_output * 1024**2,
+        seconds=options.plan_render_seconds,
+        memory=options.plan_render_memory * 1024**2,
+        output=options.plan_render_output * 1024**2,
     )
 
 

@@ -45,6 +45,6 @@ def unexpected(action: Any, context: Any, exc: Exception) -> dict[str, Any]:
     )
 
 
-def _timed(found: dict[str, Any]) -> dict[str, Any]:
-    passing = found['code'] == errors.Unavailable.code
-    return {**found, 'next_look': _OUT_OF_ORDER if passing else 0}
+def _timed(report: dict[str, Any]) -> dict[str, Any]:
+    passing = report['code'] == errors.Unavailable.code
+    return {**report, 'next_look': _OUT_OF_ORDER if passing else 0}

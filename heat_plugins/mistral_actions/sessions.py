@@ -73,11 +73,11 @@ def cloud(security: Any) -> keystone.Cloud:
     """
     with contextlib.suppress(cfg.DuplicateOptError):
         CONF.register_opts(_OPTS, group=_GROUP)
-    found = CONF[_GROUP]
+    options = CONF[_GROUP]
     return keystone.Cloud(
         session(security),
-        found.os_actions_endpoint_type,
-        security.region_name or found.default_region,
+        options.os_actions_endpoint_type,
+        security.region_name or options.default_region,
     )
 
 
@@ -89,7 +89,7 @@ def user_name(session: ks_session.Session) -> str:
     """
     auth: Any = getattr(session.auth, 'user_auth', session.auth)
     try:
-        found = auth.get_access(session)
+        access_info = auth.get_access(session)
     except keystone.REFUSALS as exc:
         raise errors.Denied(
             'Keystone refuses a token to the user who runs the workflow: '
@@ -99,7 +99,7 @@ def user_name(session: ks_session.Session) -> str:
         raise errors.Unavailable(
             f'Cannot reach Keystone: {type(exc).__name__}'
         ) from exc
-    return str(found.username or found.user_id)
+    return str(access_info.username or access_info.user_id)
 
 
 def _trust(trust_id: str) -> Any:
@@ -124,12 +124,12 @@ def _token(security: Any, verify: bool | str) -> Any:
     refuse to.
     """
     token = security.service_catalog or _described(security, verify)
-    found = access.create(
+    token_access = access.create(
         body={'token': token}, auth_token=security.auth_token
     )
-    plugin = access_plugin.AccessInfoPlugin(found)
+    plugin = access_plugin.AccessInfoPlugin(token_access)
     # Another cloud does not know Mistral, and is to learn nothing of it.
-    if security.is_target or not found.will_expire_soon(_SOON):
+    if security.is_target or not token_access.will_expire_soon(_SOON):
         return plugin
     own = loading.load_auth_from_conf_options(CONF, _AUTH)
     if own is None:

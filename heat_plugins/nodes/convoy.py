@@ -95,13 +95,13 @@ class Convoy:
     def reason(self) -> str:
         """Say in a line how many have not arrived; '' until it ends."""
         phases = [member.phase for member in self.members]
-        lacking = [one for one in NodePhase if one in phases]
+        lacking = [phase for phase in NodePhase if phase in phases]
         if not self.ended or len(self.done) == len(phases):
             return ''
         counted = ', '.join(
-            f'{phases.count(one)} {one}'
-            for one in lacking
-            if one is not NodePhase.DONE
+            f'{phases.count(phase)} {phase}'
+            for phase in lacking
+            if phase is not NodePhase.DONE
         )
         done = f'{len(self.done)} of {len(phases)} done'
         return f'{self.verb}: {done}, {counted}'
@@ -125,19 +125,19 @@ class Escort:
         :raises errors.Unavailable: Ironic cannot be reached; retry.
         """
         move = moves.BY_VERB[convoy.verb]
-        states = {one.uuid: one for one in self._baremetal.states()}
+        states = {seen.uuid: seen for seen in self._baremetal.states()}
         members = [
-            one
-            if one.phase.ended
-            else self._judge(one, states.get(one.uuid), convoy, move)
-            for one in convoy.members
+            member
+            if member.phase.ended
+            else self._judge(member, states.get(member.uuid), convoy, move)
+            for member in convoy.members
         ]
         free = convoy.concurrency - sum(
-            one.phase is NodePhase.MOVING for one in members
+            member.phase is NodePhase.MOVING for member in members
         )
-        for place, one in enumerate(members):
-            if one.phase is NodePhase.WAITING and free > 0:
-                members[place] = self._send(one, convoy, move)
+        for place, member in enumerate(members):
+            if member.phase is NodePhase.WAITING and free > 0:
+                members[place] = self._send(member, convoy, move)
                 free -= members[place].phase is NodePhase.MOVING
         return dataclasses.replace(convoy, members=tuple(members))
 
@@ -147,38 +147,38 @@ class Escort:
             return 0
         now = self._clock()
         ages = [
-            now - (one.until - convoy.timeout)
-            for one in convoy.members
-            if one.phase is NodePhase.MOVING
+            now - (member.until - convoy.timeout)
+            for member in convoy.members
+            if member.phase is NodePhase.MOVING
         ]
         return int(min(max(_SOONEST, max(ages, default=0) / _PART), _LATEST))
 
     def _judge(
         self,
         member: Member,
-        found: node.Node | None,
+        seen: node.Node | None,
         convoy: Convoy,
         move: moves.Move,
     ) -> Member:
-        if found is None:
+        if seen is None:
             return _ended(
                 member, NodePhase.FAILED, 'Ironic no longer has the node'
             )
         sent = member.phase is NodePhase.MOVING
-        verdict = move.verdict(found.state, sent=sent)
+        verdict = move.verdict(seen.state, sent=sent)
         if verdict is moves.Verdict.THERE:
             return _ended(member, NodePhase.DONE, '')
         if verdict is moves.Verdict.MOVING:
-            return self._moving(member, found, convoy, move)
+            return self._moving(member, seen, convoy, move)
         if verdict is moves.Verdict.NOWHERE:
-            reason = f'It is {found.state}: {move.remedy}'.rstrip(': ')
+            reason = f'It is {seen.state}: {move.remedy}'.rstrip(': ')
             return _ended(member, NodePhase.FAILED, reason)
-        return self._failed(member, found, convoy) if sent else member
+        return self._failed(member, seen, convoy) if sent else member
 
     def _moving(
         self,
         member: Member,
-        found: node.Node,
+        seen: node.Node,
         convoy: Convoy,
         move: moves.Move,
     ) -> Member:
@@ -187,17 +187,17 @@ class Escort:
             return self._begun(member, convoy)
         if self._clock() < member.until:
             return member
-        self._abort(found, move)
+        self._abort(seen, move)
         return _ended(
             member,
             NodePhase.TIMED_OUT,
-            f'It was still {found.state} after {convoy.timeout:g} s',
+            f'It was still {seen.state} after {convoy.timeout:g} s',
         )
 
     def _failed(
-        self, member: Member, found: node.Node, convoy: Convoy
+        self, member: Member, seen: node.Node, convoy: Convoy
     ) -> Member:
-        reason = found.text('last_error') or f'It is {found.state} again'
+        reason = seen.text('last_error') or f'It is {seen.state} again'
         if _ABORTED in reason:
             return _ended(member, NodePhase.ABORTED, reason)
         if self._clock() >= member.until:
@@ -235,11 +235,11 @@ class Escort:
             until=member.until or self._clock() + convoy.timeout,
         )
 
-    def _abort(self, found: node.Node, move: moves.Move) -> None:
-        if found.state not in move.stoppable:
+    def _abort(self, seen: node.Node, move: moves.Move) -> None:
+        if seen.state not in move.stoppable:
             return
         try:
-            self._baremetal.set_state(found.uuid, 'abort')
+            self._baremetal.set_state(seen.uuid, 'abort')
         except (errors.Conflict, errors.Refused, errors.Unavailable):
             # It has continued by itself, or will reach its own time limit.
             return

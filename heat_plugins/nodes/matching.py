@@ -25,7 +25,7 @@ class Match:
     """
 
     uuid: str
-    found: node.Node | None = None
+    present: node.Node | None = None
     macs: frozenset[str] = frozenset()
 
 
@@ -35,7 +35,7 @@ class Matcher:
     def __init__(
         self, nodes: abc.Iterable[node.Node], ports: abc.Iterable[node.Port]
     ) -> None:
-        self._nodes = {one.uuid: one for one in nodes}
+        self._nodes = {each.uuid: each for each in nodes}
         self._owners: dict[str, str] = {}
         self._macs: dict[str, set[str]] = {}
         for port in ports:
@@ -43,10 +43,10 @@ class Matcher:
                 self._owners[port.address] = port.node
                 self._macs.setdefault(port.node, set()).add(port.address)
         self._places: dict[tuple[str, str, str], list[str]] = {}
-        for one in self._nodes.values():
-            place = addresses.place(one.map('driver_info'))
+        for each in self._nodes.values():
+            place = addresses.place(each.map('driver_info'))
             if place:
-                self._places.setdefault(place, []).append(one.uuid)
+                self._places.setdefault(place, []).append(each.uuid)
 
     def match(self, wanted: node.Wanted) -> Match:
         """Return what an entry means.
@@ -54,19 +54,19 @@ class Matcher:
         :raises errors.Refused: it means several nodes at once.
         """
         means = self._means(wanted)
-        found = {uuid for uuids in means.values() for uuid in uuids}
-        if len(found) > 1:
-            said = ', '.join(
+        matches = {uuid for uuids in means.values() for uuid in uuids}
+        if len(matches) > 1:
+            listed = ', '.join(
                 f'{what} that of {self._nodes[uuid].label}'
                 for what, uuids in means.items()
                 for uuid in sorted(uuids)
             )
             raise errors.Refused(
-                f'It matches several nodes: {said}. Remove what belongs to '
+                f'It matches several nodes: {listed}. Remove what belongs to '
                 'another node'
             )
-        if found:
-            return self._match(found.pop())
+        if matches:
+            return self._match(matches.pop())
         return self._new(wanted)
 
     def _means(self, wanted: node.Wanted) -> dict[str, set[str]]:
@@ -86,7 +86,7 @@ class Matcher:
     def _match(self, uuid: str) -> Match:
         return Match(
             uuid=uuid,
-            found=self._nodes[uuid],
+            present=self._nodes[uuid],
             macs=frozenset(self._macs.get(uuid, ())),
         )
 
@@ -143,7 +143,7 @@ def changes(wanted: node.Wanted, match: Match) -> Change:
         port for port in wanted.ports if port['address'] not in match.macs
     )
     shown = [f'port {port["address"]}' for port in ports]
-    if match.found is None:
+    if match.present is None:
         return Change(
             uuid=match.uuid,
             create={
@@ -157,13 +157,13 @@ def changes(wanted: node.Wanted, match: Match) -> Change:
         )
     patch: list[abc.Mapping[str, Any]] = []
     for name, value in _fields(wanted).items():
-        now = match.found.fields.get(name, _MISSING)
+        now = match.present.fields.get(name, _MISSING)
         _set(patch, shown, f'/{name}', now, value)
     for section, values in (
         ('driver_info', wanted.driver_info),
-        ('properties', _properties(wanted, match.found.map('properties'))),
+        ('properties', _properties(wanted, match.present.map('properties'))),
     ):
-        present = match.found.map(section)
+        present = match.present.map(section)
         for name, value in values.items():
             now = present.get(name, _MISSING)
             _set(patch, shown, f'/{section}/{_escaped(name)}', now, value)
@@ -172,7 +172,7 @@ def changes(wanted: node.Wanted, match: Match) -> Change:
         patch=tuple(patch),
         ports=ports,
         shown=tuple(shown),
-        new_driver=wanted.driver != match.found.text('driver'),
+        new_driver=wanted.driver != match.present.text('driver'),
     )
 
 
@@ -193,7 +193,7 @@ def _properties(
         merged = {
             name: value
             for name, _, value in (
-                one.partition(':') for one in now.split(',')
+                pair.partition(':') for pair in now.split(',')
             )
             if name
         }

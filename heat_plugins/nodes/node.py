@@ -85,8 +85,8 @@ class Node:
         return str(self.fields.get(field) or '')
 
     def map(self, field: str) -> abc.Mapping[str, Any]:
-        found = self.fields.get(field)
-        return found if isinstance(found, dict) else {}
+        value = self.fields.get(field)
+        return value if isinstance(value, dict) else {}
 
     @property
     def name(self) -> str:

@@ -39,7 +39,7 @@ class NodeWork:
     :ivar ready: uuids that skip the next move, and take the one after it.
     :ivar nodes: the outcome of each entry of a file that is registered.
     :ivar done: uuids that have arrived by the last move.
-    :ivar found: the summaries of inspections.
+    :ivar summaries: the summaries of inspections.
     :ivar reasons: why not all nodes have arrived.
     """
 
@@ -53,7 +53,7 @@ class NodeWork:
     ready: tuple[str, ...] = ()
     nodes: tuple[abc.Mapping[str, Any], ...] = ()
     done: tuple[str, ...] = ()
-    found: tuple[abc.Mapping[str, Any], ...] = ()
+    summaries: tuple[abc.Mapping[str, Any], ...] = ()
     reasons: tuple[str, ...] = ()
 
 
@@ -93,11 +93,14 @@ class NodeJob:
 
     def output(self, state: NodeWork) -> Report:
         """Return the nodes of a file or else of a move, and what they did."""
-        moves = [dataclasses.asdict(one)['members'] for one in state.convoys]
+        moves = [
+            dataclasses.asdict(gathered)['members']
+            for gathered in state.convoys
+        ]
         return {
             'nodes': [*state.nodes] or [*moves[:1], []][0],
             'moved': [member for members in moves for member in members],
-            'found': [*state.found],
+            'found': [*state.summaries],
             'done': [*state.done],
         }
 
@@ -159,8 +162,8 @@ class NodeJob:
         return _next(state)
 
     def _summarize(self, state: NodeWork) -> Step:
-        found = tuple(self._core.summaries(state.done))
-        return _next(dataclasses.replace(state, found=found))
+        summaries = tuple(self._core.summaries(state.done))
+        return _next(dataclasses.replace(state, summaries=summaries))
 
 
 def _next(state: NodeWork) -> Step:

@@ -40,12 +40,12 @@ class Summary:
     product: str = ''
 
 
-def summarized(found: abc.Mapping[str, Any]) -> Summary:
+def summarized(inspected: abc.Mapping[str, Any]) -> Summary:
     """Return the summary of what Ironic has of an inspection.
 
     What is missing, or is not what Ironic's agent sends, is left out.
     """
-    data = _map(found.get('inventory'))
+    data = _map(inspected.get('inventory'))
     cpu, memory = _map(data.get('cpu')), _map(data.get('memory'))
     return Summary(
         cpus=_number(cpu.get('count')),
@@ -57,9 +57,9 @@ def summarized(found: abc.Mapping[str, Any]) -> Summary:
             if (size := _number(disk.get('size'))) is not None
         ),
         macs=tuple(
-            str(one['mac_address'])
-            for one in _maps(data.get('interfaces'))
-            if one.get('mac_address')
+            str(card['mac_address'])
+            for card in _maps(data.get('interfaces'))
+            if card.get('mac_address')
         ),
         product=str(_map(data.get('system_vendor')).get('product_name') or ''),
     )
@@ -70,8 +70,8 @@ def _map(value: Any) -> abc.Mapping[str, Any]:
 
 
 def _maps(value: Any) -> list[abc.Mapping[str, Any]]:
-    found = value if isinstance(value, list) else []
-    return [one for one in found if isinstance(one, dict)]
+    entries = value if isinstance(value, list) else []
+    return [entry for entry in entries if isinstance(entry, dict)]
 
 
 def _number(value: Any) -> int | None:
@@ -123,12 +123,13 @@ class NodeOperations:
         """List the nodes that the project may see."""
         return [
             {
-                'uuid': one.uuid,
-                'name': one.name,
-                **{field: one.fields.get(field) for field in _LISTED},
+                'uuid': each.uuid,
+                'name': each.name,
+                **{field: each.fields.get(field) for field in _LISTED},
             }
-            for one in sorted(
-                self._baremetal.nodes(), key=lambda one: (one.name, one.uuid)
+            for each in sorted(
+                self._baremetal.nodes(),
+                key=lambda each: (each.name, each.uuid),
             )
         ]
 
@@ -160,10 +161,10 @@ class NodeOperations:
         )
         return {
             'nodes': [
-                dataclasses.asdict(one) | {'success': one.success}
-                for one in results
+                dataclasses.asdict(result) | {'success': result.success}
+                for result in results
             ],
-            'success': all(one.success for one in results),
+            'success': all(result.success for result in results),
             'enrolled': _in(results, {'', *moves.MANAGE.ready}, moves.MANAGE),
             'manageable': _in(results, moves.PROVIDE.ready, moves.PROVIDE),
         }
@@ -224,8 +225,8 @@ class NodeOperations:
         return convoys.Convoy(
             verb=verb,
             members=tuple(
-                convoys.Member(uuid=one.uuid, name=one.name)
-                for one in self._chosen(moves.BY_VERB[verb], nodes)
+                convoys.Member(uuid=each.uuid, name=each.name)
+                for each in self._chosen(moves.BY_VERB[verb], nodes)
             ),
             concurrency=concurrency,
             attempts=attempts,
@@ -252,12 +253,12 @@ class NodeOperations:
             moving, of those that cannot be stopped just now.
         """
         stopped, moving = [], []
-        for one in self._named(nodes):
-            if one.state in moves.INSPECT.stoppable:
-                self._baremetal.set_state(one.uuid, 'abort')
-                stopped.append(one.uuid)
-            elif one.state in moves.INSPECT.moving:
-                moving.append(one.uuid)
+        for each in self._named(nodes):
+            if each.state in moves.INSPECT.stoppable:
+                self._baremetal.set_state(each.uuid, 'abort')
+                stopped.append(each.uuid)
+            elif each.state in moves.INSPECT.moving:
+                moving.append(each.uuid)
         return {'nodes': stopped, 'moving': moving}
 
     def summaries(self, nodes: abc.Collection[str]) -> Reports:
@@ -269,17 +270,17 @@ class NodeOperations:
 
     def inventory(self, node: str) -> Report:
         """Return all that the last inspection of a node has found."""
-        (found,) = self._named([node])
-        return dict(self._baremetal.inventory(found.uuid))
+        (named,) = self._named([node])
+        return dict(self._baremetal.inventory(named.uuid))
 
-    def _summary(self, found: node.Node) -> Report:
+    def _summary(self, named: node.Node) -> Report:
         try:
-            data = self._baremetal.inventory(found.uuid)
+            data = self._baremetal.inventory(named.uuid)
         except errors.NotFound:
             data = {}
         return {
-            'uuid': found.uuid,
-            'name': found.name,
+            'uuid': named.uuid,
+            'name': named.name,
             **dataclasses.asdict(summarized(data)),
         }
 
@@ -298,9 +299,9 @@ class NodeOperations:
         if names is not None:
             return self._named(names)
         return [
-            one
-            for one in self._baremetal.states()
-            if one.state in move.ready | move.moving
+            each
+            for each in self._baremetal.states()
+            if each.state in move.ready | move.moving
         ]
 
     def _named(
@@ -309,13 +310,13 @@ class NodeOperations:
         nodes = self._baremetal.states()
         if names is None:
             return nodes
-        by_name = {one.name: one for one in nodes if one.name}
-        by_name |= {one.uuid: one for one in nodes}
+        by_name = {each.name: each for each in nodes if each.name}
+        by_name |= {each.uuid: each for each in nodes}
         lacking = [name for name in names if name not in by_name]
         if lacking:
             raise errors.NotFound(f'There is no node {", ".join(lacking)}')
-        found = {by_name[name].uuid: by_name[name] for name in names}
-        return [*found.values()]
+        chosen = {by_name[name].uuid: by_name[name] for name in names}
+        return [*chosen.values()]
 
 
 def _in(
@@ -325,7 +326,7 @@ def _in(
 ) -> abc.Sequence[str]:
     """Return the uuids of registered nodes that can go, or do already."""
     return [
-        one.uuid
-        for one in results
-        if one.registered and one.state in ready | move.moving
+        result.uuid
+        for result in results
+        if result.registered and result.state in ready | move.moving
     ]

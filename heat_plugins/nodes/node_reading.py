@@ -73,30 +73,32 @@ class _Wrong(Exception):
     """Why an entry is no node; no value of it."""
 
 
-def read(found: Any) -> list[node.Wanted | node.Flaw]:
+def read(content: Any) -> list[node.Wanted | node.Flaw]:
     """Return the nodes of a file, in its order.
 
     :raises errors.Invalid: it is not a list of nodes, or an empty one.
     """
-    if isinstance(found, dict):
-        found = found.get('nodes')
-    if not isinstance(found, list):
+    if isinstance(content, dict):
+        content = content.get('nodes')
+    if not isinstance(content, list):
         raise errors.Invalid(
             'The file of nodes must hold a list of nodes, or a map with '
             '"nodes", a list'
         )
-    if not found:
+    if not content:
         raise errors.Invalid(
             'The file has no nodes, so nothing was registered or removed'
         )
-    return _once([_entry(one, place) for place, one in enumerate(found, 1)])
+    return _once(
+        [_entry(entry, place) for place, entry in enumerate(content, 1)]
+    )
 
 
-def _entry(found: Any, place: int) -> node.Wanted | node.Flaw:
+def _entry(given: Any, place: int) -> node.Wanted | node.Flaw:
     label = f'number {place}'
-    if not isinstance(found, dict):
+    if not isinstance(given, dict):
         return node.Flaw(label=label, reason='it must be a map')
-    entry = {str(name): value for name, value in found.items()}
+    entry = {str(name): value for name, value in given.items()}
     label = _text(entry.get('name')) or _text(entry.get('uuid')) or label
     try:
         return _wanted(entry, label)
@@ -108,7 +110,7 @@ def _wanted(entry: dict[str, Any], label: str) -> node.Wanted:
     driver, driver_info, used = _driver(entry)
     ports = _ports(entry)
     properties, capabilities = _properties(entry)
-    found = node.Wanted(
+    wanted = node.Wanted(
         label=label,
         driver=driver,
         uuid=_uuid(entry.get('uuid')),
@@ -132,12 +134,12 @@ def _wanted(entry: dict[str, Any], label: str) -> node.Wanted:
             and name not in used
         ),
     )
-    if not (found.uuid or found.ports or found.place):
+    if not (wanted.uuid or wanted.ports or wanted.place):
         raise _Wrong(
             'nothing identifies the node: give ports, an address of its BMC, '
             'or uuid'
         )
-    return found
+    return wanted
 
 
 def _driver(
@@ -193,15 +195,15 @@ def _move_port(settings: dict[str, Any]) -> None:
 
 
 def _ports(entry: abc.Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    found = entry.get('ports')
-    if found is None:
+    given = entry.get('ports')
+    if given is None:
         macs = entry.get('mac') or []
-        found = [macs] if isinstance(macs, str) else macs
-    if not isinstance(found, list):
+        given = [macs] if isinstance(macs, str) else macs
+    if not isinstance(given, list):
         raise _Wrong('ports must be a list')
     ports = []
-    for one in found:
-        port = dict(one) if isinstance(one, dict) else {'address': one}
+    for card in given:
+        port = dict(card) if isinstance(card, dict) else {'address': card}
         if unknown := sorted(str(name) for name in port.keys() - _PORT):
             raise _Wrong(f'a port has unknown keys: {bounds.listed(unknown)}')
         address = addresses.mac(port.get('address'))
@@ -234,18 +236,18 @@ def _properties(
     return properties, capabilities
 
 
-def _capabilities(found: Any) -> dict[str, str]:
+def _capabilities(given: Any) -> dict[str, str]:
     """Read both forms: a map, and ``boot_mode:uefi,profile:compute``."""
-    if found is None or found == '':
+    if given is None or given == '':
         return {}
-    if isinstance(found, dict):
-        return {str(name): _said(value) for name, value in found.items()}
-    if not isinstance(found, str):
+    if isinstance(given, dict):
+        return {str(name): _said(value) for name, value in given.items()}
+    if not isinstance(given, str):
         raise _Wrong('capabilities must be a map or a text')
     read = {}
-    for one in found.split(','):
-        name, separator, value = one.partition(':')
-        if not one.strip():
+    for pair in given.split(','):
+        name, separator, value = pair.partition(':')
+        if not pair.strip():
             continue
         if not separator or not name.strip():
             raise _Wrong(
@@ -283,10 +285,10 @@ def _text(value: Any) -> str:
 
 
 def _map(entry: abc.Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = entry.get(name) or {}
-    if not isinstance(found, dict):
+    value = entry.get(name) or {}
+    if not isinstance(value, dict):
         raise _Wrong(f'{name} must be a map')
-    return dict(found)
+    return dict(value)
 
 
 def _once(
@@ -294,10 +296,10 @@ def _once(
 ) -> list[node.Wanted | node.Flaw]:
     """Let each thing that tells nodes apart be of one entry: the first."""
     owners: dict[tuple[str, object], str] = {}
-    found: list[node.Wanted | node.Flaw] = []
+    unique: list[node.Wanted | node.Flaw] = []
     for entry in entries:
         if isinstance(entry, node.Flaw):
-            found.append(entry)
+            unique.append(entry)
             continue
         taken = [
             f'{what} is that of {owners[what, value]}'
@@ -308,11 +310,11 @@ def _once(
             reason = 'its ' + bounds.listed(
                 dict.fromkeys(taken), between=', its '
             )
-            found.append(node.Flaw(label=entry.label, reason=reason))
+            unique.append(node.Flaw(label=entry.label, reason=reason))
             continue
         owners.update(dict.fromkeys(_marks(entry), entry.label))
-        found.append(entry)
-    return found
+        unique.append(entry)
+    return unique
 
 
 def _marks(entry: node.Wanted) -> list[tuple[str, object]]:

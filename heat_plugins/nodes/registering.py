@@ -112,15 +112,18 @@ class Registrar:
         for entry in entries:
             work.add(entry)
 
-        def one(task: _Task) -> Result:
+        def register_entry(task: _Task) -> Result:
             return work.tried(task) if dry_run else self._do(task)
 
-        results = self._pool.each(one, work.tasks)
+        results = self._pool.each(register_entry, work.tasks)
         if remove:
-            unlisted = [one for one in nodes if one.uuid not in work.means]
+            unlisted = [each for each in nodes if each.uuid not in work.means]
             broken = any(not result.success for result in results)
             results += self._pool.each(
-                lambda found: self._remove(found, broken, dry_run), unlisted
+                lambda unlisted_node: self._remove(
+                    unlisted_node, broken, dry_run
+                ),
+                unlisted,
             )
         return results
 
@@ -167,7 +170,7 @@ class Registrar:
         except errors.Conflict:
             # It may have come through, and its answer not.
             states = self._insist(self._baremetal.states)
-            if fields['uuid'] not in {one.uuid for one in states}:
+            if fields['uuid'] not in {each.uuid for each in states}:
                 raise
 
     def _create_port(
@@ -181,14 +184,16 @@ class Registrar:
             if mine not in ports:
                 raise
 
-    def _remove(self, found: node.Node, broken: bool, dry_run: bool) -> Result:
+    def _remove(
+        self, present: node.Node, broken: bool, dry_run: bool
+    ) -> Result:
         result = Result(
-            uuid=found.uuid,
-            name=found.name,
+            uuid=present.uuid,
+            name=present.name,
             action=Action.REMOVED,
-            state=found.state,
+            state=present.state,
         )
-        reason = _in_use(found)
+        reason = _in_use(present)
         if broken:
             reason = reason or 'an invalid entry may mean this node'
         if reason:
@@ -198,7 +203,7 @@ class Registrar:
         if dry_run:
             return result
         try:
-            self._insist(lambda: self._baremetal.delete_node(found.uuid))
+            self._insist(lambda: self._baremetal.delete_node(present.uuid))
         except errors.NotFound:
             return result
         except errors.Error as exc:
@@ -208,12 +213,12 @@ class Registrar:
         return result
 
 
-def _in_use(found: node.Node) -> str:
+def _in_use(present: node.Node) -> str:
     """Say why a node must not be deleted; '' if it may."""
-    if instance := found.text('instance_uuid'):
+    if instance := present.text('instance_uuid'):
         return f'instance {instance} is on it'
-    if found.state not in moves.IDLE:
-        return f'it is {found.state}'
+    if present.state not in moves.IDLE:
+        return f'it is {present.state}'
     return ''
 
 
@@ -242,7 +247,7 @@ class _Work:
         drivers: frozenset[str] | None,
     ) -> None:
         self._matcher = matcher
-        self._names = {one.name: one.uuid for one in nodes if one.name}
+        self._names = {each.name: each.uuid for each in nodes if each.name}
         self._drivers = drivers
         self.tasks: list[_Task] = []
         self.means: dict[str, str] = {}
@@ -268,7 +273,7 @@ class _Work:
             return
         change = matching.changes(entry, match)
         action = Action.UPDATED if change.shown else Action.UNCHANGED
-        if match.found is None:
+        if match.present is None:
             action = Action.CREATED
         self.tasks.append(
             _Task(
@@ -276,9 +281,9 @@ class _Work:
                 change=change,
                 result=Result(
                     uuid=match.uuid,
-                    name=entry.name or (match.found or _NOBODY).name,
+                    name=entry.name or (match.present or _NOBODY).name,
                     action=action,
-                    state=(match.found or _NOBODY).state,
+                    state=(match.present or _NOBODY).state,
                     changes=change.shown,
                     warnings=entry.warnings,
                 ),
@@ -308,7 +313,7 @@ class _Work:
                 f'Node {owner} already has the name {entry.name}; give this '
                 'entry another name'
             )
-        present = match.found.text('driver') if match.found else None
+        present = match.present.text('driver') if match.present else None
         if self._drivers is None or entry.driver in self._drivers | {present}:
             return ''
         enabled = ', '.join(sorted(self._drivers)) or 'no driver'

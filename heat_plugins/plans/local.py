@@ -52,11 +52,11 @@ class Names:
     def get(self, name: str) -> plan_protocols.Record | None:
         """See `plan_protocols.Registry.get`."""
         try:
-            found = self._records.fetch(name).value
+            value = self._records.fetch(name).value
             return plan_protocols.Record(
                 name=name,
-                description=str(found['description']),
-                values=dict(found['values']),
+                description=str(value['description']),
+                values=dict(value['values']),
             )
         except errors.NoObject:
             return None
@@ -69,8 +69,8 @@ class Names:
     def find(self) -> list[plan_protocols.Record]:
         """See `plan_protocols.Registry.find`."""
         names = self._records.names(most=_NAMES)
-        found = self._pool.each(self.get, names)
-        return [record for record in found if record is not None]
+        records = self._pool.each(self.get, names)
+        return [record for record in records if record is not None]
 
     def delete(self, name: str) -> bool:
         """See `plan_protocols.Registry.delete`."""

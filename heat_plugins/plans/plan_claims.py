@@ -129,11 +129,11 @@ class Locks:
     def _wait(self, name: str) -> _Chain:
         deadline = self._clock() + _PATIENCE
         while True:
-            found = self._try(name)
-            if isinstance(found, _Chain):
-                return found
+            holder = self._try(name)
+            if isinstance(holder, _Chain):
+                return holder
             if self._clock() >= deadline:
-                since = _lock(found).since if found else 'just now'
+                since = _lock(holder).since if holder else 'just now'
                 raise errors.PlanBusy(
                     f'Plan {name} has been locked for a change since '
                     f'{since}; wait for it, or, if it was interrupted, '
@@ -250,12 +250,12 @@ class Claims:
 
     def summaries(self) -> list[plans.Summary]:
         """Return the plans that have names, by name."""
-        found = [
+        summaries = [
             _summary(record)
             for record in self._registry.find()
             if isinstance(record.values.get(_CLAIM), dict)
         ]
-        return sorted(found, key=lambda one: one.name)
+        return sorted(summaries, key=lambda summary: summary.name)
 
     def take(self, name: str, description: str) -> Claim | None:
         """Take a name; None where it is taken.

@@ -121,30 +121,32 @@ class PlanOperations:
 
         :returns: a list of maps: name, description, created_at.
         """
-        return [dataclasses.asdict(one) for one in self.plans.summaries()]
+        return [
+            dataclasses.asdict(summary) for summary in self.plans.summaries()
+        ]
 
     def show(self, plan: str) -> Report:
         """Show what a plan is, without its content.
 
         :param plan: its name.
         """
-        found = self.plans.load(plan)
-        environment = found.environment
+        loaded = self.plans.load(plan)
+        environment = loaded.environment
         return {
-            'name': found.name,
+            'name': loaded.name,
             'description': environment.description,
-            'container': found.container,
+            'container': loaded.container,
             'template': environment.template,
             'environments': [*environment.enabled],
             'parameters': sorted(environment.parameter_defaults),
             'secrets': sorted(environment.passwords),
             'post_deployment': [
-                f'{one.kind} {one.name}' for one in steps.read(environment)
+                f'{call.kind} {call.name}' for call in steps.read(environment)
             ],
-            'files': len(found.entries),
-            'size': sum(entry.size for entry in found.entries.values()),
-            'rendered': found.rendered,
-            'content_hash': found.content_hash,
+            'files': len(loaded.entries),
+            'size': sum(entry.size for entry in loaded.entries.values()),
+            'rendered': loaded.rendered,
+            'content_hash': loaded.content_hash,
         }
 
     # Choosing and setting
@@ -154,8 +156,8 @@ class PlanOperations:
 
         :param plan: its name.
         """
-        found = self.plans.capabilities(self.plans.load(plan))
-        return dataclasses.asdict(found)
+        capabilities = self.plans.capabilities(self.plans.load(plan))
+        return dataclasses.asdict(capabilities)
 
     def update_capabilities(
         self,
@@ -170,8 +172,8 @@ class PlanOperations:
         :param requirements: whether to enable what is required, too.
         :returns: what is enabled then.
         """
-        found = self.plans.select(plan, choices, requirements=requirements)
-        return {'environments': [*found.environment.enabled]}
+        changed = self.plans.select(plan, choices, requirements=requirements)
+        return {'environments': [*changed.environment.enabled]}
 
     def get_parameters(self, plan: str, refresh: bool = False) -> Report:
         """Show the parameters of a plan, for each of its templates.
@@ -199,16 +201,16 @@ class PlanOperations:
         """
         with parcels.opened(self._store, values or {}) as given:
             self._settings.update(plan, given, unset, role=role)
-        found = self.plans.load(plan).environment
-        return {'parameters': sorted(found.parameter_defaults)}
+        environment = self.plans.load(plan).environment
+        return {'parameters': sorted(environment.parameter_defaults)}
 
     def list_roles(self, plan: str) -> Reports:
         """List the roles of a plan's servers.
 
         :param plan: its name.
         """
-        found = self.plans.roles(self.plans.load(plan))
-        return [dataclasses.asdict(one) for one in found]
+        roles = self.plans.roles(self.plans.load(plan))
+        return [dataclasses.asdict(role) for role in roles]
 
     # Deploying
 
@@ -218,8 +220,8 @@ class PlanOperations:
         :param plan: its name.
         :param take_over: whether the stack may be one that no plan has made.
         """
-        found = self.deployer.preview(plan, take_over=take_over)
-        return dataclasses.asdict(found)
+        preview = self.deployer.preview(plan, take_over=take_over)
+        return dataclasses.asdict(preview)
 
     def start(
         self, plan: str, timeout: int | None = None, take_over: bool = False
@@ -288,8 +290,12 @@ class PlanOperations:
 
         :param plan: its name.
         """
-        found = self._comparer.differences(plan)
-        return {'differences': [dataclasses.asdict(one) for one in found]}
+        differences = self._comparer.differences(plan)
+        return {
+            'differences': [
+                dataclasses.asdict(difference) for difference in differences
+            ]
+        }
 
     def _content(
         self,

@@ -157,8 +157,10 @@ class Plans:
         )
         with self.lock(name) as plan:
             container = self._container(name)
-            found = updating.difference(plan, container, order, self._limits)
-            updating.carry_out(found, plan, container, progress)
+            difference = updating.difference(
+                plan, container, order, self._limits
+            )
+            updating.carry_out(difference, plan, container, progress)
         return self.load(name)
 
     def delete(
@@ -216,14 +218,14 @@ class Plans:
 
     def summaries(self) -> list[plans.Summary]:
         """Return the plans by name, with how far each of them is."""
-        found = self._claims.summaries()
+        summaries = self._claims.summaries()
         states = self._pool.each(
             lambda name: self._container(name).state(),
-            [one.name for one in found],
+            [summary.name for summary in summaries],
         )
         return [
-            dataclasses.replace(one, state=state)
-            for one, state in zip(found, states, strict=True)
+            dataclasses.replace(summary, state=state)
+            for summary, state in zip(summaries, states, strict=True)
         ]
 
     def check_exists(self, name: str) -> None:
@@ -391,7 +393,7 @@ class Plans:
     def _absent(self, name: str) -> errors.NotFound:
         known: list[str] = []
         with contextlib.suppress(errors.Error):
-            known = [one.name for one in self._claims.summaries()]
+            known = [summary.name for summary in self._claims.summaries()]
         hint = bounds.did_you_mean(name, known)
         return errors.NotFound(f'There is no plan {name}{hint}')
 

@@ -69,9 +69,9 @@ def playbook(content: bytes, path: str) -> Validation | None:
     if len(content) > LIMIT:
         raise errors.Invalid(f'{path} is larger than {LIMIT} bytes')
     text = texts.decode(content, path)
-    found = texts.load(text, path, _Loader)
-    plays = found if isinstance(found, list) else []
-    plays = [one for one in plays if isinstance(one, dict)]
+    listed = texts.load(text, path, _Loader)
+    plays = listed if isinstance(listed, list) else []
+    plays = [play for play in plays if isinstance(play, dict)]
     values = plays[0].get('vars') if plays else None
     metadata = values.get('metadata') if isinstance(values, dict) else None
     if metadata is None:
@@ -89,36 +89,36 @@ def playbook(content: bytes, path: str) -> Validation | None:
         products=_names(metadata, 'products', path),
         hosts=tuple(
             dict.fromkeys(
-                one['hosts']
-                for one in plays
-                if isinstance(one.get('hosts'), str)
+                play['hosts']
+                for play in plays
+                if isinstance(play.get('hosts'), str)
             )
         ),
     )
 
 
 def _text(metadata: abc.Mapping[Any, Any], key: str, path: str) -> str:
-    found = metadata.get(key)
-    if found is None:
+    value = metadata.get(key)
+    if value is None:
         return ''
-    if not _is_plain(found):
+    if not _is_plain(value):
         raise errors.Invalid(f'metadata.{key} of {path} must be a text')
-    return ' '.join(str(found).split())[:_LONGEST]
+    return ' '.join(str(value).split())[:_LONGEST]
 
 
 def _names(
     metadata: abc.Mapping[Any, Any], key: str, path: str
 ) -> tuple[str, ...]:
-    found = metadata.get(key)
-    if found is None:
+    value = metadata.get(key)
+    if value is None:
         return ()
-    if _is_plain(found):
-        found = [found]
-    if not isinstance(found, list) or not all(map(_is_plain, found)):
+    if _is_plain(value):
+        value = [value]
+    if not isinstance(value, list) or not all(map(_is_plain, value)):
         raise errors.Invalid(
             f'metadata.{key} of {path} must be a list of names'
         )
-    return tuple(dict.fromkeys(str(one).strip()[:_LONGEST] for one in found))
+    return tuple(dict.fromkeys(str(name).strip()[:_LONGEST] for name in value))
 
 
 def _is_plain(value: Any) -> bool:
@@ -165,8 +165,12 @@ class Catalogue:
 
         :raises errors.NotFound: there is none of a name, or in a group.
         """
-        known = {one.id for one in self.validations}
-        offered = {group for one in self.validations for group in one.groups}
+        known = {validation.id for validation in self.validations}
+        offered = {
+            group
+            for validation in self.validations
+            for group in validation.groups
+        }
         for kind, wanted, there in (
             ('validation', set(names), known),
             ('group', set(groups), offered),
@@ -178,11 +182,11 @@ class Catalogue:
                     f'{bounds.listed(sorted(there)) or "none"}'
                 )
         return tuple(
-            one
-            for one in self.validations
+            validation
+            for validation in self.validations
             if not (names or groups)
-            or one.id in names
-            or set(one.groups) & set(groups)
+            or validation.id in names
+            or set(validation.groups) & set(groups)
         )
 
 
@@ -191,23 +195,23 @@ def read(content: sources.Content) -> Catalogue:
 
     A playbook that cannot be read spoils only itself.
     """
-    found: dict[str, Validation] = {}
+    validations: dict[str, Validation] = {}
     warnings = []
     for path in sorted(content):
         if not is_playbook(path):
             continue
         try:
-            one = playbook(content[path], path)
+            validation = playbook(content[path], path)
         except errors.Invalid as exc:
             warnings.append(f'Left out: {exc}')
             continue
-        if one is None:
+        if validation is None:
             continue
-        first = found.setdefault(one.id, one)
+        first = validations.setdefault(validation.id, validation)
         if content[first.path] != content[path]:
             warnings.append(f'Left out: {path} has the name of {first.path}')
     return Catalogue(
-        validations=tuple(found[name] for name in sorted(found)),
+        validations=tuple(validations[name] for name in sorted(validations)),
         warnings=tuple(warnings),
     )
 
@@ -225,12 +229,12 @@ def is_playbook(path: str) -> bool:
 
 def paths(content: abc.Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the folders of roles and plugins of a tree, by `PATHS`."""
-    found: dict[str, set[str]] = {}
+    folders: dict[str, set[str]] = {}
     for path in content:
         parents = pathlib.PurePosixPath(path).parts[:-1]
         for depth, name in enumerate(parents, 1):
             if name in PATHS:
                 # What a role brings along, Ansible finds itself.
-                found.setdefault(name, set()).add('/'.join(parents[:depth]))
+                folders.setdefault(name, set()).add('/'.join(parents[:depth]))
                 break
-    return {name: tuple(sorted(found[name])) for name in sorted(found)}
+    return {name: tuple(sorted(folders[name])) for name in sorted(folders)}

@@ -66,11 +66,11 @@ class Reporter:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def event(self, found: abc.Mapping[str, Any]) -> bool:
+    def event(self, happened: abc.Mapping[str, Any]) -> bool:
         """Take an event of ansible-runner's; it need not keep it."""
-        kind = str(found.get('event'))
-        data = found.get('event_data') or {}
-        self.note(str(found.get('stdout') or ''))
+        kind = str(happened.get('event'))
+        data = happened.get('event_data') or {}
+        self.note(str(happened.get('stdout') or ''))
         if kind == 'playbook_on_task_start':
             self._write('task', task=str(data.get('name') or ''))
         elif kind == 'playbook_on_no_hosts_matched':
@@ -131,9 +131,9 @@ def _message(result: abc.Mapping[str, Any]) -> str:
     if result.get('censored'):
         return str(result['censored'])
     for key in ('msg', 'reason', 'stderr', 'stdout'):
-        said = result.get(key)
-        if said:
-            text = said if isinstance(said, str) else json.dumps(said)
+        value = result.get(key)
+        if value:
+            text = value if isinstance(value, str) else json.dumps(value)
             return text[:_MESSAGE]
     return ''
 
@@ -152,9 +152,9 @@ def main(folder: pathlib.Path) -> int:
     """Run the playbook of a folder, and report into it."""
     ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0)
     stopping = threading.Event()
-    said: list[bytes] = []
+    received: list[bytes] = []
     threading.Thread(
-        target=_listen, args=(stopping, said), daemon=True
+        target=_listen, args=(stopping, received), daemon=True
     ).start()
     job = jobs.read(folder)
     with Reporter(folder, job) as reporter:
@@ -165,7 +165,7 @@ def main(folder: pathlib.Path) -> int:
             status = 'error'
         left = end_descendants()
         reporter.end('stopped' if stopping.is_set() else status, left)
-    if stopping.is_set() and not said:
+    if stopping.is_set() and not received:
         # There are secrets in it.
         shutil.rmtree(folder, ignore_errors=True)
     return 0
@@ -180,7 +180,7 @@ def _play(
     # It is optional, and slow to import.
     import ansible_runner
 
-    found = ansible_runner.run(
+    played = ansible_runner.run(
         private_data_dir=str(folder),
         project_dir=str(folder / jobs.PROJECT),
         playbook=job.playbook,
@@ -191,20 +191,20 @@ def _play(
         event_handler=reporter.event,
         cancel_callback=lambda: stopping.is_set() or reporter.overflown,
     )
-    return str(found.status)
+    return str(played.status)
 
 
-def _listen(stopping: threading.Event, said: list[bytes]) -> None:
+def _listen(stopping: threading.Event, received: list[bytes]) -> None:
     while content := os.read(0, 4096):
-        said.append(content)
+        received.append(content)
     stopping.set()
 
 
 def end_descendants() -> int:
     """Kill all processes below this one; return how many are left."""
     until = time.monotonic() + _PATIENCE
-    while found := _descendants(os.getpid()):
-        for process in found:
+    while running := _descendants(os.getpid()):
+        for process in running:
             try:
                 os.kill(process, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
@@ -212,7 +212,7 @@ def end_descendants() -> int:
                 continue
         _bury()
         if time.monotonic() > until:
-            return len(found)
+            return len(running)
         time.sleep(0.05)
     return 0
 
@@ -221,13 +221,13 @@ def _descendants(root: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for process, parent in _parents():
         children.setdefault(parent, []).append(process)
-    found: list[int] = []
+    below_root: list[int] = []
     ahead = [root]
     while ahead:
         below = children.get(ahead.pop(), [])
-        found += below
+        below_root += below
         ahead += below
-    return found
+    return below_root
 
 
 def _parents() -> abc.Iterator[tuple[int, int]]:

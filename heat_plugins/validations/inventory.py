@@ -115,24 +115,24 @@ def hosts(servers: Servers, stack: str) -> tuple[Host, ...]:
 
     :raises errors.Invalid: the output that should name them does not.
     """
-    said = servers.output(stack, OUTPUT)
-    if said is not None:
-        return _said(said, stack)
-    found: dict[str, Host] = {}
-    for one in servers.servers(stack):
-        name = one.name if _NAME.fullmatch(one.name) else ''
-        if not name or name in found:
+    declared = servers.output(stack, OUTPUT)
+    if declared is not None:
+        return _declared(declared, stack)
+    hosts_by_name: dict[str, Host] = {}
+    for server in servers.servers(stack):
+        name = server.name if _NAME.fullmatch(server.name) else ''
+        if not name or name in hosts_by_name:
             # Heat's names may hold more than Ansible's.
-            name = '_'.join(_PLAIN.findall('.'.join(one.path)))[:255]
-        if one.address:
-            found[name] = Host(
+            name = '_'.join(_PLAIN.findall('.'.join(server.path)))[:255]
+        if server.address:
+            hosts_by_name[name] = Host(
                 name=_name(name),
-                address=_address(one.address, name),
+                address=_address(server.address, name),
                 groups=_groups(
-                    part for part in one.path if not part.isdecimal()
+                    part for part in server.path if not part.isdecimal()
                 ),
             )
-    return tuple(found.values())
+    return tuple(hosts_by_name.values())
 
 
 def address(attributes: abc.Mapping[str, Any]) -> str:
@@ -146,21 +146,21 @@ def address(attributes: abc.Mapping[str, Any]) -> str:
             return str(attributes[name])
     networks = attributes.get('addresses')
     every = [
-        one
+        port
         for network in (networks or {}).values()
-        for one in network
-        if one.get('addr')
+        for port in network
+        if port.get('addr')
     ]
     every.sort(
-        key=lambda one: (
-            one.get('OS-EXT-IPS:type') != 'floating',
-            str(one.get('version')) != '4',
+        key=lambda port: (
+            port.get('OS-EXT-IPS:type') != 'floating',
+            str(port.get('version')) != '4',
         )
     )
     return str(every[0]['addr']) if every else ''
 
 
-def grouped(found: abc.Sequence[Host], host_groups: Any) -> tuple[Host, ...]:
+def grouped(known: abc.Sequence[Host], host_groups: Any) -> tuple[Host, ...]:
     """Return hosts, with more groups.
 
     :param host_groups: names of hosts by the name of a group: of those that
@@ -177,7 +177,7 @@ def grouped(found: abc.Sequence[Host], host_groups: Any) -> tuple[Host, ...]:
             f'host_groups has {len(host_groups)} groups, and at most '
             f'{_MOST_GROUPS} are allowed'
         )
-    hosts = {host.name: host for host in found}
+    hosts = {host.name: host for host in known}
     for group, names in host_groups.items():
         if group in _RESERVED or not _GROUP_NAME.fullmatch(str(group)):
             raise errors.Invalid(
@@ -202,7 +202,7 @@ def grouped(found: abc.Sequence[Host], host_groups: Any) -> tuple[Host, ...]:
     return tuple(hosts.values())
 
 
-def write(found: abc.Iterable[Host], login: Login) -> dict[str, Any]:
+def write(listed: abc.Iterable[Host], login: Login) -> dict[str, Any]:
     """Return an inventory of hosts, in the form that Ansible reads."""
     here = {
         'ansible_connection': 'local',
@@ -210,7 +210,7 @@ def write(found: abc.Iterable[Host], login: Login) -> dict[str, Any]:
     }
     every: dict[str, Any] = {}
     groups: dict[str, Any] = {}
-    for host in found:
+    for host in listed:
         remote = {'ansible_host': host.address}
         every[host.name] = remote if host.address else here
         for group in host.groups:
@@ -224,21 +224,21 @@ def write(found: abc.Iterable[Host], login: Login) -> dict[str, Any]:
         shared['ansible_ssh_private_key_file'] = login.key_file
     # As a group of its own they do not change how localhost is come to.
     servers: dict[str, Any] = {
-        name: {} for name, one in every.items() if one is not here
+        name: {} for name, host in every.items() if host is not here
     }
     groups['stack'] = {'hosts': servers, 'vars': shared}
     return {'all': {'hosts': every, 'children': groups}}
 
 
-def _said(said: Any, stack: str) -> tuple[Host, ...]:
+def _declared(declared: Any, stack: str) -> tuple[Host, ...]:
     where = f'Output {OUTPUT} of stack {stack}'
-    if not isinstance(said, abc.Mapping) or not said:
+    if not isinstance(declared, abc.Mapping) or not declared:
         raise errors.Invalid(
             f'{where} must be a map from names to addresses, or to maps of '
             'address and groups'
         )
-    found = []
-    for name, value in said.items():
+    declarations = []
+    for name, value in declared.items():
         if isinstance(value, str):
             value = {'address': value}
         if not isinstance(value, abc.Mapping) or not (
@@ -251,14 +251,14 @@ def _said(said: Any, stack: str) -> tuple[Host, ...]:
         groups = value.get('groups') or []
         if not isinstance(groups, list):
             raise errors.Invalid(f'{where}: groups of {name} must be a list')
-        found.append(
+        declarations.append(
             Host(
                 name=_name(str(name)),
                 address=_address(value.get('address'), str(name)),
                 groups=_groups(map(str, groups)),
             )
         )
-    return tuple(found)
+    return tuple(declarations)
 
 
 def _name(name: str) -> str:
@@ -270,11 +270,11 @@ def _name(name: str) -> str:
 def _address(value: Any, name: str) -> str:
     """Return an address; Ansible would run what is in a template."""
     try:
-        found = str(ipaddress.ip_address(str(value)))
+        shown = str(ipaddress.ip_address(str(value)))
         # A zone may have any name, and means nothing elsewhere.
-        if '%' in found:
+        if '%' in shown:
             raise ValueError('it has a zone')
-        return found
+        return shown
     except ValueError:
         raise errors.Invalid(
             f'{str(value)[:100]!r}, of server {name[:100]}, is not an IP '
@@ -283,7 +283,9 @@ def _address(value: Any, name: str) -> str:
 
 
 def _groups(names: abc.Iterable[str]) -> tuple[str, ...]:
-    found = (_GROUP.sub('_', name)[:100] for name in names)
+    cleaned = (_GROUP.sub('_', name)[:100] for name in names)
     return tuple(
-        dict.fromkeys(one for one in found if one and one not in _RESERVED)
+        dict.fromkeys(
+            name for name in cleaned if name and name not in _RESERVED
+        )
     )

@@ -101,14 +101,14 @@ def environment(mark: str, folder: pathlib.Path) -> dict[str, str]:
 
     :param mark: what its processes can be told by.
     """
-    found = {
+    inherited = {
         name: os.environ[name] for name in _INHERITED if name in os.environ
     }
     # Ansible is in the folder of the Python that runs this.
     programs = pathlib.Path(sys.executable).parent
     return {
-        **found,
-        'PATH': f'{programs}:{found.get("PATH", os.defpath)}',
+        **inherited,
+        'PATH': f'{programs}:{inherited.get("PATH", os.defpath)}',
         'LC_ALL': 'C.UTF-8',
         'PYTHONUTF8': '1',
         'PYTHONUNBUFFERED': '1',
@@ -120,7 +120,7 @@ def environment(mark: str, folder: pathlib.Path) -> dict[str, str]:
 def _ansible(
     folder: pathlib.Path, content: abc.Iterable[str]
 ) -> dict[str, str]:
-    found = {
+    folders = {
         catalogue.PATHS[name]: ':'.join(
             str(folder / PROJECT / path) for path in paths
         )
@@ -128,7 +128,7 @@ def _ansible(
     }
     known_hosts = folder / 'known_hosts'
     return {
-        **found,
+        **folders,
         'ANSIBLE_NOCOLOR': '1',
         'ANSIBLE_LOCAL_TEMP': str(folder / 'tmp'),
         'ANSIBLE_HOST_KEY_CHECKING': 'True',

@@ -44,8 +44,8 @@ class Account:
 
     def take(self, news: abc.Iterable[abc.Mapping[str, Any]]) -> None:
         """Take what was reported; see `guard`."""
-        for one in news:
-            values = {**one}
+        for report in news:
+            values = {**report}
             kind = values.pop('kind')
             if kind == 'result':
                 self._result(validation_runs.Task(**values))
@@ -63,7 +63,7 @@ class Account:
         """Say for how long it has been running."""
         self._change(
             seconds=round(seconds, 1),
-            hosts={name: dict(one) for name, one in self._hosts.items()},
+            hosts={name: dict(counts) for name, counts in self._hosts.items()},
         )
 
     def refused(self, reason: str) -> None:
@@ -127,10 +127,10 @@ class Account:
 
     def _why(self) -> str:
         first = self._failures[0]
-        more = len({one.host for one in self._failures}) - 1
+        more = len({failure.host for failure in self._failures}) - 1
         others = f' (and {more} more hosts)' if more else ''
-        said = ' '.join(first.message.split())[:300]
-        return f'{first.host}: {first.task}: {said or first.state}{others}'
+        message = ' '.join(first.message.split())[:300]
+        return f'{first.host}: {first.task}: {message or first.state}{others}'
 
     def _complaint(self) -> str:
         """Return the gravest line that Ansible has printed before its recap.

@@ -48,15 +48,15 @@ class Origins:
         object: str | None,
         package: str | None,
         *,
-        whole: bool,
+        complete: bool,
     ) -> Source:
         """Return the files that one of the arguments names.
 
-        :param whole: whether also what the playbooks of a plan need.
+        :param complete: whether also what the playbooks of a plan need.
         :raises errors.Invalid: not exactly one of them does.
         :raises errors.NotFound: there is no such thing.
         """
-        given = [one for one in (plan, container, package) if one]
+        given = [name for name in (plan, container, package) if name]
         if len(given) != 1 or bool(container) != bool(object):
             raise errors.Invalid(
                 'Give exactly one of: a plan, a package, or a container with '
@@ -69,16 +69,16 @@ class Origins:
         if container and object:
             content = tarballs.from_object(self._store, container, object)
             return Source(name='an upload', content=content)
-        found = self._plans.load(str(plan))
+        loaded = self._plans.load(str(plan))
         wanted = [
             path
-            for path in found.entries
+            for path in loaded.entries
             if path.startswith(FOLDER)
-            and (whole or catalogue.is_playbook(path))
+            and (complete or catalogue.is_playbook(path))
         ]
-        files = storage.Container(self._store, found.container, pools.Pool())
+        files = storage.Container(self._store, loaded.container, pools.Pool())
         return Source(
-            name=f'plan {plan}', content=files.fetch(wanted), plan=found
+            name=f'plan {plan}', content=files.fetch(wanted), plan=loaded
         )
 
 
@@ -95,7 +95,7 @@ def of_package(name: str) -> sources.Content:
             f'Python package {name} is not installed on the machine that '
             'runs the playbooks; install it there'
         ) from exc
-    found = sources.Gathering()
+    gathering = sources.Gathering()
     for file in package.files or ():
         # What lies outside of site-packages is named by way of "..".
         parts = [part for part in file.parts if part != '..']
@@ -104,6 +104,6 @@ def of_package(name: str) -> sources.Content:
         place = pathlib.Path(str(file.locate()))
         if place.is_file():
             path = '/'.join(parts)
-            found.check_size(path, place.stat().st_size)
-            found.add(path, place.read_bytes())
-    return found.files
+            gathering.check_size(path, place.stat().st_size)
+            gathering.add(path, place.read_bytes())
+    return gathering.files

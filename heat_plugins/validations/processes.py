@@ -68,10 +68,10 @@ class Playbook:
                 content = file.read()
         except FileNotFoundError:
             return []
-        whole = content[: content.rfind(b'\n') + 1]
-        self._offset += len(whole)
-        found = (_event(line) for line in whole.splitlines())
-        return [one for one in found if one is not None]
+        complete = content[: content.rfind(b'\n') + 1]
+        self._offset += len(complete)
+        events = (_event(line) for line in complete.splitlines())
+        return [event for event in events if event is not None]
 
     def stop(self) -> None:
         """Begin to end it, and all that it has started."""
@@ -123,10 +123,10 @@ def _event(line: bytes) -> abc.Mapping[str, Any] | None:
     A playbook that runs on this machine can write to the file, too.
     """
     try:
-        found = bounds.read_json(line)
+        report = bounds.read_json(line)
     except ValueError:
         return None
-    return found if isinstance(found, dict) and 'kind' in found else None
+    return report if isinstance(report, dict) and 'kind' in report else None
 
 
 def check() -> None:
@@ -152,24 +152,24 @@ def check() -> None:
 def marked(mark: str) -> list[int]:
     """Return the processes of this machine that have a mark."""
     wanted = f'HEAT_PLUGINS_VALIDATION={mark}'.encode()
-    found = []
+    processes = []
     for entry in os.scandir('/proc'):
         if entry.name.isdecimal():
             with contextlib.suppress(OSError):
-                said = pathlib.Path(entry.path, 'environ').read_bytes()
-                if wanted in said.split(b'\0'):
-                    found.append(int(entry.name))
-    return found
+                environ = pathlib.Path(entry.path, 'environ').read_bytes()
+                if wanted in environ.split(b'\0'):
+                    processes.append(int(entry.name))
+    return processes
 
 
 def _sweep(mark: str) -> int:
     """Kill what is left if the guard was killed; return what stays."""
     until = time.monotonic() + _SWEEP
-    while found := marked(mark):
-        for process in found:
+    while processes := marked(mark):
+        for process in processes:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL)
         if time.monotonic() > until:
-            return len(found)
+            return len(processes)
         time.sleep(0.05)
     return 0

@@ -115,7 +115,9 @@ class Runner:
         self._order = order
         self._tell = tell
         self._abandoned = abandoned
-        self._accounts = [judging.Account(one) for one in order.validations]
+        self._accounts = [
+            judging.Account(validation) for validation in order.validations
+        ]
         self._waiting = collections.deque(
             zip(order.validations, self._accounts, strict=True)
         )
@@ -180,24 +182,24 @@ class Runner:
             )
 
     def _follow(self) -> None:
-        for one in list(self._active):
-            ended = one.playbook.ended()
-            one.account.take(one.playbook.news())
-            one.account.lasts(self._now() - one.since)
+        for active in list(self._active):
+            ended = active.playbook.ended()
+            active.account.take(active.playbook.news())
+            active.account.lasts(self._now() - active.since)
             if ended:
-                self._active.remove(one)
-                self._close(one)
+                self._active.remove(active)
+                self._close(active)
 
-    def _close(self, one: _Active) -> None:
-        left = one.playbook.close()
-        one.account.ended(left)
-        self._unwritten.append(one.account)
+    def _close(self, active: _Active) -> None:
+        left = active.playbook.close()
+        active.account.ended(left)
+        self._unwritten.append(active.account)
 
     def _write_details(self) -> None:
         while self._unwritten:
-            one = self._unwritten[0]
+            account = self._unwritten[0]
             self._ledger.write_detail(
-                self._run.id, one.outcome.validation, one.detail
+                self._run.id, account.outcome.validation, account.detail
             )
             self._unwritten.popleft()
 
@@ -212,14 +214,14 @@ class Runner:
                 self._ledger.is_to_stop(self._run.id) or self._abandoned()
             )
         if self._stopping:
-            for one in self._active:
-                one.playbook.stop()
+            for active in self._active:
+                active.playbook.stop()
 
     def _note(self, run: validation_runs.Run) -> None:
         now = self._now()
         changed = run.outcomes != self._run.outcomes
-        states = [one.state for one in run.outcomes]
-        news = states != [one.state for one in self._run.outcomes]
+        states = [outcome.state for outcome in run.outcomes]
+        news = states != [outcome.state for outcome in self._run.outcomes]
         age = now - self._written_at
         if news or (changed and age > _LOOK) or age > ledgers.BEAT:
             self._written_at = now
@@ -230,11 +232,11 @@ class Runner:
         self._run = run
 
     def _end_all(self) -> None:
-        for one in self._active:
-            one.playbook.stop()
-        for one in self._active:
-            one.account.take(one.playbook.news())
-            one.account.ended(one.playbook.close())
+        for active in self._active:
+            active.playbook.stop()
+        for active in self._active:
+            active.account.take(active.playbook.news())
+            active.account.ended(active.playbook.close())
         self._active.clear()
         for _, account in self._waiting:
             account.stopped()
@@ -243,7 +245,7 @@ class Runner:
         return dataclasses.replace(
             self._run,
             seconds=round(self._now() - self._begun_at, 1),
-            outcomes=tuple(one.outcome for one in self._accounts),
+            outcomes=tuple(account.outcome for account in self._accounts),
         )
 
     def _now(self) -> float:

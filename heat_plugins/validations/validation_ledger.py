@@ -85,27 +85,27 @@ class Ledger:
 
         :raises errors.NotFound: there is no run of that id, or no longer.
         """
-        found = self._read(_checked(run_id))
-        if found is None:
+        run = self._read(_checked(run_id))
+        if run is None:
             raise errors.NotFound(f'There is no run {run_id} of validations')
-        return found
+        return run
 
     def detail(self, run_id: str, validation: str) -> validation_runs.Detail:
         """Return the outcome of a validation in a run.
 
         :raises errors.NotFound: it has not ended, or was not part of it.
         """
-        known = {one.validation for one in self.find(run_id).outcomes}
-        found = None
+        known = {outcome.validation for outcome in self.find(run_id).outcomes}
+        kept = None
         if validation in known:
-            found = self._get(
+            kept = self._get(
                 validation_runs.Detail, _detail(run_id, validation)
             )
-        if found is None:
+        if kept is None:
             raise errors.NotFound(
                 f'Run {run_id} has no result of a validation {validation}'
             )
-        return found[0]
+        return kept[0]
 
     def every(self) -> list[validation_runs.Run]:
         """Return all runs, the latest first.
@@ -113,20 +113,24 @@ class Ledger:
         An unreadable record is a run in the state UNREADABLE.
         """
         objects = self._objects()
-        ids = [one for one, names in objects.items() if one + _RUN in names]
+        ids = [
+            run_id
+            for run_id, names in objects.items()
+            if run_id + _RUN in names
+        ]
         newest = sorted(ids, reverse=True)[:_READ]
-        found = self._pool.each(self._listed, newest)
-        every = [one for one in found if one is not None]
-        return sorted(every, key=lambda one: one.started_at, reverse=True)
+        runs = self._pool.each(self._listed, newest)
+        every = [run for run in runs if run is not None]
+        return sorted(every, key=lambda run: run.started_at, reverse=True)
 
     def stop(self, run_id: str) -> None:
         """Ask the process that runs it to stop.
 
         :raises errors.Refused: it has ended.
         """
-        found = self.find(run_id)
-        if found.state.ended:
-            raise errors.Refused(f'Run {run_id} has ended: {found.state}')
+        run = self.find(run_id)
+        if run.state.ended:
+            raise errors.Refused(f'Run {run_id} has ended: {run.state}')
         self._records.write(f'{run_id}{_STOP}', True)
 
     def is_to_stop(self, run_id: str) -> bool:
@@ -138,7 +142,7 @@ class Ledger:
         objects = self._objects()
         if len(objects) <= kept:
             return
-        ended = [one for one in self.every() if one.state.ended]
+        ended = [run for run in self.every() if run.state.ended]
         for run in ended[kept:]:
             # What says that there is a run goes last: what is interrupted here
             # is done the next time.
@@ -161,10 +165,10 @@ class Ledger:
 
     def _read(self, run_id: str) -> validation_runs.Run | None:
         name = f'{run_id}{_RUN}'
-        found = self._get(validation_runs.Run, name)
-        if found is None:
+        kept = self._get(validation_runs.Run, name)
+        if kept is None:
             return None
-        run, age = found
+        run, age = kept
         if run.id != run_id:
             raise self._records.unreadable(
                 name, ValueError('it is the record of another run')
@@ -188,16 +192,16 @@ class Ledger:
     def _get(self, kind: type[_Kept], name: str) -> tuple[_Kept, float] | None:
         """Return what is recorded, and its age in seconds."""
         try:
-            found = self._records.fetch(name)
-            return stored.read(kind, found.value), found.age
+            record = self._records.fetch(name)
+            return stored.read(kind, record.value), record.age
         except errors.NoObject:
             return None
         except ValueError as exc:
             raise self._records.unreadable(name, exc) from exc
 
 
-def _values(found: validation_runs.Run | validation_runs.Detail) -> Any:
-    return stored.versioned(type(found), dataclasses.asdict(found))
+def _values(kept: validation_runs.Run | validation_runs.Detail) -> Any:
+    return stored.versioned(type(kept), dataclasses.asdict(kept))
 
 
 def new_id(at: str) -> str:

@@ -44,23 +44,23 @@ class Secrets:
     key: str = dataclasses.field(repr=False)
 
     @classmethod
-    def read(cls, found: Any) -> Self:
+    def read(cls, given: Any) -> Self:
         """Return what a map of ``variables`` and ``ssh_key`` holds.
 
         :raises errors.Invalid: it is no such map.
         """
         # Whatever it is: not to be quoted.
-        if not isinstance(found, abc.Mapping) or not (
-            found.keys() <= {'variables', 'ssh_key'}
+        if not isinstance(given, abc.Mapping) or not (
+            given.keys() <= {'variables', 'ssh_key'}
         ):
             raise errors.Invalid(
                 'secrets must be a map with variables and ssh_key'
             )
-        key = found.get('ssh_key') or ''
+        key = given.get('ssh_key') or ''
         if not isinstance(key, str):
             raise errors.Invalid('ssh_key of secrets must be a text')
         return cls(
-            variables=variables_of(found.get('variables') or {}), key=key
+            variables=variables_of(given.get('variables') or {}), key=key
         )
 
     def texts(self) -> tuple[str, ...]:
@@ -68,19 +68,19 @@ class Secrets:
         return tuple(sorted({*masking.texts([self.variables, self.key])}))
 
 
-def variables_of(found: Any) -> abc.Mapping[str, Any]:
+def variables_of(given: Any) -> abc.Mapping[str, Any]:
     """Return variables that Ansible takes.
 
     :raises errors.Invalid: they are not a map, or a name is none.
     """
-    if not isinstance(found, abc.Mapping):
+    if not isinstance(given, abc.Mapping):
         raise errors.Invalid('variables must be a map of names and values')
-    for name in found:
+    for name in given:
         if not _NAME.fullmatch(str(name)):
             raise errors.Invalid(
                 f'{str(name)[:100]!r} cannot be the name of a variable'
             )
-    return found
+    return given
 
 
 Report = dict[str, Any]
@@ -125,7 +125,7 @@ class ValidationOperations:
         :returns: a map of validations and warnings.
         """
         source = self._origins.find(
-            plan, container, object, package, whole=False
+            plan, container, object, package, complete=False
         )
         return self.listed(source.content, groups)
 
@@ -133,11 +133,13 @@ class ValidationOperations:
         self, content: sources.Content, groups: abc.Collection[str] = ()
     ) -> Report:
         """Return the validations of files that are here."""
-        found = catalogue.read(content)
-        chosen = found.choose(groups=groups)
+        listed = catalogue.read(content)
+        chosen = listed.choose(groups=groups)
         return {
-            'validations': [dataclasses.asdict(one) for one in chosen],
-            'warnings': [*found.warnings],
+            'validations': [
+                dataclasses.asdict(validation) for validation in chosen
+            ],
+            'warnings': [*listed.warnings],
         }
 
     def required(self, plan: str) -> Report:
@@ -146,8 +148,8 @@ class ValidationOperations:
         :param plan: its name.
         :returns: a map of groups.
         """
-        found = self._plans.load(plan)
-        return {'groups': [*deploy_records.read(found.environment)]}
+        loaded = self._plans.load(plan)
+        return {'groups': [*deploy_records.read(loaded.environment)]}
 
     def run(
         self,
@@ -197,11 +199,11 @@ class ValidationOperations:
         """
         # A command has files at hand, which Mistral cannot give.
         source = source or self._origins.find(
-            plan, container, object, package, whole=True
+            plan, container, object, package, complete=True
         )
         self._machine.check()
-        found = catalogue.read(source.content)
-        chosen = found.choose(validations, groups)
+        known = catalogue.read(source.content)
+        chosen = known.choose(validations, groups)
         if not chosen:
             raise errors.NotFound(
                 f'There is no validation in {source.name}; a validation is a '
@@ -250,7 +252,7 @@ class ValidationOperations:
             abandoned=abandoned,
         ).run()
         if source.plan is not None:
-            self._record(source.plan, found, run)
+            self._record(source.plan, known, run)
         # It has been run, whatever becomes of former ones.
         with contextlib.suppress(errors.ServiceError):
             self.ledger.tidy()
@@ -271,14 +273,14 @@ class ValidationOperations:
         :param plan: only those of a plan.
         :raises errors.NotFound: there is no such plan, and no run of it.
         """
-        found = [
-            report(one)
-            for one in self.ledger.every()
-            if plan is None or one.plan == plan
+        reports = [
+            report(run)
+            for run in self.ledger.every()
+            if plan is None or run.plan == plan
         ]
-        if plan is not None and not found:
+        if plan is not None and not reports:
             self._plans.check_exists(plan)
-        return found
+        return reports
 
     def result(self, run_id: str, validation: str | None = None) -> Report:
         """Show a run of validations, or all about a validation in it.
@@ -302,18 +304,20 @@ class ValidationOperations:
     def _record(
         self,
         plan: plans.Plan,
-        found: catalogue.Catalogue,
+        known: catalogue.Catalogue,
         run: validation_runs.Run,
     ) -> None:
         """Record which of the groups that a deployment needs have passed."""
         passed = {
-            one.validation
-            for one in run.outcomes
-            if one.state is validation_runs.State.PASSED
+            outcome.validation
+            for outcome in run.outcomes
+            if outcome.state is validation_runs.State.PASSED
         }
         for group in deploy_records.read(plan.environment):
             of_group = {
-                one.id for one in found.validations if group in one.groups
+                validation.id
+                for validation in known.validations
+                if group in validation.groups
             }
             if of_group and of_group <= passed:
                 deploy_records.record(
@@ -335,9 +339,9 @@ def report(run: validation_runs.Run) -> Report:
 
     Its ``success`` is null until it ends.
     """
-    found = dataclasses.asdict(run)
-    found['summary'] = run.counts
-    found['success'] = (
+    shown = dataclasses.asdict(run)
+    shown['summary'] = run.counts
+    shown['success'] = (
         run.state is validation_runs.State.PASSED if run.state.ended else None
     )
-    return found
+    return shown

@@ -105,9 +105,9 @@ class Run:
     @property
     def counts(self) -> dict[str, int]:
         """How many of its validations are in which state."""
-        found = [one.state for one in self.outcomes]
+        states = [outcome.state for outcome in self.outcomes]
         return {
-            str(state): found.count(state) for state in dict.fromkeys(found)
+            str(state): states.count(state) for state in dict.fromkeys(states)
         }
 
 
@@ -116,7 +116,11 @@ def judged(run: Run, *, stopped: bool) -> Run:
 
     :param stopped: whether a caller has stopped it.
     """
-    bad = [one for one in run.outcomes if one.state is not State.PASSED]
+    bad = [
+        outcome
+        for outcome in run.outcomes
+        if outcome.state is not State.PASSED
+    ]
     if not bad:
         return dataclasses.replace(run, state=State.PASSED)
     if stopped:
@@ -125,8 +129,8 @@ def judged(run: Run, *, stopped: bool) -> Run:
         )
     reasons = wording.lines(
         (
-            wording.Failure(name=one.validation, reason=one.reason)
-            for one in bad
+            wording.Failure(name=outcome.validation, reason=outcome.reason)
+            for outcome in bad
         ),
         '"validation result show" has all',
         noun='validation',

@@ -130,7 +130,7 @@ class RegisterNodes(NodeCommand):
         _add_timeout(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        found = self.done(
+        report = self.done(
             parsed_args,
             'register',
             nodes=load_nodes(common.read_text(parsed_args.file)),
@@ -141,25 +141,25 @@ class RegisterNodes(NodeCommand):
             timeout=parsed_args.timeout,
         )
         self.warn(
-            f'{one["name"]}: {warning}'
-            for one in found['nodes']
-            for warning in one['warnings']
+            f'{entry["name"]}: {warning}'
+            for entry in report['nodes']
+            for warning in entry['warnings']
         )
         # The last way of a node tells where it is.
-        moved = {one['uuid']: one for one in found['moved']}
+        moved = {move['uuid']: move for move in report['moved']}
         return ('Name', 'UUID', 'Action', 'Changes', 'Reason'), [
             (
-                one['name'],
-                one['uuid'],
-                _action(one, parsed_args.dry_run),
-                columns.Lines(one['changes']),
+                entry['name'],
+                entry['uuid'],
+                _action(entry, parsed_args.dry_run),
+                columns.Lines(entry['changes']),
                 columns.Value(
-                    one['reason']
-                    or moved.get(one['uuid'], {}).get('reason')
+                    entry['reason']
+                    or moved.get(entry['uuid'], {}).get('reason')
                     or ''
                 ),
             )
-            for one in found['nodes']
+            for entry in report['nodes']
         ]
 
 
@@ -227,7 +227,7 @@ class IntrospectNodes(NodeCommand):
         if parsed_args.abort:
             stopped = driver.call('nodes.abort', nodes=nodes)['nodes']
             return ('UUID',), [(uuid,) for uuid in stopped]
-        found = self.done(
+        report = self.done(
             parsed_args,
             'introspect',
             nodes=nodes,
@@ -237,24 +237,24 @@ class IntrospectNodes(NodeCommand):
             provide=parsed_args.provide,
         )
         if parsed_args.save:
-            _save(driver.nodes, parsed_args.save, found['found'])
-        machines = {one['uuid']: one for one in found['found']}
+            _save(driver.nodes, parsed_args.save, report['found'])
+        machines = {machine['uuid']: machine for machine in report['found']}
         return common.table(
             [
-                {**one, **machines.get(one['uuid'], {})}
-                for one in found['nodes']
+                {**member, **machines.get(member['uuid'], {})}
+                for member in report['nodes']
             ],
             {
                 'Name': 'name',
                 'UUID': 'uuid',
                 'State': 'phase',
                 'Attempts': 'attempts',
-                'CPUs': lambda one: one.get('cpus'),
-                'Memory MB': lambda one: one.get('memory_mb'),
-                'Disks GB': lambda one: columns.NamesCell(
-                    map(str, one.get('disks_gb', ()))
+                'CPUs': lambda row: row.get('cpus'),
+                'Memory MB': lambda row: row.get('memory_mb'),
+                'Disks GB': lambda row: columns.NamesCell(
+                    map(str, row.get('disks_gb', ()))
                 ),
-                'MACs': lambda one: columns.NamesCell(one.get('macs', ())),
+                'MACs': lambda row: columns.NamesCell(row.get('macs', ())),
                 'Reason': columns.of(columns.Value, 'reason'),
             },
         )
@@ -274,7 +274,7 @@ class ProvideNodes(NodeCommand):
         _add_timeout(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        found = self.done(
+        report = self.done(
             parsed_args,
             'move',
             verb='provide',
@@ -282,7 +282,7 @@ class ProvideNodes(NodeCommand):
             timeout=parsed_args.timeout,
         )
         return common.table(
-            found['nodes'],
+            report['nodes'],
             {
                 'Name': 'name',
                 'UUID': 'uuid',
@@ -292,8 +292,8 @@ class ProvideNodes(NodeCommand):
         )
 
 
-def _action(one: drivers.Report, dry_run: bool) -> str:
-    action = registering.Action(one['action'])
+def _action(entry: drivers.Report, dry_run: bool) -> str:
+    action = registering.Action(entry['action'])
     conditional = dry_run and action in registering.CHANGES
     return f'would be {action}' if conditional else str(action)
 
@@ -325,7 +325,7 @@ def _save(
 ) -> None:
     with common.access('write', folder):
         tree = private_files.Tree(pathlib.Path(folder))
-        for one in machines:
-            text = json.dumps(core.inventory(one['uuid']), indent=2)
-            name = one['name'] or one['uuid']
+        for machine in machines:
+            text = json.dumps(core.inventory(machine['uuid']), indent=2)
+            name = machine['name'] or machine['uuid']
             tree.write((), f'{name}.json', text + '\n')

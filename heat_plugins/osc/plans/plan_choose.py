@@ -30,26 +30,28 @@ class ListCapabilities(plan_common.PlanCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         driver = self.driver(parsed_args)
-        found = driver.call('plan.get_capabilities', plan=parsed_args.plan)
-        self.warn(found['warnings'])
+        capabilities = driver.call(
+            'plan.get_capabilities', plan=parsed_args.plan
+        )
+        self.warn(capabilities['warnings'])
         return common.table(
             [
-                {**one, 'topic': topic['title'], 'group': group}
-                for topic in found['topics']
+                {**choice, 'topic': topic['title'], 'group': group}
+                for topic in capabilities['topics']
                 for group in topic['groups']
-                for one in group['environments']
-                if one['enabled'] or not parsed_args.enabled
+                for choice in group['environments']
+                if choice['enabled'] or not parsed_args.enabled
             ],
             {
                 'Topic': 'topic',
-                'Group': lambda one: (
-                    one['group']['title'] or one['group']['name']
+                'Group': lambda row: (
+                    row['group']['title'] or row['group']['name']
                 ),
                 'Environment': 'path',
                 'Title': 'title',
                 'Enabled': 'enabled',
                 'Requires': columns.of(columns.NamesCell, 'requires'),
-                'Exclusive': lambda one: one['group']['mutually_exclusive'],
+                'Exclusive': lambda row: row['group']['mutually_exclusive'],
             },
         )
 
@@ -83,13 +85,13 @@ class SetCapabilities(plan_common.PlanCommand):
         choices.update(dict.fromkeys(parsed_args.disable, False))
         if not choices:
             raise exceptions.CommandError('Give --enable or --disable')
-        found = self.driver(parsed_args).call(
+        changed = self.driver(parsed_args).call(
             'plan.update_capabilities',
             plan=parsed_args.plan,
             choices=choices,
             requirements=parsed_args.with_requirements,
         )
-        return ('Environment',), [(one,) for one in found['environments']]
+        return ('Environment',), [(path,) for path in changed['environments']]
 
 
 # Parameters
@@ -123,13 +125,13 @@ class ListParameters(plan_common.PlanCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         driver = self.driver(parsed_args)
-        found = driver.call(
+        answer = driver.call(
             'plan.get_parameters',
             plan=parsed_args.plan,
             refresh=parsed_args.refresh,
         )
-        self.warn(found['warnings'])
-        root = stored.read(parameters.TemplateParameters, found['root'])
+        self.warn(answer['warnings'])
+        root = stored.read(parameters.TemplateParameters, answer['root'])
         listed: list[tuple[parameters.Parameter, tuple[str, ...]]]
         if parsed_args.nested:
             listed = [
@@ -139,8 +141,8 @@ class ListParameters(plan_common.PlanCommand):
             ]
         else:
             listed = [
-                (one.parameter, one.paths)
-                for one in parameters.effective(root).values()
+                (effective.parameter, effective.paths)
+                for effective in parameters.effective(root).values()
             ]
         role = parsed_args.role
         if role is not None:
@@ -156,12 +158,14 @@ class ListParameters(plan_common.PlanCommand):
             headers += ['Places']
         if parsed_args.long:
             headers += ['Default', 'Constraints', 'Hidden']
-        rows = [_parameter(*one)[: len(headers)] for one in listed]
+        rows = [_parameter(*entry)[: len(headers)] for entry in listed]
         return headers, rows
 
 
 def _require_role(driver: drivers.Driver, plan: str, role: str) -> None:
-    known = [one['name'] for one in driver.call('plan.list_roles', plan=plan)]
+    known = [
+        role['name'] for role in driver.call('plan.list_roles', plan=plan)
+    ]
     if role not in known:
         raise exceptions.CommandError(
             f'Plan {plan} has no role {role}, and no parameter of one'
@@ -203,14 +207,14 @@ class _ChangeParameters(plan_common.PlanCommand):
         values: abc.Mapping[str, Any],
         unset: abc.Sequence[str],
     ) -> common.Shown:
-        found = self.driver(parsed_args).call(
+        changed = self.driver(parsed_args).call(
             'plan.update_parameters',
             plan=parsed_args.plan,
             values=values,
             unset=unset,
             role=parsed_args.role,
         )
-        return ('Parameter',), [(one,) for one in found['parameters']]
+        return ('Parameter',), [(name,) for name in changed['parameters']]
 
 
 class SetParameters(_ChangeParameters):
@@ -245,7 +249,7 @@ class SetParameters(_ChangeParameters):
         if parsed_args.file:
             values = common.read_map(parsed_args.file)
             values = values.get('parameter_defaults', values)
-        values |= {one.name: one.value for one in parsed_args.values}
+        values |= {value.name: value.value for value in parsed_args.values}
         if not values:
             raise exceptions.CommandError('Give <name>=<value> or --file')
         return self.change(parsed_args, values, [])

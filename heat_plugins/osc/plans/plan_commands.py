@@ -19,11 +19,11 @@ from heat_plugins.plans.content import exporting
 from heat_plugins.plans.content import plans
 
 
-def _shown(found: drivers.Report) -> common.Shown:
+def _shown(plan: drivers.Report) -> common.Shown:
     lists = ('environments', 'parameters', 'secrets', 'post_deployment')
     shown = {
         name: columns.NamesCell(value) if name in lists else value
-        for name, value in found.items()
+        for name, value in plan.items()
     }
     return plan_common.one(shown)
 
@@ -97,11 +97,11 @@ class SetPlan(plan_common.PlanCommand):
                 'Nothing to change: give --from, --git or --remove'
             )
         folders = driver.plans.plans.load(parsed_args.plan).folders
-        found = plan_common.content(parsed_args, folders)
+        content = plan_common.content(parsed_args, folders)
         changed = driver.change(
             'plan.update',
             parsed_args.plan,
-            found,
+            content,
             self.files(f'Changing {parsed_args.plan}'),
             delete=parsed_args.remove,
             prune=parsed_args.prune,
@@ -126,7 +126,7 @@ class ListPlans(plan_common.PlanCommand):
             {
                 'Name': 'name',
                 # Mistral's side may be of the release before.
-                'State': lambda one: one.get('state', plans.UNKNOWN),
+                'State': lambda row: row.get('state', plans.UNKNOWN),
                 'Description': 'description',
                 'Created': 'created_at',
             },

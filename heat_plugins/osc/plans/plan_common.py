@@ -74,7 +74,7 @@ def content(
         return tarballs.read(file, folders=folders)
 
 
-def one(found: drivers.Report, *names: str) -> common.Shown:
+def one(values: drivers.Report, *names: str) -> common.Shown:
     """Return columns and values of a map, or of some of its entries."""
-    names = names or tuple(found)
-    return names, common.One(found[name] for name in names)
+    names = names or tuple(values)
+    return names, common.One(values[name] for name in names)

@@ -87,14 +87,16 @@ class DeployPlan(plan_common.PlanCommand):
     def _preview(
         self, driver: drivers.Driver, parsed_args: argparse.Namespace
     ) -> common.Shown:
-        found = driver.call(
+        preview = driver.call(
             'plan.preview',
             plan=parsed_args.plan,
             take_over=parsed_args.take_over,
         )
-        self.warn(found.pop('warnings'))
-        action = found.pop('action')
-        shown = {name: columns.NamesCell(one) for name, one in found.items()}
+        self.warn(preview.pop('warnings'))
+        action = preview.pop('action')
+        shown = {
+            name: columns.NamesCell(names) for name, names in preview.items()
+        }
         return plan_common.one({'action': action, **shown})
 
 
@@ -113,18 +115,18 @@ class ShowStatus(plan_common.PlanCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         driver = self.driver(parsed_args)
-        found = driver.call('plan.status', plan=parsed_args.plan)
-        if parsed_args.wait and found['status'].endswith('_IN_PROGRESS'):
-            self._wait(driver, found)
-            found = driver.call('plan.status', plan=parsed_args.plan)
-        if parsed_args.wait and found['status'].endswith('_FAILED'):
+        status = driver.call('plan.status', plan=parsed_args.plan)
+        if parsed_args.wait and status['status'].endswith('_IN_PROGRESS'):
+            self._wait(driver, status)
+            status = driver.call('plan.status', plan=parsed_args.plan)
+        if parsed_args.wait and status['status'].endswith('_FAILED'):
             self.exit_code = self.exit_code or common.FAILED
-        return _status(found)
+        return _status(status)
 
-    def _wait(self, driver: drivers.Driver, found: drivers.Report) -> None:
-        show = progress.DeploymentProgress(self.progress, found['plan'])
+    def _wait(self, driver: drivers.Driver, status: drivers.Report) -> None:
+        show = progress.DeploymentProgress(self.progress, status['plan'])
         try:
-            driver.follow(found['plan'], found['stack_id'], show)
+            driver.follow(status['plan'], status['stack_id'], show)
         except KeyboardInterrupt:
             self.exit_code = common.INTERRUPTED
 
@@ -146,10 +148,12 @@ class ShowDiff(plan_common.PlanCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         driver = self.driver(parsed_args)
-        found = driver.call('plan.diff', plan=parsed_args.plan)['differences']
-        if parsed_args.exit_code and found:
+        differences = driver.call('plan.diff', plan=parsed_args.plan)[
+            'differences'
+        ]
+        if parsed_args.exit_code and differences:
             self.exit_code = common.FAILED
-        if not found:
+        if not differences:
             self.log.warning(
                 'No difference: stack %s equals what plan %s would deploy',
                 parsed_args.plan,
@@ -159,10 +163,11 @@ class ShowDiff(plan_common.PlanCommand):
         if not parsed_args.names_only:
             shown.append('detail')
         rows = [
-            tuple(columns.Value(one[name]) for name in shown) for one in found
+            tuple(columns.Value(difference[name]) for name in shown)
+            for difference in differences
         ]
         return tuple(name.capitalize() for name in shown), rows
 
 
-def _status(found: drivers.Report) -> common.Shown:
-    return plan_common.one(found, *_SHOWN)
+def _status(status: drivers.Report) -> common.Shown:
+    return plan_common.one(status, *_SHOWN)

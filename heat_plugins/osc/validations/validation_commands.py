@@ -59,7 +59,7 @@ class _SourceCommand(plan_common.PlanCommand):
         """Return what names the validations, and files if those are given."""
         content = plan_common.content(parsed_args)
         given = {'plan': parsed_args.plan, 'package': parsed_args.package}
-        given = {name: one for name, one in given.items() if one}
+        given = {name: value for name, value in given.items() if value}
         if len(given) + (content is not None) != 1:
             raise exceptions.CommandError(
                 'Give exactly one of: a plan, --from, --git, --package'
@@ -77,14 +77,14 @@ class ListValidations(_SourceCommand):
         source, content = self.source(parsed_args)
         groups = parsed_args.groups
         if content is not None:
-            found = driver.validations.listed(content, groups)
+            listed = driver.validations.listed(content, groups)
         elif 'package' in source:
-            found = driver.call('validations.list', **source, groups=groups)
+            listed = driver.call('validations.list', **source, groups=groups)
         else:
-            found = driver.validations.list(**source, groups=groups)
-        self._warn(found['warnings'])
+            listed = driver.validations.list(**source, groups=groups)
+        self._warn(listed['warnings'])
         return common.table(
-            found['validations'],
+            listed['validations'],
             {
                 'Validation': 'id',
                 'Name': columns.of(columns.Value, 'name'),
@@ -214,10 +214,10 @@ class RunValidations(_SourceCommand):
             )
         }
         options['host_groups'] = {
-            one.group: one.hosts for one in parsed_args.host_groups
+            group.group: group.hosts for group in parsed_args.host_groups
         }
         options['variables'] = {
-            one.name: one.value for one in parsed_args.variables
+            variable.name: variable.value for variable in parsed_args.variables
         }
         show = progress.Validations(self.progress)
         try:
@@ -271,12 +271,12 @@ class _HostGroup:
 
 def _secrets(parsed_args: argparse.Namespace) -> dict[str, Any]:
     """Return the secret inputs, read from files."""
-    found: dict[str, Any] = {}
+    secrets: dict[str, Any] = {}
     if parsed_args.secrets:
-        found['variables'] = common.read_map(parsed_args.secrets)
+        secrets['variables'] = common.read_map(parsed_args.secrets)
     if parsed_args.ssh_key:
-        found['ssh_key'] = common.read_text(parsed_args.ssh_key)
-    return found
+        secrets['ssh_key'] = common.read_text(parsed_args.ssh_key)
+    return secrets
 
 
 def _interrupted(local: bool, run_id: str | None) -> tuple[str, ...]:

@@ -39,13 +39,15 @@ def outcomes(run: dict[str, Any]) -> common.Shown:
 
 
 def _hosts(
-    found: abc.Mapping[str, abc.Mapping[str, int]],
+    hosts: abc.Mapping[str, abc.Mapping[str, int]],
 ) -> columns.Outputs:
     """Return the numbers of each host by their names, as people read them."""
     return columns.Outputs(
         {
-            host: ', '.join(f'{count} {name}' for name, count in one.items())
-            for host, one in found.items()
+            host: ', '.join(
+                f'{count} {name}' for name, count in counts.items()
+            )
+            for host, counts in hosts.items()
         }
     )
 
@@ -60,11 +62,11 @@ class ListResults(common.Report):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         core = drivers.driver(self.app.client_manager, True).validations
-        found = core.results(parsed_args.plan)
-        if not found:
+        runs = core.results(parsed_args.plan)
+        if not runs:
             self.log.warning('There are no recorded runs of validations')
         return common.table(
-            found,
+            runs,
             {
                 'Run': 'id',
                 'Source': 'source',
@@ -104,15 +106,15 @@ class ShowResult(common.Report):
             if run['reason']:
                 self.log.warning('%s', run['reason'])
             return outcomes(run)
-        found = core.result(parsed_args.run, parsed_args.validation)
-        if found['cut']:
+        detail = core.result(parsed_args.run, parsed_args.validation)
+        if detail['cut']:
             self.log.warning('The output was longer; only a part is kept')
         if parsed_args.stdout:
-            return ('stdout',), common.One((found['stdout'].rstrip(),))
+            return ('stdout',), common.One((detail['stdout'].rstrip(),))
         shown = {
             name.capitalize(): columns.of(columns.Value, name)
             for name in ('host', 'play', 'task', 'state')
         }
         shown['Duration'] = columns.of(columns.Seconds, 'seconds')
         shown['Message'] = columns.of(columns.Value, 'message')
-        return common.table(found['tasks'], shown)
+        return common.table(detail['tasks'], shown)

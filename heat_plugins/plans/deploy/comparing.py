@@ -82,15 +82,17 @@ class Comparer:
         template, environment, files = self._stacks.content(stack)
         hiding = _Hiding(plan, answer, wanted, environment)
         compared = _Texts()
-        found = [
+        differences = [
             *_template(template, wanted, compared),
             *_files(files, wanted, compared),
             *_parameters(environment, answer.get('Environment') or {}, hiding),
             *_registry(environment, answer.get('Environment') or {}),
         ]
         return [
-            dataclasses.replace(one, detail=hiding.mask.value(one.detail))
-            for one in found
+            dataclasses.replace(
+                difference, detail=hiding.mask.value(difference.detail)
+            )
+            for difference in differences
         ]
 
 

@@ -90,16 +90,16 @@ def read(environment: environments.PlanEnvironment) -> tuple[str, ...]:
 
     :raises errors.Invalid: its section is not a list of groups.
     """
-    found = environment.more.get(SECTION)
-    if found is None:
+    section = environment.more.get(SECTION)
+    if section is None:
         return ()
-    if not isinstance(found, list) or not all(
-        isinstance(one, str) and one.strip() for one in found
+    if not isinstance(section, list) or not all(
+        isinstance(group, str) and group.strip() for group in section
     ):
         raise errors.Invalid(
             f'{SECTION} of {environments.PATH} must be a list of groups'
         )
-    groups = tuple(dict.fromkeys(found))
+    groups = tuple(dict.fromkeys(section))
     if len(groups) > MOST:
         raise errors.Invalid(
             f'{SECTION} of {environments.PATH} names {len(groups)} groups; '
@@ -124,11 +124,11 @@ def check(annex: json_records.Records, plan: plans.Plan, now: float) -> None:
     :raises errors.Refused: so it is.
     """
     for group in read(plan.environment):
-        found = annex.find(_name(group))
+        passed = annex.find(_name(group))
         if not (
-            isinstance(found, dict)
-            and found.get('content_hash') == plan.content_hash
-            and isinstance(at := found.get('at'), int | float)
+            isinstance(passed, dict)
+            and passed.get('content_hash') == plan.content_hash
+            and isinstance(at := passed.get('at'), int | float)
             and now - at < VALID
         ):
             raise errors.Refused(

@@ -100,7 +100,7 @@ class NodeJobsTest(testtools.TestCase):
         step = self.work('introspect', nodes=None, provide=True)
         self.assertTrue(step['success'])
         self.assertEqual(
-            ['a', 'b'], sorted(one['name'] for one in step['state']['found'])
+            ['a', 'b'], sorted(one['name'] for one in step['output']['found'])
         )
         self.assertEqual({'a': 'available', 'b': 'available'}, self.states())
 
