@@ -12,12 +12,12 @@ from urllib import parse
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins.clients import heat_reading
 from heat_plugins.clients import keystone
 from heat_plugins.clients import rest
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import plan_stacks
-from heat_plugins.runs import orchestration
 from heat_plugins.timeline import stack_events
 from heat_plugins.validations import inventory
 
@@ -45,7 +45,7 @@ _LIMITS = {
 # OS::Nova::Server, and what plans call theirs: OS::TripleO::ComputeServer.
 _SERVER = 'Server'
 
-_Stack = orchestration.Stack | plan_stacks.Stack
+_Stack = heat_values.Stack | plan_stacks.Stack
 
 
 class Heat:
@@ -61,7 +61,7 @@ class Heat:
 
     # Stacks
 
-    def stack(self, name_or_id: str) -> orchestration.Stack:
+    def stack(self, name_or_id: str) -> heat_values.Stack:
         return heat_reading.stack(self._show(name_or_id))
 
     def find(self, name: str) -> plan_stacks.Stack | None:
@@ -127,7 +127,7 @@ class Heat:
         self._send('PUT', _path(stack), f'stack {stack.name}', body)
 
     def update_environment(
-        self, stack: orchestration.Stack, environment: abc.Mapping[str, Any]
+        self, stack: heat_values.Stack, environment: abc.Mapping[str, Any]
     ) -> None:
         # PATCH keeps all that is not given.
         body = {'environment': dict(environment)}
@@ -162,7 +162,7 @@ class Heat:
         answer = self._get('/resource_types', 'resource types')
         return frozenset(map(str, answer['resource_types']))
 
-    def resources(self, stack: _Stack) -> list[orchestration.Resource]:
+    def resources(self, stack: _Stack) -> list[heat_values.Resource]:
         path = f'{_path(stack)}/resources?nested_depth={_NESTED_DEPTH}'
         answer = self._get(path, f'resources of stack {stack.name}')
         return [heat_reading.resource(entry) for entry in answer['resources']]
@@ -170,7 +170,7 @@ class Heat:
     def statuses(self, stack: plan_stacks.Stack) -> list[str]:
         return [resource.status for resource in self.resources(stack)]
 
-    def attribute(self, resource: orchestration.Resource, name: str) -> Any:
+    def attribute(self, resource: heat_values.Resource, name: str) -> Any:
         query = parse.urlencode({'with_attr': name})
         return self._attributes(resource, f'?{query}').get(name)
 
@@ -197,7 +197,7 @@ class Heat:
         return servers
 
     def all_events(
-        self, stack: orchestration.Stack
+        self, stack: heat_values.Stack
     ) -> list[stack_events.StackEvent]:
         path, what = f'{_path(stack)}/events', f'events of stack {stack.name}'
         query = {'nested_depth': str(_NESTED_DEPTH), 'sort_dir': 'asc'}
@@ -220,12 +220,12 @@ class Heat:
 
     # Software configs and deployments
 
-    def config(self, config_id: str) -> orchestration.Config:
+    def config(self, config_id: str) -> heat_values.Config:
         path = f'/software_configs/{_quoted(config_id)}'
         answer = self._get(path, f'software config {config_id}')
         return heat_reading.config(answer['software_config'])
 
-    def create_config(self, draft: orchestration.Draft) -> str:
+    def create_config(self, draft: heat_values.DerivedConfig) -> str:
         body = {
             'name': draft.name,
             'group': draft.group,
@@ -239,14 +239,14 @@ class Heat:
     def delete_config(self, config_id: str) -> None:
         self._delete(f'/software_configs/{_quoted(config_id)}', config_id)
 
-    def deployment(self, deployment_id: str) -> orchestration.Deployment:
+    def deployment(self, deployment_id: str) -> heat_values.Deployment:
         if not deployment_id:
             raise errors.NotFound('The ID of the deployment is missing')
         path = f'/software_deployments/{_quoted(deployment_id)}'
         answer = self._get(path, f'software deployment {deployment_id}')
         return heat_reading.deployment(answer['software_deployment'])
 
-    def deployments(self, server_id: str) -> list[orchestration.Deployment]:
+    def deployments(self, server_id: str) -> list[heat_values.Deployment]:
         query = parse.urlencode({'server_id': server_id})
         path = f'/software_deployments?{query}'
         answer = self._get(path, f'deployments of {server_id}')
@@ -273,7 +273,7 @@ class Heat:
         what = f'software deployment {deployment_id}'
         self._rest.call('PUT', path, what, json={'status': status})
 
-    def server_configs(self, server_id: str) -> list[orchestration.Config]:
+    def server_configs(self, server_id: str) -> list[heat_values.Config]:
         path = f'/software_deployments/metadata/{_quoted(server_id)}'
         answer = self._get(path, f'configs of {server_id}')
         return [heat_reading.config(entry) for entry in answer['metadata']]
@@ -296,7 +296,7 @@ class Heat:
         return answer if isinstance(answer, dict) else {}
 
     def _attributes(
-        self, resource: orchestration.Resource, query: str = ''
+        self, resource: heat_values.Resource, query: str = ''
     ) -> abc.Mapping[str, Any]:
         # Heat wants the stack's name as well as its ID, and resolves it.
         stack = self.stack(resource.stack_id)

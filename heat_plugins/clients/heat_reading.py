@@ -4,15 +4,15 @@
 from collections import abc
 from typing import Any
 
+from heat_plugins import heat_values
 from heat_plugins.plans.deploy import plan_stacks
-from heat_plugins.runs import orchestration
 from heat_plugins.timeline import stack_events
 
 _CHANGES = ('unchanged', 'updated', 'replaced', 'added', 'deleted')
 
 
-def stack(answer: abc.Mapping[str, Any]) -> orchestration.Stack:
-    return orchestration.Stack(
+def stack(answer: abc.Mapping[str, Any]) -> heat_values.Stack:
+    return heat_values.Stack(
         id=answer['id'],
         name=answer['stack_name'],
         status=answer['stack_status'],
@@ -32,9 +32,9 @@ def plan_stack(answer: abc.Mapping[str, Any]) -> plan_stacks.Stack:
     )
 
 
-def resource(answer: abc.Mapping[str, Any]) -> orchestration.Resource:
+def resource(answer: abc.Mapping[str, Any]) -> heat_values.Resource:
     links = _links(answer)
-    return orchestration.Resource(
+    return heat_values.Resource(
         name=answer['resource_name'],
         type=answer['resource_type'],
         physical_id=answer.get('physical_resource_id') or '',
@@ -45,8 +45,8 @@ def resource(answer: abc.Mapping[str, Any]) -> orchestration.Resource:
 
 
 def lineage(
-    target: orchestration.Resource,
-    resources: abc.Iterable[orchestration.Resource],
+    target: heat_values.Resource,
+    resources: abc.Iterable[heat_values.Resource],
     root_id: str,
 ) -> tuple[str, ...]:
     """Return the names of the resources from a root stack down to one."""
@@ -96,8 +96,8 @@ def changes(
     }
 
 
-def config(answer: abc.Mapping[str, Any]) -> orchestration.Config:
-    return orchestration.Config(
+def config(answer: abc.Mapping[str, Any]) -> heat_values.Config:
+    return heat_values.Config(
         id=answer['id'],
         name=answer.get('name'),
         group=answer.get('group'),
@@ -108,8 +108,8 @@ def config(answer: abc.Mapping[str, Any]) -> orchestration.Config:
     )
 
 
-def deployment(answer: abc.Mapping[str, Any]) -> orchestration.Deployment:
-    return orchestration.Deployment(
+def deployment(answer: abc.Mapping[str, Any]) -> heat_values.Deployment:
+    return heat_values.Deployment(
         id=answer['id'],
         server_id=answer['server_id'],
         config_id=answer['config_id'],

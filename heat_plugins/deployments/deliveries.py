@@ -5,51 +5,13 @@ from collections import abc
 import dataclasses
 from typing import Any
 
+from heat_plugins import heat_values
 from heat_plugins import masking
-from heat_plugins import tokens
-from heat_plugins.configs import actions
-from heat_plugins.configs import handover
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.configs import hooks
 from heat_plugins.objectstore import keys
-from heat_plugins.runs import orchestration
-from heat_plugins.signals import body
 from heat_plugins.signals import transport_names
 from heat_plugins.signals import watcher
-
-#: The statuses of a row that engines write.
-COMPLETE, FAILED, IN_PROGRESS = 'COMPLETE', 'FAILED', 'IN_PROGRESS'
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Source:
-    """The config that a template names, of which servers get derived ones.
-
-    :ivar config: what its author wrote.
-    :ivar inputs: those that it declares, as Heat completes them.
-    :ivar outputs: the same of outputs.
-    """
-
-    name: str | None = None
-    group: str | None
-    config: Any
-    inputs: abc.Sequence[abc.Mapping[str, Any]] = ()
-    outputs: abc.Sequence[abc.Mapping[str, Any]]
-    options: abc.Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-    def tool(self, action: str) -> str | None:
-        """Return the name of the hook that runs it for an action."""
-        return handover.tool(self.group, self.config, action)
-
-    def runs(self, action: str, listed: abc.Collection[str]) -> bool:
-        """Say whether a server runs anything for an action.
-
-        :param listed: the actions that the deployment lists; a component
-            says for itself what it serves.
-        """
-        if self.group == actions.COMPONENT:
-            return actions.serves(self.group, self.config, action)
-        return action in listed
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -104,75 +66,6 @@ class Signalling:
 
 #: The signalling of an action for which nothing was created yet.
 NOTHING = Signalling(transport=transport_names.NO_SIGNAL)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Row:
-    """A deployment as Heat stores it, with the config of its last action.
-
-    :ivar reading_project: the project whose stack users may read it, if any.
-    """
-
-    id: str
-    server_id: str
-    config: orchestration.Config
-    action: str
-    status: str
-    reason: str | None
-    outputs: abc.Mapping[str, Any] = dataclasses.field(repr=False)
-    input_values: abc.Mapping[str, Any] = dataclasses.field(repr=False)
-    reading_project: str | None
-
-    @property
-    def in_progress(self) -> bool:
-        """Whether its action has not ended."""
-        return self.status == IN_PROGRESS
-
-    @property
-    def is_unhealthy(self) -> bool:
-        """Whether the next update must run it again."""
-        return tokens.UNHEALTHY.marks(self.reason)
-
-    @property
-    def outcome(self) -> body.SignalOutcome:
-        """How its action has ended."""
-        return body.SignalOutcome(
-            status=self.status, reason=self.reason or '', outputs=self.outputs
-        )
-
-    @property
-    def inputs(self) -> dict[str, Any]:
-        """The inputs that the server was given, by name."""
-        return {each['name']: each.get('value') for each in self.config.inputs}
-
-    @property
-    def transport(self) -> str | None:
-        """How the server was told to signal, as the config says it."""
-        return self.inputs.get(transport_names.INPUT)
-
-    @property
-    def is_heats(self) -> bool:
-        """Whether a result lies where only Heat's own class looks for it.
-
-        There the result of one action may be taken for that of another. What
-        our classes derive never says TEMP_URL_SIGNAL.
-        """
-        return self.transport == transport_names.TEMP_URL_SIGNAL
-
-    @property
-    def is_awaitable(self) -> bool:
-        """Whether a result of its action may still come to us."""
-        return self.in_progress and not self.is_heats
-
-    @property
-    def is_signalled(self) -> bool:
-        """Whether a signal ends the action."""
-        return self.transport != transport_names.NO_SIGNAL
-
-    @property
-    def mask(self) -> masking.Mask:
-        """What masks the hidden parts of its inputs."""
-        return hidden_inputs.mask(self.config.inputs, self.config.options)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -240,7 +133,7 @@ class Work:
     """An action that servers run."""
 
     action: str
-    source: Source
+    source: heat_values.DerivedConfig
     terms: Terms
 
     @property
@@ -269,7 +162,8 @@ class Delivery:
     :ivar config_id: the id that the derived config gets.
     :ivar draft: the derived config, in the form that agents can take.
     :ivar input_values: what Heat's API shows as those of the deployment.
-    :ivar reading_project: see `Row`.
+    :ivar reading_project: see
+        `heat_values.DeploymentRow`.
     :ivar before: what the server was given before; None if nothing.
     """
 
@@ -277,11 +171,11 @@ class Delivery:
     server_id: str
     config_id: str
     action: str
-    draft: orchestration.Draft
+    draft: heat_values.DerivedConfig
     input_values: abc.Mapping[str, Any] | None = dataclasses.field(repr=False)
     signalling: Signalling
     reading_project: str | None
-    before: Row | None
+    before: heat_values.DeploymentRow | None
 
     @property
     def mask(self) -> masking.Mask:

@@ -10,11 +10,11 @@ import dataclasses
 from typing import Any
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.deployments import deliveries
-from heat_plugins.runs import orchestration
 from heat_plugins.signals import beginning
 from heat_plugins.signals import live
 from heat_plugins.signals import transport_names
@@ -80,11 +80,11 @@ class Facts:
 
 
 def draft(
-    source: deliveries.Source,
+    source: heat_values.DerivedConfig,
     action: str,
     signalling: deliveries.Signalling,
     facts: Facts,
-) -> orchestration.Draft:
+) -> heat_values.DerivedConfig:
     """Return the config that a server is given, as agents can take it.
 
     :raises MissingInput: a structured config needs an input without a value.
@@ -103,7 +103,7 @@ def draft(
 
 
 def inputs(
-    source: deliveries.Source,
+    source: heat_values.DerivedConfig,
     action: str,
     values: abc.Mapping[str, Any] | None,
 ) -> list[dict[str, Any]]:
@@ -117,11 +117,11 @@ def inputs(
 
 
 def heats(
-    source: deliveries.Source,
+    source: heat_values.DerivedConfig,
     action: str,
     signalling: deliveries.Signalling,
     facts: Facts,
-) -> orchestration.Draft:
+) -> heat_values.DerivedConfig:
     """Return what Heat's own classes derive.
 
     :raises MissingInput: see `draft`.
@@ -135,7 +135,7 @@ def heats(
     if facts.is_structured:
         values = {each['name']: each['value'] for each in given}
         config = _substituted(config, values, facts.properties)
-    return orchestration.Draft(
+    return heat_values.DerivedConfig(
         name=facts.properties.get('name')
         or source.name
         or facts.physical_name,

@@ -9,6 +9,7 @@ import dataclasses
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins import wording
 from heat_plugins.deployments import deliveries
 from heat_plugins.signals import beginning
@@ -54,9 +55,9 @@ class Failure:
     @classmethod
     def of(cls, outcome: body.SignalOutcome) -> 'Failure | None':
         """Return why an action that has ended failed; None if it has not."""
-        if outcome.status == deliveries.COMPLETE:
+        if outcome.status == heat_values.COMPLETE:
             return None
-        if outcome.status == deliveries.FAILED:
+        if outcome.status == heat_values.FAILED:
             return cls(reason=outcome.reason, is_result=True)
         # Heat's API lets its users write any status there.
         return cls(

@@ -10,6 +10,7 @@ import dataclasses
 from typing import Protocol
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins import wording
 from heat_plugins.configs import hooks
 from heat_plugins.deployments import deliveries
@@ -35,7 +36,7 @@ class Withdrawal:
 
     @classmethod
     def of_row(
-        cls, row: deliveries.Row, reason: str | None = None
+        cls, row: heat_values.DeploymentRow, reason: str | None = None
     ) -> 'Withdrawal':
         """Return what takes from its server what a row says."""
         return cls(
@@ -98,7 +99,7 @@ class Fleet(Protocol):
 
     def read(
         self, ids: abc.Collection[str]
-    ) -> abc.Mapping[str, deliveries.Row]:
+    ) -> abc.Mapping[str, heat_values.DeploymentRow]:
         """Read rows; those that are gone are left out."""
 
     def fetch(

@@ -21,8 +21,7 @@ import hashlib
 import json
 import secrets
 
-from heat_plugins.deployments import deliveries
-from heat_plugins.runs import orchestration
+from heat_plugins import heat_values
 from heat_plugins.signals import beginning
 from heat_plugins.signals import group_ids
 from heat_plugins.signals import live
@@ -84,7 +83,7 @@ class Member:
         return cls(id=number, key=key, server_id=server_id)
 
     @classmethod
-    def of_row(cls, row: deliveries.Row) -> 'Member':
+    def of_row(cls, row: heat_values.DeploymentRow) -> 'Member':
         """Return the member of a group that a row is of.
 
         Its own server may have been taken from the row.
@@ -113,7 +112,7 @@ class Task:
 
     member: Member
     action: str
-    before: deliveries.Row | None
+    before: heat_values.DeploymentRow | None
     delivers: bool = True
 
 
@@ -130,11 +129,15 @@ class Refusal:
 
 
 #: Returns what a member would be given for an action.
-Draft = abc.Callable[[Member, str], orchestration.Draft]
+Draft = abc.Callable[[Member, str], heat_values.DerivedConfig]
 
 
 def repeated(
-    member: Member, row: deliveries.Row | None, action: str, *, repeats: bool
+    member: Member,
+    row: heat_values.DeploymentRow | None,
+    action: str,
+    *,
+    repeats: bool,
 ) -> Task | None:
     """Return what a member must do for SUSPEND, RESUME or another action.
 
@@ -145,12 +148,12 @@ def repeated(
     task = Task(member=member, action=action, before=row)
     if row is None or row.action != action:
         return task
-    if repeats and row.status == deliveries.COMPLETE:
+    if repeats and row.status == heat_values.COMPLETE:
         return _untold(member, row)
     return dataclasses.replace(task, delivers=not row.is_awaitable)
 
 
-def _untold(member: Member, row: deliveries.Row) -> Task | None:
+def _untold(member: Member, row: heat_values.DeploymentRow) -> Task | None:
     """Return what a server must run that has completed a failed action.
 
     Without a signal, that says nothing: the engine that wrote the row may
@@ -159,11 +162,11 @@ def _untold(member: Member, row: deliveries.Row) -> Task | None:
     return None if row.is_signalled else _resumed(member, row)
 
 
-def _resumed(member: Member, row: deliveries.Row) -> Task:
+def _resumed(member: Member, row: heat_values.DeploymentRow) -> Task:
     return Task(member=member, action=row.action, before=row, delivers=False)
 
 
-def is_resumable(row: deliveries.Row | None) -> bool:
+def is_resumable(row: heat_values.DeploymentRow | None) -> bool:
     """Say whether a failed CREATE resumes in place, as its row can tell.
 
     Its engine has died: it withdraws what it cancels, and fails what fails.
@@ -172,7 +175,7 @@ def is_resumable(row: deliveries.Row | None) -> bool:
         row is not None
         and row.action == CREATE
         and not row.is_heats
-        and row.status in (deliveries.IN_PROGRESS, deliveries.COMPLETE)
+        and row.status in (heat_values.IN_PROGRESS, heat_values.COMPLETE)
     )
 
 
@@ -198,7 +201,7 @@ class Update:
     def task(
         self,
         member: Member,
-        row: deliveries.Row | None,
+        row: heat_values.DeploymentRow | None,
         draft: Draft,
         absent: str,
     ) -> Task | None:
@@ -210,7 +213,7 @@ class Update:
         asked = functools.partial(self._if_runs, member, row)
         if row is None:
             return asked(absent)
-        if row.status == deliveries.COMPLETE and row.action != DELETE:
+        if row.status == heat_values.COMPLETE and row.action != DELETE:
             if row.is_unhealthy:
                 return asked(UPDATE) or asked(CREATE)
             if self._is_up_to_date(row, member, draft):
@@ -221,14 +224,17 @@ class Update:
         return asked(CREATE if row.action in _FIRST else UPDATE)
 
     def _if_runs(
-        self, member: Member, row: deliveries.Row | None, action: str
+        self,
+        member: Member,
+        row: heat_values.DeploymentRow | None,
+        action: str,
     ) -> Task | None:
         if not self.runs(action):
             return None
         return Task(member=member, action=action, before=row)
 
     def _is_up_to_date(
-        self, row: deliveries.Row, member: Member, draft: Draft
+        self, row: heat_values.DeploymentRow, member: Member, draft: Draft
     ) -> bool:
         if not self._has_transport(row):
             return False
@@ -239,7 +245,7 @@ class Update:
         return _is_given(row, draft(member, row.action))
 
     def _is_in_progress(
-        self, row: deliveries.Row, member: Member, draft: Draft
+        self, row: heat_values.DeploymentRow, member: Member, draft: Draft
     ) -> bool:
         return (
             row.is_awaitable
@@ -248,14 +254,16 @@ class Update:
             and _is_given(row, draft(member, row.action))
         )
 
-    def _has_transport(self, row: deliveries.Row) -> bool:
+    def _has_transport(self, row: heat_values.DeploymentRow) -> bool:
         given = transport_names.canonical(str(row.transport))
         if self.transport == transport_names.AUTO:
             return given != transport_names.NO_SIGNAL
         return given == self.transport
 
 
-def _is_given(row: deliveries.Row, draft: orchestration.Draft) -> bool:
+def _is_given(
+    row: heat_values.DeploymentRow, draft: heat_values.DerivedConfig
+) -> bool:
     """Say whether a server was given what it would be given now."""
     given = row.config
     return (given.name, given.group, given.config, given.options or {}) == (
@@ -286,7 +294,7 @@ def wanted(group_id: str, servers: abc.Mapping[str, str]) -> dict[str, Member]:
 
 def to_update(
     members: abc.Mapping[str, Member],
-    rows: abc.Mapping[str, deliveries.Row],
+    rows: abc.Mapping[str, heat_values.DeploymentRow],
     update: Update,
     draft: Draft,
     known: abc.Container[str] = (),
@@ -314,7 +322,7 @@ def to_update(
 
 def to_act(
     members: abc.Mapping[str, Member],
-    rows: abc.Mapping[str, deliveries.Row],
+    rows: abc.Mapping[str, heat_values.DeploymentRow],
     action: str,
     *,
     repeats: bool,
@@ -327,7 +335,7 @@ def to_act(
     return [task for task in tasks if task is not None]
 
 
-def to_undo(rows: abc.Mapping[str, deliveries.Row]) -> list[Task]:
+def to_undo(rows: abc.Mapping[str, heat_values.DeploymentRow]) -> list[Task]:
     """Return the DELETE of each member that goes and must still run it."""
     leaving = {number: Member.of_row(row) for number, row in rows.items()}
     return to_act(leaving, rows, DELETE, repeats=True)

@@ -12,6 +12,7 @@ import time
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins import retrying
 from heat_plugins import wording
 from heat_plugins.configs import hooks
@@ -286,7 +287,7 @@ class Rollout:
         self._waits.add(signalled, begun)
         first = signalled[0][1]
         LOG.info(
-            '%(resource)s waits for signals of %(action)s from %(servers)s '
+            '%(resource)s waits for a signal of %(action)s from %(servers)s '
             'by %(transport)s',
             {
                 'resource': self._fleet.label,
@@ -455,7 +456,7 @@ class Rollout:
 
 
 def remove(
-    fleet: fleets.Fleet, rows: abc.Mapping[str, deliveries.Row]
+    fleet: fleets.Fleet, rows: abc.Mapping[str, heat_values.DeploymentRow]
 ) -> None:
     """Delete members' rows and configs; it can be repeated after a crash.
 
@@ -468,7 +469,7 @@ def remove(
 
 def take_back(
     fleet: fleets.Fleet,
-    rows: abc.Collection[deliveries.Row],
+    rows: abc.Collection[heat_values.DeploymentRow],
     reason: str | None = None,
 ) -> None:
     """Take from servers what members were given.
@@ -480,7 +481,9 @@ def take_back(
         fleet.withdraw([fleets.Withdrawal.of_row(row, reason) for row in rows])
 
 
-def stop(fleet: fleets.Fleet, rows: abc.Iterable[deliveries.Row]) -> None:
+def stop(
+    fleet: fleets.Fleet, rows: abc.Iterable[heat_values.DeploymentRow]
+) -> None:
     """Tell servers to stop what they have not ended, if they can."""
     names = [
         signal_names.signal(row.id, row.config.id)

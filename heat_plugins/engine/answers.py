@@ -3,7 +3,7 @@
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.deployments import deliveries
+from heat_plugins import heat_values
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import heat_types
@@ -35,7 +35,9 @@ class Answers:
             resource, transports.root_stack_id(resource)
         )
 
-    def take(self, details: object, row: deliveries.Row | None) -> str | None:
+    def take(
+        self, details: object, row: heat_values.DeploymentRow | None
+    ) -> str | None:
         """Take a signal; return what the event of it says.
 
         :raises failures.Error: it is of another than the row's server.
@@ -69,7 +71,9 @@ class Answers:
         verb = 'succeeded' if outcome.status == body.COMPLETE else 'failed'
         return f'deployment {row.id} {verb}'
 
-    def _check_may_answer(self, row: deliveries.Row, details: object) -> None:
+    def _check_may_answer(
+        self, row: heat_values.DeploymentRow, details: object
+    ) -> None:
         """Refuse a result, or a report, of another than the row's server."""
         if self._signaller.is_of_project:
             # Users may answer for a server that cannot.

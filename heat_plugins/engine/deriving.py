@@ -13,15 +13,15 @@ from heat.engine import stack as stacks
 from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
 
+from heat_plugins import heat_values
 from heat_plugins import masking
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import derived
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import own_heat
-from heat_plugins.runs import orchestration
 
 
-def load_source(resource: heat_types.Resource) -> deliveries.Source:
+def load_source(resource: heat_types.Resource) -> heat_values.DerivedConfig:
     """Return the config that the template of a resource names.
 
     :raises exception.NotFound: it is gone.
@@ -31,7 +31,7 @@ def load_source(resource: heat_types.Resource) -> deliveries.Source:
         config = resource.rpc_client().show_software_config(
             resource.context, config_id
         )
-    return deliveries.Source(
+    return heat_values.DerivedConfig(
         name=config.get(rpc_api.SOFTWARE_CONFIG_NAME),
         group=config.get(rpc_api.SOFTWARE_CONFIG_GROUP),
         config=config.get(rpc_api.SOFTWARE_CONFIG_CONFIG),
@@ -49,7 +49,7 @@ def load_source(resource: heat_types.Resource) -> deliveries.Source:
 
 def named_config(
     resource: heat_types.Resource,
-) -> orchestration.Config | None:
+) -> heat_values.Config | None:
     """Return the config that a template names, as stored; None: it has none.
 
     :raises exception.NotFound: it is gone.
@@ -85,13 +85,13 @@ class Derivation:
 
     def draft(
         self,
-        source: deliveries.Source,
+        source: heat_values.DerivedConfig,
         action: str,
         signalling: deliveries.Signalling = deliveries.NOTHING,
         *,
         name: str,
         server_id: str,
-    ) -> orchestration.Draft:
+    ) -> heat_values.DerivedConfig:
         """Return what a server is given for an action.
 
         :param name: of the deployment, or of the member of a group.

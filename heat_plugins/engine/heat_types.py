@@ -14,7 +14,7 @@ from heat.engine import resource
 from heat.engine import rsrc_defn
 from heat.engine import stack
 
-from heat_plugins.deployments import deliveries
+from heat_plugins import heat_values
 
 Context: TypeAlias = context.RequestContext
 Definition: TypeAlias = rsrc_defn.ResourceDefinition
@@ -87,7 +87,7 @@ class Deployment(Protocol):
 
     def take_id(self) -> None: ...
 
-    def source(self) -> deliveries.Source: ...
+    def source(self) -> heat_values.DerivedConfig: ...
 
     def tell(self, action: str, reason: str) -> None: ...
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.deployments import deliveries
+from heat_plugins import heat_values
 from heat_plugins.deployments import failures
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import deployment_rows
@@ -51,14 +51,14 @@ class History:
             resource.rpc_client(), resource.context
         )
 
-    def row(self) -> deliveries.Row | None:
+    def row(self) -> heat_values.DeploymentRow | None:
         """Return the deployment as Heat stores it; None if it does not."""
         deployment_id = self._resource.resource_id
         if deployment_id is None:
             return None
         return self.rows.read([deployment_id]).get(deployment_id)
 
-    def check(self) -> deliveries.Row | None:
+    def check(self) -> heat_values.DeploymentRow | None:
         """Return the row; None if no action has concerned the server yet.
 
         :raises failures.Error: it is gone.
@@ -82,14 +82,14 @@ class History:
                 f'Cannot adopt deployment {self._resource.resource_id}: Heat '
                 'has none with this ID'
             )
-        if row.status != deliveries.COMPLETE:
+        if row.status != heat_values.COMPLETE:
             raise failures.Error(
                 f'Cannot adopt deployment {row.id}: it is {row.status}, and '
                 'must be COMPLETE'
             )
         self.note_configs([row.config.id])
 
-    def configs(self, row: deliveries.Row | None) -> list[str]:
+    def configs(self, row: heat_values.DeploymentRow | None) -> list[str]:
         """Return the ids of configs that were made and may still exist."""
         made = self._resource.data().get(CONFIGS_KEY, '').split()
         if row is not None and row.config.id not in made:
@@ -170,7 +170,7 @@ class History:
         )
         return kept
 
-    def _keep_inputs(self, row: deliveries.Row) -> None:
+    def _keep_inputs(self, row: heat_values.DeploymentRow) -> None:
         """Remember what the next update has to compare, without the row."""
         kept = {
             each['name']: each.get('value')
@@ -199,10 +199,10 @@ class History:
         if action is not None:
             self._resource.data_set(GIVEN_WAY_KEY, action)
         row = self.row()
-        if row is not None and row.status != deliveries.FAILED:
+        if row is not None and row.status != heat_values.FAILED:
             self.withdraw(row)
 
-    def withdraw(self, row: deliveries.Row) -> None:
+    def withdraw(self, row: heat_values.DeploymentRow) -> None:
         """Delete a row whose action counts no more, and what goes with it.
 
         With the row the config goes from the server's metadata: an agent that

@@ -17,6 +17,7 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
@@ -30,7 +31,6 @@ from heat_plugins.engine.database import deployment_rows
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import servers
 from heat_plugins.objectstore import keys
-from heat_plugins.runs import orchestration
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
 
@@ -67,7 +67,7 @@ class Fleet:
         return label
 
     @functools.cached_property
-    def source(self) -> deliveries.Source:
+    def source(self) -> heat_values.DerivedConfig:
         """The config that the template names.
 
         :raises exception.NotFound: it is gone.
@@ -93,7 +93,7 @@ class Fleet:
         member: plan_tasks.Member,
         action: str,
         signalling: deliveries.Signalling = deliveries.NOTHING,
-    ) -> orchestration.Draft:
+    ) -> heat_values.DerivedConfig:
         """Return what a server would be given for an action."""
         return self._derivation.draft(
             self.source,
@@ -201,7 +201,7 @@ class Fleet:
 
     def read(
         self, ids: abc.Collection[str]
-    ) -> abc.Mapping[str, deliveries.Row]:
+    ) -> abc.Mapping[str, heat_values.DeploymentRow]:
         with self._rows.guarded(everything=True):
             return self._rows.read(ids)
 
@@ -382,7 +382,7 @@ class GroupFleet(Fleet):
         sign = transports.for_members(self._resource)
         return lambda task, config_id: sign(task.member.id, config_id)
 
-    def all(self) -> dict[str, deliveries.Row]:
+    def all(self) -> dict[str, heat_values.DeploymentRow]:
         """Read all rows of the group."""
         with self._rows.guarded():
             return self._rows.all()

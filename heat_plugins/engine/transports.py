@@ -19,6 +19,7 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins.deployments import choosing
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
@@ -57,7 +58,7 @@ def choose(
 
 
 def choose_again(
-    deployment: heat_types.Deployment, row: deliveries.Row
+    deployment: heat_types.Deployment, row: heat_values.DeploymentRow
 ) -> deliveries.Signalling:
     """Return how an action is signalled that was delivered before.
 

@@ -7,77 +7,9 @@ fake is in ``tests/unit/runs/fake_heat.py``.
 """
 
 from collections import abc
-import dataclasses
 from typing import Any, Protocol
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Stack:
-    """A stack.
-
-    :ivar parent: the id of the stack that it is nested in.
-    :ivar parameters: their values; hidden ones are masked.
-    """
-
-    id: str
-    name: str
-    status: str
-    parent: str | None
-    parameters: abc.Mapping[str, Any] = dataclasses.field(
-        default_factory=dict, repr=False
-    )
-
-    @property
-    def gone(self) -> bool:
-        """Whether it is deleted, or on its way there."""
-        return self.status.startswith('DELETE')
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Resource:
-    """A resource of a stack or of one nested in it.
-
-    :ivar stack_id: the stack that it stands in.
-    :ivar nested_id: the stack that it is.
-    """
-
-    name: str
-    type: str
-    physical_id: str
-    status: str
-    stack_id: str
-    nested_id: str | None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Draft:
-    """A software config to be made."""
-
-    name: str | None
-    group: str | None
-    config: Any
-    inputs: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(repr=False)
-    outputs: abc.Sequence[abc.Mapping[str, Any]]
-    options: abc.Mapping[str, Any]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Config(Draft):
-    """A software config."""
-
-    id: str
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Deployment:
-    """A software deployment: a config that a server has been given."""
-
-    id: str
-    server_id: str
-    config_id: str
-    action: str | None = None
-    status: str | None = None
-    reason: str | None = None
+from heat_plugins import heat_values
 
 
 class Deploying(Protocol):
@@ -87,16 +19,16 @@ class Deploying(Protocol):
     or another `errors.ServiceError`.
     """
 
-    def stack(self, name_or_id: str) -> Stack:
+    def stack(self, name_or_id: str) -> heat_values.Stack:
         """Return a stack of this project."""
 
-    def create_config(self, draft: Draft) -> str:
+    def create_config(self, draft: heat_values.DerivedConfig) -> str:
         """Make a config; return its id."""
 
-    def deployment(self, deployment_id: str) -> Deployment:
+    def deployment(self, deployment_id: str) -> heat_values.Deployment:
         """Return a deployment."""
 
-    def deployments(self, server_id: str) -> list[Deployment]:
+    def deployments(self, server_id: str) -> list[heat_values.Deployment]:
         """Return the deployments of a server."""
 
     def create_deployment(
@@ -107,13 +39,13 @@ class Deploying(Protocol):
     def set_status(self, deployment_id: str, status: str) -> None:
         """Change the status of a deployment; its server is told nothing."""
 
-    def server_configs(self, server_id: str) -> list[Config]:
+    def server_configs(self, server_id: str) -> list[heat_values.Config]:
         """Return the configs of the deployments of a server."""
 
     def delete_deployment(self, deployment_id: str) -> None:
         """Take a config from its server; it may be gone already."""
 
-    def config(self, config_id: str) -> Config:
+    def config(self, config_id: str) -> heat_values.Config:
         """Return a config."""
 
     def delete_config(self, config_id: str) -> None:
@@ -132,11 +64,13 @@ class Orchestration(Deploying, Protocol):
         :param tag: only those that bear it.
         """
 
-    def template(self, stack: Stack) -> abc.Mapping[str, Any]:
+    def template(self, stack: heat_values.Stack) -> abc.Mapping[str, Any]:
         """Return the template of a stack."""
 
-    def resources(self, stack: Stack) -> list[Resource]:
+    def resources(
+        self, stack: heat_values.Stack
+    ) -> list[heat_values.Resource]:
         """Return the resources of a stack, nested ones included."""
 
-    def attribute(self, resource: Resource, name: str) -> Any:
+    def attribute(self, resource: heat_values.Resource, name: str) -> Any:
         """Return an attribute of a resource; None if it has none such."""

@@ -8,12 +8,12 @@ import json
 from typing import Any
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins import masking
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
-from heat_plugins.runs import orchestration
 from heat_plugins.runs import runs
 from heat_plugins.signals import beginning
 from heat_plugins.signals import body
@@ -50,7 +50,7 @@ class Expected:
     mask: masking.Mask
 
     @classmethod
-    def by(cls, config: orchestration.Draft) -> 'Expected':
+    def by(cls, config: heat_values.DerivedConfig) -> 'Expected':
         """Return what the server of a config sends."""
         return cls(
             declared=config.outputs,

@@ -9,6 +9,7 @@ from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import runs
@@ -111,12 +112,12 @@ class Runs(ledgers.Ledger):
         return self._finder.targets(stack, *resources)
 
     def server(
-        self, stack: str, resource: str, config: orchestration.Config
+        self, stack: str, resource: str, config: heat_values.Config
     ) -> targets.Target:
         """See `targets.Finder.server`."""
         return self._finder.server(stack, resource, config)
 
-    def config(self, config_id: str) -> orchestration.Config:
+    def config(self, config_id: str) -> heat_values.Config:
         """Return a config that Heat has."""
         return self._heat.config(config_id)
 

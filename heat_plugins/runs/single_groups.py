@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins import retrying
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import stack_tree
@@ -29,7 +30,7 @@ class Heat(orchestration.Orchestration, Protocol):
     """Heat, where stacks can be updated."""
 
     def update_environment(
-        self, stack: orchestration.Stack, environment: abc.Mapping[str, Any]
+        self, stack: heat_values.Stack, environment: abc.Mapping[str, Any]
     ) -> None:
         """Begin to update a stack, with more in its environment."""
 
@@ -43,7 +44,7 @@ class SingleGroups:
         stack would repeat it.
     """
 
-    stack: orchestration.Stack
+    stack: heat_values.Stack
     paths: abc.Sequence[str]
     failed: abc.Sequence[str] = ()
 
@@ -92,7 +93,7 @@ def find(heat: Heat, names: abc.Sequence[str] = ()) -> list[SingleGroups]:
     return found
 
 
-def _single(heat: Heat, stack: orchestration.Stack) -> SingleGroups:
+def _single(heat: Heat, stack: heat_values.Stack) -> SingleGroups:
     places = stack_tree.find(heat, stack)
     return SingleGroups(
         stack=stack,
@@ -119,7 +120,7 @@ class NestingUpdate:
     def __init__(
         self,
         heat: Heat,
-        stack: orchestration.Stack,
+        stack: heat_values.Stack,
         note: abc.Callable[[str], object],
         *,
         clock: abc.Callable[[], float] = lambda: time.monotonic(),

@@ -23,6 +23,7 @@ import contextlib
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins import tokens
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run_objects
@@ -57,7 +58,7 @@ def withdraw(
 
 def _rows(
     heat: orchestration.Deploying, run: runs.Run
-) -> list[orchestration.Deployment]:
+) -> list[heat_values.Deployment]:
     """Return the deployments that Heat has for a run."""
     if run.row_id is None:
         return marked(heat, run.server_id, run.id)
@@ -100,7 +101,7 @@ def _warn_of_foreign(run_id: str, what: str) -> None:
 
 def marked(
     heat: orchestration.Deploying, server_id: str, run_id: str
-) -> list[orchestration.Deployment]:
+) -> list[heat_values.Deployment]:
     """Return the deployments of a server that were made for a run."""
     return [
         row

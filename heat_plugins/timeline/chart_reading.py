@@ -9,6 +9,7 @@ import time
 from typing import Any, Protocol
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run_service
@@ -48,7 +49,7 @@ class StackHistory(orchestration.Orchestration, Protocol):
     """Heat, with the requests that only a timeline makes."""
 
     def all_events(
-        self, stack: orchestration.Stack
+        self, stack: heat_values.Stack
     ) -> list[stack_events.StackEvent]:
         """Return the events of a stack and its nested ones, oldest first."""
 
@@ -113,7 +114,7 @@ class ChartReader:
             notes=tuple(notes),
         )
 
-    def _places(self, stack: orchestration.Stack) -> list[stack_tree.Place]:
+    def _places(self, stack: heat_values.Stack) -> list[stack_tree.Place]:
         try:
             return stack_tree.find(self._heat, stack)
         except errors.NotFound:
@@ -176,7 +177,7 @@ class _Rows:
         #: Servers by their paths, and what users' scripts are called there.
         self._scripts: set[tuple[str, str]] = set()
 
-    def of_stack(self, stack: orchestration.Stack) -> list[chart.ChartRow]:
+    def of_stack(self, stack: heat_values.Stack) -> list[chart.ChartRow]:
         """Return the row of the stack itself."""
         happened = self._events.get((stack.id, ''), ())
         row = chart.ChartRow(
@@ -381,7 +382,7 @@ def _outcome(execution: abc.Mapping[str, Any], state: chart.State) -> str:
     return f'{reason} (execution {execution["id"]})'
 
 
-def _kind(resource: orchestration.Resource) -> chart.RowKind:
+def _kind(resource: heat_values.Resource) -> chart.RowKind:
     if resource.type in _DEPLOYMENTS:
         return chart.RowKind.DEPLOYMENT
     if resource.nested_id:

@@ -10,6 +10,7 @@ from typing import Any
 from heat.common import context as heat_context
 from oslo_db import exception as db_exception
 
+from heat_plugins import heat_values
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import fleets
 from heat_plugins.deployments import plan_tasks
@@ -71,7 +72,9 @@ class Rows:
             # The cause quotes the values of the statement.
             raise rows.unavailable(exc) from None
 
-    def read(self, ids: abc.Collection[str]) -> dict[str, deliveries.Row]:
+    def read(
+        self, ids: abc.Collection[str]
+    ) -> dict[str, heat_values.DeploymentRow]:
         """Read deployments by id; those that are gone are left out."""
         return rows.visible(self._context, ids)
 
@@ -155,7 +158,7 @@ class State:
     """
 
     member: plan_tasks.Member
-    row: deliveries.Row
+    row: heat_values.DeploymentRow
     delivered_at: datetime.datetime
     changed_at: datetime.datetime
 
@@ -174,7 +177,7 @@ class MemberRows(Rows):
         super().__init__(None, context)
         self._group_id = group_id
 
-    def all(self) -> dict[str, deliveries.Row]:
+    def all(self) -> dict[str, heat_values.DeploymentRow]:
         """Read all rows of the group, with their configs, by id."""
         dated = rows.of_group(self._context, self._group_id)
         return {row.id: row for row, *_ in dated}

@@ -18,8 +18,8 @@ from oslo_db import exception as db_exception
 import oslo_messaging
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins.engine import heat_types
-from heat_plugins.runs import orchestration
 
 
 class Heat:
@@ -41,19 +41,19 @@ class Heat:
         self._context = context
         self._reading_project = reading_project
 
-    def stack(self, name_or_id: str) -> orchestration.Stack:
+    def stack(self, name_or_id: str) -> heat_values.Stack:
         with translated(f'read stack {name_or_id}'):
             stack = stack_objects.Stack.get_by_id(self._context, name_or_id)
         if stack is None:
             raise errors.NotFound(f'Heat has no stack {name_or_id}')
-        return orchestration.Stack(
+        return heat_values.Stack(
             id=stack.id,
             name=stack.name,
             status=f'{stack.action}_{stack.status}',
             parent=stack.owner_id,
         )
 
-    def deployment(self, deployment_id: str) -> orchestration.Deployment:
+    def deployment(self, deployment_id: str) -> heat_values.Deployment:
         with translated(f'read deployment {deployment_id}'):
             return _deployment(
                 deployment_objects.SoftwareDeployment.get_by_id(
@@ -61,14 +61,14 @@ class Heat:
                 )
             )
 
-    def deployments(self, server_id: str) -> list[orchestration.Deployment]:
+    def deployments(self, server_id: str) -> list[heat_values.Deployment]:
         with translated(f'list the deployments of server {server_id}'):
             rows = deployment_objects.SoftwareDeployment.get_all(
                 self._context, server_id
             )
             return [_deployment(row) for row in rows]
 
-    def create_config(self, draft: orchestration.Draft) -> str:
+    def create_config(self, draft: heat_values.DerivedConfig) -> str:
         with translated(f'create config {draft.name}'):
             made = self._rpc.create_software_config(
                 self._context,
@@ -102,7 +102,7 @@ class Heat:
                 self._context, deployment_id, status=status
             )
 
-    def server_configs(self, server_id: str) -> list[orchestration.Config]:
+    def server_configs(self, server_id: str) -> list[heat_values.Config]:
         with translated(f'list the configs of server {server_id}'):
             rows = deployment_objects.SoftwareDeployment.get_all(
                 self._context, server_id
@@ -116,7 +116,7 @@ class Heat:
         ):
             self._rpc.delete_software_deployment(self._context, deployment_id)
 
-    def config(self, config_id: str) -> orchestration.Config:
+    def config(self, config_id: str) -> heat_values.Config:
         with translated(f'read config {config_id}'):
             return config(
                 config_objects.SoftwareConfig.get_by_id(
@@ -132,9 +132,9 @@ class Heat:
             self._rpc.delete_software_config(self._context, config_id)
 
 
-def config(row: config_objects.SoftwareConfig) -> orchestration.Config:
+def config(row: config_objects.SoftwareConfig) -> heat_values.Config:
     """Return a config that Heat has stored."""
-    return orchestration.Config(
+    return heat_values.Config(
         id=row.id,
         name=row.name,
         group=row.group,
@@ -147,8 +147,8 @@ def config(row: config_objects.SoftwareConfig) -> orchestration.Config:
 
 def _deployment(
     row: deployment_objects.SoftwareDeployment,
-) -> orchestration.Deployment:
-    return orchestration.Deployment(
+) -> heat_values.Deployment:
+    return heat_values.Deployment(
         id=row.id,
         server_id=row.server_id,
         config_id=row.config_id,

@@ -27,6 +27,7 @@ from oslo_utils import timeutils
 import sqlalchemy
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins import tokens
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import fleets
@@ -44,7 +45,9 @@ _Config, _Deployment = models.SoftwareConfig, models.SoftwareDeployment
 
 #: A deployment, when its config was made and when its status was written, in
 #: UTC.
-Dated: TypeAlias = tuple[deliveries.Row, datetime.datetime, datetime.datetime]
+Dated: TypeAlias = tuple[
+    heat_values.DeploymentRow, datetime.datetime, datetime.datetime
+]
 
 # Databases limit how many values one statement may name.
 _BATCH = 500
@@ -191,7 +194,7 @@ def read(
     return {
         row.id: watcher.WatchedRow(
             config_id=row.config_id,
-            in_progress=row.status == deliveries.IN_PROGRESS,
+            in_progress=row.status == heat_values.IN_PROGRESS,
             begun=tokens.STARTED.marks(row.status_reason),
         )
         for row in select_in(context, query, _Deployment.id, ids)
@@ -205,7 +208,7 @@ _WITH_CONFIG = sqlalchemy.select(_Deployment, _Config).join(
 
 def visible(
     context: heat_types.Context, ids: abc.Collection[str]
-) -> dict[str, deliveries.Row]:
+) -> dict[str, heat_values.DeploymentRow]:
     """Read deployments that Heat lets the project see, by id."""
     query = _WITH_CONFIG
     if not context.is_admin:
@@ -283,8 +286,8 @@ def _is_below(column: Any, group_id: str) -> Any:
     return column.startswith(group_ids.prefix(group_id), autoescape=True)
 
 
-def _row(row: Any, config: Any) -> deliveries.Row:
-    return deliveries.Row(
+def _row(row: Any, config: Any) -> heat_values.DeploymentRow:
+    return heat_values.DeploymentRow(
         id=row.id,
         server_id=row.server_id,
         config=own_heat.config(config),
@@ -374,7 +377,7 @@ def _is_waited_for(ticket: watcher.Ticket) -> tuple[Any, ...]:
     return (
         _Deployment.id == ticket.deployment_id,
         _Deployment.config_id == ticket.config_id,
-        _Deployment.status == deliveries.IN_PROGRESS,
+        _Deployment.status == heat_values.IN_PROGRESS,
     )
 
 
@@ -393,7 +396,7 @@ def mark_unhealthy(
     :param ids: a group's means its members. Only complete ones are marked.
     """
     reason = _('No longer marked unhealthy')
-    conditions = [_Deployment.status == deliveries.COMPLETE]
+    conditions = [_Deployment.status == heat_values.COMPLETE]
     if is_unhealthy:
         reason = tokens.UNHEALTHY.after(
             _('The next update of the stack runs it again')
@@ -482,9 +485,9 @@ def _config(made: deliveries.Delivery) -> dict[str, Any]:
 
 def _values(made: deliveries.Delivery) -> dict[str, Any]:
     """Return the state of an action that begins, as Heat's own class does."""
-    status, reason = deliveries.COMPLETE, _('Not waiting for outputs signal')
+    status, reason = heat_values.COMPLETE, _('Not waiting for outputs signal')
     if made.is_signalled:
-        status, reason = deliveries.IN_PROGRESS, _('Deploy data available')
+        status, reason = heat_values.IN_PROGRESS, _('Deploy data available')
     return {
         'config_id': made.config_id,
         'server_id': made.server_id,
@@ -524,9 +527,9 @@ def detach(
             each.deployment_id: _change(
                 _Deployment.id == each.deployment_id,
                 _Deployment.config_id == each.config_id,
-                _Deployment.status == deliveries.IN_PROGRESS,
+                _Deployment.status == heat_values.IN_PROGRESS,
                 server_id=group_id,
-                status=deliveries.FAILED,
+                status=heat_values.FAILED,
                 status_reason=each.reason,
                 updated_at=now,
             )

@@ -10,6 +10,7 @@ from heat.common.i18n import _
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins.deployments import deliveries
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import transports
@@ -18,7 +19,6 @@ from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
 from heat_plugins.engine.runs import run_ledgers
 from heat_plugins.engine.shared import hubs
-from heat_plugins.runs import orchestration
 from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 from heat_plugins.runs.records import ledgers
@@ -63,12 +63,12 @@ class Triggering:
     def __init__(
         self,
         subject: Subject,
-        row: deliveries.Row | None = None,
+        row: heat_values.DeploymentRow | None = None,
         *,
         terms: deliveries.Terms,
         servers: servers.Servers,
-        draft: abc.Callable[[str], orchestration.Draft],
-        named_config: abc.Callable[[], orchestration.Config | None],
+        draft: abc.Callable[[str], heat_values.DerivedConfig],
+        named_config: abc.Callable[[], heat_values.Config | None],
     ) -> None:
         self.name = subject.name
         self.row = row
@@ -181,14 +181,14 @@ class Triggering:
         return targets.Target(
             root=heat.stack(transports.root_stack_id(deployment)),
             path='.'.join(path),
-            resource=orchestration.Resource(
+            resource=heat_values.Resource(
                 name=subject.name,
                 type=subject.type,
                 physical_id=str(subject.deployment_id),
                 status=f'{deployment.action}_{deployment.status}',
                 stack_id=deployment.stack.id,
             ),
-            deployment=orchestration.Deployment(
+            deployment=heat_values.Deployment(
                 id=str(subject.deployment_id),
                 server_id=server.id,
                 config_id=config.id,
@@ -204,7 +204,7 @@ class Triggering:
             delivery_timeout=self._terms.delivery_timeout,
         )
 
-    def _given(self, action: str) -> orchestration.Config:
+    def _given(self, action: str) -> heat_values.Config:
         """Return the config that the server got last, or would get now.
 
         It would get one now if its action was withdrawn.
@@ -212,7 +212,7 @@ class Triggering:
         if self.row is not None:
             return self.row.config
         # What it takes to be signalled is not made: a run has its own.
-        return orchestration.Config(id='', **vars(self._draft(action)))
+        return heat_values.Config(id='', **vars(self._draft(action)))
 
     def latest(self) -> list[dict[str, Any]] | None:
         """Return what has become of the last runs, the newest first.

@@ -10,12 +10,12 @@ from osc_lib import exceptions
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import operation_following
 from heat_plugins.osc.runs import ordering
-from heat_plugins.runs import orchestration
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import fleet_targets
@@ -273,9 +273,9 @@ def config_of(
     group: str,
     inputs: abc.Mapping[str, Any],
     outputs: abc.Iterable[str] = (),
-) -> orchestration.Config:
+) -> heat_values.Config:
     """Return a config as it would be in Heat; it takes any input."""
-    return orchestration.Config(
+    return heat_values.Config(
         id='',
         name=None,
         group=group,

@@ -11,13 +11,13 @@ from typing import Any
 from osc_lib import exceptions
 
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import action_commands
 from heat_plugins.osc.runs import operation_columns
 from heat_plugins.osc.runs import operation_following
 from heat_plugins.osc.runs import ordering
-from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import operations
 
@@ -294,7 +294,7 @@ def _limits(parsed_args: argparse.Namespace) -> operations.OperationLimits:
 
 def _config(
     parsed_args: argparse.Namespace, inputs: abc.Mapping[str, Any]
-) -> orchestration.Config | None:
+) -> heat_values.Config | None:
     """Return the script to run; None for an action of the stacks."""
     ways = (parsed_args.action, parsed_args.config_file, parsed_args.command)
     if sum(bool(way) for way in ways) != 1:

@@ -18,6 +18,7 @@ from heat.engine import resource
 from heat.objects import resource as resource_objects
 
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import derived
 from heat_plugins.deployments import failures
@@ -85,7 +86,7 @@ class DeploymentMixin(server_bound.ServerBound):
         )
 
     def _triggering(
-        self, row: deliveries.Row | None = None
+        self, row: heat_values.DeploymentRow | None = None
     ) -> triggering.Triggering:
         """Return what starts runs.
 
@@ -123,7 +124,7 @@ class DeploymentMixin(server_bound.ServerBound):
         """
         resources.note_physical_id(self.context, self.id, self.resource_id)
 
-    def source(self) -> deliveries.Source:
+    def source(self) -> heat_values.DerivedConfig:
         """Return the config that the template names."""
         return deriving.load_source(self)
 
@@ -176,7 +177,9 @@ class DeploymentMixin(server_bound.ServerBound):
         if (stored.action, stored.status) == self.state:
             super().store_attributes()
 
-    def _declared_names(self, row: deliveries.Row | None) -> set[str]:
+    def _declared_names(
+        self, row: heat_values.DeploymentRow | None
+    ) -> set[str]:
         """Return the names of the outputs that the config declares."""
         config = row.config if row else None
         with contextlib.suppress(exception.NotFound):
@@ -236,7 +239,7 @@ class DeploymentMixin(server_bound.ServerBound):
         )
         return former
 
-    def _taken_row(self) -> deliveries.Row | None:
+    def _taken_row(self) -> heat_values.DeploymentRow | None:
         """Take over the row of a member whose group gets a nested stack."""
         former = self._former_group()
         if former is None:
@@ -290,7 +293,7 @@ class DeploymentMixin(server_bound.ServerBound):
     def _task_of(
         self,
         fleet: server_fleets.SingleFleet,
-        row: deliveries.Row | None,
+        row: heat_values.DeploymentRow | None,
         changed: abc.Collection[str] | None,
     ) -> plan_tasks.Task | None:
         """Return what the server must run to be up to date."""

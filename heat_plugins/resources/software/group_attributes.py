@@ -13,9 +13,9 @@ from heat.objects import software_config as config_objects
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins import tokens
 from heat_plugins.configs import declared_names
-from heat_plugins.deployments import deliveries
 from heat_plugins.engine import deriving
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import deployment_rows
@@ -202,7 +202,9 @@ class Attributes(group_kinds.Kinds):
         }
         waiting = [key for key, row in rows.items() if row.in_progress]
         failed = [
-            key for key, row in rows.items() if row.status == deliveries.FAILED
+            key
+            for key, row in rows.items()
+            if row.status == heat_values.FAILED
         ]
         if waiting or len(failed) > allowed:
             raise exception.Error(

@@ -9,6 +9,7 @@ from heat.engine import resource
 from oslo_config import cfg
 
 from heat_plugins import config
+from heat_plugins import heat_values
 from heat_plugins.deployments import deliveries
 from heat_plugins.engine import deriving
 from heat_plugins.engine import transports
@@ -18,7 +19,6 @@ from heat_plugins.engine.runs import triggering
 from heat_plugins.resources.software import deployment
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import signal_events
-from heat_plugins.runs import orchestration
 from heat_plugins.runs import single_groups
 from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import group_ids
@@ -116,7 +116,7 @@ class Kinds(_Base):
             derivation = deriving.Derivation(self, self.member_properties())
 
         @functools.cache
-        def named_config() -> orchestration.Config | None:
+        def named_config() -> heat_values.Config | None:
             with self.frozen_properties():
                 return deriving.named_config(self)
 
@@ -131,11 +131,11 @@ class Kinds(_Base):
         self,
         state: deployment_rows.State,
         derivation: deriving.Derivation,
-        named_config: abc.Callable[[], orchestration.Config | None],
+        named_config: abc.Callable[[], heat_values.Config | None],
     ) -> triggering.Triggering:
         member = state.member
 
-        def draft(action: str) -> orchestration.Draft:
+        def draft(action: str) -> heat_values.DerivedConfig:
             with self.frozen_properties():
                 source = deriving.load_source(self)
             return derivation.draft(

@@ -10,6 +10,7 @@ import json
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins.configs import actions
 from heat_plugins.runs import orchestration
@@ -138,7 +139,7 @@ class Chooser:
         self,
         wanted: Wanted,
         order: starting.Order,
-        config: orchestration.Config | None = None,
+        config: heat_values.Config | None = None,
         unconfirmed: int | None = None,
     ) -> Chosen:
         """Return the targets.
@@ -184,7 +185,7 @@ class Chooser:
             told=wanted.shown(),
         )
 
-    def _stacks(self, wanted: Wanted) -> list[orchestration.Stack]:
+    def _stacks(self, wanted: Wanted) -> list[heat_values.Stack]:
         names = list(wanted.stacks)
         narrowed = wanted.resources or wanted.metadata
         if narrowed and not (wanted.stacks or wanted.tags):
@@ -206,10 +207,10 @@ class Chooser:
     def _part(
         self,
         finder: targets.Finder,
-        stack: orchestration.Stack,
+        stack: heat_values.Stack,
         wanted: Wanted,
         action: str,
-        config: orchestration.Config | None,
+        config: heat_values.Config | None,
         counter: '_Counter',
     ) -> _Part:
         part = _Part(targets=[], left_out=[], offered=set())
@@ -244,7 +245,7 @@ class Chooser:
         return part
 
     def _has_metadata(
-        self, stack: orchestration.Stack, wanted: abc.Mapping[str, str]
+        self, stack: heat_values.Stack, wanted: abc.Mapping[str, str]
     ) -> abc.Callable[[str], bool]:
         """Return what says whether a server has the metadata."""
         if not wanted:
@@ -266,9 +267,7 @@ class Chooser:
 
         return has
 
-    def _nova_metadata(
-        self, resource: orchestration.Resource
-    ) -> dict[str, str]:
+    def _nova_metadata(self, resource: heat_values.Resource) -> dict[str, str]:
         if resource.type != 'OS::Nova::Server':
             return {}
         shown = self._heat.attribute(resource, 'show')
@@ -282,7 +281,7 @@ class Chooser:
         wanted: Wanted,
         action: str | None,
         parts: abc.Sequence[_Part],
-        stacks: abc.Sequence[orchestration.Stack],
+        stacks: abc.Sequence[heat_values.Stack],
     ) -> None:
         """Say why there is no target.
 
@@ -306,7 +305,7 @@ class Chooser:
         what = action or 'the script'
         raise errors.NotFound(f'There is no target for {what}{reason}')
 
-    def _hint(self, action: str | None, stack: orchestration.Stack) -> str:
+    def _hint(self, action: str | None, stack: heat_values.Stack) -> str:
         """Say which resources may be named."""
         places = stack_tree.find(self._heat, stack)
         if action is None:

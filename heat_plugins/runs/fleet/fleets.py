@@ -11,6 +11,7 @@ import json
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins.objectstore import budgets
 from heat_plugins.objectstore import containers
@@ -210,7 +211,7 @@ class Fleets:
         chosen: fleet_targets.Chosen,
         limits: operations.OperationLimits,
         order: starting.Order,
-        config: orchestration.Config | None = None,
+        config: heat_values.Config | None = None,
         log_limit: int | None = None,
     ) -> advancing.Advancer:
         """Record an operation; return what leads it.

@@ -8,11 +8,11 @@ import threading
 from typing import Any
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins import masking
 from heat_plugins import stored
 from heat_plugins import tokens
 from heat_plugins.configs import hidden_inputs
-from heat_plugins.runs import orchestration
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import services
 from heat_plugins.runs import withdrawal
@@ -50,7 +50,7 @@ class MemberRuns:
         self._check = check
         self._found = {one.deployment.id: one for one in found}
         self._fresh_until = tools.clock() + _FRESH
-        self._sources: dict[str, orchestration.Config | None] = {}
+        self._sources: dict[str, heat_values.Config | None] = {}
         self._lock = threading.Lock()
         # By run: what it was given, and the config that was made for it.
         self._given: dict[str, run_objects.Expected] = {}
@@ -195,7 +195,7 @@ class MemberRuns:
 
     def _draft(
         self, found: operations.Operation, member: int
-    ) -> orchestration.Draft:
+    ) -> heat_values.DerivedConfig:
         with self._lock:
             # The first of many threads asks for all.
             signer = self._tools.sign(self._tools.records.container)
@@ -224,8 +224,8 @@ class MemberRuns:
         if found is not None and self._tools.clock() < self._fresh_until:
             return found
         if order.config is not None:
-            config = stored.read(orchestration.Config, order.config)
-            deployment = orchestration.Deployment(
+            config = stored.read(heat_values.Config, order.config)
+            deployment = heat_values.Deployment(
                 id=one.server_id,
                 server_id=one.server_id,
                 config_id=config.id,
@@ -237,11 +237,11 @@ class MemberRuns:
             source = self._source(one.source_id)
             declared = targets.declared_inputs(source, config)
         return targets.Target(
-            root=orchestration.Stack(
+            root=heat_values.Stack(
                 id=one.stack_id, name=one.stack_name, status='', parent=None
             ),
             path=one.resource,
-            resource=orchestration.Resource(
+            resource=heat_values.Resource(
                 name=one.resource.rpartition('.')[2],
                 type='',
                 physical_id=one.deployment_id,
@@ -255,7 +255,7 @@ class MemberRuns:
             standalone=order.config is not None,
         )
 
-    def _source(self, source_id: str | None) -> orchestration.Config | None:
+    def _source(self, source_id: str | None) -> heat_values.Config | None:
         if source_id is None:
             return None
         with self._lock:

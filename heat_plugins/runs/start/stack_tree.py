@@ -8,6 +8,7 @@ from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins.runs import orchestration
 from heat_plugins.signals import group_ids
 
@@ -42,7 +43,7 @@ class Place:
     """
 
     path: str
-    resource: orchestration.Resource
+    resource: heat_values.Resource
     parent: str = ''
     member: 'Member | None' = None
 
@@ -72,7 +73,7 @@ class Member:
     :ivar ended_at: None until that ends.
     """
 
-    group: orchestration.Resource
+    group: heat_values.Resource
     server_id: str
     config_id: str | None
     action: str
@@ -83,17 +84,17 @@ class Member:
 
 
 def find(
-    heat: orchestration.Orchestration, stack: orchestration.Stack
+    heat: orchestration.Orchestration, stack: heat_values.Stack
 ) -> list[Place]:
     """Return all resources of a stack with their paths from there."""
     found = heat.resources(stack)
     owners = {one.nested_id: one for one in found if one.nested_id}
 
-    def parent(one: orchestration.Resource) -> str:
+    def parent(one: heat_values.Resource) -> str:
         owner = owners.get(one.stack_id)
         return path(owner) if owner else ''
 
-    def path(one: orchestration.Resource) -> str:
+    def path(one: heat_values.Resource) -> str:
         above = parent(one)
         return f'{above}{SEPARATOR}{one.name}' if above else one.name
 
@@ -125,7 +126,7 @@ def _members(
         yield Place(
             path=f'{place.path}{SEPARATOR}{key}',
             parent=place.path,
-            resource=orchestration.Resource(
+            resource=heat_values.Resource(
                 name=key,
                 type=kind,
                 physical_id=one['deployment'],
@@ -146,7 +147,7 @@ def _members(
 
 
 def is_server(
-    heat: orchestration.Orchestration, resource: orchestration.Resource
+    heat: orchestration.Orchestration, resource: heat_values.Resource
 ) -> bool:
     """Say whether a resource is a server, be it by a type of its own."""
     if resource.type in _SERVERS:

@@ -7,12 +7,12 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins import tokens
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.configs import hooks
-from heat_plugins.runs import orchestration
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs import withdrawal
@@ -34,7 +34,7 @@ def derive(
     *,
     own_inputs: abc.Mapping[str, str],
     timeout: int,
-) -> orchestration.Draft:
+) -> heat_values.DerivedConfig:
     """Return the config of a run, with the inputs that agents expect.
 
     What the stack's own config holds to signal Heat with, passwords among
@@ -68,7 +68,7 @@ def derive(
         ],
         action.tool,
     )
-    return orchestration.Draft(
+    return heat_values.DerivedConfig(
         name=f'{config.name or target.resource.name}-{action.name}',
         group=config.group,
         config=actions.for_server(config.group, config.config),
@@ -198,7 +198,7 @@ class Starter:
         self,
         found: records.Records,
         run: runs.Run,
-        draft: orchestration.Draft,
+        draft: heat_values.DerivedConfig,
     ) -> runs.Run:
         try:
             config_id = self._tools.heat.create_config(draft)

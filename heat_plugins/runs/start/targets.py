@@ -9,6 +9,7 @@ from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
@@ -33,12 +34,12 @@ class TemplateSources:
         self._heat = heat
         self._stacks: dict[str, tuple[Any, Any, dict[str, str]]] = {}
 
-    def config_of(self, resource: orchestration.Resource) -> str | None:
+    def config_of(self, resource: heat_values.Resource) -> str | None:
         """Return the id of the config of a deployment, if it can be told."""
         value = self._value(resource, 'config')
         return value if isinstance(value, str) and value else None
 
-    def metadata_of(self, resource: orchestration.Resource) -> dict[str, str]:
+    def metadata_of(self, resource: heat_values.Resource) -> dict[str, str]:
         """Return the metadata that the template gives a server."""
         value = self._value(resource, 'metadata')
         if not isinstance(value, dict):
@@ -47,7 +48,7 @@ class TemplateSources:
 
     def seconds_of(
         self,
-        resource: orchestration.Resource,
+        resource: heat_values.Resource,
         name: str,
         otherwise: object = None,
     ) -> int | None:
@@ -67,7 +68,7 @@ class TemplateSources:
                 return seconds
         return None
 
-    def _value(self, resource: orchestration.Resource, name: str) -> Any:
+    def _value(self, resource: heat_values.Resource, name: str) -> Any:
         """Return what a property has in the template, or a function's map."""
         try:
             stack, template, ids = self._read(resource.stack_id)
@@ -137,11 +138,11 @@ class Target:
     :ivar source_id: the template's config; None if it cannot be told.
     """
 
-    root: orchestration.Stack
+    root: heat_values.Stack
     path: str
-    resource: orchestration.Resource
-    deployment: orchestration.Deployment
-    config: orchestration.Config
+    resource: heat_values.Resource
+    deployment: heat_values.Deployment
+    config: heat_values.Config
     declared: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(
         repr=False
     )
@@ -233,7 +234,7 @@ class Finder:
         self._heat = heat
         self._pool = pool or pools.Pool(attempts=1)
 
-    def stack(self, name_or_id: str) -> orchestration.Stack:
+    def stack(self, name_or_id: str) -> heat_values.Stack:
         """Return a stack.
 
         :raises errors.NotFound: there is none; it names one that may be meant.
@@ -249,7 +250,7 @@ class Finder:
             hint = bounds.did_you_mean(name_or_id, known)
             raise errors.NotFound(f'{exc}{hint}') from exc
 
-    def root(self, name_or_id: str) -> orchestration.Stack:
+    def root(self, name_or_id: str) -> heat_values.Stack:
         """Return a stack, or the one at the top if it is nested."""
         stack = self.stack(name_or_id)
         while stack.parent:
@@ -291,7 +292,7 @@ class Finder:
         return found
 
     def server(
-        self, name_or_id: str, resource: str, config: orchestration.Config
+        self, name_or_id: str, resource: str, config: heat_values.Config
     ) -> Target:
         """Return a server of a stack as the target of a config of one's own.
 
@@ -328,7 +329,7 @@ class Finder:
 
     def matching(
         self,
-        stack: orchestration.Stack,
+        stack: heat_values.Stack,
         is_wanted: abc.Callable[[stack_tree.Place], bool],
         first: int | None = None,
     ) -> abc.Iterator[Target]:
@@ -354,8 +355,8 @@ class Finder:
 
     def servers(
         self,
-        stack: orchestration.Stack,
-        config: orchestration.Config,
+        stack: heat_values.Stack,
+        config: heat_values.Config,
         is_wanted: abc.Callable[[stack_tree.Place], bool],
     ) -> list[Target]:
         """Return the servers of a root stack that are wanted, as targets.
@@ -373,8 +374,8 @@ class Finder:
         ]
 
     def _above(
-        self, stack: orchestration.Stack
-    ) -> tuple[orchestration.Stack, str]:
+        self, stack: heat_values.Stack
+    ) -> tuple[heat_values.Stack, str]:
         """Return the root of a stack, and the path of the stack in it."""
         if not stack.parent:
             return stack, ''
@@ -388,12 +389,12 @@ class Finder:
 
     def _targets(
         self,
-        root: orchestration.Stack,
+        root: heat_values.Stack,
         prefix: str,
         places: abc.Iterable[stack_tree.Place],
         servers: abc.Mapping[str, str],
     ) -> list[Target]:
-        declared: dict[str, orchestration.Config | None] = {}
+        declared: dict[str, heat_values.Config | None] = {}
         named = TemplateSources(self._heat)
         found = []
         places = [
@@ -435,12 +436,12 @@ class Finder:
 
     def _given(
         self, place: stack_tree.Place
-    ) -> tuple[orchestration.Deployment, orchestration.Config] | None:
+    ) -> tuple[heat_values.Deployment, heat_values.Config] | None:
         """Return what a server was given last; None for nothing."""
         resource, member = place.resource, place.member
         try:
             if member is not None and member.config_id is not None:
-                deployment = orchestration.Deployment(
+                deployment = heat_values.Deployment(
                     id=resource.physical_id,
                     server_id=member.server_id,
                     config_id=member.config_id,
@@ -459,7 +460,7 @@ class Finder:
 
 
 def _deployments(
-    stack: orchestration.Stack,
+    stack: heat_values.Stack,
     places: list[stack_tree.Place],
     resource: str | None,
 ) -> list[stack_tree.Place]:
@@ -484,17 +485,17 @@ def _deployments(
 
 
 def _standalone(
-    root: orchestration.Stack,
+    root: heat_values.Stack,
     prefix: str,
     place: stack_tree.Place,
-    config: orchestration.Config,
+    config: heat_values.Config,
 ) -> Target:
     server_id, path = place.resource.physical_id, prefix + place.path
     return Target(
         root=root,
         path=path,
         resource=place.resource,
-        deployment=orchestration.Deployment(
+        deployment=heat_values.Deployment(
             id=server_id, server_id=server_id, config_id=config.id
         ),
         config=config,
@@ -505,7 +506,7 @@ def _standalone(
 
 
 def declared_inputs(
-    source: orchestration.Config | None, given: orchestration.Config
+    source: heat_values.Config | None, given: heat_values.Config
 ) -> list[abc.Mapping[str, Any]]:
     """Return the inputs that a run may be given.
 
@@ -523,7 +524,7 @@ def declared_inputs(
     ]
 
 
-def _given_timeout(config: orchestration.Config) -> object:
+def _given_timeout(config: heat_values.Config) -> object:
     """Return in how many seconds a server was to answer last, if told."""
     for one in config.inputs:
         if one['name'] == beginning.TIMEOUT_INPUT:

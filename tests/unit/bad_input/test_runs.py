@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import pytest
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins.configs import actions
 from heat_plugins.objectstore import json_records
-from heat_plugins.runs import orchestration
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
 from heat_plugins.runs import summary
@@ -148,18 +148,18 @@ component = st.one_of(
 
 def target(group, config, declared):
     return targets.Target(
-        root=orchestration.Stack(
+        root=heat_values.Stack(
             id='stack', name='stack', status='CREATE_COMPLETE', parent=None
         ),
         path='deployment',
-        resource=orchestration.Resource(
+        resource=heat_values.Resource(
             name='deployment',
             type='OS::Heat::SoftwareDeployment',
             physical_id='id',
             status='CREATE_COMPLETE',
             stack_id='stack',
         ),
-        deployment=orchestration.Deployment(
+        deployment=heat_values.Deployment(
             id='id',
             server_id='server',
             config_id='config',
@@ -167,7 +167,7 @@ def target(group, config, declared):
             status='COMPLETE',
             reason=None,
         ),
-        config=orchestration.Config(
+        config=heat_values.Config(
             id='config',
             name='config',
             group=group,

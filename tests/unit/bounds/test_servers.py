@@ -12,6 +12,7 @@ import pytest
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins.clients import mistral_api
 from heat_plugins.configs import config_checking
 from heat_plugins.configs import hooks
@@ -21,7 +22,6 @@ from heat_plugins.nodes import addresses
 from heat_plugins.nodes import node_reading
 from heat_plugins.objectstore import json_records
 from heat_plugins.osc.runs import run_output
-from heat_plugins.runs import orchestration
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
 from heat_plugins.runs.follow import settling
@@ -175,7 +175,7 @@ class Stack:
 
     def of(self, size):
         self.found = [
-            orchestration.Resource(
+            heat_values.Resource(
                 name=f'r{number}',
                 type='OS::Heat::Value',
                 physical_id='id',
@@ -187,7 +187,7 @@ class Stack:
         return self
 
     def stack(self, name_or_id):
-        return orchestration.Stack(
+        return heat_values.Stack(
             id='stack', name='shop', status='CREATE_COMPLETE', parent=None
         )
 

@@ -7,8 +7,8 @@ import requests
 import testtools
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins.clients import heat
-from heat_plugins.runs import orchestration
 from tests.unit import web_service
 
 URL = 'http://heat.example.com/v1/project-1'
@@ -88,7 +88,7 @@ class HeatTest(HeatCase):
         )
 
     def test_resources_with_those_of_nested_stacks(self):
-        stack = orchestration.Stack(
+        stack = heat_values.Stack(
             id='id-1', name='shop', status='CREATE_COMPLETE', parent=None
         )
         links = [
@@ -115,7 +115,7 @@ class HeatTest(HeatCase):
 
     def test_a_config_is_made_with_all_that_agents_need(self):
         self.answer('POST /software_configs', {'software_config': {'id': 'c'}})
-        draft = orchestration.Draft(
+        draft = heat_values.DerivedConfig(
             name='db-BACKUP',
             group='component',
             config={'configs': []},
@@ -201,7 +201,7 @@ class HeatTest(HeatCase):
     def test_what_heat_says_of_a_config_it_refuses_is_not_passed_on(self):
         said = {'error': {'message': 'bad input s3cret'}}
         self.answer('POST /software_configs', said, status=400)
-        draft = orchestration.Draft(
+        draft = heat_values.DerivedConfig(
             name='x',
             group='script',
             config='',

@@ -9,11 +9,11 @@ import dataclasses
 import json
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins import tokens
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import plan_tasks
 from heat_plugins.objectstore import keys
-from heat_plugins.runs import orchestration
 from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 from heat_plugins.signals import group_ids
@@ -111,7 +111,7 @@ class Fleet:
     # What servers are given
 
     def draft(self, member, action):
-        return orchestration.Draft(
+        return heat_values.DerivedConfig(
             name='config',
             group='script',
             config='#!/bin/sh',
@@ -168,11 +168,9 @@ class Fleet:
         self._step()
         for each in made:
             assert each.config_id not in self.configs
-            config = orchestration.Config(
-                id=each.config_id, **vars(each.draft)
-            )
+            config = heat_values.Config(id=each.config_id, **vars(each.draft))
             self.configs[each.config_id] = config
-            self.rows[each.deployment_id] = deliveries.Row(
+            self.rows[each.deployment_id] = heat_values.DeploymentRow(
                 id=each.deployment_id,
                 server_id=each.server_id,
                 config=config,

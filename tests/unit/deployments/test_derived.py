@@ -12,6 +12,7 @@ import hypothesis
 from hypothesis import strategies as st
 import pytest
 
+from heat_plugins import heat_values
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import derived
 from heat_plugins.signals import transport_names
@@ -200,7 +201,7 @@ def heats_own(kind, source, action, properties, signalling):
 
 def derive(source, action, properties, signalling, *, is_structured):
     return derived.heats(
-        deliveries.Source(
+        heat_values.DerivedConfig(
             name=source['name'],
             group=source['group'],
             config=source['config'],

@@ -3,10 +3,9 @@
 
 import pytest
 
+from heat_plugins import heat_values
 from heat_plugins import tokens
-from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import plan_tasks
-from heat_plugins.runs import orchestration
 
 ALL = ('CREATE', 'UPDATE', 'DELETE', 'SUSPEND', 'RESUME')
 
@@ -23,7 +22,7 @@ def draft(member, action, who='world', transport='NO_SIGNAL', **more):
         'deploy_signal_transport': transport,
         **more,
     }
-    return orchestration.Draft(
+    return heat_values.DerivedConfig(
         name='config',
         group='script',
         config='#!/bin/sh',
@@ -35,10 +34,10 @@ def draft(member, action, who='world', transport='NO_SIGNAL', **more):
 
 def row(action='CREATE', status='COMPLETE', reason=HEALTHY, **given):
     given = {'transport': 'TEMP_URL_POLL', **given}
-    return deliveries.Row(
+    return heat_values.DeploymentRow(
         id='deployment',
         server_id='server',
-        config=orchestration.Config(
+        config=heat_values.Config(
             id='1', **vars(draft(MEMBER, action, **given))
         ),
         action=action,

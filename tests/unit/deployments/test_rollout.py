@@ -8,6 +8,7 @@ from unittest import mock
 import pytest
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins import retrying
 from heat_plugins import tokens
 from heat_plugins.deployments import deliveries
@@ -59,7 +60,7 @@ class Group:
         return rollout.Rollout(
             deliveries.Work(
                 action=action,
-                source=deliveries.Source(
+                source=heat_values.DerivedConfig(
                     group=self.tool, config='', outputs=[]
                 ),
                 terms=types.SimpleNamespace(transport='TEMP_URL_POLL'),

@@ -5,9 +5,9 @@ import dataclasses
 import types
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import group_commands
-from heat_plugins.runs import orchestration
 from heat_plugins.runs import single_groups
 from heat_plugins.signals import group_ids
 from tests.unit.osc import base
@@ -20,7 +20,7 @@ class FakeHeat:
 
     def __init__(self, *names, status='CREATE_COMPLETE'):
         self.stacks = {
-            name: orchestration.Stack(
+            name: heat_values.Stack(
                 id=name, name=name, status=status, parent=None
             )
             for name in names
@@ -67,7 +67,7 @@ class FakeHeat:
         is_single = stack.name in self.single
         group_id = group_ids.new() if is_single else f'{stack.name}-fleet'
         return [
-            orchestration.Resource(
+            heat_values.Resource(
                 name=name,
                 type='OS::Heat::SoftwareDeploymentGroup',
                 physical_id=physical_id,

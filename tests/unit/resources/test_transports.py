@@ -343,7 +343,7 @@ class AutoTest(Case):
         )
         task = self.heat.begin(stack, 'CREATE')
         self.assertFalse(self.step(task, 9), stack.status_reason)
-        self.assertIsNone(stack['deployment']._parts.history.row())
+        self.assertIsNone(stack['deployment']._history.row())
         return stack, task
 
     def patch_keystone_away(self):

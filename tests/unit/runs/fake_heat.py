@@ -11,7 +11,7 @@ import dataclasses
 import uuid
 
 from heat_plugins import errors
-from heat_plugins.runs import orchestration
+from heat_plugins import heat_values
 from heat_plugins.signals import group_ids
 from heat_plugins.timeline import stack_events
 
@@ -54,7 +54,7 @@ class Heat:
     # What tests tell it
 
     def add_stack(self, name, parent=None, **parameters):
-        stack = orchestration.Stack(
+        stack = heat_values.Stack(
             id=new_id(),
             name=name,
             status='CREATE_COMPLETE',
@@ -70,7 +70,7 @@ class Heat:
         self, stack, name, kind, physical_id, nested=None, **properties
     ):
         self.members[stack.id].append(
-            orchestration.Resource(
+            heat_values.Resource(
                 name=name,
                 type=kind,
                 physical_id=physical_id,
@@ -92,7 +92,7 @@ class Heat:
             'options': {},
             **more,
         }
-        config = orchestration.Config(
+        config = heat_values.Config(
             id=new_id(), name=name, group=group, **values
         )
         self.configs[config.id] = config
@@ -240,7 +240,7 @@ class Heat:
             assert one['type'], f'{one["name"]} has no type'
         names = [one['name'] for one in draft.inputs]
         assert len(set(names)) == len(names), 'an input comes twice'
-        config = orchestration.Config(id=new_id(), **vars(draft))
+        config = heat_values.Config(id=new_id(), **vars(draft))
         self.configs[config.id] = config
         return config.id
 
@@ -295,7 +295,7 @@ class Heat:
         return list(self.happened)
 
     def _row(self, config_id, server_id, action, status, reason):
-        row = orchestration.Deployment(
+        row = heat_values.Deployment(
             id=new_id(),
             server_id=server_id,
             config_id=config_id,

@@ -23,6 +23,7 @@ from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import operations
 
@@ -208,7 +209,7 @@ def register(
     :raises errors.Error: Heat refuses it; nothing is left of it.
     """
     config_id = heat.create_config(
-        orchestration.Draft(
+        heat_values.DerivedConfig(
             name=order.id,
             group=GROUP,
             config=seal.text(order.stack_ids),

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins import stored
 from heat_plugins.objectstore import budgets
@@ -27,7 +28,6 @@ from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import lease
 from heat_plugins.objectstore import stores
-from heat_plugins.runs import orchestration
 from heat_plugins.runs import run_objects
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import binding
@@ -505,7 +505,7 @@ def _order(values: object) -> operations.Order:
         raise ValueError(f'it has not 1 to {operations.MOST} members')
     read = operations.OperationLimits.read(limits)
     if values.get('config') is not None:
-        stored.read(orchestration.Config, values['config'])
+        stored.read(heat_values.Config, values['config'])
     return stored.read(
         operations.Order, {**values, 'limits': dataclasses.asdict(read)}
     )

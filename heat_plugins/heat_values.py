@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Heat has, as values: stacks, resources, configs and deployments.
+
+All rooms use these, wherever they were read: by REST, in heat-engine, or from
+its database.
+"""
+
+from collections import abc
+import dataclasses
+from typing import Any
+
+from heat_plugins import masking
+from heat_plugins import tokens
+from heat_plugins.configs import actions
+from heat_plugins.configs import handover
+from heat_plugins.configs import hidden_inputs
+from heat_plugins.signals import body
+from heat_plugins.signals import transport_names
+
+#: The statuses of a deployment that engines write.
+COMPLETE, FAILED, IN_PROGRESS = 'COMPLETE', 'FAILED', 'IN_PROGRESS'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stack:
+    """A stack.
+
+    :ivar parent: the id of the stack that it is nested in.
+    :ivar parameters: their values; hidden ones are masked.
+    """
+
+    id: str
+    name: str
+    status: str
+    parent: str | None
+    parameters: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+
+    @property
+    def gone(self) -> bool:
+        """Whether it is deleted, or on its way there."""
+        return self.status.startswith('DELETE')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Resource:
+    """A resource of a stack or of one nested in it.
+
+    :ivar stack_id: the stack that it stands in.
+    :ivar nested_id: the stack that it is.
+    """
+
+    name: str
+    type: str
+    physical_id: str
+    status: str
+    stack_id: str
+    nested_id: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DerivedConfig:
+    """The content of a software config, such as a server gets for an action.
+
+    :ivar config: what its author wrote.
+    """
+
+    name: str | None = None
+    group: str | None
+    config: Any
+    inputs: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(
+        default=(), repr=False
+    )
+    outputs: abc.Sequence[abc.Mapping[str, Any]]
+    options: abc.Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def tool(self, action: str) -> str | None:
+        """Return the name of the hook that runs it for an action."""
+        return handover.tool(self.group, self.config, action)
+
+    def runs(self, action: str, listed: abc.Collection[str]) -> bool:
+        """Say whether a server runs anything for an action.
+
+        :param listed: the actions that the deployment lists; a component
+            says for itself what it serves.
+        """
+        if self.group == actions.COMPONENT:
+            return actions.serves(self.group, self.config, action)
+        return action in listed
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config(DerivedConfig):
+    """A software config that Heat stores."""
+
+    id: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """A software deployment: a config that a server has been given."""
+
+    id: str
+    server_id: str
+    config_id: str
+    action: str | None = None
+    status: str | None = None
+    reason: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DeploymentRow:
+    """A deployment as Heat stores it, with the config of its last action.
+
+    :ivar reading_project: the project whose stack users may read it, if any.
+    """
+
+    id: str
+    server_id: str
+    config: Config
+    action: str
+    status: str
+    reason: str | None
+    outputs: abc.Mapping[str, Any] = dataclasses.field(repr=False)
+    input_values: abc.Mapping[str, Any] = dataclasses.field(repr=False)
+    reading_project: str | None
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether its action has not ended."""
+        return self.status == IN_PROGRESS
+
+    @property
+    def is_unhealthy(self) -> bool:
+        """Whether the next update must run it again."""
+        return tokens.UNHEALTHY.marks(self.reason)
+
+    @property
+    def has_started(self) -> bool:
+        """Whether its server has reported that it runs the action."""
+        return tokens.STARTED.marks(self.reason)
+
+    @property
+    def outcome(self) -> body.SignalOutcome:
+        """How its action has ended."""
+        return body.SignalOutcome(
+            status=self.status, reason=self.reason or '', outputs=self.outputs
+        )
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The inputs that the server was given, by name."""
+        return {each['name']: each.get('value') for each in self.config.inputs}
+
+    @property
+    def transport(self) -> str | None:
+        """How the server was told to signal, as the config says it."""
+        return self.inputs.get(transport_names.INPUT)
+
+    @property
+    def is_heats(self) -> bool:
+        """Whether a result lies where only Heat's own class looks for it.
+
+        There the result of one action may be taken for that of another. What
+        our classes derive never says TEMP_URL_SIGNAL.
+        """
+        return self.transport == transport_names.TEMP_URL_SIGNAL
+
+    @property
+    def is_awaitable(self) -> bool:
+        """Whether a result of its action may still come to us."""
+        return self.in_progress and not self.is_heats
+
+    @property
+    def is_signalled(self) -> bool:
+        """Whether a signal ends the action."""
+        return self.transport != transport_names.NO_SIGNAL
+
+    @property
+    def mask(self) -> masking.Mask:
+        """What masks the hidden parts of its inputs."""
+        return hidden_inputs.mask(self.config.inputs, self.config.options)
