@@ -45,11 +45,11 @@ class RunCalls:
 
     def __init__(
         self,
-        found: run_service.Runs,
+        service: run_service.Runs,
         *,
         clock: abc.Callable[[], float] = time.time,
     ) -> None:
-        self._runs = found
+        self._runs = service
         self._clock = clock
 
     def trigger(
@@ -88,13 +88,13 @@ class RunCalls:
             timeout=_seconds('timeout', timeout),
             delivery_timeout=_seconds('delivery_timeout', delivery_timeout),
         )
-        found = self._runs.find(stack, resource)
-        if len(found) != 1:
+        targets = self._runs.find(stack, resource)
+        if len(targets) != 1:
             raise errors.Refused(
-                f'{resource} holds {len(found)} deployments; name one of '
-                f'them: {", ".join(target.path for target in found)}'
+                f'{resource} holds {len(targets)} deployments; name one of '
+                f'them: {", ".join(target.path for target in targets)}'
             )
-        return self._report(self._runs.start(found[0], order))
+        return self._report(self._runs.start(targets[0], order))
 
     def show(self, stack: str, run_id: str) -> Report:
         """Look what has become of a run.
@@ -117,18 +117,18 @@ class RunCalls:
         """
         return self._report(self._runs.cancel(stack, run_id))
 
-    def _report(self, found: runs.Run) -> Report:
-        complete = found.state is runs.State.COMPLETE
+    def _report(self, run: runs.Run) -> Report:
+        complete = run.state is runs.State.COMPLETE
         return {
-            **summary.of(found),
-            'stack_id': found.stack_id,
-            'success': complete if found.ended else None,
-            'next_look': 0 if found.ended else self._next_look(found),
+            **summary.of(run),
+            'stack_id': run.stack_id,
+            'success': complete if run.ended else None,
+            'next_look': 0 if run.ended else self._next_look(run),
         }
 
-    def _next_look(self, found: runs.Run) -> int:
+    def _next_look(self, run: runs.Run) -> int:
         now = int(self._clock())
-        wanted = min((now - found.started_at) // _PART, found.deadline - now)
+        wanted = min((now - run.started_at) // _PART, run.deadline - now)
         return min(max(wanted, _LEAST), _MOST)
 
 
@@ -158,10 +158,10 @@ class OperationCalls:
     """
 
     def __init__(
-        self, found: fleets.Fleets, heat: orchestration.Orchestration
+        self, door: fleets.Fleets, heat: orchestration.Orchestration
     ) -> None:
-        self._fleets = found
-        self._chooser = fleet_targets.Chooser(heat, found.pool)
+        self._fleets = door
+        self._chooser = fleet_targets.Chooser(heat, door.pool)
 
     def operate(
         self,
@@ -250,13 +250,15 @@ class OperationCalls:
             advancer.release()
         return self._report(advancer.operation, is_leading)
 
-    def _report(self, found: operations.Operation, is_leading: bool) -> Report:
-        complete = found.control.phase is operations.Phase.COMPLETE
+    def _report(
+        self, operation: operations.Operation, is_leading: bool
+    ) -> Report:
+        complete = operation.control.phase is operations.Phase.COMPLETE
         again = 1 if is_leading else _FOLLOWING
         return {
-            **overview.of(found, self._fleets.now()),
-            'success': complete if found.ended else None,
-            'next_look': 0 if found.ended else again,
+            **overview.of(operation, self._fleets.now()),
+            'success': complete if operation.ended else None,
+            'next_look': 0 if operation.ended else again,
         }
 
 
@@ -278,7 +280,7 @@ def _texts(name: str, values: Any) -> list[str]:
         return [values]
     if not isinstance(values, abc.Sequence):
         raise errors.Refused(f'{name} must be a list of names')
-    return [str(one) for one in values]
+    return [str(each) for each in values]
 
 
 def _mapping(name: str, values: Any) -> dict[str, Any]:

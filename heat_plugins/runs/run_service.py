@@ -128,15 +128,15 @@ class Runs(ledgers.Ledger):
                 f'Cannot repeat run {run.id}, because its config was '
                 'deleted; start a new run'
             )
-        found = self._finder.targets(run.stack_id, run.resource)
-        if len(found) != 1:
+        targets_now = self._finder.targets(run.stack_id, run.resource)
+        if len(targets_now) != 1:
             raise errors.NotFound(
-                f'{run.resource} now has {len(found)} deployments; trigger '
-                'the action on one of them'
+                f'{run.resource} now has {len(targets_now)} deployments; '
+                'trigger the action on one of them'
             )
         inputs = {**run.inputs, **order.inputs}
         return self.start(
-            found[0],
+            targets_now[0],
             dataclasses.replace(order, inputs=inputs, repeats=run.id),
         )
 
@@ -150,12 +150,12 @@ class Runs(ledgers.Ledger):
         :raises errors.NotFound: there is no such stack; or no run is wanted,
             for there is no such resource, server or action.
         """
-        found = self._records_at(stack)
+        store = self._records_at(stack)
         # What has arrived first: the record of a run is there before that.
-        opened, arrivals = ledgers.news(found)
-        listed = found.keys()
-        self._sweep(found, listed, arrivals)
-        settler = self._settler(found)
+        opened, arrivals = ledgers.news(store)
+        listed = store.keys()
+        self._sweep(store, listed, arrivals)
+        settler = self._settler(store)
         places = functools.cache(lambda: self._places(stack))
         result: list[runs.Run] = []
         for key in reversed(listed):
@@ -163,13 +163,13 @@ class Runs(ledgers.Ledger):
                 break
             if wanted.action not in (None, key.action):
                 continue
-            run = ledgers.look(found, key, settler, arrivals, opened)
+            run = ledgers.look(store, key, settler, arrivals, opened)
             run = run and _named(run, places)
             if run is not None and wanted.matches(run):
                 result.append(run)
         if not wanted.single:
             result += self._operated.history(
-                found.root_stack_id,
+                store.root_stack_id,
                 wanted.matches,
                 action=wanted.action,
                 since=wanted.since,
@@ -177,9 +177,9 @@ class Runs(ledgers.Ledger):
             )
             result.sort(key=lambda run: run.started_at, reverse=True)
             result = result[: wanted.limit]
-        result = explained(found, result, lambda: listed)
+        result = explained(store, result, lambda: listed)
         if not result and wanted.names_something:
-            self._check(stack, wanted, found, places())
+            self._check(stack, wanted, store, places())
         return result
 
     def show(self, stack: str, run_id: str) -> runs.Run:
@@ -190,11 +190,11 @@ class Runs(ledgers.Ledger):
         """
         if record_names.operation_of(run_id) is not None:
             run = self._operated_run(stack, run_id)
-            found = self._records(run.stack_id)
+            store = self._records(run.stack_id)
         else:
-            found = self._records_at(stack)
-            run = self._show(found, run_id)
-        (run,) = explained(found, [run], found.keys)
+            store = self._records_at(stack)
+            run = self._show(store, run_id)
+        (run,) = explained(store, [run], store.keys)
         return _named(run, lambda: self._places(stack))
 
     def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
@@ -217,8 +217,8 @@ class Runs(ledgers.Ledger):
         :returns: the run; without a late result if the server has not
             reacted in that time.
         """
-        found = self._records(run.stack_id)
-        settler = self._settler(found)
+        store = self._records(run.stack_id)
+        settler = self._settler(store)
         end = self._tools.monotonic() + seconds
         while run.late is None and self._tools.monotonic() < end:
             self._tools.sleep(1.0)
@@ -226,7 +226,7 @@ class Runs(ledgers.Ledger):
             with contextlib.suppress(errors.Unavailable):
                 if run.operation is not None:
                     run = self._operated_run(run.stack_id, run.id)
-                elif found.objects(run.key).has_result():
+                elif store.objects(run.key).has_result():
                     run = settler.settle(run, {run.signal})
         return run
 
@@ -237,10 +237,10 @@ class Runs(ledgers.Ledger):
         """
         if record_names.operation_of(run_id) is not None:
             return self._cancel_operated(stack, run_id)
-        found = self._records_at(stack)
-        run = self._read(found, run_id)
-        _, arrivals = ledgers.news(found)
-        return self._settler(found).cancel(run, arrivals)
+        store = self._records_at(stack)
+        run = self._read(store, run_id)
+        _, arrivals = ledgers.news(store)
+        return self._settler(store).cancel(run, arrivals)
 
     def _cancel_operated(self, stack: str, run_id: str) -> runs.Run:
         """Ask who advances an operation to cancel one of its runs."""
@@ -268,9 +268,9 @@ class Runs(ledgers.Ledger):
             continued, and was withdrawn from its server.
         :raises errors.Refused: it has not ended.
         """
-        found = self._records_at(stack)
+        store = self._records_at(stack)
         try:
-            run: runs.Run | None = self._forget_ended(found, run_id)
+            run: runs.Run | None = self._forget_ended(store, run_id)
         except errors.UnreadableRun as exc:
             key = record_names.Key(
                 run_id=exc.run_id,
@@ -278,13 +278,13 @@ class Runs(ledgers.Ledger):
                 action=exc.action,
             )
             withdrawal.withdraw_marked(self._heat, key)
-            withdrawal.forget_unreadable(found, key)
+            withdrawal.forget_unreadable(store, key)
             run = None
-        if self._is_gone(stack) and not found.keys():
+        if self._is_gone(stack) and not store.keys():
             # As long as there is a stack, an engine may wait for a signal
             # in a container that is empty.
-            self._sweep(found, [], found.arrivals())
-            found.drop()
+            self._sweep(store, [], store.arrivals())
+            store.drop()
         return run
 
     # What these share
@@ -300,25 +300,27 @@ class Runs(ledgers.Ledger):
         self,
         stack: str,
         wanted: Filter,
-        found: records.Records,
+        store: records.Records,
         places: list[stack_tree.Place],
     ) -> None:
         """Refuse a filter that nothing can match.
 
         :raises errors.NotFound: there is no such resource, server or action.
         """
-        keys = found.keys()
+        keys = store.keys()
         if wanted.action is not None:
             known = {key.action for key in keys}
             if places and wanted.action not in known:
                 every = self._finder.targets(stack)
-                known |= {one.name for each in every for one in each.actions()}
+                known |= {
+                    action.name for each in every for action in each.actions()
+                }
             _require('action', wanted.action, known, stack)
         if wanted.resource is None and wanted.server is None:
             return
         known = {place.resource.physical_id for place in places}
         paths = {place.path for place in places}
-        for run in _readable(found, keys):
+        for run in _readable(store, keys):
             known |= {run.deployment_id, run.server_id}
             paths |= {run.resource, run.server_name or run.server_id}
         for path in list(paths):
@@ -332,23 +334,23 @@ class Runs(ledgers.Ledger):
             if name is not None:
                 _require(kind, name, known | paths, stack)
 
-    def _forget_ended(self, found: records.Records, run_id: str) -> runs.Run:
-        run = self._show(found, run_id)
+    def _forget_ended(self, store: records.Records, run_id: str) -> runs.Run:
+        run = self._show(store, run_id)
         if not run.ended:
             raise errors.Refused(
                 f'Run {run.id} is {run.state.value}; cancel it first'
             )
-        found.remove(run.key)
+        store.remove(run.key)
         return run
 
-    def _show(self, found: records.Records, run_id: str) -> runs.Run:
-        opened, arrivals = ledgers.news(found)
-        run = self._read(found, run_id)
-        return ledgers.settled(self._settler(found), run, arrivals, opened)
+    def _show(self, store: records.Records, run_id: str) -> runs.Run:
+        opened, arrivals = ledgers.news(store)
+        run = self._read(store, run_id)
+        return ledgers.settled(self._settler(store), run, arrivals, opened)
 
     @staticmethod
     def _sweep(
-        found: records.Records,
+        store: records.Records,
         keys: abc.Iterable[record_names.Key],
         arrivals: abc.Iterable[str],
     ) -> None:
@@ -357,12 +359,12 @@ class Runs(ledgers.Ledger):
         for name in arrivals:
             run_id = record_names.signal_of_run(name)
             if run_id is not None and run_id not in known:
-                found.discard(name)
+                store.discard(name)
 
     def _operated_run(self, stack: str, run_id: str) -> runs.Run:
         """Return a run of an operation, if it is one on a stack."""
-        found, member = self._operated.find(run_id)
-        run = operation_runs.run_of(found, member)
+        operation, member = self._operated.find(run_id)
+        run = operation_runs.run_of(operation, member)
         if stack not in (run.stack_name, run.stack_id):
             raise errors.NotFound(f'Run {run.id} is not on stack {stack}')
         if not run.is_unanswered:
@@ -370,17 +372,17 @@ class Runs(ledgers.Ledger):
         # It is noted as the operation is advanced, if it is.
         its = member_runs.MemberRuns(self._tools, lambda: None)
         return dataclasses.replace(
-            run, **(its.settle_late(found, member) or {})
+            run, **(its.settle_late(operation, member) or {})
         )
 
     @staticmethod
-    def _read(found: records.Records, run_id: str) -> runs.Run:
+    def _read(store: records.Records, run_id: str) -> runs.Run:
         if operation := record_names.operation_of(run_id):
             raise errors.Refused(
                 f'Run {run_id} belongs to an operation: "openstack software '
                 f'deployment operation delete {operation}" deletes all of it'
             )
-        run = found.read(found.find(run_id))
+        run = store.read(store.find(run_id))
         if run is None:
             raise errors.NotFound(f'Run {run_id} has just been deleted')
         return run
@@ -393,14 +395,14 @@ class Runs(ledgers.Ledger):
         try:
             return self._records(self._finder.root(stack).id)
         except errors.NotFound:
-            found = self._records(stack)
-            if targets.STACK_ID.fullmatch(stack) and self._has(found):
-                return found
+            store = self._records(stack)
+            if targets.STACK_ID.fullmatch(stack) and self._has(store):
+                return store
             raise
 
-    def _has(self, found: records.Records) -> bool:
+    def _has(self, store: records.Records) -> bool:
         try:
-            self._tools.store.head_container(found.container)
+            self._tools.store.head_container(store.container)
         except errors.NoObject:
             return False
         return True
@@ -428,11 +430,11 @@ def _named(
 
 
 def _readable(
-    found: records.Records, keys: abc.Iterable[record_names.Key]
+    store: records.Records, keys: abc.Iterable[record_names.Key]
 ) -> abc.Iterator[runs.Run]:
     for key in keys:
         with contextlib.suppress(errors.UnreadableRun):
-            if (run := found.read(key)) is not None:
+            if (run := store.read(key)) is not None:
                 yield run
 
 
@@ -447,7 +449,7 @@ def _require(
 
 
 def explained(
-    found: records.Records,
+    store: records.Records,
     wanted: abc.Sequence[runs.Run],
     keys: abc.Callable[[], abc.Sequence[record_names.Key]],
 ) -> list[runs.Run]:
@@ -458,7 +460,7 @@ def explained(
     """
     if not any(run.state is runs.State.WAITING for run in wanted):
         return list(wanted)
-    there = {run.id: run for run in _readable(found, keys()[-_OTHERS:])}
+    there = {run.id: run for run in _readable(store, keys()[-_OTHERS:])}
     # These may be newer than their records.
     there |= {run.id: run for run in wanted}
     return [_explained(run, there.values()) for run in wanted]
@@ -469,13 +471,15 @@ def _explained(run: runs.Run, there: abc.Iterable[runs.Run]) -> runs.Run:
         return run
     others = [
         other
-        for other in sorted(there, key=lambda one: one.id)
+        for other in sorted(there, key=lambda each: each.id)
         if other.server_id == run.server_id and other.id != run.id
     ]
     for tells in (_running, _goes_on, _before):
         for other in others:
-            if told := tells(run, other):
-                return dataclasses.replace(run, reason=f'{run.reason}. {told}')
+            if explanation := tells(run, other):
+                return dataclasses.replace(
+                    run, reason=f'{run.reason}. {explanation}'
+                )
     return run
 
 

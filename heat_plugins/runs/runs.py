@@ -202,7 +202,7 @@ class Run(RunTarget, RunAttempt):
         :raises ValueError: it is none.
         """
         json.dumps(values, allow_nan=False)
-        found = stored.read(cls, values)
-        if not all(isinstance(one.get('name'), str) for one in found.declared):
+        run = stored.read(cls, values)
+        if not all(isinstance(each.get('name'), str) for each in run.declared):
             raise ValueError('an output has no name')
-        return found
+        return run

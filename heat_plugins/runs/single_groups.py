@@ -78,7 +78,7 @@ def find(heat: Heat, names: abc.Sequence[str] = ()) -> list[SingleGroups]:
 
     :param names: of stacks, or their ids; all of the project if none.
     """
-    found = []
+    with_groups = []
     for name in names or heat.stack_ids():
         try:
             stack = heat.stack(name)
@@ -89,8 +89,8 @@ def find(heat: Heat, names: abc.Sequence[str] = ()) -> list[SingleGroups]:
             # It has just gone.
             continue
         if groups.paths:
-            found.append(groups)
-    return found
+            with_groups.append(groups)
+    return with_groups
 
 
 def _single(heat: Heat, stack: heat_values.Stack) -> SingleGroups:

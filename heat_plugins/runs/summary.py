@@ -81,7 +81,9 @@ def spell(seconds: float | None) -> str:
     if seconds < _MINUTE:
         return f'{seconds:.1f} s' if seconds % 1 else f'{seconds:.0f} s'
     whole = round(seconds)
-    name, smaller, unit, part = next(one for one in _UNITS if whole >= one[2])
+    name, smaller, unit, part = next(
+        each for each in _UNITS if whole >= each[2]
+    )
     rest = whole % unit // part
     return f'{whole // unit} {name}' + (f' {rest} {smaller}' if rest else '')
 

@@ -37,67 +37,75 @@ class Admission:
         chosen = {n: order.members[n] for n in members}
         ids = {
             each
-            for one in chosen.values()
-            for each in (one.server_id, *_owners(one))
+            for member in chosen.values()
+            for each in (member.server_id, *_owners(member))
         }
         with own_heat.translated('look up the targets of an operation'):
-            found = resources.find_all(self._context, ids)
+            known = resources.find_all(self._context, ids)
             given = rows.servers_of(
-                self._context, [one.deployment_id for one in chosen.values()]
+                self._context,
+                [member.deployment_id for member in chosen.values()],
             )
         is_own = order.config is not None
-        said = {
-            n: _of_server(one, found)
+        refusals = {
+            n: _of_server(member, known)
             if is_own
-            else _of_deployment(one, found, given)
-            for n, one in chosen.items()
+            else _of_deployment(member, known, given)
+            for n, member in chosen.items()
         }
         return {
             n: why
-            for n, one in chosen.items()
-            if (why := said[n] or _closed(one, found))
+            for n, member in chosen.items()
+            if (why := refusals[n] or _closed(member, known))
         }
 
 
 _Found = abc.Mapping[str, resources.Server]
 
 
-def _owners(one: operations.Member) -> tuple[str, str]:
+def _owners(member: operations.Member) -> tuple[str, str]:
     """Return the physical IDs that the deployment's resource may have."""
-    group_id = group_ids.below(one.deployment_id, group_ids.TAIL)
-    return one.deployment_id, group_id
+    group_id = group_ids.below(member.deployment_id, group_ids.TAIL)
+    return member.deployment_id, group_id
 
 
-def _of_server(one: operations.Member, found: _Found) -> str | None:
+def _of_server(member: operations.Member, known: _Found) -> str | None:
     """Return why a config of a user's own is not run on a server."""
-    if one.stack_id in _roots(found, one.server_id):
-        return None
-    return f'Server {one.server_id} is not a server of stack {one.stack_name}'
-
-
-def _of_deployment(
-    one: operations.Member, found: _Found, given: abc.Mapping[str, str]
-) -> str | None:
-    server_id = given.get(one.deployment_id)
-    if server_id is None:
-        # The process that reads it finds that it is gone.
-        return None
-    owners = [_roots(found, each) for each in _owners(one)]
-    if server_id == one.server_id and one.stack_id in set().union(*owners):
+    if member.stack_id in _roots(known, member.server_id):
         return None
     return (
-        f'Deployment {one.deployment_id} is not a deployment of stack '
-        f'{one.stack_name} for server {one.server_id}'
+        f'Server {member.server_id} is not a server of stack '
+        f'{member.stack_name}'
     )
 
 
-def _roots(found: _Found, physical_id: str) -> set[str]:
+def _of_deployment(
+    member: operations.Member,
+    known: _Found,
+    given: abc.Mapping[str, str],
+) -> str | None:
+    server_id = given.get(member.deployment_id)
+    if server_id is None:
+        # The process that reads it finds that it is gone.
+        return None
+    owners = [_roots(known, each) for each in _owners(member)]
+    if server_id == member.server_id and member.stack_id in set().union(
+        *owners
+    ):
+        return None
+    return (
+        f'Deployment {member.deployment_id} is not a deployment of stack '
+        f'{member.stack_name} for server {member.server_id}'
+    )
+
+
+def _roots(known: _Found, physical_id: str) -> set[str]:
     """Return the root stacks that have a resource of a physical ID."""
-    return {each.root_stack_id for each in found[physical_id].resources}
+    return {each.root_stack_id for each in known[physical_id].resources}
 
 
-def _closed(one: operations.Member, found: _Found) -> str | None:
-    server = found[one.server_id]
+def _closed(member: operations.Member, known: _Found) -> str | None:
+    server = known[member.server_id]
     if server.resources and all(each.is_going for each in server.resources):
-        return f'Server {one.server_id} is being deleted'
-    return servers.refusal(server, one.stack_id)
+        return f'Server {member.server_id} is being deleted'
+    return servers.refusal(server, member.stack_id)

@@ -214,8 +214,8 @@ def registered(
 
     :param operation_id: the only one that is wanted; None for all.
     """
-    found = scans.operations(context, operation_id, most=_READ, length=_LENGTH)
-    return [one for each in found if (one := _registered(*each[:6]))]
+    rows = scans.operations(context, operation_id, most=_READ, length=_LENGTH)
+    return [entry for each in rows if (entry := _registered(*each[:6]))]
 
 
 def _registered(
@@ -238,7 +238,7 @@ def _registered(
             config_id=config_id,
             operation_id=str(name),
             project_id=tenant,
-            stacks=tuple(str(one) for one in stacks[:_STACKS]),
+            stacks=tuple(str(each) for each in stacks[:_STACKS]),
             age=_age(created_at),
             seal=seal,
             row_id=row_id,
@@ -273,10 +273,10 @@ def look() -> None:
     projects: dict[str, list[Registered]] = {}
     context = heat_context.get_admin_context()
     scans.delete_unregistered(context, _LEFTOVER)
-    found = registered(context)
-    for one in found:
-        projects.setdefault(one.project_id, []).append(one)
-    BACKOFF.keep({one.config_id for one in found})
+    entries = registered(context)
+    for each in entries:
+        projects.setdefault(each.project_id, []).append(each)
+    BACKOFF.keep({each.config_id for each in entries})
     waiting = collections.deque(_shuffled(projects.items()))
     for worker in map(str, range(min(_THREADS, len(waiting)))):
         # One of the last scan may be busy.
@@ -289,12 +289,12 @@ def _draw(waiting: collections.deque[tuple[str, list[Registered]]]) -> None:
     until = time.monotonic() + _SECONDS
     while time.monotonic() < until:
         try:
-            project_id, found = waiting.popleft()
+            project_id, entries = waiting.popleft()
         except IndexError:
             return
         if _PROJECTS.take(project_id, project_id):
             try:
-                _look_at(_shuffled(found))
+                _look_at(_shuffled(entries))
             finally:
                 _PROJECTS.leave(project_id)
 
@@ -302,8 +302,8 @@ def _draw(waiting: collections.deque[tuple[str, list[Registered]]]) -> None:
 def look_for(operation_id: str) -> None:
     """Take over a new operation now, and not only in the next scan."""
     context = heat_context.get_admin_context()
-    for one in registered(context, operation_id):
-        take_over(one)
+    for entry in registered(context, operation_id):
+        take_over(entry)
 
 
 def _shuffled(things: abc.Iterable[_Thing]) -> list[_Thing]:
@@ -311,42 +311,45 @@ def _shuffled(things: abc.Iterable[_Thing]) -> list[_Thing]:
 
     Not a secret.
     """
-    found = list(things)
-    random.shuffle(found)  # nosec B311
-    return found
+    shuffled = list(things)
+    random.shuffle(shuffled)  # nosec B311
+    return shuffled
 
 
-def _look_at(found: abc.Iterable[Registered]) -> None:
+def _look_at(entries: abc.Iterable[Registered]) -> None:
     """Take over operations of one project, one after another."""
     until = time.monotonic() + _SECONDS
-    for one in found:
+    for each in entries:
         if time.monotonic() > until:
             # The others have their turn in the next scan.
             return
-        if not BACKOFF.is_delayed(one.config_id):
-            take_over(one)
+        if not BACKOFF.is_delayed(each.config_id):
+            take_over(each)
 
 
-def take_over(one: Registered) -> None:
+def take_over(entry: Registered) -> None:
     """Advance an operation in a thread, unless another process does."""
-    if not ADVANCED.take(one.config_id, one.project_id):
+    if not ADVANCED.take(entry.config_id, entry.project_id):
         return
     takeover = None
     try:
-        takeover = _prepare(one)
+        takeover = _prepare(entry)
     except Exception as exc:
-        _back_off(one, exc)
+        _back_off(entry, exc)
     finally:
         if takeover is None:
-            ADVANCED.leave(one.config_id)
+            ADVANCED.leave(entry.config_id)
     if takeover is not None:
         ADVANCED.run(
-            one.config_id, f'operation {one.operation_id}', _advance, takeover
+            entry.config_id,
+            f'operation {entry.operation_id}',
+            _advance,
+            takeover,
         )
 
 
-def _back_off(one: Registered, exc: Exception) -> None:
-    BACKOFF.add(one.config_id, one.operation_id, one.project_id, exc)
+def _back_off(entry: Registered, exc: Exception) -> None:
+    BACKOFF.add(entry.config_id, entry.operation_id, entry.project_id, exc)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -357,20 +360,20 @@ class _Takeover:
     :ivar budget: for all requests until this process leads it.
     """
 
-    one: Registered
+    entry: Registered
     stack: Any
     heat: own_heat.Heat
     door: fleets.Fleets
     budget: budgets.Budget
 
 
-def _prepare(one: Registered) -> _Takeover | None:
+def _prepare(entry: Registered) -> _Takeover | None:
     """Return what advances an operation; None if a process leads it.
 
     :raises errors.Error: its records are unreadable or cost too much, or a
         service does not answer.
     """
-    stack = _first_stack(one)
+    stack = _first_stack(entry)
     heat = own_heat.Heat(rpc_client.EngineClient(), stack.context)
     store = stack.clients.client(heat_swift.CLIENT_NAME)
 
@@ -384,35 +387,37 @@ def _prepare(one: Registered) -> _Takeover | None:
             refusals=admission.Admission(stack.context).refusals,
         )
 
-    if door(_budget(one, _LOOK)).is_led(one.operation_id):
+    if door(_budget(entry, _LOOK)).is_led(entry.operation_id):
         return None
-    budget = _budget(one, _LEAD)
+    budget = _budget(entry, _LEAD)
     return _Takeover(
-        one=one, stack=stack, heat=heat, door=door(budget), budget=budget
+        entry=entry, stack=stack, heat=heat, door=door(budget), budget=budget
     )
 
 
-def _budget(one: Registered, limits: tuple[int, float, int]) -> budgets.Budget:
+def _budget(
+    entry: Registered, limits: tuple[int, float, int]
+) -> budgets.Budget:
     requests, seconds, size = limits
     return budgets.Budget(
-        f'operation {one.operation_id}',
+        f'operation {entry.operation_id}',
         requests=requests,
         seconds=seconds,
         size=size,
     )
 
 
-def _first_stack(one: Registered) -> Any:
+def _first_stack(entry: Registered) -> Any:
     """Load the first stack of an operation that has credentials.
 
     :raises errors.Error: none of the first few has.
     """
     # Anybody may write the ID of a stack into a config.
     own = resources.of_project(
-        heat_context.get_admin_context(), one.stacks, one.project_id
+        heat_context.get_admin_context(), entry.stacks, entry.project_id
     )
     for stack_id in own[:_TRIED]:
-        stack = _stack(stack_id, one.project_id)
+        stack = _stack(stack_id, entry.project_id)
         if stack is not None:
             return stack
     raise errors.Error(
@@ -440,55 +445,55 @@ def _stack(stack_id: str, project_id: str) -> Any:
 
 def _advance(takeover: _Takeover) -> None:
     """Lead an operation, and advance it until it has ended."""
-    one = takeover.one
+    entry = takeover.entry
     advancer = None
     try:
         advancer = _led(takeover)
         if advancer is None:
             return
-        LOG.info('Advancing operation %s', one.operation_id)
-        BACKOFF.forget(one.config_id)
+        LOG.info('Advancing operation %s', entry.operation_id)
+        BACKOFF.forget(entry.config_id)
         _step_on(advancer)
     except Exception as exc:
-        _back_off(one, exc)
+        _back_off(entry, exc)
     if advancer is not None:
-        found = advancer.operation
+        operation = advancer.operation
         LOG.info(
             'Operation %(id)s is %(state)s: %(reason)s',
             {
-                'id': found.id,
-                'state': found.control.phase.value,
-                'reason': found.control.reason,
+                'id': operation.id,
+                'state': operation.control.phase.value,
+                'reason': operation.control.reason,
             },
         )
 
 
 def _led(takeover: _Takeover) -> advancing.Advancer | None:
     """Lead an operation; None if another process does, or it has ended."""
-    one = takeover.one
+    entry = takeover.entry
     try:
-        advancer = takeover.door.recorded(one.seal)
+        advancer = takeover.door.recorded(entry.seal)
         if advancer.lead():
             # Its members may need any number of requests.
             takeover.budget.lift()
             advancer.step()
             return advancer
     except errors.NotFound:
-        if one.age > _LEFTOVER:
+        if entry.age > _LEFTOVER:
             _forget(takeover)
         # It may be recorded just now.
-        BACKOFF.delay(one.config_id)
+        BACKOFF.delay(entry.config_id)
         return None
-    if advancer.operation.ended and one.age > _LEFTOVER:
+    if advancer.operation.ended and entry.age > _LEFTOVER:
         advancer.take_out()
     return None
 
 
 def _forget(takeover: _Takeover) -> None:
     """Delete what there is of an operation that was not recorded."""
-    takeover.door.forget(takeover.one.operation_id)
-    if takeover.one.row_id is None:
-        takeover.heat.delete_config(takeover.one.config_id)
+    takeover.door.forget(takeover.entry.operation_id)
+    if takeover.entry.row_id is None:
+        takeover.heat.delete_config(takeover.entry.config_id)
 
 
 def _step_on(

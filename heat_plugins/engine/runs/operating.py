@@ -35,14 +35,14 @@ def operate(
     :param members: the deployments to run the action on.
     :raises errors.Error: it cannot be started.
     """
-    found: list[targets.Target] = []
+    offered: list[targets.Target] = []
     refusals = []
-    for one in members:
+    for member in members:
         try:
-            found.append(one.run_target(wanted))
+            offered.append(member.run_target(wanted))
         except errors.Refused as exc:
-            refusals.append(f'{one.name}: {exc}')
-    if not found:
+            refusals.append(f'{member.name}: {exc}')
+    if not offered:
         raise errors.Refused(
             refusals[0] if refusals else 'it has no deployments'
         )
@@ -56,7 +56,7 @@ def operate(
             # Heat's contexts are not for several threads.
             pool=pools.Pool(workers=1),
         ).create(
-            fleet_targets.Chosen(targets=found, told=resource.name),
+            fleet_targets.Chosen(targets=offered, told=resource.name),
             limits,
             starting.Order(action=wanted.action, inputs=wanted.inputs),
         )
@@ -68,8 +68,8 @@ def operate(
     threading.Thread(
         target=fleet_watching.look_for, args=(operation.id,), daemon=True
     ).start()
-    said = (
+    event = (
         f'operation {operation.id} of {wanted.action} has started on '
-        + wording.counted(len(found), 'server')
+        + wording.counted(len(offered), 'server')
     )
-    return '; left out: '.join([said, *refusals[:1]])
+    return '; left out: '.join([event, *refusals[:1]])

@@ -85,13 +85,13 @@ def withdraw(
     :raises errors.ServiceError: the object store did not answer.
     """
     root_stack_id = container.removeprefix(signal_names.container(''))
-    found = records.Records(store, root_stack_id)
+    run_records = records.Records(store, root_stack_id)
     heat = own_heat.Heat(deployment.rpc_client(), deployment.context)
     prefix = record_names.OPEN if of is None else record_names.open_folder(of)
     try:
         withdrawn = withdrawal.withdraw_all(
             heat,
-            found,
+            run_records,
             prefix,
             server=lambda: deployment.properties[deployment.SERVER],
         )

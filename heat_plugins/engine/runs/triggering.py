@@ -226,7 +226,7 @@ class Triggering:
         hub = transports.hub_for(deployment)
         server = self._servers.find(self._terms.server_id)
         try:
-            found = hub.call(
+            latest = hub.call(
                 deployment.stack,
                 lambda: self._ledger(hub, server).latest(
                     hub.root_stack_id, deployment_id, SHOWN
@@ -239,7 +239,7 @@ class Triggering:
                 {'deployment': deployment.label, 'error': exc},
             )
             return None
-        return [summary.of(run) for run in found]
+        return [summary.of(run) for run in latest]
 
 
 def offer_url(deployment: heat_types.Deployment, is_wanted: bool) -> None:

@@ -34,22 +34,22 @@ class Inputs(columns.Column):
     """Declared inputs, with types and defaults."""
 
     def human_readable(self) -> str:
-        return '\n'.join(_input(one) for one in self._value)
+        return '\n'.join(_input(each) for each in self._value)
 
     def machine_readable(self) -> Any:
         return [
             {
-                key: one.get(key)
+                key: each.get(key)
                 for key in ('name', 'type', 'default', 'description')
             }
-            for one in self._value
+            for each in self._value
         ]
 
 
-def _input(one: abc.Mapping[str, Any]) -> str:
-    shown = f'{one["name"]}: {one.get("type") or "String"}'
-    if one.get('default') is not None:
-        shown += f' = {json.dumps(one["default"])}'
+def _input(declared: abc.Mapping[str, Any]) -> str:
+    shown = f'{declared["name"]}: {declared.get("type") or "String"}'
+    if declared.get('default') is not None:
+        shown += f' = {json.dumps(declared["default"])}'
     return columns.text(shown)
 
 
@@ -75,7 +75,7 @@ class ListActions(common.Report):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = common.service(self.app.client_manager)
-        found = service.find(parsed_args.stack, parsed_args.resource)
+        targets_there = service.find(parsed_args.stack, parsed_args.resource)
         rows = [
             {
                 'Resource': action.resource,
@@ -87,7 +87,7 @@ class ListActions(common.Report):
                 'Server name': action.server_name,
                 'Inputs': Inputs(action.inputs),
             }
-            for target in found
+            for target in targets_there
             for action in target.actions()
             if parsed_args.lifecycle or not action.lifecycle
         ]
@@ -134,26 +134,26 @@ class Trigger(common.Report):
         manager = self.app.client_manager
         service = ordering.service(manager, parsed_args)
         order = ordering.order(parsed_args, parsed_args.action)
-        found = _targets(service, parsed_args)
-        if len(found) > 1 or parsed_args.if_running == operations.WAIT:
-            return self._operate(parsed_args, found, order)
+        chosen = _targets(service, parsed_args)
+        if len(chosen) > 1 or parsed_args.if_running == operations.WAIT:
+            return self._operate(parsed_args, chosen, order)
         run = ordering.run(
-            self, service, parsed_args, lambda: service.start(found[0], order)
+            self, service, parsed_args, lambda: service.start(chosen[0], order)
         )
         return columns.many([run], single=True)
 
     def _operate(
         self,
         parsed_args: argparse.Namespace,
-        found: list[targets.Target],
+        offered: list[targets.Target],
         order: starting.Order,
     ) -> common.Shown:
         """Run an action on several targets, as an operation."""
-        for target in found:
+        for target in offered:
             starting.check(target, order)
         limits = operations.OperationLimits(
             max_concurrent=operations.Share(
-                parsed_args.max_concurrent or len(found)
+                parsed_args.max_concurrent or len(offered)
             ),
             # A run that fails does not keep the others from starting.
             max_errors=operations.Share(100, is_percent=True),
@@ -162,7 +162,7 @@ class Trigger(common.Report):
             if_running=parsed_args.if_running,
         )
         chosen = fleet_targets.Chosen(
-            targets=found, told=f'stack {parsed_args.stack}'
+            targets=offered, told=f'stack {parsed_args.stack}'
         )
         limit = parsed_args.log_limit
         advancer = common.fleets(self.app.client_manager).create(
@@ -174,7 +174,7 @@ class Trigger(common.Report):
             log_limit=None if limit == live.LIMIT else limit,
         )
         ended = operation_following.follow(self, parsed_args, advancer)
-        states = {one.state for one in ended.attempts}
+        states = {attempt.state for attempt in ended.attempts}
         if states == {runs.State.SKIPPED}:
             # As if one alone is refused.
             self.exit_code = common.NOT_STARTED
@@ -190,8 +190,8 @@ def _targets(
             for target in service.find(parsed_args.stack)
         ]
         wanted = parsed_args.action
-        found = [target for target, names in offered if wanted in names]
-        if not found:
+        chosen = [target for target, names in offered if wanted in names]
+        if not chosen:
             known = dict.fromkeys(
                 name for _, names in offered for name in names
             )
@@ -199,7 +199,7 @@ def _targets(
                 f'No deployment of stack {parsed_args.stack} has an action '
                 f'{wanted}' + bounds.did_you_mean(wanted, known)
             )
-        return found
+        return chosen
     return service.find(parsed_args.stack, *parsed_args.resources)
 
 

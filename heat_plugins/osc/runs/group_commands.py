@@ -51,15 +51,15 @@ class NestGroups(common.Report):
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         heat = common.orchestration(self.app.client_manager)
         self.progress.show('finding the groups')
-        found = single_groups.find(heat, parsed_args.stacks)
-        if parsed_args.dry_run or not found:
-            return _shown(found, {})
-        self._confirm(parsed_args, found)
+        stacks = single_groups.find(heat, parsed_args.stacks)
+        if parsed_args.dry_run or not stacks:
+            return _shown(stacks, {})
+        self._confirm(parsed_args, stacks)
         outcomes: dict[str, str] = {}
         try:
-            for number, each in enumerate(found, 1):
+            for number, each in enumerate(stacks, 1):
                 self.progress.show(
-                    f'updating stack {number} of {len(found)}: '
+                    f'updating stack {number} of {len(stacks)}: '
                     f'{each.stack.name}'
                 )
                 outcomes[each.stack.id] = self._nest(heat, each)
@@ -72,7 +72,7 @@ class NestGroups(common.Report):
         else:
             if any(outcomes.values()):
                 self.exit_code = common.FAILED
-        return _shown(found, outcomes)
+        return _shown(stacks, outcomes)
 
     def _nest(
         self, heat: single_groups.Heat, groups: single_groups.SingleGroups
@@ -94,18 +94,18 @@ class NestGroups(common.Report):
     def _confirm(
         self,
         parsed_args: argparse.Namespace,
-        found: abc.Sequence[single_groups.SingleGroups],
+        groups: abc.Sequence[single_groups.SingleGroups],
     ) -> None:
         if parsed_args.yes:
             return
-        question = f'Update {wording.counted(len(found), "stack")}'
+        question = f'Update {wording.counted(len(groups), "stack")}'
         if not sys.stdin.isatty():
             raise exceptions.CommandError(
                 f'{question}? There is no terminal for the question: give '
                 '--yes'
             )
         self.progress.stop()
-        for each in found:
+        for each in groups:
             text = f'  {each.stack.name}: {", ".join(each.paths)}'
             sys.stderr.write(foreign.line(text) + '\n')
         sys.stderr.write(f'{question}? [y/N] ')
@@ -115,11 +115,11 @@ class NestGroups(common.Report):
 
 
 def _shown(
-    found: abc.Iterable[single_groups.SingleGroups],
+    groups: abc.Iterable[single_groups.SingleGroups],
     outcomes: abc.Mapping[str, str],
 ) -> common.Shown:
     rows = []
-    for each in found:
+    for each in groups:
         reason = outcomes.get(each.stack.id)
         state = 'failed' if reason else 'nested'
         if reason is None:

@@ -89,14 +89,14 @@ class Requests(columns.Column):
 
     def human_readable(self) -> str:
         return '\n'.join(
-            f'{one["at"]}: {one["do"]} by {foreign.line(str(one["who"]))}'
-            for one in self._value
+            f'{each["at"]}: {each["do"]} by {foreign.line(str(each["who"]))}'
+            for each in self._value
         )
 
 
-def shown(found: operations.Operation, now: float) -> common.Shown:
+def shown(operation: operations.Operation, now: float) -> common.Shown:
     """Return columns and values of one operation."""
-    values = overview.of(found, now)
+    values = overview.of(operation, now)
     values['stacks'] = columns.NamesCell(values['stacks'])
     values['stack_ids'] = Ids(values['stack_ids'])
     values['inputs'] = columns.NamesCell(values['inputs'])
@@ -106,23 +106,27 @@ def shown(found: operations.Operation, now: float) -> common.Shown:
     values['requests'] = Requests(values['requests'])
     values['failures'] = Failures(
         values['failures'],
-        wording.lines(overview.failures(found, found.failures), rest(found)),
+        wording.lines(
+            overview.failures(operation, operation.failures), rest(operation)
+        ),
     )
     values['duration'] = columns.Seconds(values['duration'])
     return tuple(values), common.One(values.values())
 
 
-def rest(found: operations.Operation) -> str:
+def rest(operation: operations.Operation) -> str:
     """Return the command that lists all targets that have failed."""
-    return f'openstack software deployment operation show {found.id} --failed'
+    return (
+        f'openstack software deployment operation show {operation.id} --failed'
+    )
 
 
 def rows(
-    found: operations.Operation, members: abc.Iterable[int]
+    operation: operations.Operation, members: abc.Iterable[int]
 ) -> common.Many:
     rows = []
     for member in members:
-        row = overview.target(found, member)
+        row = overview.target(operation, member)
         row['server'] = columns.ServerCell(row['server'], row['server_name'])
         row['duration'] = columns.Seconds(row['duration'])
         row['outputs'] = columns.Outputs(row['outputs'])
@@ -144,48 +148,52 @@ class OperationProgress:
         self._failed: set[tuple[int, int]] = set()
         self._reasons: set[str] = set()
 
-    def changed(self, found: operations.Operation) -> None:
+    def changed(self, operation: operations.Operation) -> None:
         """Show how an operation stands now."""
-        done, total = overview.done(found), len(found.attempts)
-        control, order = found.control, found.order
-        counts = overview.counts(found)
-        told = ', '.join(f'{number} {name}' for name, number in counts.items())
+        done, total = overview.done(operation), len(operation.attempts)
+        control, order = operation.control, operation.order
+        counts = overview.counts(operation)
+        counted = ', '.join(
+            f'{number} {name}' for name, number in counts.items()
+        )
         if self._phase is None:
             self._display.say(
-                f'Operation {found.id}: {order.action} on '
+                f'Operation {operation.id}: {order.action} on '
                 f'{wording.counted(total, "target")}, '
                 f'at most {order.limits.concurrent(total)} at a time'
             )
-        self._name_failures(found)
+        self._name_failures(operation)
         if control.phase is not self._phase:
             self._phase = control.phase
             if control.reason:
                 self._display.say(f'{control.phase.value}: {control.reason}')
         size = order.limits.concurrent(total)
-        if done - self._done >= size or (found.ended and done > self._done):
+        if done - self._done >= size or (
+            operation.ended and done > self._done
+        ):
             self._batch += 1
             self._done = done
             self._display.say(
-                f'Batch {self._batch}: {done} of {total} done: {told}'
+                f'Batch {self._batch}: {done} of {total} done: {counted}'
             )
         self._done = min(self._done, done)
         self._display.show(
-            f'{order.action}: {told}', done, total, since=control.began_at
+            f'{order.action}: {counted}', done, total, since=control.began_at
         )
 
-    def _name_failures(self, found: operations.Operation) -> None:
+    def _name_failures(self, operation: operations.Operation) -> None:
         """Say why targets fail, each reason once; the result counts them."""
         new = {
-            (member, found.attempts[member].number)
-            for member in found.failures
+            (member, operation.attempts[member].number)
+            for member in operation.failures
         } - self._failed
         self._failed |= new
         members = sorted(member for member, _ in new)
-        for group in wording.grouped(overview.failures(found, members)):
+        for group in wording.grouped(overview.failures(operation, members)):
             # The last line says where all of them are.
             room = wording.LINES - len(self._reasons)
             if group.pattern in self._reasons or room < 1:
                 continue
             self._reasons.add(group.pattern)
-            further = f'Further failures: {rest(found)}'
+            further = f'Further failures: {rest(operation)}'
             self._display.say(group.line() if room > 1 else further)

@@ -96,7 +96,7 @@ class ListOperations(OperationCommand):
         add.entries(100)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        found = self.fleets.history(
+        heads = self.fleets.history(
             fleets.Filter(
                 state=parsed_args.state,
                 action=parsed_args.action,
@@ -106,12 +106,12 @@ class ListOperations(OperationCommand):
             )
         )
         wanted = parsed_args.stack
-        if wanted and not found and not self.fleets.has_stack(wanted):
+        if wanted and not heads and not self.fleets.has_stack(wanted):
             # Refuses a stack that does not exist.
             heat = common.orchestration(self.app.client_manager)
             targets.Finder(heat).stack(wanted)
         rows = []
-        for head in found:
+        for head in heads:
             row = overview.of_head(head)
             row['stacks'] = columns.NamesCell(row['stacks'])
             row['counts'] = operation_columns.Counts(row['counts'])
@@ -137,17 +137,17 @@ class ShowOperation(OperationCommand):
         operation_following.add_page(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        found = self.fleets.show(parsed_args.operation)
-        operation_following.write_page(parsed_args.output, found)
+        operation = self.fleets.show(parsed_args.operation)
+        operation_following.write_page(parsed_args.output, operation)
         if not parsed_args.targets and not parsed_args.failed:
-            return operation_columns.shown(found, self.fleets.now())
+            return operation_columns.shown(operation, self.fleets.now())
         members = [
             member
-            for member, attempt in enumerate(found.attempts)
-            if parsed_args.state in (None, overview.state(found, member))
+            for member, attempt in enumerate(operation.attempts)
+            if parsed_args.state in (None, overview.state(operation, member))
             and (attempt.has_failed or not parsed_args.failed)
         ]
-        return overview.TARGET_KEYS, operation_columns.rows(found, members)
+        return overview.TARGET_KEYS, operation_columns.rows(operation, members)
 
 
 class WaitOperation(_Following):
@@ -169,8 +169,8 @@ class WaitOperation(_Following):
         operation_following.add_page(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        found = self.follow(parsed_args, parsed_args.operation)
-        return operation_columns.shown(found, self.fleets.now())
+        operation = self.follow(parsed_args, parsed_args.operation)
+        return operation_columns.shown(operation, self.fleets.now())
 
 
 class _Request(_Following):
@@ -260,10 +260,10 @@ class RetryOperation(_Following):
         )
         follower = operation_following.Follower(self, page=parsed_args.output)
         if parsed_args.wait:
-            found = follower.follow(advancer)
+            operation = follower.follow(advancer)
         else:
-            found = follower.start(advancer)
-        return operation_columns.shown(found, self.fleets.now())
+            operation = follower.start(advancer)
+        return operation_columns.shown(operation, self.fleets.now())
 
 
 class DeleteOperation(OperationCommand):
@@ -289,7 +289,9 @@ class DeleteOperation(OperationCommand):
                     raise
                 self.log.error('%s', exc)
                 self.exit_code = 1
-        return ('id',), common.Many(({'id': one} for one in deleted), ('id',))
+        return ('id',), common.Many(
+            ({'id': each} for each in deleted), ('id',)
+        )
 
 
 class ShareOperation(OperationCommand):
@@ -313,9 +315,14 @@ class ShareOperation(OperationCommand):
         )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        found, now = self.fleets.show(parsed_args.operation), self.fleets.now()
-        page = operation_page.draw(found, now)
-        shared = self.fleets.results.share(found, page, parsed_args.days, now)
+        operation, now = (
+            self.fleets.show(parsed_args.operation),
+            self.fleets.now(),
+        )
+        page = operation_page.draw(operation, now)
+        shared = self.fleets.results.share(
+            operation, page, parsed_args.days, now
+        )
         self.progress.say(
             'Your colleagues read it by:',
             *(
@@ -325,7 +332,7 @@ class ShareOperation(OperationCommand):
         )
         return ('id', 'container', 'objects', 'expires_at'), common.One(
             (
-                found.id,
+                operation.id,
                 shared.container,
                 columns.NamesCell(shared.objects),
                 summary.time(shared.expires_at),

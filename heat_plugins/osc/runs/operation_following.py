@@ -48,7 +48,7 @@ class Follower:
         limit: float | None = None,
         page: pathlib.Path | None = None,
         output: run_output.Output | None = None,
-        wanted: Wanted = lambda found, member: True,
+        wanted: Wanted = lambda operation, member: True,
     ) -> None:
         self._command = command
         self._until = None if limit is None else time.monotonic() + limit
@@ -71,15 +71,15 @@ class Follower:
             )
         finally:
             advancer.release()
-        found = advancer.operation
-        write_page(self._page, found)
-        if not found.ended:
+        operation = advancer.operation
+        write_page(self._page, operation)
+        if not operation.ended:
             self._command.progress.say(
                 'If your cloud is set up for that, heat-engine advances it '
                 'within a minute. To advance it yourself:',
-                f'  {_COMMAND} wait {found.id}',
+                f'  {_COMMAND} wait {operation.id}',
             )
-        return found
+        return operation
 
     def follow(self, advancer: advancing.Advancer) -> operations.Operation:
         """Advance an operation to its end, or see another one do so."""
@@ -87,32 +87,32 @@ class Follower:
             code = common.waited(lambda: self._follow(advancer))
         finally:
             advancer.release()
-        found = advancer.operation
-        write_page(self._page, found)
-        if code is not None and not found.ended:
+        operation = advancer.operation
+        write_page(self._page, operation)
+        if code is not None and not operation.ended:
             self._command.progress.say(
-                *_stopped_waiting(found),
+                *_stopped_waiting(operation),
                 'Wait again, or cancel it:',
-                f'  {_COMMAND} wait {found.id}',
-                f'  {_COMMAND} cancel {found.id}',
+                f'  {_COMMAND} wait {operation.id}',
+                f'  {_COMMAND} cancel {operation.id}',
             )
         self._command.exit_code = (
-            common.code_of(found.control.phase) if code is None else code
+            common.code_of(operation.control.phase) if code is None else code
         )
-        return found
+        return operation
 
     def _follow(self, advancer: advancing.Advancer) -> None:
         outage = retrying.Outage(
             self._command.progress.say, clock=time.monotonic
         )
         while True:
-            found = advancer.operation
+            operation = advancer.operation
             with outage.ridden_out():
-                found = self._step(advancer)
-            self._show_output(found)
-            self._shown.changed(found)
-            self._write(found)
-            if found.ended and not advancer.is_leading:
+                operation = self._step(advancer)
+            self._show_output(operation)
+            self._shown.changed(operation)
+            self._write(operation)
+            if operation.ended and not advancer.is_leading:
                 return
             if self._until is not None and time.monotonic() > self._until:
                 raise common.TooLong
@@ -134,13 +134,13 @@ class Follower:
                 self._output.poll()
         return step.result()
 
-    def _show_output(self, found: operations.Operation) -> None:
+    def _show_output(self, operation: operations.Operation) -> None:
         if self._output is None:
             return
-        for member, attempt in enumerate(found.attempts):
-            if attempt.state is None or not self._wanted(found, member):
+        for member, attempt in enumerate(operation.attempts):
+            if attempt.state is None or not self._wanted(operation, member):
                 continue
-            run = operation_runs.run_of(found, member)
+            run = operation_runs.run_of(operation, member)
             self._output.add(run)
             if run.state in runs.REPORTED:
                 self._output.finish(run)
@@ -148,21 +148,21 @@ class Follower:
                 # What comes later must not hold up the others.
                 self._output.leave(run)
 
-    def _write(self, found: operations.Operation) -> None:
+    def _write(self, operation: operations.Operation) -> None:
         now = time.monotonic()
         if now >= self._next_page:
             self._next_page = now + _PAGE
-            write_page(self._page, found)
+            write_page(self._page, operation)
 
 
-def _is_over(found: operations.Operation) -> bool:
+def _is_over(operation: operations.Operation) -> bool:
     """Say whether nothing is left to do but to record the end."""
-    return not (found.ended or found.live or found.pending)
+    return not (operation.ended or operation.live or operation.pending)
 
 
-def _stopped_waiting(found: operations.Operation) -> list[str]:
+def _stopped_waiting(operation: operations.Operation) -> list[str]:
     """Return lines; a reason may end in a command to copy."""
-    control = found.control
+    control = operation.control
     if control.phase in (operations.Phase.PAUSED, operations.Phase.APPROVAL):
         return [
             f'Stopped waiting; the operation is {control.phase.value}.',
@@ -223,9 +223,11 @@ def _page(name: str) -> pathlib.Path:
     return path
 
 
-def write_page(path: pathlib.Path | None, found: operations.Operation) -> None:
+def write_page(
+    path: pathlib.Path | None, operation: operations.Operation
+) -> None:
     """Write the page of an operation."""
     if path is None:
         return
     with common.access('write', path):
-        private_files.write(path, operation_page.draw(found, time.time()))
+        private_files.write(path, operation_page.draw(operation, time.time()))

@@ -69,9 +69,9 @@ class ShowOperationOutput(operation_commands.OperationCommand):
         )
         chosen = _chosen(advancer.operation.order, parsed_args)
 
-        def is_wanted(found: operations.Operation, member: int) -> bool:
+        def is_wanted(operation: operations.Operation, member: int) -> bool:
             return member in chosen and (
-                not parsed_args.failed or found.attempts[member].has_failed
+                not parsed_args.failed or operation.attempts[member].has_failed
             )
 
         if parsed_args.follow:
@@ -82,21 +82,21 @@ class ShowOperationOutput(operation_commands.OperationCommand):
                 ),
                 wanted=is_wanted,
             )
-            found = follower.follow(advancer)
+            operation = follower.follow(advancer)
         else:
-            found = self.fleets.show(parsed_args.operation)
-        members = [member for member in chosen if is_wanted(found, member)]
+            operation = self.fleets.show(parsed_args.operation)
+        members = [member for member in chosen if is_wanted(operation, member)]
         if parsed_args.output_dir:
-            return self._save(parsed_args.output_dir, found, members)
-        rows = operation_columns.rows(found, members)
+            return self._save(parsed_args.output_dir, operation, members)
+        rows = operation_columns.rows(operation, members)
         for row, member in zip(rows, members, strict=True):
-            row['outputs'] = _Outputs(found.attempts[member].outputs)
+            row['outputs'] = _Outputs(operation.attempts[member].outputs)
         return overview.TARGET_KEYS, common.Many(rows, _LISTED)
 
     def _save(
         self,
         folder: str,
-        found: operations.Operation,
+        operation: operations.Operation,
         members: abc.Sequence[int],
     ) -> common.Shown:
         with common.access('write', folder):
@@ -104,7 +104,7 @@ class ShowOperationOutput(operation_commands.OperationCommand):
         service = common.service(self.app.client_manager)
         saver = _Saver(tree, service, self.log)
         for member in members:
-            saver.save(operation_runs.run_of(found, member))
+            saver.save(operation_runs.run_of(operation, member))
         if saver.refused:
             self.exit_code = 1
         if saver.refused > _NAMED:
@@ -187,21 +187,23 @@ def _chosen(
     chosen = dict(enumerate(order.members))
     if parsed_args.stack is not None:
         in_stack = {
-            n: (one.stack_name, one.stack_id) for n, one in chosen.items()
+            n: (member.stack_name, member.stack_id)
+            for n, member in chosen.items()
         }
         named = _named(order, 'in stack', parsed_args.stack, in_stack)
         chosen = {n: chosen[n] for n in named}
     if parsed_args.server is None:
         return chosen
     on_server = {
-        n: (one.server_name or '', one.server_id) for n, one in chosen.items()
+        n: (member.server_name or '', member.server_id)
+        for n, member in chosen.items()
     }
     named = _named(order, 'on server', parsed_args.server, on_server)
     servers = {chosen[n].server_id: chosen[n] for n in named}
     if len(servers) > 1:
         places = bounds.listed(
-            f'{one.stack_name} (server ID {one.server_id})'
-            for one in servers.values()
+            f'{member.stack_name} (server ID {member.server_id})'
+            for member in servers.values()
         )
         raise exceptions.CommandError(
             f'Several stacks have a server {parsed_args.server}: {places}. '

@@ -97,10 +97,10 @@ class RunOperation(common.Report):
             return _dry(chosen)
         self._confirm(parsed_args, chosen, order.action)
         advancer = fleets.create(chosen, limits, order, config)
-        found = operation_following.follow(
+        operation = operation_following.follow(
             self, parsed_args, advancer, page=parsed_args.output
         )
-        return operation_columns.shown(found, fleets.now())
+        return operation_columns.shown(operation, fleets.now())
 
     def _confirm(
         self,
@@ -112,8 +112,8 @@ class RunOperation(common.Report):
         if number <= _CONFIRMED or parsed_args.yes:
             return
         self.progress.stop()
-        for one in chosen.targets[:_SHOWN]:
-            _tell(f'  {one.root.name} {one.server_name or one.path}')
+        for target in chosen.targets[:_SHOWN]:
+            _tell(f'  {target.root.name} {target.server_name or target.path}')
         if number > _SHOWN:
             _tell(f'  and {number - _SHOWN} more; --dry-run lists all')
         variants = len(set(chosen.variants))
@@ -150,9 +150,9 @@ def _parse(
     if '--' in words:
         place = words.index('--')
         words, command = words[:place], words[place + 1 :]
-    found = parse(words, namespace)
-    found.command = command
-    return found
+    parsed = parse(words, namespace)
+    parsed.command = command
+    return parsed
 
 
 def _warn_of_options(parsed_args: argparse.Namespace) -> None:
@@ -313,24 +313,26 @@ def _config(
 def _dry(chosen: fleet_targets.Chosen) -> common.Shown:
     rows = [
         {
-            'stack': one.root.name,
-            'resource': one.path,
-            'server': one.server_name or one.deployment.server_id,
+            'stack': target.root.name,
+            'resource': target.path,
+            'server': target.server_name or target.deployment.server_id,
             'is_target': True,
             'variant': variant,
             'reason': '',
         }
-        for one, variant in zip(chosen.targets, chosen.variants, strict=True)
+        for target, variant in zip(
+            chosen.targets, chosen.variants, strict=True
+        )
     ]
     rows += [
         {
-            'stack': one.stack,
-            'resource': one.resource,
+            'stack': target.stack,
+            'resource': target.resource,
             'server': '',
             'is_target': False,
             'variant': '',
-            'reason': one.reason,
+            'reason': target.reason,
         }
-        for one in chosen.left_out
+        for target in chosen.left_out
     ]
     return _LISTED, common.Many(rows, _LISTED)

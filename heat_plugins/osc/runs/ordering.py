@@ -90,13 +90,13 @@ def add_retention(add: command_line.Adder) -> None:
 
 
 def _log_limit(text: str) -> int:
-    found = command_line.positive(text)
+    limit = command_line.positive(text)
     least, most = 2 * live.SLOT, (live.MOST - 1) * live.SLOT
-    if not least <= found <= most:
+    if not least <= limit <= most:
         raise argparse.ArgumentTypeError(
             f'{text} is not between {least} and {most}'
         )
-    return found
+    return limit
 
 
 def add_if_running(add: command_line.Adder) -> None:
@@ -125,11 +125,11 @@ def run(
     follower = run_following.Follower(
         command, service, parsed_args.stack, output=output
     )
-    found = start()
-    follower.started(found)
+    started = start()
+    follower.started(started)
     if parsed_args.wait or parsed_args.follow:
-        (found,) = follower.wait([found])
-    return found
+        (started,) = follower.wait([started])
+    return started
 
 
 def service(manager: Any, parsed_args: argparse.Namespace) -> run_service.Runs:
@@ -166,7 +166,7 @@ def order(
 
 def inputs(parsed_args: argparse.Namespace) -> dict[str, Any]:
     """Return the inputs that were given."""
-    found = {}
+    values = {}
     if parsed_args.inputs_file:
-        found = common.read_map(parsed_args.inputs_file)
-    return found | {one.name: one.value for one in parsed_args.inputs}
+        values = common.read_map(parsed_args.inputs_file)
+    return values | {each.name: each.value for each in parsed_args.inputs}

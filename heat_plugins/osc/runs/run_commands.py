@@ -50,16 +50,16 @@ class _RunCommand(common.Report):
             except errors.Error as exc:
                 return exc
 
-        found = []
+        results = []
         for result in pools.Pool().each(attempt, wanted):
             if not isinstance(result, errors.Error):
-                found.append(result)
+                results.append(result)
             elif len(wanted) == 1:
                 raise result
             else:
                 self.log.error('%s', result)
                 self.exit_code = 1
-        return found
+        return results
 
 
 def _add_run(add: command_line.Adder, **more: Any) -> None:
@@ -98,7 +98,7 @@ class ListRuns(_RunCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         state = parsed_args.state
-        found = self.service().history(
+        listed = self.service().history(
             parsed_args.stack,
             run_service.Filter(
                 resource=parsed_args.resource,
@@ -110,7 +110,7 @@ class ListRuns(_RunCommand):
                 limit=parsed_args.limit,
             ),
         )
-        return columns.many(found)
+        return columns.many(listed)
 
 
 class ShowRun(_RunCommand):
@@ -163,15 +163,15 @@ class WaitRun(_RunCommand):
 
         def read() -> list[runs.Run]:
             if parsed_args.run:
-                return [service.show(stack, one) for one in parsed_args.run]
+                return [service.show(stack, each) for each in parsed_args.run]
             every = service.history(stack, run_service.Filter(single=True))
             return [run for run in every if not run.ended]
 
-        found = common.read_first(self.progress, read, parsed_args.timeout)
+        waiting = common.read_first(self.progress, read, parsed_args.timeout)
         follower = run_following.Follower(
             self, service, stack, limit=parsed_args.timeout
         )
-        ended = follower.wait(found)
+        ended = follower.wait(waiting)
         return columns.many(ended, single=True)
 
 
@@ -191,15 +191,15 @@ class ShowOutput(_RunCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.service()
         run = service.show(parsed_args.stack, parsed_args.run)
-        found = service.outputs(run) if parsed_args.whole else run.outputs
+        outputs = service.outputs(run) if parsed_args.whole else run.outputs
         wanted = parsed_args.output
-        if wanted is not None and wanted not in found:
-            names = ', '.join(found) or 'none'
+        if wanted is not None and wanted not in outputs:
+            names = ', '.join(outputs) or 'none'
             raise exceptions.CommandError(
                 f'Run {run.id} ({run.state.value}) has no output {wanted}; '
                 f'there are: {names}'
             )
-        shown = dict(found) if wanted is None else {wanted: found[wanted]}
+        shown = dict(outputs) if wanted is None else {wanted: outputs[wanted]}
         for name in shown:
             if name in run.cut and not parsed_args.whole:
                 self.log.warning(
@@ -276,15 +276,15 @@ class CancelRun(_RunCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.service()
-        found = self.each(service.cancel, parsed_args, parsed_args.run)
+        cancelled = self.each(service.cancel, parsed_args, parsed_args.run)
         if not parsed_args.wait:
             self.log.warning(
                 'A server with heat-config-supervisor stops a started '
                 'script, and --wait waits for that. Any other server runs '
                 'the script to its end, and nothing else until then'
             )
-            return columns.many(found)
-        return columns.many(await_stop(self, found))
+            return columns.many(cancelled)
+        return columns.many(await_stop(self, cancelled))
 
 
 def add_wait(add: command_line.Adder) -> None:

@@ -46,12 +46,12 @@ class Follower:
         if self._output:
             self._output.add(run)
 
-    def wait(self, found: abc.Sequence[runs.Run]) -> list[runs.Run]:
+    def wait(self, started: abc.Sequence[runs.Run]) -> list[runs.Run]:
         """Wait for runs of one root stack; return them as they end."""
-        if not found:
+        if not started:
             return []
-        waiter = self._waiter(found[0].stack_id)
-        for run in found:
+        waiter = self._waiter(started[0].stack_id)
+        for run in started:
             waiter.add(run)
             self.shown.changed(run)
         code = common.waited(lambda: self._see_to_the_end(waiter))

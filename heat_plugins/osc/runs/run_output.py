@@ -56,13 +56,13 @@ class Output:
         tail = self._service.tail(
             run,
             show=sink.show,
-            note=lambda said: self._note(run, said),
+            note=lambda line: self._note(run, line),
         )
         self._tails[run.id] = tail, sink
 
-    def _note(self, run: runs.Run, said: str) -> None:
+    def _note(self, run: runs.Run, line: str) -> None:
         if not self._silent:
-            self._display.say(f'Run {run.id}: {said}')
+            self._display.say(f'Run {run.id}: {line}')
 
     def poll(self) -> None:
         """Show what has come since."""

@@ -43,7 +43,7 @@ class Advancer:
     """Advances one operation, if no other process does.
 
     :param seal: what proves its records.
-    :param found: targets that were chosen a moment ago.
+    :param chosen: targets that were chosen a moment ago.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Advancer:
         order: operations.Order,
         seal: binding.Seal,
         *,
-        found: abc.Iterable[targets.Target] = (),
+        chosen: abc.Iterable[targets.Target] = (),
     ) -> None:
         # Signing is asked for often.
         tools = dataclasses.replace(tools, sign=functools.cache(tools.sign))
@@ -66,7 +66,7 @@ class Advancer:
         self._exclusion = exclusions.Exclusion(tools)
         self._dispatcher = dispatch.Dispatcher(
             tools,
-            member_runs.MemberRuns(tools, self._lease.check, found),
+            member_runs.MemberRuns(tools, self._lease.check, chosen),
             self._journal,
             self._exclusion,
         )
@@ -212,17 +212,17 @@ class Advancer:
         if not self.is_busy or now >= self._next_listing:
             arrived = self._arrived()
             self._next_listing = now + POLL
-        found = self._follow(self._op, arrived)
-        if not found.ended:
-            found = self._dispatcher.settle(found, arrived)
-        step = deciding.advance(found, self._tools.clock())
+        operation = self._follow(self._op, arrived)
+        if not operation.ended:
+            operation = self._dispatcher.settle(operation, arrived)
+        step = deciding.advance(operation, self._tools.clock())
         while step.expire or step.withdraw:
             before = step.operation
-            found = self._dispatcher.end(step)
-            if found == before:
+            operation = self._dispatcher.end(step)
+            if operation == before:
                 # Heat or the store is out of order: later.
                 break
-            step = deciding.advance(found, self._tools.clock())
+            step = deciding.advance(operation, self._tools.clock())
         self._journal.record(step.operation)
         self._op = step.operation
         self._op = self._dispatcher.start(self._op, step.start)
@@ -236,32 +236,32 @@ class Advancer:
         any number of objects, which must not hide those of others.
         """
         asked = layout.requests(self._order.id)
-        found = self._names(layout.arrivals(self._order.id))
-        if asked in found:
-            found |= self._names(asked)
-        return {name for name in found if not name.endswith('/')}
+        names = self._names(layout.arrivals(self._order.id))
+        if asked in names:
+            names |= self._names(asked)
+        return {name for name in names if not name.endswith('/')}
 
     def _names(self, prefix: str) -> set[str]:
         entries = self._records.store.iterate(
             self._records.container, prefix, folded=True
         )
         most = 4 * len(self._order.members) + 1000
-        return {one.name for one in itertools.islice(entries, most)}
+        return {each.name for each in itertools.islice(entries, most)}
 
-    def _follow(self, found: _Operation, arrived: set[str]) -> _Operation:
+    def _follow(self, operation: _Operation, arrived: set[str]) -> _Operation:
         """Do what a user has asked for."""
-        prefix = layout.requests(found.id)
-        names = sorted(one for one in arrived if one.startswith(prefix))
+        prefix = layout.requests(operation.id)
+        names = sorted(each for each in arrived if each.startswith(prefix))
         # The others wait for the next step.
         for name in names[: fleet_requests.KEPT]:
-            if fleet_requests.is_news(found, name):
-                found = self._obey(found, name)
+            if fleet_requests.is_news(operation, name):
+                operation = self._obey(operation, name)
             self._journal.use(name)
-        if self._op.ended and not found.ended:
-            binding.resume(self._tools.heat, found)
-        return found
+        if self._op.ended and not operation.ended:
+            binding.resume(self._tools.heat, operation)
+        return operation
 
-    def _obey(self, found: _Operation, name: str) -> _Operation:
+    def _obey(self, operation: _Operation, name: str) -> _Operation:
         try:
             wanted = self._records.read_request(self._seal, name)
         except errors.Unreadable as exc:
@@ -269,11 +269,13 @@ class Advancer:
             if not self._has_warned:
                 LOG.warning('Ignoring a request: %s', exc)
             self._has_warned = True
-            return found
+            return operation
         if wanted is not None:
             now = self._tools.clock()
-            found = fleet_requests.follow(found, wanted, now, self._seal)
-        return fleet_requests.remember(found, name)
+            operation = fleet_requests.follow(
+                operation, wanted, now, self._seal
+            )
+        return fleet_requests.remember(operation, name)
 
     def _finish(self) -> None:
         """Leave an operation that has ended."""
@@ -283,10 +285,11 @@ class Advancer:
         late = dispatch.unanswered(self._op).values()
         self._records.discard(
             [
-                one
-                for one in self._arrived().difference(late)
+                each
+                for each in self._arrived().difference(late)
                 # Servers may still read that they must stop.
-                if not one.startswith(asked) and live.signal_name(one) == one
+                if not each.startswith(asked)
+                and live.signal_name(each) == each
             ]
         )
         self.release()

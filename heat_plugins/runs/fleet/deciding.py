@@ -51,39 +51,41 @@ class Step:
     withdraw: tuple[int, ...] = ()
 
 
-def advance(found: _Operation, now: float) -> Step:
+def advance(operation: _Operation, now: float) -> Step:
     """Decide what an operation does next."""
-    if found.ended:
-        return Step(operation=found)
-    found = _stopped(found, now)
-    live, control = found.live, found.control
+    if operation.ended:
+        return Step(operation=operation)
+    operation = _stopped(operation, now)
+    live, control = operation.live, operation.control
     withdraw = [
         n
         for n in live
-        if control.stopped in _WITHDRAWN or found.attempts[n].cancelled_by
+        if control.stopped in _WITHDRAWN or operation.attempts[n].cancelled_by
     ]
     if withdraw:
-        return Step(operation=_standing(found), withdraw=tuple(withdraw))
-    if expire := _overdue(found, live, now):
-        return Step(operation=_standing(found), expire=expire)
-    if not live and (control.stopped or not found.pending):
-        return Step(operation=_ended(found, now))
-    start = _next(found, now)
-    found = found.attempted({n: _begun(found, n, now) for n in start})
-    return Step(operation=_standing(found), start=start)
+        return Step(operation=_standing(operation), withdraw=tuple(withdraw))
+    if expire := _overdue(operation, live, now):
+        return Step(operation=_standing(operation), expire=expire)
+    if not live and (control.stopped or not operation.pending):
+        return Step(operation=_ended(operation, now))
+    start = _next(operation, now)
+    operation = operation.attempted(
+        {n: _begun(operation, n, now) for n in start}
+    )
+    return Step(operation=_standing(operation), start=start)
 
 
 def retry(
-    found: _Operation, now: float, who: str, only: str | None = None
+    operation: _Operation, now: float, who: str, only: str | None = None
 ) -> _Operation:
     """Return an operation that runs again where it did not succeed.
 
-    :param found: one that may be retried; see `fleet_requests.refusal`.
+    :param operation: one that may be retried; see `fleet_requests.refusal`.
     :param only: see `operations.Request`.
     """
-    again = retriable(found, only)
-    number = found.control.round + 1
-    return found.attempted(
+    again = retriable(operation, only)
+    number = operation.control.round + 1
+    return operation.attempted(
         {
             n: {
                 'state': None,
@@ -97,7 +99,7 @@ def retry(
                 'config_id': None,
                 'outputs': {},
                 'cut': {},
-                'former': _former(found, n),
+                'former': _former(operation, n),
                 'cancelled_by': None,
                 'late': None,
             }
@@ -115,30 +117,39 @@ def retry(
     )
 
 
-def retriable(found: _Operation, only: str | None = None) -> list[int]:
+def retriable(operation: _Operation, only: str | None = None) -> list[int]:
     """Return the members that a retry runs again.
 
     :param only: see `operations.Request`.
     """
     return [
         n
-        for n, one in enumerate(found.attempts)
-        if one.state is not _State.COMPLETE
-        and not one.gone
-        and only in (None, *_names(found, n))
+        for n, attempt in enumerate(operation.attempts)
+        if attempt.state is not _State.COMPLETE
+        and not attempt.gone
+        and only in (None, *_names(operation, n))
     ]
 
 
-def _names(found: _Operation, member: int) -> list[str | None]:
+def _names(operation: _Operation, member: int) -> list[str | None]:
     """Return what a user may call a member, or its state."""
-    one, attempt = found.order.members[member], found.attempts[member]
+    target, attempt = (
+        operation.order.members[member],
+        operation.attempts[member],
+    )
     state = attempt.state.value if attempt.state else NOT_STARTED
-    return [state, one.resource, one.server_name, one.server_id, one.label]
+    return [
+        state,
+        target.resource,
+        target.server_name,
+        target.server_id,
+        target.label,
+    ]
 
 
-def _former(found: _Operation, member: int) -> tuple[Any, ...]:
+def _former(operation: _Operation, member: int) -> tuple[Any, ...]:
     """Return the attempts before the next one, as far as they are kept."""
-    attempt = found.attempts[member]
+    attempt = operation.attempts[member]
     if attempt.state is None or attempt.state is _State.SKIPPED:
         return tuple(attempt.former)
     outputs, cut = _shortened(attempt)
@@ -149,7 +160,7 @@ def _former(found: _Operation, member: int) -> tuple[Any, ...]:
         outputs=outputs,
         cut=cut,
         cancelled_by=attempt.cancelled_by
-        or (found.control.stopped_by if is_cancelled else None),
+        or (operation.control.stopped_by if is_cancelled else None),
         late=attempt.late and dataclasses.replace(attempt.late, outputs={}),
     )
     return (*attempt.former, stored.dump(last))[-_KEPT:]
@@ -174,59 +185,61 @@ def _shortened(
     return outputs, cut
 
 
-def needs_approval(found: _Operation) -> bool:
+def needs_approval(operation: _Operation) -> bool:
     """Say whether the canaries have succeeded and a user must resume it."""
-    limits, control = found.order.limits, found.control
+    limits, control = operation.order.limits, operation.control
     return (
         limits.approve_after_canary
         and limits.canary > 0
         and not control.approved
-        and bool(found.pending)
+        and bool(operation.pending)
         and all(
-            found.attempts[n].state is _State.COMPLETE
-            for n in _canaries(found)
+            operation.attempts[n].state is _State.COMPLETE
+            for n in _canaries(operation)
         )
     )
 
 
-def _canaries(found: _Operation) -> list[int]:
-    there = [n for n, one in enumerate(found.attempts) if one.counts]
-    return there[: found.order.limits.canary]
+def _canaries(operation: _Operation) -> list[int]:
+    there = [
+        n for n, attempt in enumerate(operation.attempts) if attempt.counts
+    ]
+    return there[: operation.order.limits.canary]
 
 
-def _stopped(found: _Operation, now: float) -> _Operation:
+def _stopped(operation: _Operation, now: float) -> _Operation:
     """Return an operation that has stopped if there is a reason to."""
-    if found.control.stopped:
-        return found
-    limits = found.order.limits
+    if operation.control.stopped:
+        return operation
+    limits = operation.order.limits
     # What a retry leaves alone has been counted.
     failures = [
         n
-        for n in found.failures
-        if found.attempts[n].round == found.control.round
+        for n in operation.failures
+        if operation.attempts[n].round == operation.control.round
     ]
     deadline = limits.deadline
-    if deadline is not None and now >= found.control.began_at + deadline:
-        return found.changed(stopped=_Stop.DEADLINE)
-    if not set(failures).isdisjoint(_canaries(found)):
-        return found.changed(stopped=_Stop.CANARY)
-    if len(failures) > limits.errors(len(found.attempts)):
-        return found.changed(stopped=_Stop.ERRORS)
-    return found
+    if deadline is not None and now >= operation.control.began_at + deadline:
+        return operation.changed(stopped=_Stop.DEADLINE)
+    if not set(failures).isdisjoint(_canaries(operation)):
+        return operation.changed(stopped=_Stop.CANARY)
+    if len(failures) > limits.errors(len(operation.attempts)):
+        return operation.changed(stopped=_Stop.ERRORS)
+    return operation
 
 
 def _overdue(
-    found: _Operation, live: abc.Iterable[int], now: float
+    operation: _Operation, live: abc.Iterable[int], now: float
 ) -> dict[int, str]:
     overdue = {}
     for n in live:
-        one = found.attempts[n]
-        begun = one.started_at or 0
-        timeout = found.timeout(n)
-        delivery = found.delivery_timeout(n)
+        attempt = operation.attempts[n]
+        begun = attempt.started_at or 0
+        timeout = operation.timeout(n)
+        delivery = operation.delivery_timeout(n)
         if now >= begun + timeout:
             overdue[n] = f'There was no result within {timeout} s'
-        elif delivery and not one.reported_at and now >= begun + delivery:
+        elif delivery and not attempt.reported_at and now >= begun + delivery:
             overdue[n] = (
                 f'The server did not report within {delivery} s that it '
                 'started'
@@ -234,41 +247,43 @@ def _overdue(
     return overdue
 
 
-def _next(found: _Operation, now: float) -> tuple[int, ...]:
+def _next(operation: _Operation, now: float) -> tuple[int, ...]:
     """Return the members to start a run on."""
-    control, limits = found.control, found.order.limits
-    if control.stopped or control.paused_by or needs_approval(found):
+    control, limits = operation.control, operation.order.limits
+    if control.stopped or control.paused_by or needs_approval(operation):
         return ()
-    live = found.live
-    if limits.pause and (live or now < _pause_ends(found)):
+    live = operation.live
+    if limits.pause and (live or now < _pause_ends(operation)):
         return ()
-    pending = found.pending
-    canaries = set(_canaries(found)) & {*pending, *live}
+    pending = operation.pending
+    canaries = set(_canaries(operation)) & {*pending, *live}
     if canaries:
         pending = [n for n in pending if n in canaries]
     pending = [
-        n for n in pending if now >= (found.attempts[n].wait_until or 0)
+        n for n in pending if now >= (operation.attempts[n].wait_until or 0)
     ]
-    room = limits.concurrent(len(found.attempts)) - len(live)
+    room = limits.concurrent(len(operation.attempts)) - len(live)
     return tuple(pending[: max(0, room)])
 
 
-def _pause_ends(found: _Operation) -> float:
+def _pause_ends(operation: _Operation) -> float:
     """Return when the next batch may start."""
     ends = [
-        one.ended_at
-        for one in found.attempts
-        if one.ended_at is not None
-        and one.round == found.control.round
-        and one.counts
+        attempt.ended_at
+        for attempt in operation.attempts
+        if attempt.ended_at is not None
+        and attempt.round == operation.control.round
+        and attempt.counts
     ]
-    return max(ends) + found.order.limits.pause if ends else 0
+    return max(ends) + operation.order.limits.pause if ends else 0
 
 
-def _begun(found: _Operation, member: int, now: float) -> dict[str, object]:
+def _begun(
+    operation: _Operation, member: int, now: float
+) -> dict[str, object]:
     return {
-        'number': found.attempts[member].number + 1,
-        'round': found.control.round,
+        'number': operation.attempts[member].number + 1,
+        'round': operation.control.round,
         'state': _State.STARTING,
         'reason': '',
         'wait_until': None,
@@ -276,34 +291,34 @@ def _begun(found: _Operation, member: int, now: float) -> dict[str, object]:
     }
 
 
-def _standing(found: _Operation) -> _Operation:
+def _standing(operation: _Operation) -> _Operation:
     """Return an operation with the phase that it is in."""
-    control = found.control
+    control = operation.control
     if control.stopped:
-        return found.changed(phase=_Phase.STOPPING, reason=_why(found))
+        return operation.changed(phase=_Phase.STOPPING, reason=_why(operation))
     if control.paused_by:
         reason = (
-            f'Paused by {control.paused_by}. To continue: {_resume(found)}'
+            f'Paused by {control.paused_by}. To continue: {_resume(operation)}'
         )
-        return found.changed(phase=_Phase.PAUSED, reason=reason)
-    if needs_approval(found):
+        return operation.changed(phase=_Phase.PAUSED, reason=reason)
+    if needs_approval(operation):
         reason = (
             'The canaries have succeeded. To start the others: '
-            + _resume(found)
+            + _resume(operation)
         )
-        return found.changed(phase=_Phase.APPROVAL, reason=reason)
+        return operation.changed(phase=_Phase.APPROVAL, reason=reason)
     if control.phase is _Phase.RUNNING:
-        return found
-    return found.changed(phase=_Phase.RUNNING, reason='')
+        return operation
+    return operation.changed(phase=_Phase.RUNNING, reason='')
 
 
-def _resume(found: _Operation) -> str:
-    return f'openstack software deployment operation resume {found.id}'
+def _resume(operation: _Operation) -> str:
+    return f'openstack software deployment operation resume {operation.id}'
 
 
-def _why(found: _Operation) -> str:
+def _why(operation: _Operation) -> str:
     """Say why nothing else starts."""
-    control, limits = found.control, found.order.limits
+    control, limits = operation.control, operation.order.limits
     if control.stopped is _Stop.CANCELLED:
         return f'Cancelled by {control.stopped_by}'
     if control.stopped is _Stop.DEADLINE:
@@ -313,25 +328,25 @@ def _why(found: _Operation) -> str:
     return f'More failures than max-errors allows ({limits.max_errors})'
 
 
-def _ended(found: _Operation, now: float) -> _Operation:
+def _ended(operation: _Operation, now: float) -> _Operation:
     """Return an operation that has come to its end."""
-    total = sum(one.counts for one in found.attempts)
-    failed, pending = len(found.failures), found.count(None)
-    told = [_why(found)] if found.control.stopped else []
+    total = sum(attempt.counts for attempt in operation.attempts)
+    failed, pending = len(operation.failures), operation.count(None)
+    parts = [_why(operation)] if operation.control.stopped else []
     if failed:
-        told.append(f'{failed} of {total} failed')
+        parts.append(f'{failed} of {total} failed')
     if pending:
-        told.append(f'{pending} not started')
-    if cancelled := _cancelled(found):
-        told.append(f'{cancelled} cancelled')
-    if not told and total and not _is_idle(found):
-        told = [_success(total)]
-    if skipped := found.count(_State.SKIPPED):
-        verb = 'runs' if _is_idle(found) else 'ran'
-        told.append(f'{found.order.action} already {verb} on {skipped}')
-    return found.changed(
-        phase=_end(found),
-        reason='; '.join(told),
+        parts.append(f'{pending} not started')
+    if cancelled := _cancelled(operation):
+        parts.append(f'{cancelled} cancelled')
+    if not parts and total and not _is_idle(operation):
+        parts = [_success(total)]
+    if skipped := operation.count(_State.SKIPPED):
+        verb = 'runs' if _is_idle(operation) else 'ran'
+        parts.append(f'{operation.order.action} already {verb} on {skipped}')
+    return operation.changed(
+        phase=_end(operation),
+        reason='; '.join(parts),
         ended_at=int(now),
     )
 
@@ -340,28 +355,38 @@ def _success(total: int) -> str:
     return 'It succeeded' if total == 1 else f'All {total} succeeded'
 
 
-def _end(found: _Operation) -> _Phase:
+def _end(operation: _Operation) -> _Phase:
     """Return how an operation ended: as the worst of its runs did."""
-    stopped = found.control.stopped
+    stopped = operation.control.stopped
     if stopped is _Stop.CANCELLED:
         return _Phase.CANCELLED
-    if stopped is _Stop.DEADLINE or found.count(_State.TIMED_OUT):
+    if stopped is _Stop.DEADLINE or operation.count(_State.TIMED_OUT):
         return _Phase.TIMED_OUT
     # A retry of some may leave others that have not started.
-    if found.count(_State.FAILED) or found.count(None) or _is_idle(found):
+    if (
+        operation.count(_State.FAILED)
+        or operation.count(None)
+        or _is_idle(operation)
+    ):
         return _Phase.FAILED
-    is_complete = found.count(_State.COMPLETE) and not _cancelled(found)
+    is_complete = operation.count(_State.COMPLETE) and not _cancelled(
+        operation
+    )
     return _Phase.COMPLETE if is_complete else _Phase.CANCELLED
 
 
-def _cancelled(found: _Operation) -> int:
+def _cancelled(operation: _Operation) -> int:
     """Return how many runs a user has cancelled one by one."""
-    return sum(one.cancelled_by is not None for one in found.attempts)
+    return sum(
+        attempt.cancelled_by is not None for attempt in operation.attempts
+    )
 
 
-def _is_idle(found: _Operation) -> bool:
+def _is_idle(operation: _Operation) -> bool:
     """Say whether a round has left all that it could run to other runs."""
     states = [
-        one.state for one in found.attempts if one.round == found.control.round
+        attempt.state
+        for attempt in operation.attempts
+        if attempt.round == operation.control.round
     ]
     return _State.SKIPPED in states and _State.COMPLETE not in states

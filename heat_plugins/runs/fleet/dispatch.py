@@ -42,12 +42,12 @@ _Operation = operations.Operation
 _State = operations.State
 
 
-def unanswered(found: _Operation) -> dict[int, str]:
+def unanswered(operation: _Operation) -> dict[int, str]:
     """Return the objects that results may still be which no longer count."""
     return {
-        n: layout.result(found.id, n, one.number)
-        for n, one in enumerate(found.attempts)
-        if one.is_unanswered
+        n: layout.result(operation.id, n, attempt.number)
+        for n, attempt in enumerate(operation.attempts)
+        if attempt.is_unanswered
     }
 
 
@@ -78,79 +78,81 @@ class Dispatcher:
         """Whether members wait for their run."""
         return bool(self._queue)
 
-    def take_over(self, found: _Operation) -> None:
+    def take_over(self, operation: _Operation) -> None:
         """Begin with what another process, or a failed step, has recorded."""
         now = self._tools.monotonic()
         self._queue, self._tried = [], set()
         self._doubtful = {
             n: now
-            for n in found.live
-            if found.attempts[n].state is _State.STARTING
+            for n in operation.live
+            if operation.attempts[n].state is _State.STARTING
         }
 
     def settle(
-        self, found: _Operation, arrived: abc.Container[str]
+        self, operation: _Operation, arrived: abc.Container[str]
     ) -> _Operation:
         """Settle the members of which there is news.
 
         :param arrived: the names of the objects that servers have sent.
         """
-        found = self._read(found, arrived)
-        found = self._take_out_gone(found)
-        return self._hold(self._resolve(found))
+        operation = self._read(operation, arrived)
+        operation = self._take_out_gone(operation)
+        return self._hold(self._resolve(operation))
 
     def _read(
-        self, found: _Operation, arrived: abc.Container[str]
+        self, operation: _Operation, arrived: abc.Container[str]
     ) -> _Operation:
         """Settle the members whose results have come."""
         changes: dict[int, _Changes] = {}
         results = []
-        for n in found.live:
-            one = found.attempts[n]
-            name = layout.result(found.id, n, one.number)
+        for n in operation.live:
+            attempt = operation.attempts[n]
+            name = layout.result(operation.id, n, attempt.number)
             if name in arrived:
                 results.append(n)
             elif (
-                one.reported_at is None
+                attempt.reported_at is None
                 and beginning.object_name(name) in arrived
             ):
                 changes[n] = {
                     'state': _State.RUNNING,
                     'reported_at': int(self._tools.clock()),
                 }
-        found = self._read_late(found.attempted(changes), arrived)
-        return self._settled(found, results[:_CHUNK])
+        operation = self._read_late(operation.attempted(changes), arrived)
+        return self._settled(operation, results[:_CHUNK])
 
     def _read_late(
-        self, found: _Operation, arrived: abc.Container[str]
+        self, operation: _Operation, arrived: abc.Container[str]
     ) -> _Operation:
         """Note the results of runs that have ended without them."""
-        names = unanswered(found)
+        names = unanswered(operation)
         late = [n for n, name in names.items() if name in arrived][:_CHUNK]
         changes = self._each(
-            lambda n: self._members.settle_late(found, n), late
+            lambda n: self._members.settle_late(operation, n), late
         )
         self._journal.use(*(names[n] for n in changes))
-        return found.attempted(changes)
+        return operation.attempted(changes)
 
     def _settled(
-        self, found: _Operation, members: abc.Sequence[int]
+        self, operation: _Operation, members: abc.Sequence[int]
     ) -> _Operation:
         """Settle members by their results, as far as there are any."""
-        changes = self._each(lambda n: self._members.settle(found, n), members)
+        changes = self._each(
+            lambda n: self._members.settle(operation, n), members
+        )
         for n in changes:
-            name = layout.result(found.id, n, found.attempts[n].number)
+            name = layout.result(operation.id, n, operation.attempts[n].number)
             self._journal.use(name, beginning.object_name(name))
-        return self._changed(found, changes)
+        return self._changed(operation, changes)
 
-    def _take_out_gone(self, found: _Operation) -> _Operation:
+    def _take_out_gone(self, operation: _Operation) -> _Operation:
         """Take those out of an operation whose stack is gone."""
         now = self._tools.monotonic()
-        members = [*found.live, *found.pending]
+        members = [*operation.live, *operation.pending]
         if now < self._next_deep or not members:
-            return found
+            return operation
         self._next_deep = now + _DEEP
-        stacks = {found.order.members[n].stack_id for n in members}
+        stacks = {operation.order.members[n].stack_id for n in members}
 
         def is_gone(stack_id: str) -> bool | None:
             try:
@@ -160,45 +162,49 @@ class Dispatcher:
 
         gone = self._each(is_gone, sorted(stacks))
         if not gone:
-            return found
-        taken = [n for n in members if found.order.members[n].stack_id in gone]
-        found = self._persist(found, taken)
+            return operation
+        taken = [
+            n for n in members if operation.order.members[n].stack_id in gone
+        ]
+        operation = self._persist(operation, taken)
 
         def leave_out(n: int) -> _Changes:
-            name = found.order.members[n].stack_name
-            return self._left_out(found, n, f'Stack {name} was deleted')
+            name = operation.order.members[n].stack_name
+            return self._left_out(operation, n, f'Stack {name} was deleted')
 
-        return self._changed(found, self._each(leave_out, taken))
+        return self._changed(operation, self._each(leave_out, taken))
 
     def _left_out(
-        self, found: _Operation, member: int, reason: str
+        self, operation: _Operation, member: int, reason: str
     ) -> _Changes:
-        changes = self._members.end(found, member, _State.CANCELLED, reason)
+        changes = self._members.end(
+            operation, member, _State.CANCELLED, reason
+        )
         return {**changes, 'gone': True}
 
-    def _resolve(self, found: _Operation) -> _Operation:
+    def _resolve(self, operation: _Operation) -> _Operation:
         """Look up the runs that another process may have given."""
         now = self._tools.monotonic()
         due = [n for n, at in self._doubtful.items() if at <= now][:_CHUNK]
-        found = self._settled(found, due)
-        due = [n for n in due if found.attempts[n].is_live]
+        operation = self._settled(operation, due)
+        due = [n for n in due if operation.attempts[n].is_live]
 
         changes = self._each(
-            lambda n: self._members.adopt(found, n) or {}, due
+            lambda n: self._members.adopt(operation, n) or {}, due
         )
         for n, change in changes.items():
             self._doubtful.pop(n)
             if not change:
                 self._queue.append(n)
-        return found.attempted(changes)
+        return operation.attempted(changes)
 
-    def _hold(self, found: _Operation) -> _Operation:
+    def _hold(self, operation: _Operation) -> _Operation:
         """Take members from the queue if nothing else starts."""
-        control = found.control
+        control = operation.control
         if not (control.stopped or control.paused_by):
             # Their time has not begun.
             now = int(self._tools.clock())
-            return found.attempted(
+            return operation.attempted(
                 {
                     n: {'started_at': now}
                     for n in self._queue
@@ -207,9 +213,9 @@ class Dispatcher:
             )
         queue, self._queue = self._queue, []
         self._tried.difference_update(queue)
-        return found.attempted(
+        return operation.attempted(
             {
-                n: {'state': None, 'number': found.attempts[n].number - 1}
+                n: {'state': None, 'number': operation.attempts[n].number - 1}
                 for n in queue
             }
         )
@@ -219,40 +225,44 @@ class Dispatcher:
 
         A result that has come counts.
         """
-        found = step.operation
+        operation = step.operation
         members = [*step.expire, *step.withdraw]
-        found = self._settled(found, members)
-        members = [n for n in members if found.attempts[n].is_live]
-        found = self._persist(found, members)
+        operation = self._settled(operation, members)
+        members = [n for n in members if operation.attempts[n].is_live]
+        operation = self._persist(operation, members)
         # All of them before the first is withdrawn, which takes longer.
-        told = self._each(lambda n: self._members.stop(found, n), members)
-        control = found.control
+        stopped = self._each(
+            lambda n: self._members.stop(operation, n), members
+        )
+        control = operation.control
 
         def end(n: int) -> _Changes:
             if n in step.expire:
-                known = self._members.explained(found, n)
+                known = self._members.explained(operation, n)
                 reason = f'{step.expire[n]}. {known}'
-                return self._members.end(found, n, _State.TIMED_OUT, reason)
-            who = found.attempts[n].cancelled_by or control.stopped_by
+                return self._members.end(
+                    operation, n, _State.TIMED_OUT, reason
+                )
+            who = operation.attempts[n].cancelled_by or control.stopped_by
             reason = (
                 f'Cancelled by {who}'
                 if who
                 else 'The deadline of the operation has passed'
             )
-            return self._members.end(found, n, _State.CANCELLED, reason)
+            return self._members.end(operation, n, _State.CANCELLED, reason)
 
-        return self._changed(found, self._each(end, list(told)))
+        return self._changed(operation, self._each(end, list(stopped)))
 
     def start(
-        self, found: _Operation, members: abc.Iterable[int]
+        self, operation: _Operation, members: abc.Iterable[int]
     ) -> _Operation:
         """Give some members their run, those who wait first."""
         self._queue += members
         chunk = self._queue[:_CHUNK]
         if not chunk:
-            return found
-        refused = self._tools.refusals(found.order, chunk)
-        others = self._exclusion.others(found.order, chunk)
+            return operation
+        refused = self._tools.refusals(operation.order, chunk)
+        others = self._exclusion.others(operation.order, chunk)
         self._queue = self._queue[_CHUNK:]
 
         def start(n: int) -> _Changes | None:
@@ -260,57 +270,59 @@ class Dispatcher:
                 if n in refused:
                     raise errors.Refused(refused[n])
                 if n in others:
-                    return self._excluded(found, n, others[n])
-                return self._members.start(found, n)
+                    return self._excluded(operation, n, others[n])
+                return self._members.start(operation, n)
             except errors.Unavailable as exc:
                 # Heat may have taken it all the same.
-                begun = found.attempts[n].started_at or 0
+                begun = operation.attempts[n].started_at or 0
                 if self._tools.clock() - begun <= _BUDGET:
                     return None
-                return self._refused(found, n, exc)
+                return self._refused(operation, n, exc)
             except errors.Error as exc:
-                return self._refused(found, n, exc)
+                return self._refused(operation, n, exc)
 
         changes = self._each(start, chunk)
         again = self._tools.monotonic() + _AGAIN
         self._doubtful |= {n: again for n in chunk if n not in changes}
         self._tried = (self._tried | {*chunk}) - changes.keys()
-        return found.attempted(changes)
+        return operation.attempted(changes)
 
     def _excluded(
-        self, found: _Operation, member: int, other: exclusions.Other
+        self, operation: _Operation, member: int, other: exclusions.Other
     ) -> _Changes | None:
         """Leave a member to another run; None if that may give way."""
         if not other.is_decided:
             return None
-        told = f'{found.order.action} already runs: {other.run_id}'
+        reason = f'{operation.order.action} already runs: {other.run_id}'
         now = int(self._tools.clock())
-        if found.order.limits.if_running == operations.SKIP:
+        if operation.order.limits.if_running == operations.SKIP:
             return {
                 'state': _State.SKIPPED,
-                'reason': told,
+                'reason': reason,
                 'started_at': None,
                 'ended_at': now,
             }
         return {
             'state': None,
-            'number': found.attempts[member].number - 1,
-            'reason': told,
+            'number': operation.attempts[member].number - 1,
+            'reason': reason,
             'started_at': None,
             'wait_until': now + _WAIT,
         }
 
     def _refused(
-        self, found: _Operation, member: int, exc: Exception
+        self, operation: _Operation, member: int, exc: Exception
     ) -> _Changes:
         """End a run that Heat did not take."""
-        one = found.order.members[member]
+        target = operation.order.members[member]
         if isinstance(exc, errors.NotFound) and not isinstance(
             exc, errors.NoObject
         ):
-            reason = f'{one.resource} is no longer in stack {one.stack_name}'
-            return self._left_out(found, member, reason)
-        return self._members.end(found, member, _State.FAILED, str(exc))
+            reason = (
+                f'{target.resource} is no longer in stack {target.stack_name}'
+            )
+            return self._left_out(operation, member, reason)
+        return self._members.end(operation, member, _State.FAILED, str(exc))
 
     def _each(
         self,
@@ -334,24 +346,26 @@ class Dispatcher:
         }
 
     def _changed(
-        self, found: _Operation, changes: abc.Mapping[int, _Changes]
+        self, operation: _Operation, changes: abc.Mapping[int, _Changes]
     ) -> _Operation:
         """Return an operation with members that have ended."""
         for n in changes:
             self._doubtful.pop(n, None)
         self._tried.difference_update(changes)
         self._queue = [n for n in self._queue if n not in changes]
-        return found.attempted(changes)
+        return operation.attempted(changes)
 
     def _persist(
-        self, found: _Operation, members: abc.Sequence[int]
+        self, operation: _Operation, members: abc.Sequence[int]
     ) -> _Operation:
         """Record that servers had runs, before these are withdrawn."""
         unknown = [
-            n for n in members if found.attempts[n].state is _State.STARTING
+            n
+            for n in members
+            if operation.attempts[n].state is _State.STARTING
         ]
-        found = found.attempted(
-            self._each(lambda n: self._members.adopt(found, n), unknown)
+        operation = operation.attempted(
+            self._each(lambda n: self._members.adopt(operation, n), unknown)
         )
-        self._journal.given(found, members)
-        return found
+        self._journal.given(operation, members)
+        return operation

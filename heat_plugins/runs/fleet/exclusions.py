@@ -152,32 +152,32 @@ class Exclusion:
     ) -> dict[str, Other]:
         """Return the single runs of a stack, by deployment."""
         wanted = {order.members[n].deployment_id for n in members}
-        found = records.Records(self._records.store, stack_id)
+        store = records.Records(self._records.store, stack_id)
         try:
             opened = [
                 key
-                for key in found.opened()
+                for key in store.opened()
                 if key.action == order.action and key.deployment_id in wanted
             ]
-            arrivals = found.arrivals() if opened else ()
+            arrivals = store.arrivals() if opened else ()
         except errors.NoObject:
             return {}
-        settler = settling.Settler(self._tools, found)
+        settler = settling.Settler(self._tools, store)
         return {
             key.deployment_id: other
             for key in opened
-            if (other := self._single(found, key, settler, arrivals))
+            if (other := self._single(store, key, settler, arrivals))
         }
 
     def _single(
         self,
-        found: records.Records,
+        store: records.Records,
         key: record_names.Key,
         settler: settling.Settler,
         arrivals: abc.Collection[str],
     ) -> Other | None:
         try:
-            run = found.read(key)
+            run = store.read(key)
         except errors.UnreadableRun:
             return Other(run_id=key.run_id)
         if run is None:
@@ -191,15 +191,15 @@ class Exclusion:
 
     def _of_operations(self, order: operations.Order) -> dict[str, Other]:
         """Return the runs of other operations, by deployment."""
-        found = self._others.running(
+        running = self._others.running(
             order.action,
             order.stack_ids,
-            {one.deployment_id for one in order.members},
+            {member.deployment_id for member in order.members},
             order.id,
         )
         return {
             deployment_id: self._other(order.id, *run)
-            for deployment_id, run in found.items()
+            for deployment_id, run in running.items()
         }
 
     def _other(self, ours: str, run_id: str, state: runs.State) -> Other:
@@ -237,7 +237,9 @@ class OtherOperations:
 
         :param ours: an operation that is no other one.
         """
-        names = [one for one in self._records.announced(action) if one != ours]
+        names = [
+            each for each in self._records.announced(action) if each != ours
+        ]
         stacks = set(stack_ids)
 
         def may_meet(operation_id: str) -> bool:
@@ -248,11 +250,11 @@ class OtherOperations:
             return not (head.state.ended or stacks.isdisjoint(head.stack_ids))
 
         near = self._records.pool.each(may_meet, names)
-        found: Running = {}
+        running: Running = {}
         for name, is_near in zip(names, near, strict=True):
             if is_near:
-                found |= self._meet(action, name, stacks, deployment_ids)
-        return found
+                running |= self._meet(action, name, stacks, deployment_ids)
+        return running
 
     def _meet(
         self,
@@ -267,17 +269,19 @@ class OtherOperations:
         """
         seal: binding.Seal = binding.Unchecked(operation_id=operation_id)
         try:
-            found = self._records.outline(seal)
-            if found.ended or stack_ids.isdisjoint(found.order.stack_ids):
+            operation = self._records.outline(seal)
+            if operation.ended or stack_ids.isdisjoint(
+                operation.order.stack_ids
+            ):
                 return {}
             self._records.store.put_object(
                 self._records.container, layout.met(operation_id), b'{}'
             )
             # As it stands once it can know of the caller.
-            found = self._records.show(seal)
-            if self._holds(found, deployment_ids):
-                found = self._proved(found)
-            return self._holds(found, deployment_ids)
+            operation = self._records.show(seal)
+            if self._holds(operation, deployment_ids):
+                operation = self._proved(operation)
+            return self._holds(operation, deployment_ids)
         except errors.NotFound:
             # It was deleted before it had ended.
             self._records.discard([layout.live(action) + operation_id])
@@ -290,23 +294,23 @@ class OtherOperations:
             self._warned.add(operation_id)
             return {}
 
-    def _proved(self, found: operations.Operation) -> operations.Operation:
+    def _proved(self, operation: operations.Operation) -> operations.Operation:
         """Return an operation as its seal proves it.
 
         :raises errors.Tampered: it does not.
         """
         try:
-            seal = binding.seal_of(self._tools.heat, found.id)
+            seal = binding.seal_of(self._tools.heat, operation.id)
             proved = self._records.show(seal)
             binding.check(self._tools.heat, proved, seal)
         except errors.Denied:
             # Who may not read what Heat has believes it.
-            return found
+            return operation
         return proved
 
     def _holds(
         self,
-        found: operations.Operation,
+        operation: operations.Operation,
         deployment_ids: abc.Container[str],
     ) -> Running:
         """Return what an operation runs on deployments.
@@ -315,23 +319,28 @@ class OtherOperations:
         """
         members = [
             n
-            for n in found.live
-            if found.order.members[n].deployment_id in deployment_ids
+            for n in operation.live
+            if operation.order.members[n].deployment_id in deployment_ids
         ]
         now = self._tools.clock()
-        late = {n for n in members if now > _end(found, n) + _MARGIN}
-        if late and self._tools.is_led(found.id):
+        late = {n for n in members if now > _end(operation, n) + _MARGIN}
+        if late and self._tools.is_led(operation.id):
             late = set()
         return {
-            found.order.members[n].deployment_id: (found.run_id(n), state)
+            operation.order.members[n].deployment_id: (
+                operation.run_id(n),
+                state,
+            )
             for n in members
-            if n not in late and (state := found.attempts[n].state)
+            if n not in late and (state := operation.attempts[n].state)
         }
 
 
-def _end(found: operations.Operation, member: int) -> int:
+def _end(operation: operations.Operation, member: int) -> int:
     """Return when a run must have ended."""
-    return (found.attempts[member].started_at or 0) + found.timeout(member)
+    return (operation.attempts[member].started_at or 0) + operation.timeout(
+        member
+    )
 
 
 def claim(
@@ -356,11 +365,11 @@ class _Contest:
 
     def __init__(
         self,
-        found: records.Records,
+        store: records.Records,
         operations: OtherOperations,
         run: runs.Run,
     ) -> None:
-        self._records = found
+        self._records = store
         self._operations = operations
         self._is_announced = False
         self._run = run
@@ -372,8 +381,8 @@ class _Contest:
         if self._is_announced and (other := self._operation_run()):
             raise self._lost_to_operation(other)
         prefix = record_names.open_prefix(key.deployment_id, key.action)
-        found = self._records.opened(prefix, exclusive.CANDIDATES)
-        return sorted(one.run_id for one in found if one != key)
+        keys = self._records.opened(prefix, exclusive.CANDIDATES)
+        return sorted(each.run_id for each in keys if each != key)
 
     def _operation_run(self) -> str | None:
         """Return the run of an operation that is there, if one is."""
@@ -386,15 +395,15 @@ class _Contest:
 
     def is_undecided(self, other: str) -> bool:
         try:
-            found = self._records.read(self._key_of(other))
+            run = self._records.read(self._key_of(other))
         except errors.UnreadableRun as exc:
             raise errors.Refused(
                 f'Another run may be in progress. {exc}'
             ) from exc
-        if found is not None and not found.ended:
+        if run is not None and not run.ended:
             raise self.lost(other)
         # The process that has ended the run is cleaning up after it.
-        return found is None
+        return run is None
 
     def lost(self, other: str) -> Exception:
         return errors.AlreadyRunning(

@@ -20,7 +20,7 @@ KEPT = 20
 
 
 def refusal(
-    found: operations.Operation,
+    operation: operations.Operation,
     what: str,
     seal: binding.Seal,
     only: str | None = None,
@@ -29,7 +29,7 @@ def refusal(
 
     :param only: see `operations.Request`.
     """
-    control = found.control
+    control = operation.control
     if what == RETRY:
         if isinstance(seal, binding.Former):
             return (
@@ -37,32 +37,32 @@ def refusal(
                 'was ordered. Start the action again on the targets that have '
                 'not succeeded'
             )
-        if not found.ended:
+        if not operation.ended:
             return f'it is {control.phase.value}; wait for it or cancel it'
         if all(
-            one.gone or one.state is operations.State.COMPLETE
-            for one in found.attempts
+            attempt.gone or attempt.state is operations.State.COMPLETE
+            for attempt in operation.attempts
         ):
             return 'it has succeeded on all targets'
-        if not deciding.retriable(found, only):
+        if not deciding.retriable(operation, only):
             return (
                 f'no target without success is, or is named, '
                 f'{bounds.shortened(str(only))}'
             )
         return None
-    if found.ended:
+    if operation.ended:
         return f'it has ended: {control.phase.value}'
-    if what == CANCEL_RUN and found.running(str(only)) is None:
+    if what == CANCEL_RUN and operation.running(str(only)) is None:
         return f'run {bounds.shortened(str(only))} has ended'
     if what == RESUME and not (
-        control.paused_by or deciding.needs_approval(found)
+        control.paused_by or deciding.needs_approval(operation)
     ):
         return f'it is {control.phase.value}, not paused'
     return None
 
 
 def follow(
-    found: operations.Operation,
+    operation: operations.Operation,
     wanted: operations.Request,
     now: float,
     seal: binding.Seal,
@@ -71,55 +71,63 @@ def follow(
 
     A request that no longer makes sense changes nothing.
     """
-    if refusal(found, wanted.do, seal, wanted.only):
-        return found
-    after = _followed(found, wanted, now)
-    if after == found:
-        return found
+    if refusal(operation, wanted.do, seal, wanted.only):
+        return operation
+    after = _followed(operation, wanted, now)
+    if after == operation:
+        return operation
     asked = operations.Asked(do=wanted.do, who=wanted.who, at=int(now))
-    former = found.control.asked
+    former = operation.control.asked
     return after.changed(asked=(*former, stored.dump(asked))[-KEPT:])
 
 
 def _followed(
-    found: operations.Operation, wanted: operations.Request, now: float
+    operation: operations.Operation, wanted: operations.Request, now: float
 ) -> operations.Operation:
     what, who = wanted.do, wanted.who
     if what == PAUSE:
-        return found.changed(paused_by=who)
+        return operation.changed(paused_by=who)
     if what == RESUME:
-        approved = found.control.approved or deciding.needs_approval(found)
-        return found.changed(paused_by=None, approved=approved)
-    if what == CANCEL and found.control.stopped_by is None:
-        return found.changed(stopped=operations.Stop.CANCELLED, stopped_by=who)
+        approved = operation.control.approved or deciding.needs_approval(
+            operation
+        )
+        return operation.changed(paused_by=None, approved=approved)
+    if what == CANCEL and operation.control.stopped_by is None:
+        return operation.changed(
+            stopped=operations.Stop.CANCELLED, stopped_by=who
+        )
     if what == RETRY:
-        return deciding.retry(found, now, who, wanted.only)
-    member = found.running(str(wanted.only))
+        return deciding.retry(operation, now, who, wanted.only)
+    member = operation.running(str(wanted.only))
     if what == CANCEL_RUN and member is not None:
-        return found.attempted({member: {'cancelled_by': who}})
-    return found
+        return operation.attempted({member: {'cancelled_by': who}})
+    return operation
 
 
-def is_news(found: operations.Operation, name: str) -> bool:
+def is_news(operation: operations.Operation, name: str) -> bool:
     """Say whether an operation has yet to follow a request.
 
     :param name: of the request's object; names sort by time.
     """
-    handled = found.control.handled
+    handled = operation.control.handled
     is_old = len(handled) >= KEPT and name < min(handled)
     return name not in handled and not is_old
 
 
-def remember(found: operations.Operation, name: str) -> operations.Operation:
+def remember(
+    operation: operations.Operation, name: str
+) -> operations.Operation:
     """Return an operation that has followed a request."""
-    handled = sorted({*found.control.handled, name})
-    return found.changed(handled=tuple(handled[-KEPT:]))
+    handled = sorted({*operation.control.handled, name})
+    return operation.changed(handled=tuple(handled[-KEPT:]))
 
 
-def next_time(found: operations.Operation, now: float) -> float:
+def next_time(operation: operations.Operation, now: float) -> float:
     """Return a time for a request that is later than those it has followed.
 
     Clocks differ.
     """
-    followed = [layout.requested_at(one) for one in found.control.handled]
-    return max([now, *(one + 0.001 for one in followed)])
+    followed = [
+        layout.requested_at(each) for each in operation.control.handled
+    ]
+    return max([now, *(each + 0.001 for each in followed)])

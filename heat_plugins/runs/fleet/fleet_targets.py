@@ -42,9 +42,9 @@ class Wanted:
 
     def shown(self) -> str:
         """Return it for people."""
-        parts = [f'stack {one}' for one in self.stacks]
-        parts += [f'stack tag {one}' for one in self.tags]
-        parts += [f'resource {one}' for one in self.resources]
+        parts = [f'stack {each}' for each in self.stacks]
+        parts += [f'stack tag {each}' for each in self.tags]
+        parts += [f'resource {each}' for each in self.resources]
         parts += [
             f'server metadata {name}={value}'
             for name, value in self.metadata.items()
@@ -76,17 +76,17 @@ class Chosen:
     def members(self) -> list[operations.Member]:
         return [
             operations.Member(
-                stack_id=one.root.id,
-                stack_name=one.root.name,
-                resource=one.path,
-                deployment_id=one.deployment.id,
-                server_id=one.deployment.server_id,
-                server_name=one.server_name,
-                source_id=one.source_id,
-                timeout=one.timeout,
-                delivery_timeout=one.delivery_timeout,
+                stack_id=target.root.id,
+                stack_name=target.root.name,
+                resource=target.path,
+                deployment_id=target.deployment.id,
+                server_id=target.deployment.server_id,
+                server_name=target.server_name,
+                source_id=target.source_id,
+                timeout=target.timeout,
+                delivery_timeout=target.delivery_timeout,
             )
-            for one in self.targets
+            for target in self.targets
         ]
 
 
@@ -161,27 +161,27 @@ class Chooser:
             ),
             stacks,
         )
-        found = [one for part in parts for one in part.targets]
-        left_out = [one for part in parts for one in part.left_out]
-        if not found:
+        chosen = [each for part in parts for each in part.targets]
+        left_out = [each for part in parts for each in part.left_out]
+        if not chosen:
             action = order.action if config is None else None
             self._refuse(wanted, action, parts, stacks)
-        if len(found) > operations.MOST:
+        if len(chosen) > operations.MOST:
             raise errors.Refused(
-                f'{len(found)} targets are more than an operation may have '
+                f'{len(chosen)} targets are more than an operation may have '
                 f'({operations.MOST}); name fewer stacks'
             )
-        for one in found:
+        for each in chosen:
             try:
-                starting.check(one, order)
+                starting.check(each, order)
             except errors.Refused as exc:
                 raise errors.Refused(
-                    f'{one.root.name} {one.path}: {exc}'
+                    f'{each.root.name} {each.path}: {exc}'
                 ) from exc
         return Chosen(
-            targets=found,
+            targets=chosen,
             left_out=left_out,
-            variants=[_variant(one, order.action) for one in found],
+            variants=[_variant(each, order.action) for each in chosen],
             told=wanted.shown(),
         )
 
@@ -201,8 +201,10 @@ class Chooser:
                 "servers' metadata"
             )
         root = targets.Finder(self._heat).root
-        found = self._pool.each(root, names)
-        return list({one.id: one for one in found if not one.gone}.values())
+        stacks = self._pool.each(root, names)
+        return list(
+            {each.id: each for each in stacks if not each.gone}.values()
+        )
 
     def _part(
         self,
@@ -217,30 +219,34 @@ class Chooser:
 
         def is_wanted(place: stack_tree.Place) -> bool:
             return not wanted.resources or any(
-                _matches(place, one) for one in wanted.resources
+                _matches(place, target) for target in wanted.resources
             )
 
-        found: abc.Iterable[targets.Target]
+        targets_there: abc.Iterable[targets.Target]
         if config is not None:
-            found = finder.servers(stack, config, is_wanted)
+            targets_there = finder.servers(stack, config, is_wanted)
         else:
-            found = finder.matching(stack, is_wanted, counter.first)
+            targets_there = finder.matching(stack, is_wanted, counter.first)
         has_metadata = self._has_metadata(stack, wanted.metadata)
-        for one in found:
+        for target in targets_there:
             reason = None
-            if not has_metadata(one.deployment.server_id):
+            if not has_metadata(target.deployment.server_id):
                 reason = 'its server has other metadata'
             elif config is None:
-                reason = _refusal(one, action)
+                reason = _refusal(target, action)
                 part.offered.update(
-                    each.name for each in one.actions() if not each.lifecycle
+                    each.name
+                    for each in target.actions()
+                    if not each.lifecycle
                 )
             if reason is None:
                 counter.add()
-                part.targets.append(one)
+                part.targets.append(target)
             else:
                 part.left_out.append(
-                    LeftOut(stack=stack.name, resource=one.path, reason=reason)
+                    LeftOut(
+                        stack=stack.name, resource=target.path, reason=reason
+                    )
                 )
         return part
 
@@ -271,10 +277,10 @@ class Chooser:
         if resource.type != 'OS::Nova::Server':
             return {}
         shown = self._heat.attribute(resource, 'show')
-        found = shown.get('metadata') if isinstance(shown, dict) else None
-        if not isinstance(found, dict):
+        metadata = shown.get('metadata') if isinstance(shown, dict) else None
+        if not isinstance(metadata, dict):
             return {}
-        return {str(name): str(value) for name, value in found.items()}
+        return {str(name): str(value) for name, value in metadata.items()}
 
     def _refuse(
         self,
@@ -288,7 +294,7 @@ class Chooser:
         :param action: None for a config of the user's own.
         """
         offered = sorted(set().union(*(part.offered for part in parts)))
-        left_out = [one for part in parts for one in part.left_out]
+        left_out = [left for part in parts for left in part.left_out]
         if action and offered and action not in offered:
             raise errors.NotFound(
                 f'No deployment of {wanted.shown()} has an action '
@@ -329,9 +335,9 @@ def _matches(place: stack_tree.Place, wanted: str) -> bool:
     return fnmatch.fnmatchcase(place.path, wanted)
 
 
-def _refusal(one: targets.Target, action: str) -> str | None:
+def _refusal(target: targets.Target, action: str) -> str | None:
     """Say why a deployment does not have an action; None if it does."""
-    own = [each.name for each in one.actions() if not each.lifecycle]
+    own = [each.name for each in target.actions() if not each.lifecycle]
     if action in own:
         return None
     if action in actions.LIFECYCLE:
@@ -340,9 +346,9 @@ def _refusal(one: targets.Target, action: str) -> str | None:
     return f'it has no action {bounds.shortened(action)} (it has: {offered})'
 
 
-def _variant(one: targets.Target, action: str) -> str:
+def _variant(target: targets.Target, action: str) -> str:
     """Return what is the same for targets that run the same."""
-    config = one.config.config
+    config = target.config.config
     entries = config.get('configs') if isinstance(config, dict) else None
     if isinstance(entries, list):
         config = [
@@ -350,5 +356,7 @@ def _variant(one: targets.Target, action: str) -> str:
             for entry in entries
             if isinstance(entry, dict) and action in entry.get('actions', ())
         ][:1]
-    text = json.dumps([one.config.group, config], sort_keys=True, default=str)
+    text = json.dumps(
+        [target.config.group, config], sort_keys=True, default=str
+    )
     return hashlib.sha256(text.encode()).hexdigest()[:8]

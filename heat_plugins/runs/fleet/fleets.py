@@ -67,7 +67,7 @@ class SharedResults:
         self._own = containers.Own(store, CONTAINER)
 
     def share(
-        self, found: operations.Operation, page: str, days: int, now: float
+        self, operation: operations.Operation, page: str, days: int, now: float
     ) -> Shared:
         """Copy the results of an operation; replace an earlier copy.
 
@@ -83,14 +83,14 @@ class SharedResults:
         # Any role will do; listing the container, too, is reading.
         readers = {'X-Container-Read': f'{project}:*'}
         self._store.put_container(self._own.name, readers)
-        contents = page, json.dumps(results(found, now), indent=2)
-        for name, text in zip(_names(found.id), contents, strict=True):
+        contents = page, json.dumps(results(operation, now), indent=2)
+        for name, text in zip(_names(operation.id), contents, strict=True):
             self._store.put_object(
                 self._own.name, name, text.encode(), lifetime=days * _DAY
             )
         return Shared(
             container=self._own.name,
-            objects=_names(found.id),
+            objects=_names(operation.id),
             expires_at=int(now) + days * _DAY,
         )
 
@@ -103,15 +103,15 @@ class SharedResults:
 
 
 def results(
-    found: operations.Operation, now: float
+    operation: operations.Operation, now: float
 ) -> abc.Mapping[str, object]:
     """Return an operation and its targets in JSON's types, without inputs."""
-    shown = overview.of(found, now)
+    shown = overview.of(operation, now)
     del shown['inputs'], shown['script']
-    members = range(len(found.attempts))
+    members = range(len(operation.attempts))
     return {
         **shown,
-        'results': [overview.target(found, member) for member in members],
+        'results': [overview.target(operation, member) for member in members],
     }
 
 
@@ -223,7 +223,7 @@ class Fleets:
         # The response tells the time of the object store.
         _ = self._records.container
         now = self._tools.clock()
-        found = operations.Order(
+        ordered = operations.Order(
             id=record_names.new_run_id(now),
             action=order.action,
             limits=limits,
@@ -235,15 +235,15 @@ class Fleets:
             config=None if config is None else dataclasses.asdict(config),
             log_limit=log_limit,
         )
-        seal = self._records.bind(found)
+        seal = self._records.bind(ordered)
         advancer = advancing.Advancer(
-            self._tools, found, seal, found=chosen.targets
+            self._tools, ordered, seal, chosen=chosen.targets
         )
-        registered = binding.register(self._heat, found, seal)
+        registered = binding.register(self._heat, ordered, seal)
         try:
             advancer.begin(registered)
         except BaseException as exc:
-            self._withdraw(found.id, exc)
+            self._withdraw(ordered.id, exc)
             raise
         self._tidy()
         return advancer
@@ -286,8 +286,8 @@ class Fleets:
 
     def history(self, wanted: Filter) -> list[operations.Head]:
         """Return the heads of operations, the newest first."""
-        found = filter(wanted.matches, self._records.heads.newest())
-        return list(itertools.islice(found, wanted.limit))
+        heads = filter(wanted.matches, self._records.heads.newest())
+        return list(itertools.islice(heads, wanted.limit))
 
     def has_stack(self, stack: str) -> bool:
         """Say whether an operation has targets in a stack, or had."""
@@ -342,13 +342,13 @@ class Fleets:
         :raises errors.NotFound: there is no such operation, or it was not
             recorded to the end.
         """
-        found = seal.operation_id
-        is_id = layout.is_operation_id(found)
-        if not is_id or self._records.heads.read(found) is None:
+        operation_id = seal.operation_id
+        is_id = layout.is_operation_id(operation_id)
+        if not is_id or self._records.heads.read(operation_id) is None:
             raise errors.NotFound(
-                f'There is no operation {bounds.shortened(found)}'
+                f'There is no operation {bounds.shortened(operation_id)}'
             )
-        return self.advancer(found, seal)
+        return self.advancer(operation_id, seal)
 
     def advance_for(
         self, advancer: advancing.Advancer, seconds: float
@@ -385,8 +385,8 @@ class Fleets:
         until = self._tools.monotonic() + _PATIENCE
         handled = set(before.control.handled)
         while self._tools.monotonic() < until:
-            found = advancer.step()
-            if set(found.control.handled) - handled:
+            operation = advancer.step()
+            if set(operation.control.handled) - handled:
                 break
             self._tools.sleep(advancing.POLL)
         return advancer
@@ -397,21 +397,21 @@ class Fleets:
         :param force: also one whose record cannot be read.
         :raises errors.Refused: it has not ended.
         """
-        found = self._records.find(operation_id)
+        whole_id = self._records.find(operation_id)
         try:
-            operation = self._show(found)
+            operation = self._show(whole_id)
         except errors.Error:
             if not force:
                 raise
         else:
             if not operation.ended:
                 raise errors.Refused(
-                    f'Operation {found} is {operation.control.phase.value}; '
-                    'cancel it first'
+                    f'Operation {whole_id} is '
+                    f'{operation.control.phase.value}; cancel it first'
                 )
-        self.results.withdraw(found)
-        self.forget(found)
-        return found
+        self.results.withdraw(whole_id)
+        self.forget(whole_id)
+        return whole_id
 
     def forget(self, operation_id: str) -> None:
         """Delete all that Heat and the object store have of an operation."""
@@ -425,14 +425,14 @@ class Fleets:
             return
         listed, live = [], set()
         # Of each no more is kept than this takes.
-        for one in self._records.heads.newest():
+        for head in self._records.heads.newest():
             listed.append(
                 record_names.Key(
-                    run_id=one.id, deployment_id='', action=one.action
+                    run_id=head.id, deployment_id='', action=head.action
                 )
             )
-            if not _has_ended(one):
-                live.add(one.id)
+            if not _has_ended(head):
+                live.add(head.id)
         surplus = self._keep.surplus(listed, live, self._tools.clock())
         # The oldest; the others with the next operations.
         for key in surplus[: -_FORGOTTEN - 1 : -1]:

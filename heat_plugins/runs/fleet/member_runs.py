@@ -37,18 +37,18 @@ class MemberRuns:
     """Gives members of an operation their part; safe for threads.
 
     :param check: raises if another process may lead the operation.
-    :param found: targets as they were chosen a moment ago, by deployment.
+    :param chosen: targets as they were chosen a moment ago, by deployment.
     """
 
     def __init__(
         self,
         tools: services.Services,
         check: abc.Callable[[], None],
-        found: abc.Iterable[targets.Target] = (),
+        chosen: abc.Iterable[targets.Target] = (),
     ) -> None:
         self._tools = tools
         self._check = check
-        self._found = {one.deployment.id: one for one in found}
+        self._chosen = {each.deployment.id: each for each in chosen}
         self._fresh_until = tools.clock() + _FRESH
         self._sources: dict[str, heat_values.Config | None] = {}
         self._lock = threading.Lock()
@@ -58,7 +58,7 @@ class MemberRuns:
 
     def start(
         self,
-        found: operations.Operation,
+        operation: operations.Operation,
         member: int,
     ) -> dict[str, Any]:
         """Give a member its run; return what changes of its attempt.
@@ -68,16 +68,16 @@ class MemberRuns:
 
         :raises errors.Error: Heat refuses it, or its inputs no longer fit.
         """
-        order, one = found.order, found.order.members[member]
-        run_id = found.run_id(member)
+        order, target = operation.order, operation.order.members[member]
+        run_id = operation.run_id(member)
         if (config_id := self._configs.get(run_id)) is None:
-            draft = self._draft(found, member)
+            draft = self._draft(operation, member)
             config_id = self._tools.heat.create_config(draft)
             self._configs[run_id] = config_id
         self._check()
         row_id = self._tools.heat.create_deployment(
             config_id=config_id,
-            server_id=one.server_id,
+            server_id=target.server_id,
             action=order.action,
             reason=tokens.of_run(run_id),
         )
@@ -89,13 +89,13 @@ class MemberRuns:
         }
 
     def adopt(
-        self, found: operations.Operation, member: int
+        self, operation: operations.Operation, member: int
     ) -> dict[str, Any] | None:
         """Find what another process has given a member; None for nothing."""
-        one = found.order.members[member]
+        target = operation.order.members[member]
         self._check()
         rows = withdrawal.marked(
-            self._tools.heat, one.server_id, found.run_id(member)
+            self._tools.heat, target.server_id, operation.run_id(member)
         )
         if not rows:
             return None
@@ -108,27 +108,29 @@ class MemberRuns:
         }
 
     def settle(
-        self, found: operations.Operation, member: int
+        self, operation: operations.Operation, member: int
     ) -> dict[str, Any] | None:
         """Read the answer of a server, and take the run from it.
 
         :returns: what changes of the attempt; None if there is no answer.
         """
-        attempt = found.attempts[member]
-        objects = self._objects(found, member)
+        attempt = operation.attempts[member]
+        objects = self._objects(operation, member)
         now, begun = self._tools.clock(), attempt.started_at or 0
         try:
             result = objects.fetch(
-                lambda: self._known(found, member), found.order.inputs, now
+                lambda: self._known(operation, member),
+                operation.order.inputs,
+                now,
             )
         except errors.NoObject:
             return None
-        timeout = found.timeout(member)
+        timeout = operation.timeout(member)
         if result.is_late(begun + timeout):
             late = result.late(f'The result came after {timeout} s')
-            return self.end(found, member, _States.TIMED_OUT, **late)
+            return self.end(operation, member, _States.TIMED_OUT, **late)
         return self.end(
-            found,
+            operation,
             member,
             result.state,
             result.outcome.reason,
@@ -137,25 +139,25 @@ class MemberRuns:
         )
 
     def settle_late(
-        self, found: operations.Operation, member: int
+        self, operation: operations.Operation, member: int
     ) -> dict[str, Any] | None:
         """Read the result of a run that has ended without it.
 
         :returns: what changes of the attempt; None if there is no result.
         """
         try:
-            result = self._objects(found, member).fetch(
-                lambda: self._known(found, member),
-                found.order.inputs,
+            result = self._objects(operation, member).fetch(
+                lambda: self._known(operation, member),
+                operation.order.inputs,
                 self._tools.clock(),
             )
         except errors.NoObject:
             return None
-        return result.late(found.attempts[member].reason)
+        return result.late(operation.attempts[member].reason)
 
     def end(
         self,
-        found: operations.Operation,
+        operation: operations.Operation,
         member: int,
         state: operations.State,
         reason: str,
@@ -163,7 +165,7 @@ class MemberRuns:
     ) -> dict[str, Any]:
         """Take a run from its server; return what changes of its attempt."""
         self._check()
-        run = operation_runs.run_of(found, member)
+        run = operation_runs.run_of(operation, member)
         if run.config_id is None:
             run = dataclasses.replace(run, config_id=self._configs.get(run.id))
         withdrawal.withdraw(self._tools.heat, run, is_proved=True)
@@ -178,80 +180,83 @@ class MemberRuns:
             'config_id': None,
         }
 
-    def stop(self, found: operations.Operation, member: int) -> bool:
+    def stop(self, operation: operations.Operation, member: int) -> bool:
         """Tell a server that has started to stop; True if that is done."""
-        attempt = found.attempts[member]
+        attempt = operation.attempts[member]
         if attempt.state is _States.RUNNING:
-            self._objects(found, member).request_stop()
+            self._objects(operation, member).request_stop()
         return True
 
-    def explained(self, found: operations.Operation, member: int) -> str:
+    def explained(self, operation: operations.Operation, member: int) -> str:
         """Say what is known of a run without a result."""
-        attempt = found.attempts[member]
+        attempt = operation.attempts[member]
         return beginning.explained(
             started=attempt.reported_at is not None,
             config_id=attempt.config_id,
         )
 
     def _draft(
-        self, found: operations.Operation, member: int
+        self, operation: operations.Operation, member: int
     ) -> heat_values.DerivedConfig:
         with self._lock:
             # The first of many threads asks for all.
             signer = self._tools.sign(self._tools.records.container)
-        order, one = found.order, found.order.members[member]
-        target = self._target(order, one)
+        order, its = operation.order, operation.order.members[member]
+        target = self._target(order, its)
         action, values = starting.check(
             target, starting.Order(action=order.action, inputs=order.inputs)
         )
-        timeout = found.timeout(member)
+        timeout = operation.timeout(member)
         draft = starting.derive(
             target,
             action,
             values,
-            own_inputs=self._objects(found, member).inputs(
+            own_inputs=self._objects(operation, member).inputs(
                 signer, self._tools.clock() + timeout, _log_limit(order)
             ),
             timeout=timeout,
         )
-        self._given[found.run_id(member)] = run_objects.Expected.by(draft)
+        self._given[operation.run_id(member)] = run_objects.Expected.by(draft)
         return draft
 
     def _target(
-        self, order: operations.Order, one: operations.Member
+        self, order: operations.Order, member: operations.Member
     ) -> targets.Target:
-        found = self._found.pop(one.deployment_id, None)
-        if found is not None and self._tools.clock() < self._fresh_until:
-            return found
+        chosen = self._chosen.pop(member.deployment_id, None)
+        if chosen is not None and self._tools.clock() < self._fresh_until:
+            return chosen
         if order.config is not None:
             config = stored.read(heat_values.Config, order.config)
             deployment = heat_values.Deployment(
-                id=one.server_id,
-                server_id=one.server_id,
+                id=member.server_id,
+                server_id=member.server_id,
                 config_id=config.id,
             )
             declared = config.inputs
         else:
-            deployment = self._tools.heat.deployment(one.deployment_id)
+            deployment = self._tools.heat.deployment(member.deployment_id)
             config = self._tools.heat.config(deployment.config_id)
-            source = self._source(one.source_id)
+            source = self._source(member.source_id)
             declared = targets.declared_inputs(source, config)
         return targets.Target(
             root=heat_values.Stack(
-                id=one.stack_id, name=one.stack_name, status='', parent=None
-            ),
-            path=one.resource,
-            resource=heat_values.Resource(
-                name=one.resource.rpartition('.')[2],
-                type='',
-                physical_id=one.deployment_id,
+                id=member.stack_id,
+                name=member.stack_name,
                 status='',
-                stack_id=one.stack_id,
+                parent=None,
+            ),
+            path=member.resource,
+            resource=heat_values.Resource(
+                name=member.resource.rpartition('.')[2],
+                type='',
+                physical_id=member.deployment_id,
+                status='',
+                stack_id=member.stack_id,
             ),
             deployment=deployment,
             config=config,
             declared=declared,
-            server_name=one.server_name,
+            server_name=member.server_name,
             standalone=order.config is not None,
         )
 
@@ -268,30 +273,30 @@ class MemberRuns:
             return self._sources[source_id]
 
     def _objects(
-        self, found: operations.Operation, member: int
+        self, operation: operations.Operation, member: int
     ) -> run_objects.RunObjects:
-        number = found.attempts[member].number
-        return self._tools.records.objects(found.id, member, number)
+        number = operation.attempts[member].number
+        return self._tools.records.objects(operation.id, member, number)
 
     def _known(
-        self, found: operations.Operation, member: int
+        self, operation: operations.Operation, member: int
     ) -> run_objects.Expected:
         """Return what another process may have given a member."""
-        given = self._given.get(found.run_id(member))
+        given = self._given.get(operation.run_id(member))
         if given is not None:
             return given
-        config_id = found.attempts[member].config_id
+        config_id = operation.attempts[member].config_id
         try:
             if config_id is None:
-                adopted = self.adopt(found, member) or {}
+                adopted = self.adopt(operation, member) or {}
                 config_id = adopted['config_id']
             config = self._tools.heat.config(str(config_id))
         except (KeyError, errors.NotFound):
-            return self._as_the_stack_has_it(found, member)
+            return self._as_the_stack_has_it(operation, member)
         return run_objects.Expected.by(config)
 
     def _as_the_stack_has_it(
-        self, found: operations.Operation, member: int
+        self, operation: operations.Operation, member: int
     ) -> run_objects.Expected:
         """Return what a member may have been given, by the stack's config.
 
@@ -299,7 +304,9 @@ class MemberRuns:
         """
         everything = masking.Mask(everything=True)
         try:
-            target = self._target(found.order, found.order.members[member])
+            target = self._target(
+                operation.order, operation.order.members[member]
+            )
         except errors.NotFound:
             return run_objects.Expected(declared=(), mask=everything)
         config = target.config

@@ -66,16 +66,16 @@ class OperationRuns:
             and action in (None, head.action)
             and (since or 0) <= (head.ended_at or float('inf'))
         )
-        found: list[runs.Run] = []
+        wanted: list[runs.Run] = []
         for head in itertools.islice(heads, _READ):
-            if limit is not None and len(found) >= limit:
+            if limit is not None and len(wanted) >= limit:
                 break
-            found += filter(matches, self._of(head.id, stack_id))
-        return found
+            wanted += filter(matches, self._of(head.id, stack_id))
+        return wanted
 
     def _of(self, operation_id: str, stack_id: str) -> list[runs.Run]:
         try:
-            found = self._records.show(
+            operation = self._records.show(
                 binding.Unchecked(operation_id=operation_id)
             )
         except errors.Unavailable:
@@ -86,7 +86,7 @@ class OperationRuns:
         except errors.Error as exc:
             LOG.warning('%s', exc)
             return []
-        return [run for run in every(found) if run.stack_id == stack_id]
+        return [run for run in every(operation) if run.stack_id == stack_id]
 
     def find(self, run_id: str) -> tuple[operations.Operation, int]:
         """Return an operation as a run was its last on a member, and that.
@@ -99,15 +99,15 @@ class OperationRuns:
         try:
             operation_id, member, number = layout.attempt_of(run_id)
             seal = self._seal_of(self._records.find(operation_id))
-            found = self._records.show(seal)
-            found = found.with_attempt(member, number)
-            if not _is_run(found.attempts[member]):
+            operation = self._records.show(seal)
+            operation = operation.with_attempt(member, number)
+            if not _is_run(operation.attempts[member]):
                 raise IndexError
         except (ValueError, IndexError):
             raise errors.NotFound(
                 f'There is no run {bounds.shortened(run_id)}'
             ) from None
-        return found, member
+        return operation, member
 
     def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
         """Return the outputs of a run, long ones whole."""
@@ -129,26 +129,27 @@ class OperationRuns:
 
 
 def of(
-    found: operations.Operation, *, skipped: bool = False
+    operation: operations.Operation, *, skipped: bool = False
 ) -> list[runs.Run]:
     """Return the last attempt on each member that has one, as runs.
 
     :param skipped: whether to return the members that got none, too.
     """
     return [
-        run_of(found, n)
-        for n, one in enumerate(found.attempts)
-        if _is_run(one) or (skipped and one.state is runs.State.SKIPPED)
+        run_of(operation, n)
+        for n, attempt in enumerate(operation.attempts)
+        if _is_run(attempt)
+        or (skipped and attempt.state is runs.State.SKIPPED)
     ]
 
 
-def every(found: operations.Operation) -> list[runs.Run]:
+def every(operation: operations.Operation) -> list[runs.Run]:
     """Return the attempts on each member as runs, the first one first."""
     return [
-        run_of(found.attempted({n: vars(one)}), n)
-        for n, last in enumerate(found.attempts)
-        for one in last.every
-        if _is_run(one)
+        run_of(operation.attempted({n: vars(attempt)}), n)
+        for n, last in enumerate(operation.attempts)
+        for attempt in last.every
+        if _is_run(attempt)
     ]
 
 
@@ -156,14 +157,14 @@ def _is_run(attempt: operations.Attempt) -> bool:
     return attempt.state not in (None, runs.State.SKIPPED)
 
 
-def run_of(found: operations.Operation, member: int) -> runs.Run:
+def run_of(operation: operations.Operation, member: int) -> runs.Run:
     """Return the last attempt on a member as a run."""
-    order, one = found.order, found.order.members[member]
-    attempt = found.attempts[member]
+    order, target = operation.order, operation.order.members[member]
+    attempt = operation.attempts[member]
     state = attempt.state or runs.State.STARTING
     is_cancelled = state is runs.State.CANCELLED
     return runs.Run(
-        **_shared(runs.RunTarget, one),
+        **_shared(runs.RunTarget, target),
         **{
             **_shared(runs.RunAttempt, attempt),
             'state': state,
@@ -171,13 +172,13 @@ def run_of(found: operations.Operation, member: int) -> runs.Run:
             or ('' if state.ended else runs.UNANSWERED),
             'started_at': attempt.started_at or order.created_at,
             'cancelled_by': attempt.cancelled_by
-            or (found.control.stopped_by if is_cancelled else None),
+            or (operation.control.stopped_by if is_cancelled else None),
         },
-        id=found.run_id(member),
+        id=operation.run_id(member),
         action=order.action,
         started_by=order.created_by,
-        timeout=found.timeout(member),
-        delivery_timeout=found.delivery_timeout(member),
+        timeout=operation.timeout(member),
+        delivery_timeout=operation.delivery_timeout(member),
         inputs=order.inputs,
         standalone=order.config is not None,
     )

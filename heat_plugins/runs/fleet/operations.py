@@ -105,29 +105,29 @@ class OperationLimits:
 
         :raises ValueError: a value is no limit.
         """
-        found: dict[str, Any] = {
+        limits: dict[str, Any] = {
             k: v for k, v in values.items() if k in LIMIT_NAMES
         }
         for name in ('max_concurrent', 'max_errors'):
-            if name in found:
-                found[name] = Share.parse(str(found[name]))
+            if name in limits:
+                limits[name] = Share.parse(str(limits[name]))
         for name in _COUNTS:
-            value = found.get(name)
+            value = limits.get(name)
             if isinstance(value, str) and value.isdecimal():
                 # YAQL and templates make texts of numbers.
-                found[name] = int(value)
+                limits[name] = int(value)
         for name in ('canary', 'pause'):
-            if not _is_count(found.get(name, 0)):
+            if not _is_count(limits.get(name, 0)):
                 raise ValueError(f'{name} must be a number, at least 0')
         for name in ('timeout', 'delivery_timeout', 'deadline'):
-            value = found.get(name)
+            value = limits.get(name)
             if value is not None and not (_is_count(value) and value):
                 raise ValueError(f'{name} must be a number, at least 1')
-        if not isinstance(found.get('approve_after_canary', False), bool):
+        if not isinstance(limits.get('approve_after_canary', False), bool):
             raise ValueError('approve_after_canary must be true or false')
-        if found.get('if_running', SKIP) not in (SKIP, WAIT):
+        if limits.get('if_running', SKIP) not in (SKIP, WAIT):
             raise ValueError(f'if_running must be {SKIP} or {WAIT}')
-        return cls(**found)
+        return cls(**limits)
 
 
 #: What limits there are.
@@ -273,7 +273,10 @@ class Attempt(runs.RunAttempt):
     @property
     def every(self) -> 'list[Attempt]':
         """This attempt and those before it, the first one first."""
-        return [*(stored.read(Attempt, one) for one in self.former), self]
+        return [
+            *(stored.read(Attempt, attempt) for attempt in self.former),
+            self,
+        ]
 
     @property
     def is_live(self) -> bool:
@@ -327,11 +330,13 @@ class Order:
     @property
     def stacks(self) -> list[str]:
         """The names of the root stacks."""
-        return list(dict.fromkeys(one.stack_name for one in self.members))
+        return list(
+            dict.fromkeys(member.stack_name for member in self.members)
+        )
 
     @property
     def stack_ids(self) -> list[str]:
-        return list(dict.fromkeys(one.stack_id for one in self.members))
+        return list(dict.fromkeys(member.stack_id for member in self.members))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -366,7 +371,7 @@ class Control:
     @property
     def requests(self) -> list[Asked]:
         """What users have asked for, the first first."""
-        return [stored.read(Asked, one) for one in self.asked]
+        return [stored.read(Asked, each) for each in self.asked]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -396,7 +401,9 @@ class Operation:
     @property
     def live(self) -> list[int]:
         """The members on which something runs."""
-        return [n for n, one in enumerate(self.attempts) if one.is_live]
+        return [
+            n for n, attempt in enumerate(self.attempts) if attempt.is_live
+        ]
 
     @property
     def pending(self) -> list[int]:
@@ -406,16 +413,18 @@ class Operation:
         """
         return [
             n
-            for n, one in enumerate(self.attempts)
-            if one.state is None and one.round == self.control.round
+            for n, attempt in enumerate(self.attempts)
+            if attempt.state is None and attempt.round == self.control.round
         ]
 
     @property
     def failures(self) -> list[int]:
-        return [n for n, one in enumerate(self.attempts) if one.has_failed]
+        return [
+            n for n, attempt in enumerate(self.attempts) if attempt.has_failed
+        ]
 
     def count(self, state: State | None) -> int:
-        return sum(one.state is state for one in self.attempts)
+        return sum(attempt.state is state for attempt in self.attempts)
 
     def run_id(self, member: int) -> str:
         """Return what the last attempt on a member is called."""
@@ -438,9 +447,9 @@ class Operation:
         :raises IndexError: there was no such attempt, or it is not kept.
         """
         kept = [
-            one
-            for one in self.attempts[member].every
-            if one.number == number and one.state is not None
+            attempt
+            for attempt in self.attempts[member].every
+            if attempt.number == number and attempt.state is not None
         ]
         return self.attempted({member: vars(kept[0])})
 
@@ -455,15 +464,15 @@ class Operation:
         )
 
     def attempted(
-        self, found: abc.Mapping[int, abc.Mapping[str, Any]]
+        self, changes: abc.Mapping[int, abc.Mapping[str, Any]]
     ) -> 'Operation':
         """Return it with other attempts.
 
-        :param found: what changes of them, by member.
+        :param changes: what changes of them, by member.
         """
-        if not found:
+        if not changes:
             return self
         attempts = list(self.attempts)
-        for member, values in found.items():
+        for member, values in changes.items():
             attempts[member] = dataclasses.replace(attempts[member], **values)
         return dataclasses.replace(self, attempts=tuple(attempts))

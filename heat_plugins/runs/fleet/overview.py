@@ -51,86 +51,91 @@ TARGET_KEYS = (
 )
 
 
-def state(found: operations.Operation, member: int) -> str:
+def state(operation: operations.Operation, member: int) -> str:
     """Return the state of a target."""
-    attempt = found.attempts[member]
+    attempt = operation.attempts[member]
     if attempt.state is not None:
         return attempt.state.value
-    is_pending = not found.ended and attempt.round == found.control.round
+    is_pending = (
+        not operation.ended and attempt.round == operation.control.round
+    )
     return PENDING if is_pending else NOT_STARTED
 
 
-def counts(found: operations.Operation) -> dict[str, int]:
+def counts(operation: operations.Operation) -> dict[str, int]:
     """Return how many targets are in which state; zeros are left out."""
     result = dict.fromkeys(COUNTED, 0)
-    for member in range(len(found.attempts)):
-        result[state(found, member)] += 1
+    for member in range(len(operation.attempts)):
+        result[state(operation, member)] += 1
     return {name: number for name, number in result.items() if number}
 
 
-def done(found: operations.Operation) -> int:
+def done(operation: operations.Operation) -> int:
     """Return how many targets have ended."""
-    return _done(len(found.attempts), counts(found))
+    return _done(len(operation.attempts), counts(operation))
 
 
 def _done(targets: int, counts: abc.Mapping[str, int]) -> int:
     return targets - sum(counts.get(name, 0) for name in _UNFINISHED)
 
 
-def percent(found: operations.Operation) -> int:
+def percent(operation: operations.Operation) -> int:
     """Return how many percent of the targets have ended."""
-    total = len(found.attempts)
-    return 100 * done(found) // max(1, total)
+    total = len(operation.attempts)
+    return 100 * done(operation) // max(1, total)
 
 
-def estimated_end(found: operations.Operation, now: float) -> int | None:
+def estimated_end(operation: operations.Operation, now: float) -> int | None:
     """Return when an operation is likely to end; None if unknown.
 
     This assumes that runs take as long as the average of this round, and
     counts no time in which it waited for a user.
     """
-    control, limits = found.control, found.order.limits
-    if found.ended or control.phase is not operations.Phase.RUNNING:
+    control, limits = operation.control, operation.order.limits
+    if operation.ended or control.phase is not operations.Phase.RUNNING:
         return None
-    average = _average(found)
+    average = _average(operation)
     if average is None:
         return None
-    starts = [found.attempts[member].started_at for member in found.live]
+    starts = [
+        operation.attempts[member].started_at for member in operation.live
+    ]
     rest = [start + average - now for start in starts if start is not None]
-    concurrent = limits.concurrent(len(found.attempts))
-    waves = math.ceil(len(found.pending) / concurrent)
+    concurrent = limits.concurrent(len(operation.attempts))
+    waves = math.ceil(len(operation.pending) / concurrent)
     seconds = max([0, *rest]) + waves * (average + limits.pause)
     return int(now + seconds)
 
 
-def _average(found: operations.Operation) -> float | None:
+def _average(operation: operations.Operation) -> float | None:
     """Return how many seconds a run of this round has taken on average."""
     taken = [
         attempt.duration
-        for attempt in found.attempts
-        if attempt.round == found.control.round
+        for attempt in operation.attempts
+        if attempt.round == operation.control.round
         and attempt.duration is not None
     ]
     return sum(taken) / len(taken) if taken else None
 
 
 def failures(
-    found: operations.Operation, members: abc.Iterable[int]
+    operation: operations.Operation, members: abc.Iterable[int]
 ) -> list[wording.Failure]:
     """Return targets that have failed, for people."""
     return [
         wording.Failure(
-            name=_name(found.order.members[member]),
+            name=_name(operation.order.members[member]),
             also=tuple(
                 filter(
                     None,
                     (
-                        found.order.members[member].server_name,
-                        found.order.members[member].resource,
+                        operation.order.members[member].server_name,
+                        operation.order.members[member].resource,
                     ),
                 )
             ),
-            reason=f'{state(found, member)}: {found.attempts[member].reason}',
+            reason=f'{state(operation, member)}: '
+            f'{operation.attempts[member].reason}',
         )
         for member in members
     ]
@@ -140,9 +145,9 @@ def _name(member: operations.Member) -> str:
     return f'{member.stack_name} {member.server_name or member.resource}'
 
 
-def head(found: operations.Operation) -> operations.Head:
+def head(operation: operations.Operation) -> operations.Head:
     """Return what a list shows."""
-    order, control = found.order, found.control
+    order, control = operation.order, operation.control
     return operations.Head(
         id=order.id,
         action=order.action,
@@ -151,8 +156,8 @@ def head(found: operations.Operation) -> operations.Head:
         stacks=order.stacks,
         stack_ids=order.stack_ids,
         targets=len(order.members),
-        counts=counts(found),
-        percent=percent(found),
+        counts=counts(operation),
+        percent=percent(operation),
         created_at=order.created_at,
         created_by=order.created_by,
         ended_at=control.ended_at,
@@ -162,25 +167,25 @@ def head(found: operations.Operation) -> operations.Head:
 
 def _first_line(script: str) -> str:
     """Return the first line of a script that does something."""
-    lines = [one for one in script.splitlines() if one and one[0] != '#']
+    lines = [each for each in script.splitlines() if each and each[0] != '#']
     return bounds.shortened(lines[0]) if lines else ''
 
 
-def of_head(found: operations.Head) -> dict[str, Any]:
+def of_head(head: operations.Head) -> dict[str, Any]:
     """Return a head as it is shown; times are texts in UTC."""
-    created, ended = found.created_at, found.ended_at
-    counts, total = dict(found.counts), found.targets
+    created, ended = head.created_at, head.ended_at
+    counts, total = dict(head.counts), head.targets
     if ended is not None and PENDING in counts:
         # As an earlier release wrote it.
         counts[NOT_STARTED] = counts.pop(PENDING)
     return {
-        **dataclasses.asdict(found),
-        'state': found.state.value if found.state else UNREADABLE,
+        **dataclasses.asdict(head),
+        'state': head.state.value if head.state else UNREADABLE,
         'counts': counts,
         'percent': 100 * _done(total, counts) // max(1, total),
         'failed': sum(
-            counts.get(one.value, 0)
-            for one in (_State.FAILED, _State.TIMED_OUT)
+            counts.get(each.value, 0)
+            for each in (_State.FAILED, _State.TIMED_OUT)
         ),
         'created_at': summary.time(created),
         'ended_at': summary.time(ended),
@@ -188,40 +193,40 @@ def of_head(found: operations.Head) -> dict[str, Any]:
     }
 
 
-def of(found: operations.Operation, now: float) -> dict[str, Any]:
+def of(operation: operations.Operation, now: float) -> dict[str, Any]:
     """Return all that may be shown of an operation, without its targets.
 
     Of the inputs only the names are there: the values may be secrets.
     """
-    order = found.order
-    shown = of_head(head(found))
+    order = operation.order
+    shown = of_head(head(operation))
     del shown['counts']
     return {
         **shown,
-        'counts': counts(found),
-        'estimated_end': summary.time(estimated_end(found, now)),
-        'round': found.control.round + 1,
+        'counts': counts(operation),
+        'estimated_end': summary.time(estimated_end(operation, now)),
+        'round': operation.control.round + 1,
         'targets_from': order.targets,
         'limits': order.limits.shown(),
         'inputs': sorted(order.inputs),
         'script': order.script,
         'requests': [
-            {**vars(one), 'at': summary.time(one.at)}
-            for one in found.control.requests
+            {**vars(request), 'at': summary.time(request.at)}
+            for request in operation.control.requests
         ],
-        'failures': [target(found, n) for n in found.failures],
+        'failures': [target(operation, n) for n in operation.failures],
     }
 
 
-def target(found: operations.Operation, member: int) -> dict[str, Any]:
+def target(operation: operations.Operation, member: int) -> dict[str, Any]:
     """Return what may be shown of a target: `TARGET_KEYS` with values."""
-    one, attempt = found.order.members[member], found.attempts[member]
+    its, attempt = operation.order.members[member], operation.attempts[member]
     return {
-        'stack': one.stack_name,
-        'resource': one.resource,
-        'server': one.server_id,
-        'server_name': one.server_name,
-        'state': state(found, member),
+        'stack': its.stack_name,
+        'resource': its.resource,
+        'server': its.server_id,
+        'server_name': its.server_name,
+        'state': state(operation, member),
         'reason': attempt.reason,
         'attempt': attempt.number,
         'started_at': summary.time(attempt.started_at),

@@ -419,8 +419,8 @@ class Tail:
         parts, self._parts = self._parts, []
         for part in parts:
             if part.left_out:
-                told = f'\n[{part.left_out} bytes omitted]\n'
-                self._show(told.encode())
+                omission = f'\n[{part.left_out} bytes omitted]\n'
+                self._show(omission.encode())
             self._show(part.content)
         if not self._reader.begun and self._clock() - self._since > _SILENCE:
             self._note_silence(_SILENT)
@@ -447,11 +447,11 @@ class Tail:
                 break
             self._sleep(_PAUSE)
         self._note_silence(_AT_THE_END)
-        found = self._outputs(run)
+        outputs = self._outputs(run)
         for name in (body.STDOUT, body.STDERR):
-            if found.get(name):
+            if outputs.get(name):
                 # Half a surrogate pair is no UTF-8.
-                text = str(found[name])
+                text = str(outputs[name])
                 self._show(text.encode(errors='backslashreplace'))
 
     def _read(self) -> bool:
@@ -462,7 +462,7 @@ class Tail:
             self.flush()
         return self._reader.offset > before
 
-    def _note_silence(self, said: str) -> None:
+    def _note_silence(self, note: str) -> None:
         if not self._is_noted:
             self._is_noted = True
-            self._note(said)
+            self._note(note)

@@ -81,18 +81,18 @@ def _line(value: object, mask: masking.Mask) -> str | None:
     """Return a text as one line of limited length; None if it is none."""
     if not isinstance(value, str):
         return None
-    said = ' '.join(mask.text(value).split())
-    return foreign.line(said, _MESSAGE_LENGTH) or None
+    text = ' '.join(mask.text(value).split())
+    return foreign.line(text, _MESSAGE_LENGTH) or None
 
 
 class Settler:
     """Settles the runs of one root stack."""
 
     def __init__(
-        self, tools: services.Services, found: records.Records
+        self, tools: services.Services, store: records.Records
     ) -> None:
         self._tools = tools
-        self._records = found
+        self._records = store
         self._masks: dict[str, masking.Mask] = {}
         # Whether stacks are gone, and when that was asked.
         self._stacks: dict[str, tuple[float, bool]] = {}
@@ -152,8 +152,8 @@ class Settler:
             return run
         if now - run.started_at < hooks.PATIENCE:
             return run
-        told = f'{runs.UNANSWERED}. {hooks.warning(run.unknown_hook)}'
-        return dataclasses.replace(run, reason=told)
+        reason = f'{runs.UNANSWERED}. {hooks.warning(run.unknown_hook)}'
+        return dataclasses.replace(run, reason=reason)
 
     def cancel(self, run: runs.Run, arrivals: abc.Collection[str]) -> runs.Run:
         """Take a run back from its server.
@@ -226,8 +226,8 @@ class Settler:
         if run.progress_signal not in arrivals:
             return run
         try:
-            found = self._records.fetch(run.progress_signal, REPORT_LIMIT)
-            report = parse_report(found.content, self._mask(run))
+            sent = self._records.fetch(run.progress_signal, REPORT_LIMIT)
+            report = parse_report(sent.content, self._mask(run))
         except errors.NoObject:
             return run
         except errors.BadContent as exc:
@@ -286,12 +286,12 @@ class Settler:
         if not run.hidden:
             return masking.Mask()
         if run.id not in self._masks:
-            found = masking.Mask(everything=True)
+            mask = masking.Mask(everything=True)
             with contextlib.suppress(errors.NotFound):
                 # Without the config it is unknown what is hidden.
                 config = self._tools.heat.config(run.config_id or '')
-                found = hidden_inputs.mask(config.inputs, config.options)
-            self._masks[run.id] = found
+                mask = hidden_inputs.mask(config.inputs, config.options)
+            self._masks[run.id] = mask
         return self._masks[run.id]
 
     def _end_by(self, run: runs.Run, answer: run_objects.Result) -> runs.Run:

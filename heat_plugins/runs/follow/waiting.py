@@ -62,11 +62,11 @@ class Waiter:
     def __init__(
         self,
         settler: settling.Settler,
-        found: records.Records,
+        store: records.Records,
         *,
         watch: Watch,
         tick: abc.Callable[[], None] = lambda: None,
-        note: abc.Callable[[str], None] = lambda said: None,
+        note: abc.Callable[[str], None] = lambda line: None,
         pace: Pace | None = None,
         everything: bool = False,
         reread: abc.Callable[[runs.Run], runs.Run | None] | None = None,
@@ -74,11 +74,11 @@ class Waiter:
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         self._settler = settler
-        self._records = found
+        self._records = store
         self._watch = watch
         self._tick = tick
         self._everything = everything
-        self._reread = reread or (lambda run: found.read(run.key))
+        self._reread = reread or (lambda run: store.read(run.key))
         self._clock = clock
         self._sleep = sleep
         self._pace = pace or Pace()

@@ -54,8 +54,8 @@ class Ledger:
 
         :param limit: the most.
         """
-        found = self.latest_of(root_stack_id, [deployment_id], limit)
-        return found[deployment_id]
+        latest = self.latest_of(root_stack_id, [deployment_id], limit)
+        return latest[deployment_id]
 
     def latest_of(
         self,
@@ -67,21 +67,21 @@ class Ledger:
 
         :param limit: the most of each.
         """
-        found = self._records(root_stack_id)
+        store = self._records(root_stack_id)
         listed: dict[str, list[record_names.Key]] = {
             each: [] for each in deployment_ids
         }
-        for key in found.keys():  # noqa: SIM118, no mapping
+        for key in store.keys():  # noqa: SIM118, no mapping
             if key.deployment_id in listed:
                 listed[key.deployment_id].append(key)
         if not any(listed.values()):
             return {each: [] for each in listed}
-        opened, arrivals = news(found)
-        settler = self._settler(found)
+        opened, arrivals = news(store)
+        settler = self._settler(store)
         latest = {}
         for deployment_id, its in listed.items():
             looked_at = (
-                look(found, key, settler, arrivals, opened)
+                look(store, key, settler, arrivals, opened)
                 for key in its[: -limit - 1 : -1]
             )
             latest[deployment_id] = [
@@ -130,13 +130,13 @@ class Ledger:
         tick: abc.Callable[[], None] = lambda: None,
         pace: waiting.Pace | None = None,
         everything: bool = False,
-        note: abc.Callable[[str], None] = lambda said: None,
+        note: abc.Callable[[str], None] = lambda line: None,
     ) -> waiting.Waiter:
         """Return what waits for runs of a root stack; see there."""
-        found = self._records(root_stack_id)
+        store = self._records(root_stack_id)
         return waiting.Waiter(
-            self._settler(found),
-            found,
+            self._settler(store),
+            store,
             watch=watch,
             tick=tick,
             pace=pace,
@@ -153,48 +153,48 @@ class Ledger:
 
     def forget_surplus(self, root_stack_id: str) -> None:
         """Delete the records that are more than retention allows."""
-        found = self._records(root_stack_id)
-        opened, _ = news(found)
+        store = self._records(root_stack_id)
+        opened, _ = news(store)
         for key in self._tools.keep.surplus(
-            found.keys(), opened, self._tools.clock()
+            store.keys(), opened, self._tools.clock()
         ):
-            found.remove(key)
+            store.remove(key)
 
     def _settle_former(self, target: targets.Target, action: str) -> None:
         """Settle what ran before, so that it is not in the way."""
-        found = self._records(target.root.id)
+        store = self._records(target.root.id)
         prefix = record_names.open_prefix(target.deployment.id, action)
         try:
-            opened = found.opened(prefix)
-            arrivals = found.arrivals() if opened else ()
+            opened = store.opened(prefix)
+            arrivals = store.arrivals() if opened else ()
         except errors.NoObject:
             return
-        settler = self._settler(found)
+        settler = self._settler(store)
         for key in opened[:_FORMER]:
             # What cannot be read is refused by who announces the next.
             with contextlib.suppress(errors.UnreadableRun):
-                run = found.read(key)
+                run = store.read(key)
                 if run is not None:
                     settled(settler, run, arrivals, {key.run_id})
 
     def _records(self, root_stack_id: str) -> records.Records:
         return records.Records(self._tools.store, root_stack_id)
 
-    def _settler(self, found: records.Records) -> settling.Settler:
-        return settling.Settler(self._tools, found)
+    def _settler(self, store: records.Records) -> settling.Settler:
+        return settling.Settler(self._tools, store)
 
 
-def news(found: records.Records) -> tuple[set[str], abc.Collection[str]]:
+def news(store: records.Records) -> tuple[set[str], abc.Collection[str]]:
     """Return the ids of the runs that are not over, and what has arrived."""
     try:
-        opened = {key.run_id for key in found.opened()}
-        return opened, found.arrivals()
+        opened = {key.run_id for key in store.opened()}
+        return opened, store.arrivals()
     except errors.NoObject:
         return set(), set()
 
 
 def look(
-    found: records.Records,
+    store: records.Records,
     key: record_names.Key,
     settler: settling.Settler,
     arrivals: abc.Collection[str],
@@ -202,7 +202,7 @@ def look(
 ) -> runs.Run | None:
     """Return a run as it stands now; None if it is gone, or unreadable."""
     try:
-        run = found.read(key)
+        run = store.read(key)
         return run and settled(settler, run, arrivals, opened)
     except errors.UnreadableRun as exc:
         LOG.warning('%s', exc)

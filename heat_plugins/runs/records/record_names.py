@@ -161,18 +161,18 @@ def find(
     :param listed: returns the IDs that begin with a text, the oldest first.
     :raises errors.NotFound: there is none, or more than one.
     """
-    found = listed(wanted) if wanted[:1].isdigit() else []
-    if not found and wanted:
+    ids = listed(wanted) if wanted[:1].isdigit() else []
+    if not ids and wanted:
         # The random end of an ID is what people can remember.
-        found = [one for one in listed('') if one.endswith(wanted)]
-    if len(found) > 1:
+        ids = [each for each in listed('') if each.endswith(wanted)]
+    if len(ids) > 1:
         raise errors.NotFound(
             f'{bounds.shortened(wanted)} is ambiguous: '
-            f'{bounds.listed(found[-5:])}; give more characters of the ID'
+            f'{bounds.listed(ids[-5:])}; give more characters of the ID'
         )
-    if not found:
+    if not ids:
         raise errors.NotFound(
             f'There is no {what} {bounds.shortened(wanted)}; give its ID, or '
             'the beginning or end of the ID'
         )
-    return found[0]
+    return ids[0]

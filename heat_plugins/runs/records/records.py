@@ -46,8 +46,10 @@ class Records:
         :raises errors.NoObject: there is no container.
         :raises errors.TooManyObjects: there are more than `most`.
         """
-        found = self.store.list_objects(self.container, prefix, most)
-        return _parsed(record_names.parse_open(entry.name) for entry in found)
+        entries = self.store.list_objects(self.container, prefix, most)
+        return _parsed(
+            record_names.parse_open(entry.name) for entry in entries
+        )
 
     def arrivals(self) -> abc.Collection[str]:
         """List what servers have sent; see `arrivals.Listed`.
@@ -62,13 +64,13 @@ class Records:
         :param run_id: how their ids begin.
         """
         try:
-            found = self.store.list_objects(
+            entries = self.store.list_objects(
                 self.container, record_names.RECORDS + run_id
             )
         except errors.NoObject:
             return []
         return _parsed(
-            record_names.parse_record(entry.name) for entry in found
+            record_names.parse_record(entry.name) for entry in entries
         )
 
     def find(self, run_id: str) -> record_names.Key:
@@ -132,12 +134,12 @@ class Records:
     def is_open(self, key: record_names.Key) -> bool:
         """Say whether a run is announced, asked of the object itself."""
         try:
-            found = self.store.get_object(
+            content = self.store.get_object(
                 self.container, record_names.open_name(key), _LIMIT
             )
         except errors.NoObject:
             return False
-        return found != _REVOKED
+        return content != _REVOKED
 
     def close(self, key: record_names.Key) -> None:
         """Say that there is nothing left to be done for a run."""
@@ -173,6 +175,6 @@ class Records:
 
 
 def _parsed(
-    found: abc.Iterable[record_names.Key | None],
+    keys: abc.Iterable[record_names.Key | None],
 ) -> list[record_names.Key]:
-    return [key for key in found if key is not None]
+    return [key for key in keys if key is not None]

@@ -43,18 +43,18 @@ def values(
         all that is wrong is told at once, and never a value.
     """
     known = {
-        str(one['name']): one
-        for one in declared
-        if one['name'] not in RESERVED
+        str(each['name']): each
+        for each in declared
+        if each['name'] not in RESERVED
     }
     unknown = [name for name in given if name not in known]
     wrong = [_unknown(name, known) for name in unknown[: bounds.LISTED]]
     # These are only counted.
     wrong += unknown[bounds.LISTED :]
     result: dict[str, Any] = {}
-    for name, one in known.items():
+    for name, each in known.items():
         if name in given:
-            kind = str(one.get('type') or 'String')
+            kind = str(each.get('type') or 'String')
             try:
                 result[name] = converted(given[name], kind)
             except ValueError:
@@ -63,7 +63,7 @@ def values(
                     f'{_KINDS.get(kind, kind)} ({kind})'
                 )
             continue
-        result[name] = current.get(name, one.get('default'))
+        result[name] = current.get(name, each.get('default'))
         if result[name] is None:
             wrong.append(
                 f'input "{bounds.shortened(name)}" has no value in the stack '
@@ -122,14 +122,14 @@ def _boolean(value: Any) -> bool:
 
 
 def _map_or_list(value: Any) -> Any:
-    found = value
+    parsed = value
     if isinstance(value, str):
-        found = bounds.read_json(value)
-    if not isinstance(found, (dict, list)):
+        parsed = bounds.read_json(value)
+    if not isinstance(parsed, (dict, list)):
         raise ValueError
     # NaN and its like are no JSON, though Python reads them.
-    json.dumps(found, allow_nan=False)
-    return found
+    json.dumps(parsed, allow_nan=False)
+    return parsed
 
 
 def _unknown(name: str, known: abc.Collection[str]) -> str:

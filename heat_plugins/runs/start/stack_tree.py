@@ -87,20 +87,24 @@ def find(
     heat: orchestration.Orchestration, stack: heat_values.Stack
 ) -> list[Place]:
     """Return all resources of a stack with their paths from there."""
-    found = heat.resources(stack)
-    owners = {one.nested_id: one for one in found if one.nested_id}
+    resources = heat.resources(stack)
+    owners = {
+        resource.nested_id: resource
+        for resource in resources
+        if resource.nested_id
+    }
 
-    def parent(one: heat_values.Resource) -> str:
-        owner = owners.get(one.stack_id)
+    def parent(resource: heat_values.Resource) -> str:
+        owner = owners.get(resource.stack_id)
         return path(owner) if owner else ''
 
-    def path(one: heat_values.Resource) -> str:
-        above = parent(one)
-        return f'{above}{SEPARATOR}{one.name}' if above else one.name
+    def path(resource: heat_values.Resource) -> str:
+        above = parent(resource)
+        return f'{above}{SEPARATOR}{resource.name}' if above else resource.name
 
     named = [
-        Place(path=path(one), resource=one, parent=parent(one))
-        for one in found
+        Place(path=path(resource), resource=resource, parent=parent(resource))
+        for resource in resources
     ]
     for place in named[:]:
         if group_ids.is_one(place.resource.physical_id):
@@ -113,14 +117,14 @@ def _members(
 ) -> abc.Iterator[Place]:
     """Yield the members of a group that is one resource."""
     group = place.resource
-    found: abc.Mapping[str, Any] = {}
+    members: abc.Mapping[str, Any] = {}
     with contextlib.suppress(errors.NotFound):
-        found = heat.attribute(group, _MEMBERS) or {}
+        members = heat.attribute(group, _MEMBERS) or {}
     kind = next(
         (each for each in _KINDS if group.type.startswith(each)), _KINDS[0]
     )
-    for key, one in found.items():
-        if not one.get('deployment'):
+    for key, member in members.items():
+        if not member.get('deployment'):
             # It was given nothing.
             continue
         yield Place(
@@ -129,19 +133,19 @@ def _members(
             resource=heat_values.Resource(
                 name=key,
                 type=kind,
-                physical_id=one['deployment'],
-                status=f'{one["action"]}_{one["status"]}',
+                physical_id=member['deployment'],
+                status=f'{member["action"]}_{member["status"]}',
                 stack_id=group.stack_id,
             ),
             member=Member(
                 group=group,
-                server_id=one['server'],
-                config_id=one.get('config'),
-                action=one['action'],
-                status=one['status'],
-                reason=one.get('status_reason') or '',
-                delivered_at=one['delivered_at'],
-                ended_at=one.get('ended_at'),
+                server_id=member['server'],
+                config_id=member.get('config'),
+                action=member['action'],
+                status=member['status'],
+                reason=member.get('status_reason') or '',
+                delivered_at=member['delivered_at'],
+                ended_at=member.get('ended_at'),
             ),
         )
 

@@ -44,7 +44,7 @@ def derive(
         `run_objects.RunObjects.inputs`.
     """
     config = target.config
-    declared = {str(one['name']): one for one in target.declared}
+    declared = {str(each['name']): each for each in target.declared}
     own = [
         _derived_input(name, declared, value) for name, value in values.items()
     ]
@@ -60,7 +60,7 @@ def derive(
     }
     inputs = handover.inputs(
         [
-            *(one for one in own if one['name'] not in added),
+            *(each for each in own if each['name'] not in added),
             *(
                 {'name': n, 'value': v, 'type': 'String'}
                 for n, v in added.items()
@@ -151,7 +151,7 @@ class Starter:
                 f'Stack {target.root.name} is deleted or being deleted'
             )
         now = self._tools.clock()
-        found = records.Records(self._tools.store, target.root.id)
+        store = records.Records(self._tools.store, target.root.id)
         run = runs.Run(
             id=record_names.new_run_id(now),
             stack_id=target.root.id,
@@ -170,25 +170,25 @@ class Starter:
                 order.delivery_timeout or target.delivery_timeout
             ),
             inputs=own_inputs_of(order.inputs),
-            declared=[_declared(one) for one in target.config.outputs],
+            declared=[_declared(each) for each in target.config.outputs],
             hidden=hidden_inputs.names(target.config.options),
             repeats=order.repeats,
             standalone=target.standalone,
             guarded=target.guarded,
             unknown_hook=self._unknown_hook(action),
         )
-        signer = self._tools.sign(found.container)
-        exclusions.claim(self._tools, found, run)
+        signer = self._tools.sign(store.container)
+        exclusions.claim(self._tools, store, run)
         draft = derive(
             target,
             action,
             values,
-            own_inputs=found.objects(run.key).inputs(
+            own_inputs=store.objects(run.key).inputs(
                 signer, run.deadline, self._tools.keep.log_limit
             ),
             timeout=run.timeout,
         )
-        return self._hand_over(found, run, draft)
+        return self._hand_over(store, run, draft)
 
     def _unknown_hook(self, action: targets.Action) -> str | None:
         tool = action.tool or ''
@@ -196,7 +196,7 @@ class Starter:
 
     def _hand_over(
         self,
-        found: records.Records,
+        store: records.Records,
         run: runs.Run,
         draft: heat_values.DerivedConfig,
     ) -> runs.Run:
@@ -216,13 +216,13 @@ class Starter:
                 state=runs.State.WAITING,
                 reason=runs.UNANSWERED,
             )
-            if ended := _ended(found, run):
+            if ended := _ended(store, run):
                 # Who cancelled it may not have seen what we have made since.
                 withdrawal.withdraw(self._tools.heat, run)
                 return ended
-            found.write(run)
-            if not found.is_open(run.key):
-                if ended := _ended(found, run):
+            store.write(run)
+            if not store.is_open(run.key):
+                if ended := _ended(store, run):
                     return ended
                 # Nor may who revoked the announcement; see `withdrawal`.
                 raise errors.NotFound(
@@ -230,21 +230,21 @@ class Starter:
                     f'while {run.action} started on it'
                 )
         except BaseException:
-            self._undo(found, run)
+            self._undo(store, run)
             raise
         return run
 
-    def _undo(self, found: records.Records, run: runs.Run) -> None:
+    def _undo(self, store: records.Records, run: runs.Run) -> None:
         """Undo a run that was not delivered, as far as possible."""
         try:
             try:
                 withdrawal.withdraw(self._tools.heat, run)
             except Exception:
                 # The next process that reads it cleans up by its record.
-                found.write(run)
+                store.write(run)
                 raise
-            found.remove(run.key)
-            found.close(run.key)
+            store.remove(run.key)
+            store.close(run.key)
         except Exception as exc:
             LOG.warning(
                 'Cannot clean up after run %(run)s, which did not start: '
@@ -253,9 +253,9 @@ class Starter:
             )
 
 
-def _ended(found: records.Records, run: runs.Run) -> runs.Run | None:
+def _ended(store: records.Records, run: runs.Run) -> runs.Run | None:
     """Return a run as another process has ended it, if one has."""
-    fresh = found.read(run.key)
+    fresh = store.read(run.key)
     return fresh if fresh is not None and fresh.ended else None
 
 

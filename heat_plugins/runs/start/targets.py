@@ -44,7 +44,7 @@ class TemplateSources:
         value = self._value(resource, 'metadata')
         if not isinstance(value, dict):
             return {}
-        return {str(name): str(one) for name, one in value.items()}
+        return {str(name): str(each) for name, each in value.items()}
 
     def seconds_of(
         self,
@@ -90,9 +90,9 @@ class TemplateSources:
                 stack,
                 self._heat.template(stack),
                 {
-                    one.name: one.physical_id
-                    for one in self._heat.resources(stack)
-                    if one.stack_id == stack.id
+                    resource.name: resource.physical_id
+                    for resource in self._heat.resources(stack)
+                    if resource.stack_id == stack.id
                 },
             )
         return self._stacks[stack_id]
@@ -157,9 +157,9 @@ class Target:
     def current(self) -> dict[str, Any]:
         """The values that the stack gave it."""
         return {
-            str(one['name']): one['value']
-            for one in self.config.inputs
-            if 'value' in one
+            str(each['name']): each['value']
+            for each in self.config.inputs
+            if 'value' in each
         }
 
     def actions(self) -> list[Action]:
@@ -175,7 +175,9 @@ class Target:
         """
         if self.standalone:
             return self._standalone_action(name)
-        own = [one.name for one in self.actions() if not one.lifecycle]
+        own = [
+            action.name for action in self.actions() if not action.lifecycle
+        ]
         if name in own:
             return self._action(name)
         if name in actions.LIFECYCLE:
@@ -213,9 +215,9 @@ class Target:
             name=name,
             tool=handover.tool(self.config.group, self.config.config, name),
             inputs=[
-                one
-                for one in self.declared
-                if one['name'] not in schema.RESERVED
+                each
+                for each in self.declared
+                if each['name'] not in schema.RESERVED
             ],
         )
 
@@ -276,8 +278,8 @@ class Finder:
             place.path: place for part in parts.values() for place in part
         }
         servers = stack_tree.server_names(places, prefix)
-        found = self._targets(root, prefix, deployments.values(), servers)
-        there = {one.path for one in found}
+        targets = self._targets(root, prefix, deployments.values(), servers)
+        there = {each.path for each in targets}
         for resource, part in parts.items():
             if resource is not None and there.isdisjoint(
                 prefix + place.path for place in part
@@ -289,7 +291,7 @@ class Finder:
                     'even an empty one. '
                     + stack_tree.offer_deployments(places)
                 )
-        return found
+        return targets
 
     def server(
         self, name_or_id: str, resource: str, config: heat_values.Config
@@ -305,12 +307,12 @@ class Finder:
         stack = self.stack(name_or_id)
         root, prefix = self._above(stack)
         places = stack_tree.find(self._heat, stack)
-        found = [
+        servers = [
             place
             for place in stack_tree.named(places, resource)
             if place.resource.physical_id
         ]
-        if not found:
+        if not servers:
             raise errors.NotFound(
                 f'Stack {stack.name} has no resource {resource} in Heat'
                 + (
@@ -318,14 +320,14 @@ class Finder:
                     or f'. {stack_tree.offer_servers(places)}'
                 )
             )
-        server = found[0].resource
+        server = servers[0].resource
         if not stack_tree.is_server(self._heat, server):
             raise errors.Refused(
-                f'Resource {found[0].path} of stack {stack.name} is not a '
+                f'Resource {servers[0].path} of stack {stack.name} is not a '
                 f'server: its type is {server.type}. '
                 + stack_tree.offer_servers(places)
             )
-        return _standalone(root, prefix, found[0], config)
+        return _standalone(root, prefix, servers[0], config)
 
     def matching(
         self,
@@ -396,7 +398,7 @@ class Finder:
     ) -> list[Target]:
         declared: dict[str, heat_values.Config | None] = {}
         named = TemplateSources(self._heat)
-        found = []
+        targets = []
         places = [
             place
             for place in places
@@ -407,14 +409,14 @@ class Finder:
             if given is None:
                 continue
             deployment, config = given
-            told = place.member.group if place.member else place.resource
-            source_id = named.config_of(told)
+            declaring = place.member.group if place.member else place.resource
+            source_id = named.config_of(declaring)
             if source_id and source_id not in declared:
                 declared[source_id] = None
                 with contextlib.suppress(errors.Error):
                     declared[source_id] = self._heat.config(source_id)
             source = declared.get(source_id or '')
-            found.append(
+            targets.append(
                 Target(
                     root=root,
                     path=prefix + place.path,
@@ -425,14 +427,14 @@ class Finder:
                     server_name=servers.get(deployment.server_id),
                     source_id=source_id or None,
                     timeout=named.seconds_of(
-                        told, 'timeout', _given_timeout(config)
+                        declaring, 'timeout', _given_timeout(config)
                     ),
                     delivery_timeout=named.seconds_of(
-                        told, 'delivery_timeout'
+                        declaring, 'delivery_timeout'
                     ),
                 )
             )
-        return found
+        return targets
 
     def _given(
         self, place: stack_tree.Place
@@ -479,9 +481,9 @@ def _deployments(
                 + bounds.did_you_mean(resource, [p.path for p in places])
             )
     below = stack_tree.below(places, chosen)
-    found = [place for place in below if place.is_deployment]
+    deployments = [place for place in below if place.is_deployment]
     # A type of the stack's own environment may be one as well.
-    return found or (chosen if len(chosen) == 1 else [])
+    return deployments or (chosen if len(chosen) == 1 else [])
 
 
 def _standalone(
@@ -517,16 +519,16 @@ def declared_inputs(
     """
     if source is None:
         return list(given.inputs)
-    known = {one['name'] for one in source.inputs} | schema.RESERVED
+    known = {each['name'] for each in source.inputs} | schema.RESERVED
     return [
         *source.inputs,
-        *(one for one in given.inputs if one['name'] not in known),
+        *(each for each in given.inputs if each['name'] not in known),
     ]
 
 
 def _given_timeout(config: heat_values.Config) -> object:
     """Return in how many seconds a server was to answer last, if told."""
-    for one in config.inputs:
-        if one['name'] == beginning.TIMEOUT_INPUT:
-            return one.get('value')
+    for each in config.inputs:
+        if each['name'] == beginning.TIMEOUT_INPUT:
+            return each.get('value')
     return None

@@ -235,30 +235,30 @@ def register(
 
 def resume(
     heat: orchestration.Deploying,
-    found: operations.Operation,
+    operation: operations.Operation,
 ) -> None:
     """Let engines know of an operation that is retried."""
-    heat.set_status(str(found.control.registered), IN_PROGRESS)
+    heat.set_status(str(operation.control.registered), IN_PROGRESS)
 
 
 def finish(
     heat: orchestration.Deploying,
-    found: operations.Operation,
+    operation: operations.Operation,
     seal: Seal,
 ) -> operations.Operation:
     """Let engines know that an operation has ended."""
-    registered = found.control.registered
+    registered = operation.control.registered
     if registered is None:
-        return found
+        return operation
     if isinstance(seal, Former):
         with contextlib.suppress(errors.Tampered):
             # Anybody may have written the ID of any config.
-            _check_former(heat, found)
+            _check_former(heat, operation)
             heat.delete_config(registered)
-        return found.changed(registered=None)
+        return operation.changed(registered=None)
     with contextlib.suppress(errors.NotFound):
         heat.set_status(registered, COMPLETE)
-    return found
+    return operation
 
 
 def seal_of(heat: orchestration.Deploying, operation_id: str) -> Seal:
@@ -267,9 +267,9 @@ def seal_of(heat: orchestration.Deploying, operation_id: str) -> Seal:
     :raises errors.Tampered: Heat has several such configs, or an invalid one.
     """
     texts = {
-        one.id: one.config
-        for one in heat.server_configs(operation_id)
-        if one.group == GROUP and one.name == operation_id
+        each.id: each.config
+        for each in heat.server_configs(operation_id)
+        if each.group == GROUP and each.name == operation_id
     }
     if not texts:
         return Former(operation_id=operation_id)
@@ -286,7 +286,7 @@ def seal_of(heat: orchestration.Deploying, operation_id: str) -> Seal:
 
 def check(
     heat: orchestration.Deploying,
-    found: operations.Operation,
+    operation: operations.Operation,
     seal: Seal,
 ) -> None:
     """Check that Heat knows of an operation that a process may act on.
@@ -296,28 +296,28 @@ def check(
 
     :raises errors.Tampered: it does not.
     """
-    if isinstance(seal, Former) and not found.ended:
-        _check_former(heat, found)
+    if isinstance(seal, Former) and not operation.ended:
+        _check_former(heat, operation)
 
 
 def _check_former(
-    heat: orchestration.Deploying, found: operations.Operation
+    heat: orchestration.Deploying, operation: operations.Operation
 ) -> None:
     """Check that Heat knows of an operation of a former release.
 
     :raises errors.Tampered: it does not.
     """
-    registered = found.control.registered
+    registered = operation.control.registered
     with contextlib.suppress(errors.NotFound):
         config = None if registered is None else heat.config(registered)
         if config and (config.group, config.name) == (
             FORMER_GROUP,
-            found.id,
+            operation.id,
         ):
             return
     raise errors.Tampered(
-        f'Heat knows nothing of operation {found.id}, which is '
-        f'{found.control.phase.value}. {remedy(found.id)}'
+        f'Heat knows nothing of operation {operation.id}, which is '
+        f'{operation.control.phase.value}. {remedy(operation.id)}'
     )
 
 

@@ -48,54 +48,54 @@ class Journal:
         # Objects to be deleted once the record is written.
         self._used: list[str] = []
 
-    def begin(self, found: _Operation) -> None:
+    def begin(self, operation: _Operation) -> None:
         """Write a new operation; what a list shows comes last."""
         self._records.write_order(self._order)
-        self.write(found)
-        self._write_head(found, force=True)
+        self.write(operation)
+        self._write_head(operation, force=True)
 
     def load(self) -> _Operation:
         """Return the operation as it is recorded, in our epoch from now on."""
         epoch = self._lease.epoch or 0
-        found, written = self._records.operation(
+        operation, written = self._records.operation(
             self._order, epoch, self._seal
         )
-        self._written = found if written == epoch else None
+        self._written = operation if written == epoch else None
         self._used = []
         if self._written is None:
             # The copy of a former epoch.
-            self.write(found)
-        return found
+            self.write(operation)
+        return operation
 
     def use(self, *names: str) -> None:
         """Delete objects soon after the next record."""
         self._used += [name for name in names if name not in self._used]
 
-    def given(self, found: _Operation, members: abc.Iterable[int]) -> None:
+    def given(self, operation: _Operation, members: abc.Iterable[int]) -> None:
         """Let the record say that members were given their run."""
         written = self._written
         if written is not None and any(
             written.attempts[n].state is _State.STARTING
-            and found.attempts[n].state is not _State.STARTING
+            and operation.attempts[n].state is not _State.STARTING
             for n in members
         ):
-            self.write(found)
+            self.write(operation)
 
-    def record(self, found: _Operation) -> None:
+    def record(self, operation: _Operation) -> None:
         """Write what must be known before anything is done."""
         now = self._monotonic()
         written = self._written
-        if written is None or _is_urgent(written, found):
-            self.write(found)
-        elif found != written:
+        if written is None or _is_urgent(written, operation):
+            self.write(operation)
+        elif operation != written:
             if self._dirty_since is None:
                 self._dirty_since = now
             if now - self._dirty_since >= _FLUSH:
-                self.write(found)
-        self._write_head(found, force=found.ended)
+                self.write(operation)
+        self._write_head(operation, force=operation.ended)
         self._tidy()
 
-    def write(self, found: _Operation) -> None:
+    def write(self, operation: _Operation) -> None:
         """Write an operation.
 
         :raises leases.Lost: we do not lead it.
@@ -103,9 +103,9 @@ class Journal:
         if self._lease.epoch is None:
             raise leases.Lost
         self._records.write(
-            found, self._lease.epoch, self._written, self._seal
+            operation, self._lease.epoch, self._written, self._seal
         )
-        self._written = found
+        self._written = operation
         self._dirty_since = None
 
     def _tidy(self) -> None:
@@ -122,9 +122,11 @@ class Journal:
             return
         self._used = []
 
-    def _write_head(self, found: _Operation, *, force: bool = False) -> None:
+    def _write_head(
+        self, operation: _Operation, *, force: bool = False
+    ) -> None:
         """Write what a list shows, from time to time."""
-        head = overview.head(found)
+        head = overview.head(operation)
         now = self._monotonic()
         # Others do not look further at what has ended.
         former = None if self._head is None else self._head.state
@@ -143,6 +145,6 @@ def _is_urgent(before: _Operation, after: _Operation) -> bool:
     )
 
 
-def _weight(one: operations.Attempt) -> tuple[int, _State | None]:
-    given = one.state in (_State.WAITING, _State.RUNNING)
-    return one.number, _State.STARTING if given else one.state
+def _weight(attempt: operations.Attempt) -> tuple[int, _State | None]:
+    given = attempt.state in (_State.WAITING, _State.RUNNING)
+    return attempt.number, _State.STARTING if given else attempt.state

@@ -299,7 +299,7 @@ class OperationRecords:
             def attempts(values: Any) -> list[operations.Attempt]:
                 if not isinstance(values, list) or len(values) != size:
                     raise ValueError(f'it must be a list of {size} attempts')
-                return [_attempt(one) for one in values]
+                return [_attempt(each) for each in values]
 
             try:
                 name = layout.shard(order.id, epoch, shard)
@@ -312,12 +312,12 @@ class OperationRecords:
         return operations.Operation(
             order=order,
             control=control,
-            attempts=tuple(one for part in parts for one in part),
+            attempts=tuple(each for part in parts for each in part),
         )
 
     def write(
         self,
-        found: operations.Operation,
+        operation: operations.Operation,
         epoch: int,
         before: operations.Operation | None,
         seal: binding.Seal,
@@ -331,22 +331,24 @@ class OperationRecords:
         def write(shard: int) -> None:
             self._write(
                 seal,
-                layout.shard(found.id, epoch, shard),
+                layout.shard(operation.id, epoch, shard),
                 # A list has no version: that of the control holds.
-                [stored.dump(one) for one in _shard(found, shard)],
+                [stored.dump(each) for each in _shard(operation, shard)],
             )
 
-        empty = operations.Operation.new(found.order)
-        shards = layout.shards(len(found.attempts))
+        empty = operations.Operation.new(operation.order)
+        shards = layout.shards(len(operation.attempts))
         former = before or empty
-        changed = [n for n in shards if _shard(found, n) != _shard(former, n)]
+        changed = [
+            n for n in shards if _shard(operation, n) != _shard(former, n)
+        ]
         self.pool.each(write, changed)
-        if before is None or found.control != before.control:
+        if before is None or operation.control != before.control:
             self._write(
                 seal,
-                layout.control(found.id, epoch),
+                layout.control(operation.id, epoch),
                 stored.versioned(
-                    operations.Control, stored.dump(found.control)
+                    operations.Control, stored.dump(operation.control)
                 ),
             )
 
@@ -380,8 +382,8 @@ class OperationRecords:
                 'progress; heat-plugins looks at the oldest',
                 {'number': _OTHERS, 'action': action},
             )
-        found = [one.name.removeprefix(prefix) for one in entries[:_OTHERS]]
-        return [one for one in found if layout.is_operation_id(one)]
+        names = [each.name.removeprefix(prefix) for each in entries[:_OTHERS]]
+        return [each for each in names if layout.is_operation_id(each)]
 
     # Requests and results
 
@@ -462,10 +464,10 @@ class OperationRecords:
 
 
 def _shard(
-    found: operations.Operation, shard: int
+    operation: operations.Operation, shard: int
 ) -> tuple[operations.Attempt, ...]:
     start = shard * layout.SHARD
-    return found.attempts[start : start + layout.SHARD]
+    return operation.attempts[start : start + layout.SHARD]
 
 
 def _unreadable(
@@ -483,12 +485,12 @@ def _unreadable(
     )
 
 
-def order_values(found: operations.Order) -> dict[str, Any]:
+def order_values(order: operations.Order) -> dict[str, Any]:
     """Return an order in JSON's types, secrets included."""
     return {
-        **stored.dump(found),
-        'limits': found.limits.shown(),
-        'members': [stored.dump(one) for one in found.members],
+        **stored.dump(order),
+        'limits': order.limits.shown(),
+        'members': [stored.dump(member) for member in order.members],
     }
 
 
