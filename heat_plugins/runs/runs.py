@@ -127,6 +127,24 @@ class RunAttempt:
         return self.ended_at - self.started_at
 
 
+def overdue(
+    attempt: RunAttempt,
+    timeout: int,
+    delivery_timeout: int | None,
+    now: float,
+) -> str | None:
+    """Return why the time of a run is over; None if it is not."""
+    age = now - (attempt.started_at or 0)
+    if age >= timeout:
+        return f'There was no result within {timeout} s'
+    if attempt.reported_at is None and age >= (delivery_timeout or timeout):
+        return (
+            f'The server did not report within {delivery_timeout} s that it '
+            'started'
+        )
+    return None
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run(RunTarget, RunAttempt):
     """A run.

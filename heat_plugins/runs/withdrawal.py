@@ -99,6 +99,14 @@ def _warn_of_foreign(run_id: str, what: str) -> None:
     )
 
 
+def is_gone(heat: orchestration.Deploying, stack_id: str) -> bool:
+    """Say whether a stack is deleted, or on its way there."""
+    try:
+        return heat.stack(stack_id).gone
+    except errors.NotFound:
+        return True
+
+
 def marked(
     heat: orchestration.Deploying, server_id: str, run_id: str
 ) -> list[heat_values.Deployment]:

@@ -9,10 +9,10 @@ import time
 from osc_lib import exceptions
 
 from heat_plugins import errors
-from heat_plugins import foreign
 from heat_plugins import wording
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
+from heat_plugins.osc.runs import ordering
 from heat_plugins.runs import single_groups
 
 _COLUMNS = ('stack', 'groups', 'state', 'reason')
@@ -104,14 +104,10 @@ class NestGroups(common.Report):
                 f'{question}? There is no terminal for the question: give '
                 '--yes'
             )
-        self.progress.stop()
-        for each in groups:
-            text = f'  {each.stack.name}: {", ".join(each.paths)}'
-            sys.stderr.write(foreign.line(text) + '\n')
-        sys.stderr.write(f'{question}? [y/N] ')
-        sys.stderr.flush()
-        if sys.stdin.readline().strip().lower() not in ('y', 'yes'):
-            raise exceptions.CommandError('Nothing was changed')
+        lines = [
+            f'  {each.stack.name}: {", ".join(each.paths)}' for each in groups
+        ]
+        ordering.confirm(self, lines, f'{question}?', 'Nothing was changed')
 
 
 def _shown(

@@ -111,21 +111,21 @@ class RunOperation(common.Report):
         number = len(chosen.targets)
         if number <= _CONFIRMED or parsed_args.yes:
             return
-        self.progress.stop()
-        for target in chosen.targets[:_SHOWN]:
-            _tell(f'  {target.root.name} {target.server_name or target.path}')
+        lines = [
+            f'  {target.root.name} {target.server_name or target.path}'
+            for target in chosen.targets[:_SHOWN]
+        ]
         if number > _SHOWN:
-            _tell(f'  and {number - _SHOWN} more; --dry-run lists all')
+            lines.append(f'  and {number - _SHOWN} more; --dry-run lists all')
         variants = len(set(chosen.variants))
         if variants > 1:
-            _tell(f'They run {variants} different configs for {action}')
-        for left in chosen.left_out[:_SHOWN]:
-            _tell(f'  left out: {left.stack} {left.resource}: {left.reason}')
-        question = f'Run {action} on these {number} targets? [y/N] '
-        sys.stderr.write(question)
-        sys.stderr.flush()
-        if sys.stdin.readline().strip().lower() not in ('y', 'yes'):
-            raise exceptions.CommandError('Nothing was started')
+            lines.append(f'They run {variants} different configs for {action}')
+        lines += [
+            f'  left out: {left.stack} {left.resource}: {left.reason}'
+            for left in chosen.left_out[:_SHOWN]
+        ]
+        question = f'Run {action} on these {number} targets?'
+        ordering.confirm(self, lines, question, 'Nothing was started')
 
 
 def _unconfirmed(parsed_args: argparse.Namespace) -> int | None:

@@ -3,10 +3,13 @@
 
 import argparse
 from collections import abc
+import sys
 from typing import Any
 
+from osc_lib import exceptions
 from osc_lib import utils
 
+from heat_plugins import foreign
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import run_following
@@ -97,6 +100,26 @@ def _log_limit(text: str) -> int:
             f'{text} is not between {least} and {most}'
         )
     return limit
+
+
+def confirm(
+    command: common.Command,
+    lines: abc.Iterable[str],
+    question: str,
+    refusal: str,
+) -> None:
+    """Ask the user at the terminal.
+
+    :param lines: what to show before that.
+    :param refusal: the message if the answer is not yes.
+    :raises exceptions.CommandError: it is not.
+    """
+    command.progress.stop()
+    shown = ''.join(f'{foreign.line(line)}\n' for line in lines)
+    sys.stderr.write(f'{shown}{question} [y/N] ')
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ('y', 'yes'):
+        raise exceptions.CommandError(refusal)
 
 
 def add_if_running(add: command_line.Adder) -> None:

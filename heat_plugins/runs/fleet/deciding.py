@@ -17,6 +17,7 @@ import json
 from typing import Any
 
 from heat_plugins import stored
+from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import operations
 
 _Operation = operations.Operation
@@ -87,22 +88,13 @@ def retry(
     number = operation.control.round + 1
     return operation.attempted(
         {
-            n: {
-                'state': None,
-                'round': number,
-                'wait_until': None,
-                'reason': '',
-                'started_at': None,
-                'reported_at': None,
-                'ended_at': None,
-                'row_id': None,
-                'config_id': None,
-                'outputs': {},
-                'cut': {},
-                'former': _former(operation, n),
-                'cancelled_by': None,
-                'late': None,
-            }
+            n: vars(
+                operations.Attempt(
+                    number=operation.attempts[n].number,
+                    round=number,
+                    former=_former(operation, n),
+                )
+            )
             for n in again
         }
     ).changed(
@@ -231,20 +223,18 @@ def _stopped(operation: _Operation, now: float) -> _Operation:
 def _overdue(
     operation: _Operation, live: abc.Iterable[int], now: float
 ) -> dict[int, str]:
-    overdue = {}
-    for n in live:
-        attempt = operation.attempts[n]
-        begun = attempt.started_at or 0
-        timeout = operation.timeout(n)
-        delivery = operation.delivery_timeout(n)
-        if now >= begun + timeout:
-            overdue[n] = f'There was no result within {timeout} s'
-        elif delivery and not attempt.reported_at and now >= begun + delivery:
-            overdue[n] = (
-                f'The server did not report within {delivery} s that it '
-                'started'
+    return {
+        n: reason
+        for n in live
+        if (
+            reason := runs.overdue(
+                operation.attempts[n],
+                operation.timeout(n),
+                operation.delivery_timeout(n),
+                now,
             )
-    return overdue
+        )
+    }
 
 
 def _next(operation: _Operation, now: float) -> tuple[int, ...]:

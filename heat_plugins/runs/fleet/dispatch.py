@@ -14,6 +14,7 @@ from typing import Any
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.runs import services
+from heat_plugins.runs import withdrawal
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.fleet import member_runs
@@ -153,14 +154,10 @@ class Dispatcher:
             return operation
         self._next_deep = now + _DEEP
         stacks = {operation.order.members[n].stack_id for n in members}
-
-        def is_gone(stack_id: str) -> bool | None:
-            try:
-                return self._tools.heat.stack(stack_id).gone or None
-            except errors.NotFound:
-                return True
-
-        gone = self._each(is_gone, sorted(stacks))
+        gone = self._each(
+            lambda each: withdrawal.is_gone(self._tools.heat, each) or None,
+            sorted(stacks),
+        )
         if not gone:
             return operation
         taken = [

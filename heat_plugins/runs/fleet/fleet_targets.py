@@ -219,7 +219,7 @@ class Chooser:
 
         def is_wanted(place: stack_tree.Place) -> bool:
             return not wanted.resources or any(
-                _matches(place, target) for target in wanted.resources
+                _matches(place, pattern) for pattern in wanted.resources
             )
 
         targets_there: abc.Iterable[targets.Target]

@@ -431,7 +431,7 @@ class Fleets:
                     run_id=head.id, deployment_id='', action=head.action
                 )
             )
-            if not _has_ended(head):
+            if not head.ended:
                 live.add(head.id)
         surplus = self._keep.surplus(listed, live, self._tools.clock())
         # The oldest; the others with the next operations.
@@ -451,7 +451,3 @@ class Fleets:
         except errors.Error as exc:
             LOG.warning('Cannot forget operation %s: %s', operation_id, exc)
             return False
-
-
-def _has_ended(head: operations.Head) -> bool:
-    return head.state is not None and head.state.ended

@@ -130,18 +130,13 @@ class Settler:
                 )
             return run
         run = self._report(run, arrivals)
-        if now >= run.deadline:
+        if _overdue(run, now) and now < run.deadline:
             # The listing may lag behind.
-            return self._take(run, _overdue(run), run.deadline)
-        if self._undelivered(run, now):
-            # Nor does the listing show all reports at once.
             run = self._report(run, {run.progress_signal})
-        if self._undelivered(run, now):
+        if reason := _overdue(run, now):
+            at = run.started_at + (run.delivery_timeout or 0)
             return self._take(
-                run,
-                'The server did not report within '
-                f'{run.delivery_timeout} s that it started. {_known(run)}',
-                run.started_at + (run.delivery_timeout or 0),
+                run, reason, run.deadline if now >= run.deadline else at
             )
         return self._hint(self._check_heat(run) if deep else run, now)
 
@@ -211,13 +206,6 @@ class Settler:
 
     def _objects(self, run: runs.Run) -> run_objects.RunObjects:
         return self._records.objects(run.key)
-
-    def _undelivered(self, run: runs.Run, now: float) -> bool:
-        return (
-            run.delivery_timeout is not None
-            and run.reported_at is None
-            and now >= run.started_at + run.delivery_timeout
-        )
 
     def _report(
         self, run: runs.Run, arrivals: abc.Collection[str]
@@ -299,7 +287,10 @@ class Settler:
         if answer.is_late(run.deadline):
             return self._take_late(
                 self._end(
-                    run, runs.State.TIMED_OUT, _overdue(run), at=run.deadline
+                    run,
+                    runs.State.TIMED_OUT,
+                    str(_overdue(run, run.deadline)),
+                    at=run.deadline,
                 )
             )
         outcome = answer.outcome
@@ -400,22 +391,21 @@ class Settler:
         asked_at, gone = self._stacks.get(stack_id, (-_FRESH, False))
         now = self._tools.clock()
         if now - asked_at >= _FRESH:
-            try:
-                gone = self._tools.heat.stack(stack_id).gone
-            except errors.NotFound:
-                gone = True
+            gone = withdrawal.is_gone(self._tools.heat, stack_id)
             self._stacks[stack_id] = now, gone
         return gone
 
 
-def _overdue(run: runs.Run) -> str:
-    return f'There was no result within {run.timeout} s. {_known(run)}'
-
-
-def _known(run: runs.Run) -> str:
-    """Say what is known of a run without a result."""
+def _overdue(run: runs.Run, now: float) -> str | None:
+    """Return why the time of a run is over, and what is known of it."""
+    reason = runs.overdue(run, run.timeout, run.delivery_timeout, now)
+    if reason is None:
+        return None
     started = run.reported_at is not None
-    parts = [beginning.explained(started=started, config_id=run.config_id)]
+    parts = [
+        f'{reason}.',
+        beginning.explained(started=started, config_id=run.config_id),
+    ]
     if run.unknown_hook and not started:
         parts.append(hooks.warning(run.unknown_hook))
     return ' '.join(parts)
