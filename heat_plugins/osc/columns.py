@@ -107,11 +107,15 @@ def text(value: Any) -> str:
 
 
 def many(
-    listed: abc.Iterable[runs.Run], *, single: bool = False
+    listed: abc.Iterable[runs.Run],
+    *,
+    single: bool = False,
+    stacks: bool = False,
 ) -> common.Shown:
     """Return columns and rows of runs.
 
     :param single: whether a table shows one alone with all there is of it.
+    :param stacks: whether a table names the stack of each, and who started it.
     """
     listed = list(listed)
     rows = [
@@ -119,7 +123,8 @@ def many(
         for run in listed
     ]
     alone = _one(listed[0]) if single and len(listed) == 1 else None
-    return summary.KEYS, common.Many(rows, _LISTED, alone)
+    shown = ('stack', 'started_by', *_LISTED) if stacks else _LISTED
+    return summary.KEYS, common.Many(rows, shown, alone)
 
 
 def one(run: runs.Run) -> common.Shown:

@@ -10,6 +10,7 @@ from typing import Any
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import heat_values
+from heat_plugins import pools
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import runs
@@ -142,21 +143,49 @@ class Runs(ledgers.Ledger):
 
     # Looking
 
-    def history(self, stack: str, wanted: Filter) -> list[runs.Run]:
+    def history(self, stack: str | None, wanted: Filter) -> list[runs.Run]:
         """Return runs of a stack as they stand now, the newest first.
 
         A warning names each that cannot be read.
 
-        :raises errors.NotFound: there is no such stack; or no run is wanted,
-            for there is no such resource, server or action.
+        :param stack: None for all stacks of the project.
+        :raises errors.NotFound: there is no such stack; or no run of it is
+            wanted, for there is no such resource, server or action.
         """
-        store = self._records_at(stack)
+        if stack is None:
+            stores = [self._records(each) for each in self._heat.stack_ids()]
+        else:
+            stores = [self._records_at(stack)]
+        parts = pools.Pool(attempts=1).each(
+            lambda store: self._single(store, wanted), stores
+        )
+        listed = [run for part, _ in parts for run in part]
+        if not wanted.single:
+            listed += self._operated.history(
+                stack and stores[0].root_stack_id,
+                wanted.matches,
+                action=wanted.action,
+                since=wanted.since,
+                limit=wanted.limit,
+            )
+        listed.sort(key=lambda run: run.started_at, reverse=True)
+        listed = listed[: wanted.limit]
+        if stack is None:
+            return listed
+        if not listed and wanted.names_something:
+            self._check(stack, wanted, stores[0], self._places(stack))
+        return explained(stores[0], listed, lambda: parts[0][1])
+
+    def _single(
+        self, store: records.Records, wanted: Filter
+    ) -> tuple[list[runs.Run], list[record_names.Key]]:
+        """Return runs of a stack that belong to no operation, and all keys."""
         # What has arrived first: the record of a run is there before that.
         opened, arrivals = ledgers.news(store)
         listed = store.keys()
         self._sweep(store, listed, arrivals)
         settler = self._settler(store)
-        places = functools.cache(lambda: self._places(stack))
+        places = functools.cache(lambda: self._places(store.root_stack_id))
         result: list[runs.Run] = []
         for key in reversed(listed):
             if wanted.limit is not None and len(result) >= wanted.limit:
@@ -167,20 +196,7 @@ class Runs(ledgers.Ledger):
             run = run and _named(run, places)
             if run is not None and wanted.matches(run):
                 result.append(run)
-        if not wanted.single:
-            result += self._operated.history(
-                store.root_stack_id,
-                wanted.matches,
-                action=wanted.action,
-                since=wanted.since,
-                limit=wanted.limit,
-            )
-            result.sort(key=lambda run: run.started_at, reverse=True)
-            result = result[: wanted.limit]
-        result = explained(store, result, lambda: listed)
-        if not result and wanted.names_something:
-            self._check(stack, wanted, store, places())
-        return result
+        return result, listed
 
     def show(self, stack: str, run_id: str) -> runs.Run:
         """Return a run as it stands now.

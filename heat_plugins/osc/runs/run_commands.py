@@ -67,16 +67,22 @@ def _add_run(add: command_line.Adder, **more: Any) -> None:
 
 
 class ListRuns(_RunCommand):
-    """List the runs of a stack, the newest first.
+    """List the runs of a stack, or of all stacks, the newest first.
 
     An empty list is no error; a resource, server or action that does not exist
-    is one.
+    in the stack is one.
     """
 
     example = 'shop --failed --since 12h'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
+        add.value(
+            'stack',
+            '<stack>',
+            'Name or ID of the stack; for a deleted stack, its ID (default: '
+            'all stacks of the project)',
+            nargs='?',
+        )
         add.value(
             '--resource',
             '<resource>',
@@ -110,7 +116,7 @@ class ListRuns(_RunCommand):
                 limit=parsed_args.limit,
             ),
         )
-        return columns.many(listed)
+        return columns.many(listed, stacks=parsed_args.stack is None)
 
 
 class ShowRun(_RunCommand):

@@ -47,7 +47,7 @@ class OperationRuns:
 
     def history(
         self,
-        stack_id: str,
+        stack_id: str | None,
         matches: abc.Callable[[runs.Run], bool],
         *,
         action: str | None,
@@ -56,13 +56,14 @@ class OperationRuns:
     ) -> list[runs.Run]:
         """Return runs on a root stack, those of newer operations first.
 
+        :param stack_id: None for all stacks.
         :param matches: says whether a run is wanted.
         :param action: see `run_service.Filter`, also for the others.
         """
         heads = (
             head
             for head in self._records.heads.newest()
-            if stack_id in head.stack_ids
+            if (stack_id is None or stack_id in head.stack_ids)
             and action in (None, head.action)
             and (since or 0) <= (head.ended_at or float('inf'))
         )
@@ -73,7 +74,7 @@ class OperationRuns:
             wanted += filter(matches, self._of(head.id, stack_id))
         return wanted
 
-    def _of(self, operation_id: str, stack_id: str) -> list[runs.Run]:
+    def _of(self, operation_id: str, stack_id: str | None) -> list[runs.Run]:
         try:
             operation = self._records.show(
                 binding.Unchecked(operation_id=operation_id)
@@ -86,7 +87,9 @@ class OperationRuns:
         except errors.Error as exc:
             LOG.warning('%s', exc)
             return []
-        return [run for run in every(operation) if run.stack_id == stack_id]
+        return [
+            run for run in every(operation) if stack_id in (None, run.stack_id)
+        ]
 
     def find(self, run_id: str) -> tuple[operations.Operation, int]:
         """Return an operation as a run was its last on a member, and that.

@@ -9,6 +9,7 @@ from heat_plugins import errors
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
+from heat_plugins.runs.start import starting
 from tests.unit.osc import base
 
 
@@ -298,6 +299,23 @@ class SeveralTest(TriggerCase):
         self.sleep = sleep
         code, (waited,) = self.json(f'run wait shop {run}')
         self.assertEqual((0, 'complete'), (code, waited['state']))
+
+    def test_the_runs_of_all_stacks_are_listed_together(self):
+        other = self.heat.add_stack('till')
+        self.heat.add_deployment(other, 'db', 'server-3')
+        _, shown = self.trigger('--all BACKUP')
+        self.now += 10
+        (target,) = self.runs.find('till', 'db')
+        single = self.runs.start(target, starting.Order(action='BACKUP'))
+        _, listed = self.json('run list')
+        self.assertEqual(
+            [('till', single.id), *(('shop', one['id']) for one in shown)],
+            [(one['stack'], one['id']) for one in listed],
+        )
+        _, listed = self.json('run list --server server-2')
+        self.assertEqual(['web'], [one['resource'] for one in listed])
+        self.assertEqual([], self.json('run list --action FAIL/OVER')[1])
+        self.assertIn('Started by', self.run_command('run list')[1])
 
     def test_a_run_of_an_operation_is_deleted_with_it_alone(self):
         _, shown = self.trigger('--all BACKUP')
