@@ -71,7 +71,7 @@ class ShowTimeline(common.Report):
         reader = chart_reading.ChartReader(
             common.orchestration(manager), common.service(manager)
         )
-        found = reader.read(
+        drawn = reader.read(
             parsed_args.stack,
             chart_reading.ChartFilter(
                 unfold=parsed_args.unfold,
@@ -81,8 +81,8 @@ class ShowTimeline(common.Report):
             ),
         )
         if parsed_args.output:
-            _write(parsed_args.output, found)
-        return _HEADERS, Bars(found)
+            _write(parsed_args.output, drawn)
+        return _HEADERS, Bars(drawn)
 
     def produce_output(
         self,
@@ -103,13 +103,13 @@ class ShowTimeline(common.Report):
 class Bars(list[Any]):
     """The rows of a list, and the chart that they are of."""
 
-    def __init__(self, found: chart.Chart) -> None:
+    def __init__(self, timeline: chart.Chart) -> None:
         super().__init__(
-            _values(row, bar, found.now)
-            for row in found.rows
+            _values(row, bar, timeline.now)
+            for row in timeline.rows
             for bar in sorted(row.bars, key=lambda bar: bar.start)
         )
-        self.chart = found
+        self.chart = timeline
 
 
 def _values(
@@ -128,18 +128,18 @@ def _values(
     )
 
 
-def _print(found: chart.Chart, stream: TextIO, local: bool) -> None:
+def _print(timeline: chart.Chart, stream: TextIO, local: bool) -> None:
     shown = console.Console(file=stream, highlight=False)
     plain = not (shown.encoding or '').lower().startswith('utf')
     glyphs = plain_text.ASCII if plain else plain_text.BLOCKS
-    for line in plain_text.draw(found, shown.width, glyphs, local=local):
-        told = line.plain.encode('ascii', 'replace').decode()
-        shown.print(told if plain else line, soft_wrap=True, markup=False)
+    for line in plain_text.draw(timeline, shown.width, glyphs, local=local):
+        text = line.plain.encode('ascii', 'replace').decode()
+        shown.print(text if plain else line, soft_wrap=True, markup=False)
 
 
-def _write(path: pathlib.Path, found: chart.Chart) -> None:
+def _write(path: pathlib.Path, timeline: chart.Chart) -> None:
     with common.access('write', path):
-        private_files.write(path, _DRAWINGS[path.suffix](found))
+        private_files.write(path, _DRAWINGS[path.suffix](timeline))
 
 
 def _drawing(name: str) -> pathlib.Path:
