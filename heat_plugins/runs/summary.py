@@ -80,12 +80,12 @@ def spell(seconds: float | None) -> str:
         return ''
     if seconds < _MINUTE:
         return f'{seconds:.1f} s' if seconds % 1 else f'{seconds:.0f} s'
-    whole = round(seconds)
+    rounded = round(seconds)
     name, smaller, unit, part = next(
-        each for each in _UNITS if whole >= each[2]
+        each for each in _UNITS if rounded >= each[2]
     )
-    rest = whole % unit // part
-    return f'{whole // unit} {name}' + (f' {rest} {smaller}' if rest else '')
+    rest = rounded % unit // part
+    return f'{rounded // unit} {name}' + (f' {rest} {smaller}' if rest else '')
 
 
 def time(seconds: int | None) -> str | None:

@@ -73,7 +73,7 @@ _THREADS = 16
 _WORKERS = process.Places(_THREADS, _THREADS)
 _PROJECTS = process.Places(_THREADS, 1)
 
-_Thing = TypeVar('_Thing')
+_Item = TypeVar('_Item')
 
 # Seconds of the first delay, and of the longest: after what may pass by
 # itself, and after anything else.
@@ -306,12 +306,12 @@ def look_for(operation_id: str) -> None:
         take_over(entry)
 
 
-def _shuffled(things: abc.Iterable[_Thing]) -> list[_Thing]:
-    """Return things in another order each time, so that none is always last.
+def _shuffled(items: abc.Iterable[_Item]) -> list[_Item]:
+    """Return items in another order each time, so that none is always last.
 
     Not a secret.
     """
-    shuffled = list(things)
+    shuffled = list(items)
     random.shuffle(shuffled)  # nosec B311
     return shuffled
 

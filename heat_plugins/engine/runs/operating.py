@@ -56,7 +56,7 @@ def operate(
             # Heat's contexts are not for several threads.
             pool=pools.Pool(workers=1),
         ).create(
-            fleet_targets.Chosen(targets=offered, told=resource.name),
+            fleet_targets.Chosen(targets=offered, description=resource.name),
             limits,
             starting.Order(action=wanted.action, inputs=wanted.inputs),
         )

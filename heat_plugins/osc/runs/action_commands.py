@@ -162,7 +162,7 @@ class Trigger(common.Report):
             if_running=parsed_args.if_running,
         )
         chosen = fleet_targets.Chosen(
-            targets=offered, told=f'stack {parsed_args.stack}'
+            targets=offered, description=f'stack {parsed_args.stack}'
         )
         limit = parsed_args.log_limit
         advancer = common.fleets(self.app.client_manager).create(

@@ -296,8 +296,12 @@ def _config(
     parsed_args: argparse.Namespace, inputs: abc.Mapping[str, Any]
 ) -> heat_values.Config | None:
     """Return the script to run; None for an action of the stacks."""
-    ways = (parsed_args.action, parsed_args.config_file, parsed_args.command)
-    if sum(bool(way) for way in ways) != 1:
+    sources = (
+        parsed_args.action,
+        parsed_args.config_file,
+        parsed_args.command,
+    )
+    if sum(bool(source) for source in sources) != 1:
         raise exceptions.CommandError(
             'Name an action, or give --config-file, or a command after "--"'
         )

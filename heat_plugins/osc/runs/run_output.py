@@ -130,9 +130,9 @@ class Lines:
     def show(self, content: bytes) -> None:
         *lines, rest = (self._rest + self._decoder.decode(content)).split('\n')
         # Not all of it: its end may be the next that comes.
-        whole = max(0, len(rest) - 1) // self._width * self._width
-        self._rest = rest[whole:]
-        self._say([*lines, rest[:whole]] if whole else lines)
+        length = max(0, len(rest) - 1) // self._width * self._width
+        self._rest = rest[length:]
+        self._say([*lines, rest[:length]] if length else lines)
 
     def end(self) -> None:
         self._rest += self._decoder.decode(b'', True)

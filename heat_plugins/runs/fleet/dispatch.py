@@ -324,21 +324,21 @@ class Dispatcher:
     def _each(
         self,
         do: abc.Callable[[Any], Any],
-        things: abc.Sequence[Any],
+        keys: abc.Sequence[Any],
     ) -> dict[Any, Any]:
         """Return the results; a temporary failure leaves one out."""
 
-        def attempt(thing: Any) -> Any:
+        def attempt(key: Any) -> Any:
             try:
-                return do(thing)
+                return do(key)
             except errors.Unavailable as exc:
                 LOG.info('Cannot reach a service; retrying: %s', exc)
                 return None
 
-        results = self._tools.records.pool.each(attempt, things)
+        results = self._tools.records.pool.each(attempt, keys)
         return {
-            thing: result
-            for thing, result in zip(things, results, strict=True)
+            key: result
+            for key, result in zip(keys, results, strict=True)
             if result is not None
         }
 

@@ -71,7 +71,7 @@ class Chosen:
     targets: abc.Sequence[targets.Target]
     left_out: abc.Sequence[LeftOut] = ()
     variants: abc.Sequence[str] = ()
-    told: str = ''
+    description: str = ''
 
     def members(self) -> list[operations.Member]:
         return [
@@ -182,7 +182,7 @@ class Chooser:
             targets=chosen,
             left_out=left_out,
             variants=[_variant(each, order.action) for each in chosen],
-            told=wanted.shown(),
+            description=wanted.shown(),
         )
 
     def _stacks(self, wanted: Wanted) -> list[heat_values.Stack]:

@@ -230,7 +230,7 @@ class Fleets:
             members=tuple(chosen.members()),
             created_at=int(now),
             created_by=self._tools.who,
-            targets=chosen.told,
+            targets=chosen.description,
             inputs=dict(order.inputs),
             config=None if config is None else dataclasses.asdict(config),
             log_limit=log_limit,
