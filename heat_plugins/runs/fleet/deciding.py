@@ -368,7 +368,8 @@ def _end(operation: _Operation) -> _Phase:
 def _cancelled(operation: _Operation) -> int:
     """Return how many runs a user has cancelled one by one."""
     return sum(
-        attempt.cancelled_by is not None for attempt in operation.attempts
+        attempt.cancelled_by is not None and attempt.state is _State.CANCELLED
+        for attempt in operation.attempts
     )
 
 

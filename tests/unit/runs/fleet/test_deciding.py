@@ -119,6 +119,36 @@ class DecidingTestCase(testtools.TestCase):
             'Cancelled by bob; 4 not started', found.control.reason
         )
 
+    def test_one_run_is_cancelled_and_the_others_continue(self):
+        found = self.advance(operation(3, max_concurrent=2), (0, 1))
+        wanted = operations.Request(
+            do='cancel-run', who='bob', only=found.run_id(1)
+        )
+        asked = fleet_requests.follow(found, wanted, NOW, SEAL)
+        step = deciding.advance(asked, NOW)
+        self.assertEqual((1,), step.withdraw)
+        found = ended(step.operation, 1, state=_State.CANCELLED)
+        found = self.advance(found, (2,))
+        # It has ended, and is asked for once more.
+        self.assertEqual(
+            found, fleet_requests.follow(found, wanted, NOW, SEAL)
+        )
+        found = self.advance(ended(found, 0, 2))
+        self.assertEqual(
+            (_Phase.CANCELLED, '1 cancelled'),
+            (found.control.phase, found.control.reason),
+        )
+        self.assertEqual([1], deciding.retriable(found))
+
+    def test_a_result_that_has_come_counts_though_its_run_was_cancelled(self):
+        found = self.advance(operation(1), (0,))
+        wanted = operations.Request(
+            do='cancel-run', who='bob', only=found.run_id(0)
+        )
+        found = fleet_requests.follow(found, wanted, NOW, SEAL)
+        found = self.advance(ended(found, 0))
+        self.assertIs(_Phase.COMPLETE, found.control.phase)
+
     def test_the_deadline_is_for_the_whole(self):
         found = self.advance(operation(max_concurrent=1, deadline=60), (0,))
         step = deciding.advance(found, NOW + 60)
