@@ -14,7 +14,7 @@ from heat_plugins import heat_values
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc.runs import operation_following
+from heat_plugins.osc.runs import following
 from heat_plugins.osc.runs import ordering
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
@@ -173,7 +173,7 @@ class Trigger(common.Report):
             # less.
             log_limit=None if limit == live.LIMIT else limit,
         )
-        ended = operation_following.follow(self, parsed_args, advancer)
+        ended = following.follow(self, parsed_args, advancer)
         states = {attempt.state for attempt in ended.attempts}
         if states == {runs.State.SKIPPED}:
             # As if one alone is refused.

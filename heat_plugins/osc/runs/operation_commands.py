@@ -9,8 +9,8 @@ from heat_plugins import errors
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
+from heat_plugins.osc.runs import following
 from heat_plugins.osc.runs import operation_columns
-from heat_plugins.osc.runs import operation_following
 from heat_plugins.osc.runs import run_commands
 from heat_plugins.runs import summary
 from heat_plugins.runs.fleet import fleet_requests
@@ -58,7 +58,7 @@ class _Following(OperationCommand):
         self, parsed_args: argparse.Namespace, operation_id: str
     ) -> operations.Operation:
         limit = getattr(parsed_args, 'timeout', None)
-        follower = operation_following.Follower(
+        follower = following.OperationFollower(
             self, limit=limit, page=parsed_args.output
         )
         advancer = common.read_first(
@@ -134,11 +134,11 @@ class ShowOperation(OperationCommand):
             'With --targets: only targets in a state',
         )
         add.flag('--failed', 'List the targets that failed or timed out')
-        operation_following.add_page(add)
+        following.add_page(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         operation = self.fleets.show(parsed_args.operation)
-        operation_following.write_page(parsed_args.output, operation)
+        following.write_page(parsed_args.output, operation)
         if not parsed_args.targets and not parsed_args.failed:
             return operation_columns.shown(operation, self.fleets.now())
         members = [
@@ -166,7 +166,7 @@ class WaitOperation(_Following):
             '<seconds>',
             'Stop waiting after this many seconds; the operation continues',
         )
-        operation_following.add_page(add)
+        following.add_page(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         operation = self.follow(parsed_args, parsed_args.operation)
@@ -252,13 +252,13 @@ class RetryOperation(_Following):
             'cancelled, skipped), or those of a server or resource',
         )
         add.flag('--wait', 'Wait until the operation has ended')
-        operation_following.add_page(add)
+        following.add_page(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         advancer = self.fleets.request(
             parsed_args.operation, fleet_requests.RETRY, parsed_args.only
         )
-        follower = operation_following.Follower(self, page=parsed_args.output)
+        follower = following.OperationFollower(self, page=parsed_args.output)
         if parsed_args.wait:
             operation = follower.follow(advancer)
         else:

@@ -16,9 +16,9 @@ from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import private_files
+from heat_plugins.osc.runs import following
 from heat_plugins.osc.runs import operation_columns
 from heat_plugins.osc.runs import operation_commands
-from heat_plugins.osc.runs import operation_following
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import operation_runs
@@ -75,9 +75,9 @@ class ShowOperationOutput(operation_commands.OperationCommand):
             )
 
         if parsed_args.follow:
-            follower = operation_following.Follower(
+            follower = following.OperationFollower(
                 self,
-                output=operation_following.output(
+                output=following.output(
                     self, common.service(self.app.client_manager)
                 ),
                 wanted=is_wanted,

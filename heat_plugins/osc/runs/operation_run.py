@@ -15,8 +15,8 @@ from heat_plugins import heat_values
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import action_commands
+from heat_plugins.osc.runs import following
 from heat_plugins.osc.runs import operation_columns
-from heat_plugins.osc.runs import operation_following
 from heat_plugins.osc.runs import ordering
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import operations
@@ -66,7 +66,7 @@ class RunOperation(common.Report):
         _add_targets(add)
         _add_limits(add)
         ordering.add_options(add)
-        operation_following.add_page(add)
+        following.add_page(add)
         add.flag(
             '--dry-run',
             'List the targets, their differences, and which servers are left '
@@ -97,7 +97,7 @@ class RunOperation(common.Report):
             return _dry(chosen)
         self._confirm(parsed_args, chosen, order.action)
         advancer = fleets.create(chosen, limits, order, config)
-        operation = operation_following.follow(
+        operation = following.follow(
             self, parsed_args, advancer, page=parsed_args.output
         )
         return operation_columns.shown(operation, fleets.now())

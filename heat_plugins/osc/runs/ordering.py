@@ -12,7 +12,7 @@ from osc_lib import utils
 from heat_plugins import foreign
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc.runs import run_following
+from heat_plugins.osc.runs import following
 from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
@@ -145,7 +145,7 @@ def run(
         output = run_output.Output(
             service, display, lambda run: run_output.Lines(display)
         )
-    follower = run_following.Follower(
+    follower = following.RunFollower(
         command, service, parsed_args.stack, output=output
     )
     started = start()

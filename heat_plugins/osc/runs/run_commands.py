@@ -13,8 +13,8 @@ from heat_plugins import pools
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
+from heat_plugins.osc.runs import following
 from heat_plugins.osc.runs import ordering
-from heat_plugins.osc.runs import run_following
 from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
@@ -137,7 +137,7 @@ class ShowRun(_RunCommand):
             None if parsed_args.watch else 0,
         )
         if parsed_args.watch:
-            follower = run_following.Follower(self, service, parsed_args.stack)
+            follower = following.RunFollower(self, service, parsed_args.stack)
             (run,) = follower.wait([run])
             if self.exit_code != common.INTERRUPTED:
                 # The question was what it does, not whether it succeeds.
@@ -174,7 +174,7 @@ class WaitRun(_RunCommand):
             return [run for run in every if not run.ended]
 
         waiting = common.read_first(self.progress, read, parsed_args.timeout)
-        follower = run_following.Follower(
+        follower = following.RunFollower(
             self, service, stack, limit=parsed_args.timeout
         )
         ended = follower.wait(waiting)
@@ -254,7 +254,7 @@ class ShowLogs(common.Command):
         if run.ended:
             output.finish(run)
         elif parsed_args.follow:
-            follower = run_following.Follower(
+            follower = following.RunFollower(
                 self, service, stack, output=output
             )
             follower.wait([run])

@@ -26,7 +26,7 @@ from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.objectstore import clocks
 from heat_plugins.objectstore import lease
 from heat_plugins.osc import common
-from heat_plugins.osc.runs import operation_following
+from heat_plugins.osc.runs import following
 from heat_plugins.plans import plan_claims
 from heat_plugins.plans import plan_protocols
 from heat_plugins.runs.fleet import fleets
@@ -193,7 +193,7 @@ def typed(cloud, line):
         mock.patch.object(common, 'fleets', cloud.fleets),
         mock.patch.object(common, 'orchestration', return_value=world.heat),
         mock.patch.object(common, 'service', world.service),
-        mock.patch.object(operation_following, 'time', clock),
+        mock.patch.object(following, 'time', clock),
         contextlib.suppress(exceptions.CommandError),
     ):
         _, output = case.run_command(line)

@@ -20,7 +20,7 @@ import testtools
 from heat_plugins.clients import mistral_executions
 from heat_plugins.osc import common
 from heat_plugins.osc import drivers
-from heat_plugins.osc.runs import operation_following
+from heat_plugins.osc.runs import following
 from tests.unit.runs import base
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -214,7 +214,7 @@ class CommandTestCase(CommandCase, base.RunsTestCase):
             monotonic=lambda: self.now,
             sleep=lambda seconds: self.sleep(seconds),
         )
-        for module in (common, operation_following):
+        for module in (common, following):
             self.patch(module, 'time', clock)
 
     def soon(self, act):

@@ -8,7 +8,7 @@ import types
 import fixtures
 
 from heat_plugins.osc import common
-from heat_plugins.osc.runs import operation_following
+from heat_plugins.osc.runs import following
 from heat_plugins.runs.fleet import fleets
 from tests.unit.osc import base
 from tests.unit.runs.fleet import simulation
@@ -48,7 +48,7 @@ class PageTestCase(base.CommandCase):
         self.patch(common, 'orchestration', lambda manager: self.world.heat)
         self.patch(common, 'service', self.world.service)
         self.patch(
-            operation_following,
+            following,
             'time',
             types.SimpleNamespace(
                 time=lambda: self.world.now,

@@ -13,7 +13,7 @@ import fixtures
 from heat_plugins import errors
 from heat_plugins import retrying
 from heat_plugins.osc import common
-from heat_plugins.osc.runs import operation_following
+from heat_plugins.osc.runs import following
 from heat_plugins.osc.runs import operation_run
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import dispatch
@@ -46,7 +46,7 @@ class OperationCase(base.CommandCase):
             monotonic=lambda: world.now,
             sleep=world.sleep,
         )
-        for module in (common, operation_following):
+        for module in (common, following):
             self.patch(module, 'time', clock)
 
     def run_it(self, line):
@@ -389,9 +389,9 @@ class OperationTestCase(OperationCase):
         put, url = self.world.cluster.put_signed, self.log_url('server-2')
         put(url, PART)
         delete, told = self.world.heat.delete_deployment, []
-        wait = operation_following.futures.wait
+        wait = following.futures.wait
         self.patch(
-            operation_following.futures,
+            following.futures,
             'wait',
             lambda steps, timeout: wait(steps, 0.01),
         )
@@ -506,7 +506,7 @@ class OperationTestCase(OperationCase):
         def sleep(seconds):
             raise KeyboardInterrupt
 
-        self.patch(operation_following.time, 'sleep', sleep)
+        self.patch(following.time, 'sleep', sleep)
         code, shown = self.run_it('--stack s0 --wait')
         self.assertEqual(common.INTERRUPTED, code)
         self.assertIn(f'operation wait {shown["id"]}', self.stderr.getvalue())

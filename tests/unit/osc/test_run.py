@@ -325,9 +325,7 @@ class RunTest(base.CommandTestCase):
         self.assertEqual((0, []), (code, shown))
 
     def test_wait_for_so_long_and_no_longer(self):
-        self.patch(
-            run_commands.run_following.time, 'monotonic', lambda: self.now
-        )
+        self.patch(run_commands.following.time, 'monotonic', lambda: self.now)
         code, (shown,) = self.json(
             f'run wait shop {self.run_.id} --timeout 30'
         )
