@@ -207,7 +207,7 @@ class RunObjects:
             ) from exc
 
     def remove(self) -> None:
-        """Delete what is kept of the run beside its record."""
+        """Delete what is kept of the run in addition to its record."""
         cleaning.delete_below(self._store, self._container, self._log)
         self.discard(self.control, self._outputs)
 
