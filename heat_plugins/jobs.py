@@ -27,7 +27,7 @@ PAUSE = 5.0
 _State = TypeVar('_State')
 
 
-class Kind(enum.StrEnum):
+class CallKind(enum.StrEnum):
     WORKFLOW = 'workflow'
     ACTION = 'action'
 
@@ -36,7 +36,7 @@ class Kind(enum.StrEnum):
 class Call:
     """A workflow or an action of Mistral, which runs between two steps."""
 
-    kind: Kind
+    kind: CallKind
     name: str
     input: abc.Mapping[str, Any] = dataclasses.field(
         default_factory=dict, repr=False
@@ -44,7 +44,7 @@ class Call:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Outcome:
+class CallOutcome:
     """The outcome of a call; `success` is None until it ends."""
 
     success: bool | None
@@ -71,7 +71,9 @@ class JobStep(Generic[_State]):
 class Job(Protocol[_State]):
     """A kind of work: the deployment of a plan, a move of nodes."""
 
-    def step(self, state: _State, outcome: Outcome | None) -> JobStep[_State]:
+    def step(
+        self, state: _State, outcome: CallOutcome | None
+    ) -> JobStep[_State]:
         """Take a step.
 
         :param outcome: of the call that the last step asked for.
@@ -87,7 +89,9 @@ def drive(
     state: _State,
     *,
     tell: abc.Callable[[JobStep[_State]], bool | None] = lambda step: None,
-    run: abc.Callable[[Call], Outcome] = lambda call: Outcome(success=False),
+    run: abc.Callable[[Call], CallOutcome] = lambda call: CallOutcome(
+        success=False
+    ),
     note: abc.Callable[[str], object] = lambda sentence: None,
     most: float = 60.0,
     sleep: abc.Callable[[float], None] = time.sleep,
@@ -138,7 +142,7 @@ def advance(
     try:
         step = job.step(
             begun if state is None else stored.read(type(begun), state),
-            None if outcome is None else stored.read(Outcome, outcome),
+            None if outcome is None else stored.read(CallOutcome, outcome),
         )
     except ValueError as exc:
         raise errors.Invalid(

@@ -168,26 +168,26 @@ class WorkflowExecutions:
 
     def start(self, call: jobs.Call, description: str) -> str:
         """Start a call; return the ID of its execution."""
-        if call.kind is jobs.Kind.WORKFLOW:
+        if call.kind is jobs.CallKind.WORKFLOW:
             return self.start_workflow(call.name, call.input, description)
         begun = self._begin_action(call.name, call.input, description)
         return str(begun['id'])
 
-    def look(self, call: jobs.Call, execution_id: str) -> jobs.Outcome:
+    def look(self, call: jobs.Call, execution_id: str) -> jobs.CallOutcome:
         """Return the state of a call's execution."""
-        if call.kind is jobs.Kind.WORKFLOW:
+        if call.kind is jobs.CallKind.WORKFLOW:
             execution = self.execution(execution_id)
-            return jobs.Outcome(
+            return jobs.CallOutcome(
                 success=execution.success if execution.ended else None,
                 reason=execution.reason,
             )
         answer = self._action(execution_id)
         state = str(answer['state'])
         if state not in outcome.FINISHED:
-            return jobs.Outcome(success=None)
+            return jobs.CallOutcome(success=None)
         success = state == 'SUCCESS'
         result = outcome.mapping(answer.get('output')).get('result')
-        return jobs.Outcome(
+        return jobs.CallOutcome(
             success=success,
             reason='' if success else outcome.reason(state, str(result)),
         )

@@ -49,7 +49,7 @@ class NodePhase(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Member:
+class NodeMember:
     """A node in a convoy.
 
     :ivar until: when its time is over, in seconds since the epoch; 0 before
@@ -73,7 +73,7 @@ class Convoy:
     """
 
     verb: str
-    members: tuple[Member, ...]
+    members: tuple[NodeMember, ...]
     concurrency: int = CONCURRENCY
     attempts: int = ATTEMPTS
     timeout: float = TIMEOUT
@@ -155,11 +155,11 @@ class Escort:
 
     def _judge(
         self,
-        member: Member,
+        member: NodeMember,
         seen: node.Node | None,
         convoy: Convoy,
         move: moves.Move,
-    ) -> Member:
+    ) -> NodeMember:
         if seen is None:
             return _ended(
                 member, NodePhase.FAILED, 'Ironic no longer has the node'
@@ -177,11 +177,11 @@ class Escort:
 
     def _moving(
         self,
-        member: Member,
+        member: NodeMember,
         seen: node.Node,
         convoy: Convoy,
         move: moves.Move,
-    ) -> Member:
+    ) -> NodeMember:
         if member.phase is NodePhase.WAITING:
             # Another caller has sent it, or this one before a restart.
             return self._begun(member, convoy)
@@ -195,8 +195,8 @@ class Escort:
         )
 
     def _failed(
-        self, member: Member, seen: node.Node, convoy: Convoy
-    ) -> Member:
+        self, member: NodeMember, seen: node.Node, convoy: Convoy
+    ) -> NodeMember:
         reason = seen.text('last_error') or f'It is {seen.state} again'
         if _ABORTED in reason:
             return _ended(member, NodePhase.ABORTED, reason)
@@ -209,8 +209,8 @@ class Escort:
         )
 
     def _send(
-        self, member: Member, convoy: Convoy, move: moves.Move
-    ) -> Member:
+        self, member: NodeMember, convoy: Convoy, move: moves.Move
+    ) -> NodeMember:
         try:
             self._baremetal.set_state(member.uuid, move.verb)
         except (errors.NodeLocked, errors.Unavailable) as exc:
@@ -227,7 +227,7 @@ class Escort:
             return _ended(member, NodePhase.FAILED, str(exc))
         return self._begun(member, convoy)
 
-    def _begun(self, member: Member, convoy: Convoy) -> Member:
+    def _begun(self, member: NodeMember, convoy: Convoy) -> NodeMember:
         return dataclasses.replace(
             member,
             phase=NodePhase.MOVING,
@@ -245,5 +245,5 @@ class Escort:
             return
 
 
-def _ended(member: Member, phase: NodePhase, reason: str) -> Member:
+def _ended(member: NodeMember, phase: NodePhase, reason: str) -> NodeMember:
     return dataclasses.replace(member, phase=phase, reason=reason)

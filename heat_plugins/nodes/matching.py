@@ -112,7 +112,7 @@ def _derived(wanted: node.Wanted) -> str:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Change:
+class NodeChange:
     """The changes of one node.
 
     :ivar create: the fields of a node to be made, or None.
@@ -133,7 +133,7 @@ class Change:
     new_driver: bool = False
 
 
-def changes(wanted: node.Wanted, match: Match) -> Change:
+def changes(wanted: node.Wanted, match: Match) -> NodeChange:
     """Return the changes that a match needs.
 
     What the file does not name stays as it is: an inspection may have found
@@ -144,7 +144,7 @@ def changes(wanted: node.Wanted, match: Match) -> Change:
     )
     shown = [f'port {port["address"]}' for port in ports]
     if match.present is None:
-        return Change(
+        return NodeChange(
             uuid=match.uuid,
             create={
                 **_fields(wanted),
@@ -167,7 +167,7 @@ def changes(wanted: node.Wanted, match: Match) -> Change:
         for name, value in values.items():
             now = present.get(name, _MISSING)
             _set(patch, shown, f'/{section}/{_escaped(name)}', now, value)
-    return Change(
+    return NodeChange(
         uuid=match.uuid,
         patch=tuple(patch),
         ports=ports,

@@ -87,7 +87,7 @@ class NodeJob:
             NodeWorkPhase.SUMMARIZE: self._summarize,
         }
 
-    def step(self, state: NodeWork, outcome: jobs.Outcome | None) -> Step:
+    def step(self, state: NodeWork, outcome: jobs.CallOutcome | None) -> Step:
         """Take a step; see `jobs.Job`."""
         return self._phases[state.phase](state)
 

@@ -225,7 +225,7 @@ class NodeOperations:
         return convoys.Convoy(
             verb=verb,
             members=tuple(
-                convoys.Member(uuid=each.uuid, name=each.name)
+                convoys.NodeMember(uuid=each.uuid, name=each.name)
                 for each in self._chosen(moves.BY_VERB[verb], nodes)
             ),
             concurrency=concurrency,

@@ -22,7 +22,7 @@ from heat_plugins.nodes import node_protocols
 _ATTEMPTS = 6
 
 
-class Action(enum.StrEnum):
+class NodeAction(enum.StrEnum):
     """What was done with a node, or would be."""
 
     CREATED = 'created'
@@ -35,7 +35,9 @@ class Action(enum.StrEnum):
 
 
 #: Those that change something in Ironic.
-CHANGES = frozenset({Action.CREATED, Action.UPDATED, Action.REMOVED})
+CHANGES = frozenset(
+    {NodeAction.CREATED, NodeAction.UPDATED, NodeAction.REMOVED}
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,7 +52,7 @@ class Result:
 
     uuid: str
     name: str
-    action: Action
+    action: NodeAction
     state: str = ''
     changes: tuple[str, ...] = ()
     reason: str = ''
@@ -58,14 +60,14 @@ class Result:
 
     @property
     def success(self) -> bool:
-        return self.action is not Action.FAILED
+        return self.action is not NodeAction.FAILED
 
     @property
     def registered(self) -> bool:
         return self.action in (
-            Action.CREATED,
-            Action.UPDATED,
-            Action.UNCHANGED,
+            NodeAction.CREATED,
+            NodeAction.UPDATED,
+            NodeAction.UNCHANGED,
         )
 
 
@@ -146,11 +148,11 @@ class Registrar:
             # Ironic quotes what it refuses.
             reason = masking.Mask(task.wanted.secrets).text(str(exc))
             return dataclasses.replace(
-                task.result, action=Action.FAILED, reason=reason
+                task.result, action=NodeAction.FAILED, reason=reason
             )
         return task.result
 
-    def _apply(self, change: matching.Change) -> None:
+    def _apply(self, change: matching.NodeChange) -> None:
         if change.create is not None:
             self._create(change.create)
         if change.patch:
@@ -190,7 +192,7 @@ class Registrar:
         result = Result(
             uuid=present.uuid,
             name=present.name,
-            action=Action.REMOVED,
+            action=NodeAction.REMOVED,
             state=present.state,
         )
         reason = _in_use(present)
@@ -198,7 +200,7 @@ class Registrar:
             reason = reason or 'an invalid entry may mean this node'
         if reason:
             return dataclasses.replace(
-                result, action=Action.KEPT, reason=reason
+                result, action=NodeAction.KEPT, reason=reason
             )
         if dry_run:
             return result
@@ -208,7 +210,7 @@ class Registrar:
             return result
         except errors.Error as exc:
             return dataclasses.replace(
-                result, action=Action.FAILED, reason=str(exc)
+                result, action=NodeAction.FAILED, reason=str(exc)
             )
         return result
 
@@ -228,7 +230,7 @@ class _Task:
 
     wanted: node.Wanted
     result: Result
-    change: matching.Change | None = None
+    change: matching.NodeChange | None = None
 
 
 class _Work:
@@ -272,9 +274,9 @@ class _Work:
             self._refuse(entry, reason)
             return
         change = matching.changes(entry, match)
-        action = Action.UPDATED if change.shown else Action.UNCHANGED
+        action = NodeAction.UPDATED if change.shown else NodeAction.UNCHANGED
         if match.present is None:
-            action = Action.CREATED
+            action = NodeAction.CREATED
         self.tasks.append(
             _Task(
                 wanted=entry,
@@ -328,7 +330,7 @@ class _Work:
                 result=Result(
                     uuid='',
                     name=wanted.label,
-                    action=Action.FAILED,
+                    action=NodeAction.FAILED,
                     reason=reason,
                     warnings=wanted.warnings,
                 ),

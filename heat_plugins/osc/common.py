@@ -161,12 +161,17 @@ class Command(command.Command):
         parser = super().get_parser(prog_name)
         vars(parser)['parse_args'] = functools.partial(_parse, parser)
         parser.epilog = f'Example: {prog_name} {self.example}'
-        self.add_arguments(command_line.Adder(parser))
+        add = command_line.Adder(parser)
+        self.add_shared(add)
+        self.add_arguments(add)
         return parser
 
     def get_epilog(self) -> str:
         # For its own, cliff reads the metadata of all that is installed.
         return ''
+
+    def add_shared(self, add: command_line.Adder) -> None:
+        """Add what it takes as the others of its kind do, in front."""
 
     def add_arguments(self, add: command_line.Adder) -> None:
         """Add what the command takes on its command line."""

@@ -202,7 +202,7 @@ class Driver:
             return not wait
 
         arguments = {'plan': plan, **options}
-        state = plan_deployment.Deployment(**arguments)
+        state = plan_deployment.PlanDeployment(**arguments)
         ended = self._drive(
             'plan.deploy',
             arguments,
@@ -311,12 +311,16 @@ class Driver:
             ),
         )
 
-    def _run(self, show: display.JobProgress, call: jobs.Call) -> jobs.Outcome:
+    def _run(
+        self, show: display.JobProgress, call: jobs.Call
+    ) -> jobs.CallOutcome:
         """Run a call of a job."""
         if call.name == plan_deployment.VALIDATIONS:
             show.note(f'validations of {", ".join(call.input["groups"])}')
             run = self.validations.run(**call.input)
-            return jobs.Outcome(success=run['success'], reason=run['reason'])
+            return jobs.CallOutcome(
+                success=run['success'], reason=run['reason']
+            )
         show.note(f'{call.kind} {call.name}')
         execution_id = self.executions.start(call, show.what)
         return retrying.follow(
@@ -355,7 +359,7 @@ class Driver:
         arguments = {**source, **options, 'secrets': secrets or None}
         if self.local:
             if content is not None:
-                given = origins.Source(name='files', content=content)
+                given = origins.PlaybookSource(name='files', content=content)
                 arguments['source'] = given
             return self.validations.run(
                 **arguments,

@@ -265,7 +265,7 @@ class PlanOperations:
             null; next_look, the seconds to wait; success, null until the
             end; and the reason.
         """
-        begun = plan_deployment.Deployment(
+        begun = plan_deployment.PlanDeployment(
             plan=plan, timeout=timeout, take_over=take_over
         )
         return jobs.advance(self.deployment, begun, state, outcome)

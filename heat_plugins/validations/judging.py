@@ -19,7 +19,7 @@ class Account:
     """What is known of a validation that runs."""
 
     def __init__(self, validation: catalogue.Validation) -> None:
-        self.outcome = validation_runs.Outcome(
+        self.outcome = validation_runs.ValidationOutcome(
             validation=validation.id,
             name=validation.name,
             groups=validation.groups,
@@ -57,7 +57,7 @@ class Account:
                 self._end = values
 
     def begun(self) -> None:
-        self._change(state=validation_runs.State.RUNNING)
+        self._change(state=validation_runs.ValidationState.RUNNING)
 
     def lasts(self, seconds: float) -> None:
         """Say for how long it has been running."""
@@ -68,12 +68,15 @@ class Account:
 
     def refused(self, reason: str) -> None:
         """Say that it could not be begun."""
-        self._change(state=validation_runs.State.FAILED, reason=reason)
+        self._change(
+            state=validation_runs.ValidationState.FAILED, reason=reason
+        )
 
     def stopped(self) -> None:
         """Say that it will not begin."""
         self._change(
-            state=validation_runs.State.STOPPED, reason='It did not start'
+            state=validation_runs.ValidationState.STOPPED,
+            reason='It did not start',
         )
 
     def ended(self, left: int) -> None:
@@ -89,14 +92,17 @@ class Account:
             state=state, reason=reason.removeprefix('; '), under_way=''
         )
 
-    def _judge(self) -> tuple[validation_runs.State, str]:
+    def _judge(self) -> tuple[validation_runs.ValidationState, str]:
         if self._end is None:
-            return validation_runs.State.FAILED, 'Its process was killed'
+            return (
+                validation_runs.ValidationState.FAILED,
+                'Its process was killed',
+            )
         status = self._end['status']
         if status == 'stopped':
-            return validation_runs.State.STOPPED, 'It was stopped'
+            return validation_runs.ValidationState.STOPPED, 'It was stopped'
         if status == 'timeout':
-            return validation_runs.State.TIMED_OUT, (
+            return validation_runs.ValidationState.TIMED_OUT, (
                 'It exceeded its time limit'
                 + (
                     f', in task {self.outcome.under_way}'
@@ -106,24 +112,24 @@ class Account:
             )
         if status == 'overflow':
             return (
-                validation_runs.State.FAILED,
+                validation_runs.ValidationState.FAILED,
                 'It printed more than the limit allows',
             )
         if self._failures:
             if status != 'successful':
-                return validation_runs.State.FAILED, self._why()
+                return validation_runs.ValidationState.FAILED, self._why()
         elif status != 'successful':
             return (
-                validation_runs.State.FAILED,
+                validation_runs.ValidationState.FAILED,
                 f'Ansible failed: {self._complaint()}',
             )
         if not self._hosts:
             wanted = self._hosts_wanted or 'the hosts of its plays'
-            return validation_runs.State.FAILED, (
+            return validation_runs.ValidationState.FAILED, (
                 f'No host was checked: none is in {wanted}; --host-group '
                 '(host_groups) puts hosts into groups'
             )
-        return validation_runs.State.PASSED, ''
+        return validation_runs.ValidationState.PASSED, ''
 
     def _why(self) -> str:
         first = self._failures[0]

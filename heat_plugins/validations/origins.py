@@ -23,7 +23,7 @@ _SKIPPED = frozenset({'tests', '__pycache__'})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Source:
+class PlaybookSource:
     """Where playbooks come from.
 
     :ivar name: for people, such as ``plan shop``.
@@ -49,7 +49,7 @@ class Origins:
         package: str | None,
         *,
         complete: bool,
-    ) -> Source:
+    ) -> PlaybookSource:
         """Return the files that one of the arguments names.
 
         :param complete: whether also what the playbooks of a plan need.
@@ -63,12 +63,12 @@ class Origins:
                 'an object'
             )
         if package:
-            return Source(
+            return PlaybookSource(
                 name=f'package {package}', content=of_package(package)
             )
         if container and object:
             content = tarballs.from_object(self._store, container, object)
-            return Source(name='an upload', content=content)
+            return PlaybookSource(name='an upload', content=content)
         loaded = self._plans.load(str(plan))
         wanted = [
             path
@@ -77,7 +77,7 @@ class Origins:
             and (complete or catalogue.is_playbook(path))
         ]
         files = storage.Container(self._store, loaded.container, pools.Pool())
-        return Source(
+        return PlaybookSource(
             name=f'plan {plan}', content=files.fetch(wanted), plan=loaded
         )
 

@@ -58,7 +58,7 @@ class Machine:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Order:
+class ValidationOrder:
     """The validations to run, and how.
 
     :ivar at_once: the most playbooks at once.
@@ -104,7 +104,7 @@ class Runner:
         ledger: ledgers.Ledger,
         machine: Machine,
         run: validation_runs.Run,
-        order: Order,
+        order: ValidationOrder,
         *,
         tell: Tell,
         abandoned: abc.Callable[[], bool],

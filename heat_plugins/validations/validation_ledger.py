@@ -159,7 +159,7 @@ class Ledger:
                 id=run_id,
                 source='',
                 started_at=_BEGUN.sub(r'\1-\2-\3T\4:\5:\6Z', run_id),
-                state=validation_runs.State.UNREADABLE,
+                state=validation_runs.ValidationState.UNREADABLE,
                 reason=str(exc),
             )
 
@@ -176,7 +176,7 @@ class Ledger:
         if not run.state.ended and age > _SILENCE:
             return dataclasses.replace(
                 run,
-                state=validation_runs.State.LOST,
+                state=validation_runs.ValidationState.LOST,
                 reason='The process that ran it has not reported for '
                 f'{age:.0f} s',
             )

@@ -169,7 +169,7 @@ class ValidationOperations:
         timeout: int = 1800,
         run_id: str | None = None,
         *,
-        source: origins.Source | None = None,
+        source: origins.PlaybookSource | None = None,
         tell: running.Tell = lambda run: None,
         abandoned: abc.Callable[[], bool] = lambda: False,
     ) -> Report:
@@ -212,7 +212,7 @@ class ValidationOperations:
         with parcels.opened(self._plans.store, secrets or {}) as given:
             hidden = Secrets.read(given)
         stack = self._stack(source, stack)
-        order = running.Order(
+        order = running.ValidationOrder(
             validations=chosen,
             setting=jobs.Setting(
                 content=source.content,
@@ -292,7 +292,7 @@ class ValidationOperations:
             return report(self.ledger.find(run_id))
         return dataclasses.asdict(self.ledger.detail(run_id, validation))
 
-    def _stack(self, source: origins.Source, stack: str | None) -> str:
+    def _stack(self, source: origins.PlaybookSource, stack: str | None) -> str:
         if stack is not None or source.plan is None:
             return stack or ''
         return (
@@ -311,7 +311,7 @@ class ValidationOperations:
         passed = {
             outcome.validation
             for outcome in run.outcomes
-            if outcome.state is validation_runs.State.PASSED
+            if outcome.state is validation_runs.ValidationState.PASSED
         }
         for group in deploy_records.read(plan.environment):
             of_group = {
@@ -342,6 +342,8 @@ def report(run: validation_runs.Run) -> Report:
     shown = dataclasses.asdict(run)
     shown['summary'] = run.counts
     shown['success'] = (
-        run.state is validation_runs.State.PASSED if run.state.ended else None
+        run.state is validation_runs.ValidationState.PASSED
+        if run.state.ended
+        else None
     )
     return shown

@@ -8,7 +8,7 @@ import enum
 from heat_plugins import wording
 
 
-class State(enum.StrEnum):
+class ValidationState(enum.StrEnum):
     """How a validation, or a run of several, stands.
 
     A run is LOST when the process that ran it died without a word, and
@@ -26,7 +26,7 @@ class State(enum.StrEnum):
 
     @property
     def ended(self) -> bool:
-        return self not in (State.WAITING, State.RUNNING)
+        return self not in (ValidationState.WAITING, ValidationState.RUNNING)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class Task:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Outcome:
+class ValidationOutcome:
     """How a validation stands in a run.
 
     :ivar under_way: the task that has started last.
@@ -57,7 +57,7 @@ class Outcome:
     validation: str
     name: str = ''
     groups: tuple[str, ...] = ()
-    state: State = State.WAITING
+    state: ValidationState = ValidationState.WAITING
     reason: str = ''
     seconds: float = 0.0
     under_way: str = ''
@@ -98,9 +98,9 @@ class Run:
     content_hash: str = ''
     started_at: str
     seconds: float = 0.0
-    state: State = State.RUNNING
+    state: ValidationState = ValidationState.RUNNING
     reason: str = ''
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[ValidationOutcome, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -119,13 +119,15 @@ def judged(run: Run, *, stopped: bool) -> Run:
     bad = [
         outcome
         for outcome in run.outcomes
-        if outcome.state is not State.PASSED
+        if outcome.state is not ValidationState.PASSED
     ]
     if not bad:
-        return dataclasses.replace(run, state=State.PASSED)
+        return dataclasses.replace(run, state=ValidationState.PASSED)
     if stopped:
         return dataclasses.replace(
-            run, state=State.STOPPED, reason=run.reason or 'It was stopped'
+            run,
+            state=ValidationState.STOPPED,
+            reason=run.reason or 'It was stopped',
         )
     reasons = wording.lines(
         (
@@ -138,7 +140,7 @@ def judged(run: Run, *, stopped: bool) -> Run:
     )
     return dataclasses.replace(
         run,
-        state=State.FAILED,
+        state=ValidationState.FAILED,
         reason=f'{len(bad)} of {len(run.outcomes)} did not pass: '
         + '; '.join(reasons),
     )

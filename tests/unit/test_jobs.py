@@ -36,7 +36,7 @@ class Counting:
         if state.steps == self.steps:
             return jobs.JobStep(state=state, success=True)
         if state.steps == self.steps - 1:
-            call = jobs.Call(kind=jobs.Kind.ACTION, name='last')
+            call = jobs.Call(kind=jobs.CallKind.ACTION, name='last')
             return jobs.JobStep(state=state, call=call)
         return jobs.JobStep(state=state, next_look=state.steps)
 
@@ -49,7 +49,7 @@ class DriveTest(testtools.TestCase):
         super().setUp()
         self.slept = []
         self.job = Counting(5)
-        self.answer = jobs.Outcome(success=True)
+        self.answer = jobs.CallOutcome(success=True)
         self.called = []
 
     def drive(self, **more):
@@ -75,7 +75,7 @@ class DriveTest(testtools.TestCase):
         self.assertEqual([None] * 4 + [self.answer], self.job.outcomes)
 
     def test_a_call_that_fails_may_fail_the_job(self):
-        self.answer = jobs.Outcome(success=False, reason='boom')
+        self.answer = jobs.CallOutcome(success=False, reason='boom')
         end = self.drive()
         self.assertEqual((False, 'boom'), (end.success, end.reason))
 

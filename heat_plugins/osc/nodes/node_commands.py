@@ -109,7 +109,6 @@ class RegisterNodes(NodeCommand):
     example = 'nodes.yaml --dry-run'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
         add.value(
             'file',
             '<file>',
@@ -194,7 +193,6 @@ class IntrospectNodes(NodeCommand):
     example = '--all --provide'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
         _add_nodes(add)
         add.flag('--provide', 'Make the inspected nodes available')
         add.number(
@@ -269,7 +267,6 @@ class ProvideNodes(NodeCommand):
     example = 'node-1 node-2'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
         _add_nodes(add)
         _add_timeout(add)
 
@@ -293,7 +290,7 @@ class ProvideNodes(NodeCommand):
 
 
 def _action(entry: drivers.Report, dry_run: bool) -> str:
-    action = registering.Action(entry['action'])
+    action = registering.NodeAction(entry['action'])
     conditional = dry_run and action in registering.CHANGES
     return f'would be {action}' if conditional else str(action)
 

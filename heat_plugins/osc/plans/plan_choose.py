@@ -25,7 +25,6 @@ class ListCapabilities(plan_common.PlanCommand):
     example = 'shop --enabled'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
         add.flag('--enabled', 'List only enabled environments')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
@@ -62,7 +61,6 @@ class SetCapabilities(plan_common.PlanCommand):
     example = 'shop --enable environments/french.yaml'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
         for name in ('enable', 'disable'):
             add.several(
                 f'--{name}',
@@ -107,7 +105,6 @@ class ListParameters(plan_common.PlanCommand):
     example = 'shop --role Web'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
         add.value('--role', '<role>', 'Only parameters of a role')
         add.flag(
             '--nested',
@@ -192,8 +189,8 @@ def _parameter(
 class _ChangeParameters(plan_common.PlanCommand):
     """A command that changes parameters."""
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
+    def add_shared(self, add: command_line.Adder) -> None:
+        super().add_shared(add)
         add.value(
             '--role',
             '<role>',
@@ -227,7 +224,6 @@ class SetParameters(_ChangeParameters):
     example = 'shop WebCount=4'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
         add.value(
             'values',
             '<name>=<value>',
@@ -261,7 +257,6 @@ class UnsetParameters(_ChangeParameters):
     example = 'shop WebCount'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
         add.value(
             'names',
             '<name>',

@@ -38,7 +38,6 @@ class CreatePlan(plan_common.PlanCommand):
     example = 'shop --from templates/'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
         group = plan_common.add_source_options(add, required=True)
         group.value(
             '--container',
@@ -80,7 +79,6 @@ class SetPlan(plan_common.PlanCommand):
     example = 'shop --from templates/ --prune'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
         plan_common.add_source_options(add, required=False)
         add.several(
             '--remove', '<path>', 'Remove a file (repeat option for several)'
@@ -171,7 +169,6 @@ class ExportPlan(plan_common.PlanCommand):
     example = 'shop shop.tar.gz'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
         add.value('file', '<file>', 'The tarball to write')
         add.flag(
             '--secrets',

@@ -20,7 +20,7 @@ class PlanCommand(common.Report):
     #: Whether it is about one plan.
     named = True
 
-    def add_arguments(self, add: command_line.Adder) -> None:
+    def add_shared(self, add: command_line.Adder) -> None:
         if self.named:
             add.value('plan', '<plan>', 'The plan')
         add.flag(

@@ -35,7 +35,6 @@ class DeployPlan(plan_common.PlanCommand):
     example = 'shop --timeout 90'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
         group = add.either()
         group.flag(
             '--validate-only',
@@ -110,7 +109,6 @@ class ShowStatus(plan_common.PlanCommand):
     example = 'shop --wait'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
         add.flag('--wait', 'Wait until the deployment has ended')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
@@ -142,7 +140,6 @@ class ShowDiff(plan_common.PlanCommand):
     example = 'shop --names-only'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
         add.flag('--names-only', 'List only the names of changed files')
         add.flag('--exit-code', 'Exit with code 3 if there is a difference')
 

@@ -31,8 +31,8 @@ class _SourceCommand(plan_common.PlanCommand):
 
     named = False
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
+    def add_shared(self, add: command_line.Adder) -> None:
+        super().add_shared(add)
         add.value(
             'plan',
             '<plan>',
@@ -117,7 +117,6 @@ class RunValidations(_SourceCommand):
     example = 'shop --group before'
 
     def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
         add.several(
             '--validation',
             '<validation>',

@@ -12,9 +12,9 @@ from heat_plugins.osc import drivers
 from heat_plugins.validations import validation_runs
 
 _CODES = {
-    validation_runs.State.PASSED: 0,
-    validation_runs.State.STOPPED: common.CANCELLED,
-    validation_runs.State.RUNNING: common.STILL_RUNNING,
+    validation_runs.ValidationState.PASSED: 0,
+    validation_runs.ValidationState.STOPPED: common.CANCELLED,
+    validation_runs.ValidationState.RUNNING: common.STILL_RUNNING,
 }
 
 

@@ -36,7 +36,7 @@ class Kind(enum.StrEnum):
     REGISTRY = 'registry'
 
 
-class Change(enum.StrEnum):
+class ChangeKind(enum.StrEnum):
     """What a deployment would do to it."""
 
     ADDED = 'added'
@@ -54,7 +54,7 @@ class Difference:
     """
 
     kind: Kind
-    change: Change
+    change: ChangeKind
     name: str
     detail: str = ''
 
@@ -132,7 +132,7 @@ def _template(
     if template != actual:
         yield Difference(
             kind=Kind.TEMPLATE,
-            change=Change.CHANGED,
+            change=ChangeKind.CHANGED,
             name='',
             detail=compared.unified(_canonical(actual), _canonical(template)),
         )
@@ -149,7 +149,7 @@ def _files(
         if before == after or name.startswith(f'{environments.PATH}#'):
             continue
         change, detail = _change(before, after), ''
-        if change is Change.CHANGED and name not in wanted.environments:
+        if change is ChangeKind.CHANGED and name not in wanted.environments:
             detail = compared.unified(str(before), str(after))
         yield Difference(
             kind=Kind.FILE, change=change, name=name, detail=detail
@@ -204,10 +204,10 @@ def _registry(
             )
 
 
-def _change(before: Any, after: Any) -> Change:
+def _change(before: Any, after: Any) -> ChangeKind:
     if before is None:
-        return Change.ADDED
-    return Change.REMOVED if after is None else Change.CHANGED
+        return ChangeKind.ADDED
+    return ChangeKind.REMOVED if after is None else ChangeKind.CHANGED
 
 
 def _canonical(value: abc.Mapping[str, Any]) -> str:

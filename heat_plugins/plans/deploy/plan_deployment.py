@@ -25,7 +25,7 @@ class DeployPhase(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Deployment:
+class PlanDeployment:
     """The state of a deployment.
 
     :ivar timeout: the most minutes that Heat may take.
@@ -50,7 +50,7 @@ class Deployment:
         return self.phase not in (DeployPhase.VALIDATE, DeployPhase.START)
 
 
-Step = jobs.JobStep[Deployment]
+Step = jobs.JobStep[PlanDeployment]
 
 
 class Deploy:
@@ -59,7 +59,8 @@ class Deploy:
     def __init__(self, deployer: deploying.Deployer) -> None:
         self._deployer = deployer
         self._phases: abc.Mapping[
-            DeployPhase, abc.Callable[[Deployment, jobs.Outcome | None], Step]
+            DeployPhase,
+            abc.Callable[[PlanDeployment, jobs.CallOutcome | None], Step],
         ] = {
             DeployPhase.VALIDATE: self._validate,
             DeployPhase.START: self._start,
@@ -67,7 +68,9 @@ class Deploy:
             DeployPhase.CONFIGURE: self._configure,
         }
 
-    def step(self, state: Deployment, outcome: jobs.Outcome | None) -> Step:
+    def step(
+        self, state: PlanDeployment, outcome: jobs.CallOutcome | None
+    ) -> Step:
         """Take a step; see `jobs.Job`.
 
         :raises errors.Refused: a validation that the plan requires did not
@@ -75,17 +78,17 @@ class Deploy:
         """
         return self._phases[state.phase](state, outcome)
 
-    def output(self, state: Deployment) -> dict[str, Any]:
+    def output(self, state: PlanDeployment) -> dict[str, Any]:
         """Return what the workflow returns."""
         return {'stack': state.stack, 'warnings': [*state.started.warnings]}
 
     def _validate(
-        self, state: Deployment, outcome: jobs.Outcome | None
+        self, state: PlanDeployment, outcome: jobs.CallOutcome | None
     ) -> Step:
         groups = self._deployer.required(state.plan)
         if groups and outcome is None:
             call = jobs.Call(
-                kind=jobs.Kind.WORKFLOW,
+                kind=jobs.CallKind.WORKFLOW,
                 name=VALIDATIONS,
                 input={'plan': state.plan, 'groups': groups},
             )
@@ -103,7 +106,9 @@ class Deploy:
         )
         return jobs.JobStep(state=state)
 
-    def _start(self, state: Deployment, outcome: jobs.Outcome | None) -> Step:
+    def _start(
+        self, state: PlanDeployment, outcome: jobs.CallOutcome | None
+    ) -> Step:
         started = self._deployer.start(
             state.plan,
             before=state.started,
@@ -115,7 +120,9 @@ class Deploy:
         )
         return jobs.JobStep(state=state, next_look=deploying.SOONEST)
 
-    def _follow(self, state: Deployment, outcome: jobs.Outcome | None) -> Step:
+    def _follow(
+        self, state: PlanDeployment, outcome: jobs.CallOutcome | None
+    ) -> Step:
         stack = self._deployer.poll(
             state.started.stack_id, state.started.before
         )
@@ -131,7 +138,7 @@ class Deploy:
         )
 
     def _configure(
-        self, state: Deployment, outcome: jobs.Outcome | None = None
+        self, state: PlanDeployment, outcome: jobs.CallOutcome | None = None
     ) -> Step:
         calls = state.started.steps
         if outcome is not None:

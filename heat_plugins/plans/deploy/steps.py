@@ -36,14 +36,14 @@ def read(environment: environments.PlanEnvironment) -> tuple[jobs.Call, ...]:
 
 
 def _call(entry: Any, place: int) -> jobs.Call:
-    if isinstance(entry, dict) and entry.keys() <= {*jobs.Kind, 'input'}:
+    if isinstance(entry, dict) and entry.keys() <= {*jobs.CallKind, 'input'}:
         values = {'input': {}, **entry}
         arguments = values.pop('input') or {}
         if len(values) == 1 and isinstance(arguments, dict):
             ((kind, name),) = values.items()
             if isinstance(name, str) and name.strip():
                 return jobs.Call(
-                    kind=jobs.Kind(kind), name=name, input=arguments
+                    kind=jobs.CallKind(kind), name=name, input=arguments
                 )
     raise errors.Invalid(
         f'Number {place} in {SECTION} of {environments.PATH} must be a map '

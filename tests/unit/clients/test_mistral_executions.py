@@ -94,8 +94,8 @@ class ActionTest(testtools.TestCase):
     def test_a_step_of_a_plan_is_begun_and_polled_by_its_kind(self):
         said = {'state_info': 'boom'}
         for kind, path in (
-            (jobs.Kind.WORKFLOW, '/executions'),
-            (jobs.Kind.ACTION, '/action_executions'),
+            (jobs.CallKind.WORKFLOW, '/executions'),
+            (jobs.CallKind.ACTION, '/action_executions'),
         ):
             step = jobs.Call(kind=kind, name='x', input={'a': 1})
             executions = self.executions(
@@ -115,9 +115,9 @@ class ActionTest(testtools.TestCase):
             self.assertEqual({'a': 1}, json.loads(sent['input']))
             self.assertEqual(
                 [
-                    jobs.Outcome(success=None),
-                    jobs.Outcome(success=True),
-                    jobs.Outcome(success=False, reason='ERROR: boom'),
+                    jobs.CallOutcome(success=None),
+                    jobs.CallOutcome(success=True),
+                    jobs.CallOutcome(success=False, reason='ERROR: boom'),
                 ],
                 [executions.look(step, 'a-1') for _ in range(3)],
             )

@@ -30,7 +30,7 @@ class ConvoyTest(testtools.TestCase):
         return convoys.Convoy(
             verb=verb,
             members=tuple(
-                convoys.Member(uuid=f'id-{name}', name=name)
+                convoys.NodeMember(uuid=f'id-{name}', name=name)
                 for name in names or NAMES
             ),
             **options,

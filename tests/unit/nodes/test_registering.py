@@ -50,7 +50,7 @@ class RegisteringCase(testtools.TestCase):
 class RegisteringTest(RegisteringCase):
     def test_a_node_is_made_with_all_that_the_file_says(self):
         found = self.one(entry(resource_class='gold'))
-        self.assertEqual(registering.Action.CREATED, found.action)
+        self.assertEqual(registering.NodeAction.CREATED, found.action)
         row = self.ironic.row('node1')
         self.assertEqual(found.uuid, row['uuid'])
         self.assertEqual('ipmi', row['driver'])
@@ -64,7 +64,7 @@ class RegisteringTest(RegisteringCase):
     def test_a_password_is_written_again_as_nobody_knows_the_old_one(self):
         self.register(entry())
         found = self.one(entry(pm_password='correct horse'))
-        self.assertEqual(registering.Action.UNCHANGED, found.action)
+        self.assertEqual(registering.NodeAction.UNCHANGED, found.action)
         row = self.ironic.row('node1')
         self.assertEqual('correct horse', row['driver_info']['ipmi_password'])
         self.assertNotIn('horse', repr(found))
@@ -143,7 +143,7 @@ class RegisteringTest(RegisteringCase):
         self.register(entry())
         for dry_run in (True, False):
             found = self.one(entry(pm_type='snmp'), dry_run=dry_run)
-            self.assertEqual(registering.Action.FAILED, found.action)
+            self.assertEqual(registering.NodeAction.FAILED, found.action)
             self.assertIn('has not enabled the driver snmp', found.reason)
 
     def test_a_node_may_keep_a_driver_that_is_no_longer_enabled(self):
@@ -154,7 +154,7 @@ class RegisteringTest(RegisteringCase):
     def test_who_may_not_list_drivers_may_still_register(self):
         self.ironic.failing['drivers'] = [errors.Denied('403')]
         found = self.one(entry())
-        self.assertEqual(registering.Action.CREATED, found.action)
+        self.assertEqual(registering.NodeAction.CREATED, found.action)
         self.assertEqual((), found.warnings)
 
     def test_a_dry_run_that_may_not_list_drivers_warns(self):
@@ -217,7 +217,7 @@ class MatchingTest(RegisteringCase):
             'id-2', name='two', driver_info={'ipmi_address': '192.0.2.1'}
         )
         found = self.one(entry())
-        self.assertEqual(registering.Action.FAILED, found.action)
+        self.assertEqual(registering.NodeAction.FAILED, found.action)
         self.assertIn('that of one', found.reason)
         self.assertIn('that of two', found.reason)
         self.assertEqual(0, self.ironic.writes)
@@ -250,7 +250,7 @@ class BrokenOffTest(RegisteringCase):
             self.assertRaises(KeyboardInterrupt, self.register, entry(**more))
             self.ironic._ports.clear()
             found = self.one(entry(**more))
-            self.assertEqual(registering.Action.UPDATED, found.action)
+            self.assertEqual(registering.NodeAction.UPDATED, found.action)
             self.assertEqual({MAC}, self.ironic.macs('node1'))
 
     def test_a_request_whose_answer_was_lost_is_no_failure(self):
@@ -273,7 +273,7 @@ class BrokenOffTest(RegisteringCase):
         self.register(entry())
         self.ironic.failing['update_node'] = [errors.Unavailable('503')] * 99
         found = self.one(entry(cpu=9))
-        self.assertEqual(registering.Action.FAILED, found.action)
+        self.assertEqual(registering.NodeAction.FAILED, found.action)
         self.assertEqual('503', found.reason)
 
 
@@ -284,31 +284,31 @@ class RemovingTest(RegisteringCase):
 
     def test_a_dry_run_removes_nothing(self):
         found = self.register(entry(), remove=True, dry_run=True)
-        self.assertEqual(registering.Action.REMOVED, found[1].action)
+        self.assertEqual(registering.NodeAction.REMOVED, found[1].action)
         self.assertEqual('spare', self.ironic.row('spare')['name'])
 
     def test_a_node_with_an_instance_is_never_removed(self):
         self.ironic.row('spare')['instance_uuid'] = 'vm-1'
         found = self.register(entry(), remove=True)
-        self.assertEqual(registering.Action.KEPT, found[1].action)
+        self.assertEqual(registering.NodeAction.KEPT, found[1].action)
         self.assertIn('vm-1', found[1].reason)
 
     def test_a_node_that_something_happens_to_is_never_removed(self):
         for state in ('active', 'deploying', 'inspect wait', 'error'):
             self.ironic.row('spare')['provision_state'] = state
             found = self.register(entry(), remove=True)
-            self.assertEqual(registering.Action.KEPT, found[1].action)
+            self.assertEqual(registering.NodeAction.KEPT, found[1].action)
             self.assertEqual(f'it is {state}', found[1].reason)
 
     def test_a_wrong_entry_may_mean_any_node_so_none_is_removed(self):
         found = self.register(entry(), entry(2, pm_type='x'), remove=True)
-        self.assertEqual(registering.Action.KEPT, found[2].action)
+        self.assertEqual(registering.NodeAction.KEPT, found[2].action)
         self.assertIn('an invalid entry', found[2].reason)
 
     def test_a_removal_that_fails_is_told(self):
         self.ironic.failing['delete_node'] = [errors.Refused('it is used')]
         found = self.register(entry(), remove=True)
-        self.assertEqual(registering.Action.FAILED, found[1].action)
+        self.assertEqual(registering.NodeAction.FAILED, found[1].action)
 
     def test_what_somebody_else_has_removed_is_removed(self):
         self.ironic.failing['delete_node'] = [errors.NotFound('gone')]

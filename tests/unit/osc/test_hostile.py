@@ -72,8 +72,10 @@ def acting(command, act):
         def take_action(self, parsed_args):
             return act(self)
 
-        def add_arguments(self, add):
+        def add_shared(self, add):
             pass
+
+        add_arguments = add_shared
 
         produce_output = common.Report.produce_output
 

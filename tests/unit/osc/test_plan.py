@@ -34,7 +34,7 @@ class Runner:
 
     def look(self, step, execution_id):
         success = execution_id not in self.failing
-        return jobs.Outcome(success=success, reason='because')
+        return jobs.CallOutcome(success=success, reason='because')
 
 
 class PlanCase(base.DriverCase):

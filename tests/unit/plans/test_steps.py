@@ -27,8 +27,12 @@ class StepsTest(testtools.TestCase):
         )
         self.assertEqual(
             [
-                (jobs.Kind.WORKFLOW, 'shop.configure', {'region': 'north'}),
-                (jobs.Kind.ACTION, 'std.noop', {}),
+                (
+                    jobs.CallKind.WORKFLOW,
+                    'shop.configure',
+                    {'region': 'north'},
+                ),
+                (jobs.CallKind.ACTION, 'std.noop', {}),
             ],
             [(one.kind, one.name, one.input) for one in found],
         )

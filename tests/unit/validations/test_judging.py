@@ -8,7 +8,7 @@ from heat_plugins.validations import judging
 from heat_plugins.validations import validation_runs
 from tests.unit.validations import fakes
 
-State = validation_runs.State
+State = validation_runs.ValidationState
 
 
 class AccountTest(testtools.TestCase):
