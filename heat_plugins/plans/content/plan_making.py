@@ -78,7 +78,6 @@ def prepare(
             'The plan lacks its root template or an environment that '
             f'{environments.PATH} enables: {bounds.listed(lacking)}{remedy}'
         )
-    root = texts.decode(files[environment.template], environment.template)
     environment = dataclasses.replace(
         environment,
         name=name,
@@ -95,9 +94,7 @@ def prepare(
     )
     return Prepared(
         files=files,
-        environment=secrecy.fill_passwords(
-            environment, secrecy.passwords_wanted(root, environment.template)
-        ),
+        environment=secrecy.with_passwords(environment, files),
         rendered=rendered,
     )
 

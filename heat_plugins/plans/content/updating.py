@@ -13,6 +13,7 @@ from heat_plugins.content import texts
 from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import plan_checking
 from heat_plugins.plans.content import plans
+from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.rendering import rendering
 
@@ -88,7 +89,7 @@ def difference(
     changes = Difference(
         write=storage.changed(files, plan.entries),
         delete=frozenset(gone),
-        environment=_with_secrets(plan.environment, files),
+        environment=secrecy.with_passwords(plan.environment, files),
     )
     _check(changes, plan, container)
     return changes
@@ -103,18 +104,12 @@ def _check(
     """
     paths = set(plan.entries) - changes.delete | set(changes.write)
 
-    def fetch(wanted: abc.Collection[str]) -> dict[str, bytes]:
-        new = {
-            path: changes.write[path]
-            for path in wanted
-            if path in changes.write
-        }
-        rest = [path for path in wanted if path in paths and path not in new]
-        return {**container.fetch(rest), **new}
-
     try:
         plan_checking.check(
-            changes.environment, paths, fetch, rendered=plan.rendered
+            changes.environment,
+            paths,
+            _fetch(container, paths, changes.write),
+            rendered=plan.rendered,
         )
     except errors.BadFile as exc:
         if exc.path in changes.write:
@@ -140,30 +135,25 @@ def _rendered(
     if order.prune:
         kept = set()
 
-    def fetch(paths: abc.Collection[str]) -> dict[str, bytes]:
-        new = {
-            path: order.content[path]
-            for path in paths
-            if path in order.content
-        }
-        return {**container.fetch(sorted(set(paths) - set(new))), **new}
-
     paths = kept | set(order.content)
+    fetch = _fetch(container, paths, order.content)
     made = rendering.outputs(paths, fetch, limits)
     return made, made_before & set(plan.entries)
 
 
-def _with_secrets(
-    environment: environments.PlanEnvironment, files: sources.Content
-) -> environments.PlanEnvironment:
-    """Generate what a new root template asks for, and no environment sets."""
-    path = environment.template
-    if path not in files:
-        return environment
-    root = texts.decode(files[path], path)
-    return secrecy.fill_passwords(
-        environment, secrecy.passwords_wanted(root, path)
-    )
+def _fetch(
+    container: storage.Container,
+    paths: abc.Container[str],
+    new: sources.Content,
+) -> references.Fetch:
+    """Return what fetches new files, and of some paths the present ones."""
+
+    def fetch(wanted: abc.Collection[str]) -> dict[str, bytes]:
+        given = {path: new[path] for path in wanted if path in new}
+        present = [path for path in wanted if path in paths]
+        return container.fetch(sorted({*present} - {*given})) | given
+
+    return fetch
 
 
 def carry_out(

@@ -301,6 +301,17 @@ def fill_passwords(
     return dataclasses.replace(plan, passwords=passwords)
 
 
+def with_passwords(
+    plan: environments.PlanEnvironment, files: abc.Mapping[str, bytes]
+) -> environments.PlanEnvironment:
+    """Generate what a root template among files asks for, and nothing sets."""
+    path = plan.template
+    if path not in files:
+        return plan
+    root = texts.decode(files[path], path)
+    return fill_passwords(plan, passwords_wanted(root, path))
+
+
 def withhold_passwords(
     plan: environments.PlanEnvironment,
 ) -> environments.PlanEnvironment:
