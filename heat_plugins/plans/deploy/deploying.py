@@ -187,7 +187,7 @@ class Deployer:
             return dataclasses.replace(started, action='UPDATE')
 
     def _after(self, stack: plan_stacks.Stack) -> Started:
-        if stack.deploys and stack.in_progress:
+        if stack.is_deploying:
             return Started(stack_id=stack.id)
         return Started(
             stack_id=stack.id,
@@ -348,10 +348,8 @@ def _has_taken(
     :param before: what the deployment follows; None if that is unknown.
     """
     changed = before is not None and stack.changed_at != before.before
-    return (
-        _is_content(stack, plan)
-        and stack.deploys
-        and (stack.in_progress or changed)
+    return _is_content(stack, plan) and (
+        stack.is_deploying or (stack.deploys and changed)
     )
 
 

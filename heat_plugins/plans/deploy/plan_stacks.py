@@ -37,6 +37,11 @@ class Stack:
         return self.action in ('CREATE', 'UPDATE')
 
     @property
+    def is_deploying(self) -> bool:
+        """Whether Heat creates or updates it, or has just agreed to."""
+        return self.action == 'INIT' or (self.deploys and self.in_progress)
+
+    @property
     def in_progress(self) -> bool:
         return self.status.endswith('_IN_PROGRESS')
 

@@ -119,12 +119,26 @@ class DeploymentTest(fakes.PlanCase):
         self.assertTrue(self.run_to_the_end()['success'])
         self.assertEqual(1, self.heat.asked.count('replace'))
 
+    def test_a_start_that_is_repeated_before_heat_begins_is_one(self):
+        first = self.step(self.step()['state'], {'success': True})
+        self.step(first['state'])
+        self.heat.become('plan', 'INIT_COMPLETE')
+        for state in (first['state'], self.late()):
+            begun = self.step(state)
+            self.assertEqual(0, self.heat.asked.count('replace'))
+            followed = self.step(begun['state'])
+            self.assertIsNone(followed['success'])
+
+    def late(self):
+        """Return the state of another deployment before its start."""
+        return self.step(self.step()['state'], {'success': True})['state']
+
     def test_one_of_the_same_plan_that_is_in_progress_is_joined(self):
         first = self.step(self.step()['state'], {'success': True})
         self.step(first['state'])
-        late = self.step(self.step()['state'], {'success': True})
+        late = self.late()
         self.finish()
-        state = self.step(late['state'])['state']
+        state = self.step(late)['state']
         self.assertEqual(0, self.heat.asked.count('replace'))
         self.assertTrue(self.step(state)['state']['stack']['success'])
 
