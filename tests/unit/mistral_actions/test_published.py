@@ -25,7 +25,7 @@ OPERATIONS = {
         node_operations.NodeOperations,
         {'inventory', 'gather', 'registered', 'forget'},
     ),
-    'plan': (plan_operations.Operations, set()),
+    'plan': (plan_operations.PlanOperations, set()),
     'software_deployment': (run_operations.RunCalls, set()),
     'validations': (
         validation_operations.ValidationOperations,
@@ -35,7 +35,7 @@ OPERATIONS = {
 
 #: What a namespace has beside those.
 MORE = {
-    'nodes': [node_jobs.Operations],
+    'nodes': [node_jobs.NodeWorkOperations],
     'software_deployment': [run_operations.OperationCalls],
 }
 
