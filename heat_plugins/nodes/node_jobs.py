@@ -36,6 +36,7 @@ class NodeWork:
     :ivar convoys: those that were gathered; the last one is under way.
     :ivar chosen: uuids or names for the next move; None for all nodes that
         can take it.
+    :ivar options: of each move; see `node_operations`.
     :ivar ready: uuids that skip the next move, and take the one after it.
     :ivar nodes: the outcome of each entry of a file that is registered.
     :ivar done: uuids that have arrived by the last move.
@@ -47,9 +48,7 @@ class NodeWork:
     verbs: tuple[str, ...] = ()
     convoys: tuple[convoy.Convoy, ...] = ()
     chosen: tuple[str, ...] | None = None
-    concurrency: int = convoy.CONCURRENCY
-    attempts: int = convoy.ATTEMPTS
-    timeout: float = convoy.TIMEOUT
+    options: abc.Mapping[str, float] = dataclasses.field(default_factory=dict)
     ready: tuple[str, ...] = ()
     nodes: tuple[abc.Mapping[str, Any], ...] = ()
     done: tuple[str, ...] = ()
@@ -132,11 +131,7 @@ class NodeJob:
 
     def _gather(self, state: NodeWork) -> Step:
         gathered = self._core.gather(
-            state.verbs[len(state.convoys)],
-            state.chosen,
-            concurrency=state.concurrency,
-            attempts=state.attempts,
-            timeout=state.timeout,
+            state.verbs[len(state.convoys)], state.chosen, state.options
         )
         state = dataclasses.replace(
             state, phase=NodeWorkPhase.MOVE, convoys=(*state.convoys, gathered)
@@ -201,13 +196,13 @@ def begin(
         return NodeJob(core, nodes, remove=remove, dry_run=dry_run), NodeWork(
             phase=NodeWorkPhase.REGISTER,
             verbs=('manage', *provide) if manages else (),
-            **given,
+            options=given,
         )
     introspects = kind == 'introspect'
     return NodeJob(core), NodeWork(
         verbs=('inspect', *provide) if introspects else (given.pop('verb'),),
         chosen=None if nodes is None else tuple(nodes),
-        **given,
+        options=given,
     )
 
 

@@ -81,11 +81,6 @@ def _number(value: Any) -> int | None:
 Report = dict[str, Any]
 Reports = list[Report]
 
-# What a convoy does unless it is told otherwise.
-CONCURRENCY = convoys.CONCURRENCY
-ATTEMPTS = convoys.ATTEMPTS
-TIMEOUT = convoys.TIMEOUT
-
 _LISTED = (
     'driver',
     'provision_state',
@@ -177,9 +172,9 @@ class NodeOperations:
         self,
         verb: str,
         nodes: abc.Collection[str] | None = None,
-        concurrency: int = CONCURRENCY,
-        attempts: int = ATTEMPTS,
-        timeout: float = TIMEOUT,
+        concurrency: int = convoys.CONCURRENCY,
+        attempts: int = convoys.ATTEMPTS,
+        timeout: float = convoys.TIMEOUT,
     ) -> Report:
         """Gather nodes for a way, and send none yet.
 
@@ -190,35 +185,24 @@ class NodeOperations:
         :param timeout: seconds that a node may take, all in all.
         :returns: as nodes.step.
         """
-        return self._report(
-            self.gather(
-                verb,
-                nodes,
-                concurrency=concurrency,
-                attempts=attempts,
-                timeout=timeout,
-            )
-        )
+        options = {
+            'concurrency': concurrency,
+            'attempts': attempts,
+            'timeout': timeout,
+        }
+        return self._report(self.gather(verb, nodes, options))
 
     def gather(
         self,
         verb: str,
         nodes: abc.Collection[str] | None,
-        *,
-        concurrency: int,
-        attempts: int,
-        timeout: float,
+        options: abc.Mapping[str, Any],
     ) -> convoys.Convoy:
         """Return the nodes of a move, none of which was sent."""
         if verb not in moves.BY_VERB:
             raise errors.Invalid(
                 f'{verb} must be one of {", ".join(moves.BY_VERB)}'
             )
-        options = {
-            'concurrency': concurrency,
-            'attempts': attempts,
-            'timeout': timeout,
-        }
         for name, value in options.items():
             if value < 1:
                 raise errors.Invalid(f'{name} must be 1 or more')
@@ -228,9 +212,7 @@ class NodeOperations:
                 convoys.NodeMember(uuid=each.uuid, name=each.name)
                 for each in self._chosen(moves.BY_VERB[verb], nodes)
             ),
-            concurrency=concurrency,
-            attempts=attempts,
-            timeout=timeout,
+            **options,
         )
 
     def step(self, convoy: abc.Mapping[str, Any]) -> Report:

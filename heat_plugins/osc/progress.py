@@ -289,9 +289,8 @@ class Validations(JobProgress):
 
     def begun(self, run_id: str) -> None:
         """Say which run it is."""
-        if self.run_id is None:
-            self.run_id = run_id
-            self._display.say(f'Run {run_id}')
+        self.run_id = run_id
+        self.note(f'run {run_id}')
 
     def changed(self, run: dict[str, Any]) -> None:
         """Show how a run stands; see `validation_operations.report`."""

@@ -12,6 +12,7 @@ from osc_lib import exceptions
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import yaml_reading
+from heat_plugins.nodes import convoy
 from heat_plugins.nodes import node_operations
 from heat_plugins.nodes import registering
 from heat_plugins.osc import columns
@@ -199,13 +200,13 @@ class IntrospectNodes(NodeCommand):
             '--concurrency',
             '<number>',
             'Maximum number of inspections at a time (default: %(default)s)',
-            default=node_operations.CONCURRENCY,
+            default=convoy.CONCURRENCY,
         )
         add.number(
             '--attempts',
             '<number>',
             'Maximum number of attempts for each node (default: %(default)s)',
-            default=node_operations.ATTEMPTS,
+            default=convoy.ATTEMPTS,
         )
         _add_timeout(add)
         add.value(
@@ -311,7 +312,7 @@ def _add_timeout(add: command_line.Adder) -> None:
         '--timeout',
         '<seconds>',
         'Seconds for each node, with all attempts (default: %(default)s)',
-        default=node_operations.TIMEOUT,
+        default=convoy.TIMEOUT,
     )
 
 
