@@ -120,6 +120,17 @@ def files(
     }
 
 
+def forget_validations(session: Any) -> None:
+    """Delete the results of all validations of a project."""
+    prefix = 'heat-plugins-validations'
+    listed = session.get('object-store', f'?format=json&prefix={prefix}')
+    for container in [each['name'] for each in listed.json()]:
+        answer = session.get('object-store', f'/{container}?format=json')
+        for entry in answer.json() if answer.ok and answer.body else []:
+            session.delete('object-store', f'/{container}/{entry["name"]}')
+        session.delete('object-store', f'/{container}')
+
+
 class Plan:
     """A plan, as ``openstack deployment plan …`` works on it."""
 

@@ -293,9 +293,19 @@ lasting.sleep:
 """
 
 
+_READY = [
+    {
+        'hosts': 'localhost',
+        'gather_facts': False,
+        'vars': {'metadata': {'name': 'Ready', 'groups': ['before']}},
+        'tasks': [{'ansible.builtin.debug': {'msg': 'ready'}}],
+    }
+]
+
+
 @pytest.fixture
-def lasting(plans: Any) -> Any:
-    """Return a plan after whose deployment a workflow lasts for a while."""
+def lasting(plans: Any) -> Iterator[Any]:
+    """Return a plan, and files after whose deployment a workflow lasts."""
     plan = plans('killed')
     answer = plan.session().post(
         executions.MISTRAL,
@@ -305,8 +315,8 @@ def lasting(plans: Any) -> Any:
     )
     assert answer.ok or answer.status == 409, answer
     calls = [{'workflow': 'lasting.sleep'}, {'action': 'std.noop'}]
-    plan.make(planning.files(planning.tier(), calls))
-    return plan
+    yield plan, planning.files(planning.tier(), calls)
+    planning.forget_validations(plan.session())
 
 
 @pytest.mark.long
@@ -316,7 +326,8 @@ def test_a_deployment_outlives_a_mistral_that_is_killed_in_each_step(
     cloud: base.Cloud,
     mistral: executions.Mistral,
 ) -> None:
-    plan = lasting
+    plan, files = lasting
+    plan.make(files)
     namespace = mistral.hasten('plan.deploy', 'heat_plugins.job', seconds=15)
 
     def crash() -> None:
@@ -349,11 +360,14 @@ def test_a_deployment_outlives_a_mistral_that_is_killed_in_each_step(
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_command_that_is_killed_in_each_step_can_be_repeated(
     lasting: Any,
 ) -> None:
-    plan = lasting
+    plan, files = lasting
+    files['plan-environment.yaml']['required_validations'] = ['before']
+    files['validations/ready.yaml'] = _READY
+    plan.make(files)
 
     def deploy(kill_at: str) -> None:
         process = plan.begin('deploy', '--local')
@@ -365,9 +379,10 @@ def test_a_command_that_is_killed_in_each_step_can_be_repeated(
         answer = plan.session().get('orchestration', f'/stacks/{plan.name}')
         return bool(answer.ok)
 
+    deploy('validations of before')
     # It has given Heat the plan, and perhaps the lock stays.
     process = plan.begin('deploy', '--local')
-    base.until(has_stack, pause=0.1)
+    base.until(has_stack, 240, 0.1)
     process.kill()
     process.communicate()
     plan.release()

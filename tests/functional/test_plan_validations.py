@@ -100,21 +100,9 @@ class Sleepers:
 @pytest.fixture(autouse=True)
 def results(cloud: base.minicloud_client.Cloud) -> Iterator[None]:
     """No result before a test, and none after."""
-    session = cloud.session()
-
-    def clear() -> None:
-        prefix = 'heat-plugins-validations'
-        found = session.get('object-store', f'?format=json&prefix={prefix}')
-        for container in [one['name'] for one in found.json()]:
-            answer = session.get('object-store', f'/{container}?format=json')
-            listed = answer.json() if answer.ok and answer.body else []
-            for one in listed:
-                session.delete('object-store', f'/{container}/{one["name"]}')
-            session.delete('object-store', f'/{container}')
-
-    clear()
+    planning.forget_validations(cloud.session())
     yield
-    clear()
+    planning.forget_validations(cloud.session())
 
 
 @pytest.fixture
