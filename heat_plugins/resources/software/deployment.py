@@ -36,7 +36,6 @@ from heat_plugins.engine import transports
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
-from heat_plugins.engine.runs import operating
 from heat_plugins.engine.runs import triggering
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import server_bound
@@ -418,7 +417,7 @@ class DeploymentMixin(server_bound.ServerBound):
                     servers_may=deployment_schema.permits_servers(self),
                 )
                 if wanted.limits is not None:
-                    return operating.operate(
+                    return triggering.operate(
                         self, wanted, wanted.limits, [self]
                     )
                 return self._triggering(row).start(wanted)

@@ -13,7 +13,7 @@ from heat_plugins import errors
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
 from heat_plugins.engine import transports
-from heat_plugins.engine.runs import operating
+from heat_plugins.engine.runs import triggering
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import signal_events
 from heat_plugins.runs.start import trigger_signals
@@ -125,7 +125,7 @@ class GroupMixin(_Group):
                 servers_may=deployment_schema.permits_servers(self),
             )
             if wanted.limits is not None:
-                return operating.operate(
+                return triggering.operate(
                     self, wanted, wanted.limits, self.deployments()
                 )
         except Exception as exc:

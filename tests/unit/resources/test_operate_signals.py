@@ -12,7 +12,7 @@ from heat_plugins.engine import callers
 from heat_plugins.engine import process
 from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.runs import fleet_watching
-from heat_plugins.engine.runs import operating
+from heat_plugins.engine.runs import triggering
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import binding
@@ -37,7 +37,7 @@ class OperateTest(groups.GroupTestCase):
         def start(target):
             self.looked += 1
 
-        self.patch(operating, 'threading', threads.stand_in(start))
+        self.patch(triggering, 'threading', threads.stand_in(start))
 
     def fleet(self, **properties):
         return self.created(
