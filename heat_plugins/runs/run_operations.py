@@ -82,7 +82,7 @@ class RunCalls:
             raise errors.Refused(
                 'input_values must be a map of inputs: name: value'
             )
-        order = starting.Order(
+        order = starting.RunOrder(
             action=action,
             inputs=inputs,
             timeout=_seconds('timeout', timeout),
@@ -219,7 +219,7 @@ class OperationCalls:
                 'if_running': if_running,
             }
         )
-        order = starting.Order(
+        order = starting.RunOrder(
             action=str(action), inputs=_mapping('input_values', input_values)
         )
         metadata = _mapping('server_metadata', server_metadata)

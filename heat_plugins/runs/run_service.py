@@ -122,7 +122,7 @@ class Runs(ledgers.Ledger):
         """Return a config that Heat has."""
         return self._heat.config(config_id)
 
-    def repeat(self, run: runs.Run, order: starting.Order) -> runs.Run:
+    def repeat(self, run: runs.Run, order: starting.RunOrder) -> runs.Run:
         """Start a run once more; `order` says what is different."""
         if run.standalone:
             raise errors.Refused(

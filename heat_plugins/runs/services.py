@@ -22,12 +22,12 @@ _DIGESTS = ('sha256', 'sha512', 'sha1')
 
 #: Returns why members of an order get no run, by their number.
 Refusals = abc.Callable[
-    [operations.Order, abc.Collection[int]], abc.Mapping[int, str]
+    [operations.OperationOrder, abc.Collection[int]], abc.Mapping[int, str]
 ]
 
 
 def _refuse_none(
-    order: operations.Order, members: abc.Collection[int]
+    order: operations.OperationOrder, members: abc.Collection[int]
 ) -> abc.Mapping[int, str]:
     return {}
 

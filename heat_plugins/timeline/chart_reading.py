@@ -216,7 +216,7 @@ class _Rows:
             self._own[place.path].append(row)
 
     def _add_member(
-        self, place: stack_tree.Place, member: stack_tree.Member
+        self, place: stack_tree.Place, member: stack_tree.GroupMember
     ) -> None:
         """Add the last action of a member without events in Heat."""
         ended = member.ended_at

@@ -115,7 +115,7 @@ class JourneyTest(base.RunsTestCase):
         name, server = f'db{number}', f'server-{number}'
         row = self.heat.add_deployment(self.stack, name=name, server=server)
         (target,) = self.runs.find('shop', row.id)
-        run = self.runs.start(target, starting.Order(action='BACKUP'))
+        run = self.runs.start(target, starting.RunOrder(action='BACKUP'))
         (given,) = self.heat.given(server)
         folder = self.path / server
         (folder / 'deployed').mkdir(parents=True)

@@ -28,7 +28,7 @@ class Admission:
         self._context = context
 
     def refusals(
-        self, order: operations.Order, members: abc.Collection[int]
+        self, order: operations.OperationOrder, members: abc.Collection[int]
     ) -> dict[int, str]:
         """Return why members get no run, by their number.
 
@@ -63,13 +63,15 @@ class Admission:
 _Found = abc.Mapping[str, resources.Server]
 
 
-def _owners(member: operations.Member) -> tuple[str, str]:
+def _owners(member: operations.OperationMember) -> tuple[str, str]:
     """Return the physical IDs that the deployment's resource may have."""
     group_id = group_ids.below(member.deployment_id, group_ids.TAIL)
     return member.deployment_id, group_id
 
 
-def _of_server(member: operations.Member, known: _Found) -> str | None:
+def _of_server(
+    member: operations.OperationMember, known: _Found
+) -> str | None:
     """Return why a config of a user's own is not run on a server."""
     if member.stack_id in _roots(known, member.server_id):
         return None
@@ -80,7 +82,7 @@ def _of_server(member: operations.Member, known: _Found) -> str | None:
 
 
 def _of_deployment(
-    member: operations.Member,
+    member: operations.OperationMember,
     known: _Found,
     given: abc.Mapping[str, str],
 ) -> str | None:
@@ -104,7 +106,7 @@ def _roots(known: _Found, physical_id: str) -> set[str]:
     return {each.root_stack_id for each in known[physical_id].resources}
 
 
-def _closed(member: operations.Member, known: _Found) -> str | None:
+def _closed(member: operations.OperationMember, known: _Found) -> str | None:
     server = known[member.server_id]
     if server.resources and all(each.is_going for each in server.resources):
         return f'Server {member.server_id} is being deleted'

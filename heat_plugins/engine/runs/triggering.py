@@ -93,7 +93,7 @@ class Triggering:
         """
         # Before the object store is asked for anything.
         target = self.run_target(wanted)
-        order = starting.Order(action=wanted.action, inputs=wanted.inputs)
+        order = starting.RunOrder(action=wanted.action, inputs=wanted.inputs)
         server = self._servers.find(self._terms.server_id)
         run = self._start_in_container(target, order, server)
         LOG.info(
@@ -130,14 +130,14 @@ class Triggering:
         target = self._target(server, wanted.action)
         starting.check(
             target,
-            starting.Order(action=wanted.action, inputs=wanted.inputs),
+            starting.RunOrder(action=wanted.action, inputs=wanted.inputs),
         )
         return target
 
     def _start_in_container(
         self,
         target: targets.Target,
-        order: starting.Order,
+        order: starting.RunOrder,
         server: deliveries.Server,
     ) -> runs.Run:
         deployment = self._deployment
@@ -314,7 +314,7 @@ def operate(
         ).create(
             fleet_targets.Chosen(targets=offered, description=resource.name),
             limits,
-            starting.Order(action=wanted.action, inputs=wanted.inputs),
+            starting.RunOrder(action=wanted.action, inputs=wanted.inputs),
         )
         advancer.release()
         return advancer.operation

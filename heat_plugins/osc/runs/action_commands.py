@@ -146,7 +146,7 @@ class Trigger(common.Report):
         self,
         parsed_args: argparse.Namespace,
         offered: list[targets.Target],
-        order: starting.Order,
+        order: starting.RunOrder,
     ) -> common.Shown:
         """Run an action on several targets, as an operation."""
         for target in offered:

@@ -177,8 +177,8 @@ def _texts(outputs: abc.Mapping[str, Any]) -> dict[str, str]:
 
 
 def _chosen(
-    order: operations.Order, parsed_args: argparse.Namespace
-) -> dict[int, operations.Member]:
+    order: operations.OperationOrder, parsed_args: argparse.Namespace
+) -> dict[int, operations.OperationMember]:
     """Return the members that the command line names.
 
     :raises exceptions.CommandError: it names none, or servers of several
@@ -213,7 +213,7 @@ def _chosen(
 
 
 def _named(
-    order: operations.Order,
+    order: operations.OperationOrder,
     where: str,
     name: str,
     known: abc.Mapping[int, tuple[str, str]],

@@ -171,7 +171,7 @@ def order(
     parsed_args: argparse.Namespace,
     action: str,
     former: runs.Run | None = None,
-) -> starting.Order:
+) -> starting.RunOrder:
     """Return what was ordered.
 
     :param former: the run that is repeated.
@@ -179,7 +179,7 @@ def order(
     timeout = delivery_timeout = None
     if former is not None:
         timeout, delivery_timeout = former.timeout, former.delivery_timeout
-    return starting.Order(
+    return starting.RunOrder(
         action=action,
         inputs=inputs(parsed_args),
         timeout=parsed_args.timeout or timeout,

@@ -49,7 +49,7 @@ class Advancer:
     def __init__(
         self,
         tools: services.Services,
-        order: operations.Order,
+        order: operations.OperationOrder,
         seal: binding.Seal,
         *,
         chosen: abc.Iterable[targets.Target] = (),

@@ -85,7 +85,7 @@ class Exclusion:
         self._since: dict[str, float] = {}
 
     def others(
-        self, order: operations.Order, members: abc.Sequence[int]
+        self, order: operations.OperationOrder, members: abc.Sequence[int]
     ) -> dict[int, Other]:
         """Return what runs on members that are recorded as starting."""
         if order.config is not None:
@@ -115,14 +115,14 @@ class Exclusion:
             if (other := running.get(order.members[n].deployment_id))
         }
 
-    def finish(self, order: operations.Order) -> None:
+    def finish(self, order: operations.OperationOrder) -> None:
         """No longer be listed."""
         self._records.discard([layout.live(order.action) + order.id])
         self._stacks = set()
 
     def _known_singles(
         self,
-        order: operations.Order,
+        order: operations.OperationOrder,
         members: abc.Iterable[int],
         stack_id: str,
     ) -> dict[str, Other]:
@@ -146,7 +146,7 @@ class Exclusion:
 
     def _singles(
         self,
-        order: operations.Order,
+        order: operations.OperationOrder,
         members: abc.Iterable[int],
         stack_id: str,
     ) -> dict[str, Other]:
@@ -189,7 +189,9 @@ class Exclusion:
             return Other(run_id=key.run_id)
         return None
 
-    def _of_operations(self, order: operations.Order) -> dict[str, Other]:
+    def _of_operations(
+        self, order: operations.OperationOrder
+    ) -> dict[str, Other]:
         """Return the runs of other operations, by deployment."""
         running = self._others.running(
             order.action,

@@ -73,9 +73,9 @@ class Chosen:
     variants: abc.Sequence[str] = ()
     description: str = ''
 
-    def members(self) -> list[operations.Member]:
+    def members(self) -> list[operations.OperationMember]:
         return [
-            operations.Member(
+            operations.OperationMember(
                 stack_id=target.root.id,
                 stack_name=target.root.name,
                 resource=target.path,
@@ -138,7 +138,7 @@ class Chooser:
     def choose(
         self,
         wanted: Wanted,
-        order: starting.Order,
+        order: starting.RunOrder,
         config: heat_values.Config | None = None,
         unconfirmed: int | None = None,
     ) -> Chosen:

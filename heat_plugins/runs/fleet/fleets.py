@@ -210,7 +210,7 @@ class Fleets:
         self,
         chosen: fleet_targets.Chosen,
         limits: operations.OperationLimits,
-        order: starting.Order,
+        order: starting.RunOrder,
         config: heat_values.Config | None = None,
         log_limit: int | None = None,
     ) -> advancing.Advancer:
@@ -218,12 +218,12 @@ class Fleets:
 
         Nothing has started; `advancing.Advancer.step` starts it.
 
-        :param log_limit: see `operations.Order`.
+        :param log_limit: see `operations.OperationOrder`.
         """
         # The response tells the time of the object store.
         _ = self._records.container
         now = self._tools.clock()
-        ordered = operations.Order(
+        ordered = operations.OperationOrder(
             id=record_names.new_run_id(now),
             action=order.action,
             limits=limits,

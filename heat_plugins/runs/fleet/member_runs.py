@@ -204,7 +204,7 @@ class MemberRuns:
         order, its = operation.order, operation.order.members[member]
         target = self._target(order, its)
         action, values = starting.check(
-            target, starting.Order(action=order.action, inputs=order.inputs)
+            target, starting.RunOrder(action=order.action, inputs=order.inputs)
         )
         timeout = operation.timeout(member)
         draft = starting.derive(
@@ -220,7 +220,9 @@ class MemberRuns:
         return draft
 
     def _target(
-        self, order: operations.Order, member: operations.Member
+        self,
+        order: operations.OperationOrder,
+        member: operations.OperationMember,
     ) -> targets.Target:
         chosen = self._chosen.pop(member.deployment_id, None)
         if chosen is not None and self._tools.clock() < self._fresh_until:
@@ -317,7 +319,7 @@ class MemberRuns:
         )
 
 
-def _log_limit(order: operations.Order) -> int:
+def _log_limit(order: operations.OperationOrder) -> int:
     """Return how many bytes are kept of what each member prints."""
     if order.log_limit is not None:
         return order.log_limit

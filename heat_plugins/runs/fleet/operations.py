@@ -237,7 +237,7 @@ class Asked:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Member(runs.RunTarget):
+class OperationMember(runs.RunTarget):
     """A target of an operation.
 
     :ivar source_id: the template's config, which has the types of the
@@ -298,7 +298,7 @@ class Attempt(runs.RunAttempt):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Order:
+class OperationOrder:
     """What a user has ordered; it never changes.
 
     :ivar inputs: what differs from the stacks' own values. They may be
@@ -313,7 +313,7 @@ class Order:
     id: str
     action: str
     limits: OperationLimits
-    members: abc.Sequence[Member]
+    members: abc.Sequence[OperationMember]
     created_at: int
     created_by: str
     targets: str = ''
@@ -383,12 +383,12 @@ class Control:
 class Operation:
     """An order and its state."""
 
-    order: Order
+    order: OperationOrder
     control: Control
     attempts: tuple[Attempt, ...]
 
     @classmethod
-    def new(cls, order: Order) -> 'Operation':
+    def new(cls, order: OperationOrder) -> 'Operation':
         return cls(
             order=order,
             control=Control(began_at=order.created_at),

@@ -141,7 +141,7 @@ def failures(
     ]
 
 
-def _name(member: operations.Member) -> str:
+def _name(member: operations.OperationMember) -> str:
     return f'{member.stack_name} {member.server_name or member.resource}'
 
 

@@ -36,7 +36,9 @@ class Ledger:
         self._starter = starting.Starter(tools)
         self._logs: dict[str, logs.RunLogs] = {}
 
-    def start(self, target: targets.Target, order: starting.Order) -> runs.Run:
+    def start(
+        self, target: targets.Target, order: starting.RunOrder
+    ) -> runs.Run:
         """Start a run; see `starting.Starter.start`."""
         # Before anything is asked of the object store.
         starting.check(target, order)

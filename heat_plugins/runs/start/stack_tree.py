@@ -45,7 +45,7 @@ class Place:
     path: str
     resource: heat_values.Resource
     parent: str = ''
-    member: 'Member | None' = None
+    member: 'GroupMember | None' = None
 
     @property
     def is_deployment(self) -> bool:
@@ -63,7 +63,7 @@ class Place:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Member:
+class GroupMember:
     """A member of a group without nested stack.
 
     :ivar group: the group's resource.
@@ -137,7 +137,7 @@ def _members(
                 status=f'{member["action"]}_{member["status"]}',
                 stack_id=group.stack_id,
             ),
-            member=Member(
+            member=GroupMember(
                 group=group,
                 server_id=member['server'],
                 config_id=member.get('config'),

@@ -29,7 +29,7 @@ LOG = foreign.logger(__name__)
 
 def derive(
     target: targets.Target,
-    action: targets.Action,
+    action: targets.TargetAction,
     values: abc.Mapping[str, Any],
     *,
     own_inputs: abc.Mapping[str, str],
@@ -92,7 +92,7 @@ def _derived_input(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Order:
+class RunOrder:
     """What to run.
 
     :ivar inputs: what differs from the stack's own values.
@@ -113,8 +113,8 @@ class Order:
 
 
 def check(
-    target: targets.Target, order: Order
-) -> tuple[targets.Action, dict[str, Any]]:
+    target: targets.Target, order: RunOrder
+) -> tuple[targets.TargetAction, dict[str, Any]]:
     """Return the action that is wanted, and the values of its inputs.
 
     :raises errors.Refused: there is no such action, or the inputs do not
@@ -131,7 +131,7 @@ class Starter:
     def __init__(self, tools: services.Services) -> None:
         self._tools = tools
 
-    def start(self, target: targets.Target, order: Order) -> runs.Run:
+    def start(self, target: targets.Target, order: RunOrder) -> runs.Run:
         """Start a run.
 
         :returns: the run; it has ended if another process ended it meanwhile.
@@ -190,7 +190,7 @@ class Starter:
         )
         return self._hand_over(store, run, draft)
 
-    def _unknown_hook(self, action: targets.Action) -> str | None:
+    def _unknown_hook(self, action: targets.TargetAction) -> str | None:
         tool = action.tool or ''
         return None if hooks.is_known(tool, self._tools.known_hooks) else tool
 

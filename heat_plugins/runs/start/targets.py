@@ -99,7 +99,7 @@ class TemplateSources:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Action:
+class TargetAction:
     """An action of a deployment.
 
     :ivar tool: the hook that runs it on the server.
@@ -162,12 +162,12 @@ class Target:
             if 'value' in each
         }
 
-    def actions(self) -> list[Action]:
+    def actions(self) -> list[TargetAction]:
         """Return the actions that its config names, in its order."""
         offered = actions.actions(self.config.group, self.config.config)
         return [self._action(name) for name in offered]
 
-    def action(self, name: str) -> Action:
+    def action(self, name: str) -> TargetAction:
         """Return an action that may be run.
 
         :raises errors.Refused: there is none of that name, or it is Heat's
@@ -200,15 +200,15 @@ class Target:
             + bounds.did_you_mean(name, own)
         )
 
-    def _standalone_action(self, name: str) -> Action:
+    def _standalone_action(self, name: str) -> TargetAction:
         if not actions.serves(self.config.group, self.config.config, name):
             raise errors.Refused(
                 f'The config {self.config.id} has nothing for action {name}'
             )
         return self._action(name)
 
-    def _action(self, name: str) -> Action:
-        return Action(
+    def _action(self, name: str) -> TargetAction:
+        return TargetAction(
             resource=self.path,
             server_id=self.deployment.server_id,
             server_name=self.server_name,

@@ -191,7 +191,7 @@ def test_an_order_can_be_run_or_is_refused(group, config, inputs, what):
     found = target(group, config, declared)
     try:
         chosen, _values = starting.check(
-            found, starting.Order(action=what, inputs=given)
+            found, starting.RunOrder(action=what, inputs=given)
         )
     except errors.Refused:
         return

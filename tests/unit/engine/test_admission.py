@@ -21,7 +21,7 @@ class AdmissionTest(groups.GroupTestCase):
         if 'server_id' not in values:
             values['server_id'] = deployment.properties['server']
             values['deployment_id'] = deployment.resource_id
-        return operations.Member(
+        return operations.OperationMember(
             stack_id=stack.id,
             stack_name=stack.name,
             resource='deployment',
@@ -29,7 +29,7 @@ class AdmissionTest(groups.GroupTestCase):
         )
 
     def refusals(self, *members, config=None):
-        order = operations.Order(
+        order = operations.OperationOrder(
             id='20270115T080000Z-00c0ffee',
             action='BACKUP',
             limits=operations.OperationLimits(),
@@ -79,7 +79,7 @@ class AdmissionTest(groups.GroupTestCase):
     def test_a_script_runs_on_a_server_of_the_stack_alone(self):
         stack = self.heat.create(policies.server(), name='servers')
         server_id = stack['server'].resource_id
-        member = operations.Member(
+        member = operations.OperationMember(
             stack_id=stack.id,
             stack_name=stack.name,
             resource='server',

@@ -61,7 +61,7 @@ class FollowTest(base.RunsTestCase):
 
         def begin():
             (target,) = self.runs.find('shop', 'web')
-            order = starting.Order(action='BACKUP')
+            order = starting.RunOrder(action='BACKUP')
             second.append(self.runs.start(target, order))
             self.follow()
 

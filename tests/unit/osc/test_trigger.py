@@ -306,7 +306,7 @@ class SeveralTest(TriggerCase):
         _, shown = self.trigger('--all BACKUP')
         self.now += 10
         (target,) = self.runs.find('till', 'db')
-        single = self.runs.start(target, starting.Order(action='BACKUP'))
+        single = self.runs.start(target, starting.RunOrder(action='BACKUP'))
         _, listed = self.json('run list')
         self.assertEqual(
             [('till', single.id), *(('shop', one['id']) for one in shown)],

@@ -73,7 +73,7 @@ class RunsTestCase(testtools.TestCase):
 
     def start(self, action='BACKUP', runs=None, resource='db', **order):
         (target,) = self.runs.find('shop', resource)
-        order = starting.Order(action=action, **order)
+        order = starting.RunOrder(action=action, **order)
         return (runs or self.runs).start(target, order)
 
     def inputs(self, server='server-1'):

@@ -116,7 +116,7 @@ class SettleTest(base.RunsTestCase):
             self.stack, 'box', 'OS::Nova::Server', 'server-9'
         )
         target = self.runs.server('shop', 'box', config)
-        order = starting.Order(action='APPLY', timeout=600)
+        order = starting.RunOrder(action='APPLY', timeout=600)
         run = self.runs.start(target, order)
         self.now += 59
         self.assertEqual(runs.UNANSWERED, self.show(run).reason)

@@ -166,7 +166,7 @@ class DeleteTest(UnreadableTestCase):
         )
         config = self.heat.add_config('fix', 'script', config='', inputs=[])
         target = self.runs.server('shop', 'box', config)
-        run = self.runs.start(target, starting.Order(action='APPLY'))
+        run = self.runs.start(target, starting.RunOrder(action='APPLY'))
         self.garble(run)
         self.runs.delete('shop', run.id)
         self.assertEqual([], self.heat.given('server-9'))

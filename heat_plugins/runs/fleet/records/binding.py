@@ -201,7 +201,7 @@ def remedy(operation_id: str) -> str:
 
 def register(
     heat: orchestration.Deploying,
-    order: operations.Order,
+    order: operations.OperationOrder,
     seal: Binding,
 ) -> str:
     """Let engines know of a new operation; return the ID of its deployment.

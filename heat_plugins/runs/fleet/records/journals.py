@@ -30,7 +30,7 @@ class Journal:
     def __init__(
         self,
         tools: services.Services,
-        order: operations.Order,
+        order: operations.OperationOrder,
         seal: binding.Seal,
         lease: leases.Lease,
     ) -> None:

@@ -177,17 +177,21 @@ class OperationRecords:
         """
         return record_names.find(operation_id, 'operation', self.heads.ids)
 
-    def bind(self, order: operations.Order) -> binding.Binding:
+    def bind(self, order: operations.OperationOrder) -> binding.Binding:
         """Return the seal of a new operation."""
-        values = stored.versioned(operations.Order, order_values(order))
+        values = stored.versioned(
+            operations.OperationOrder, order_values(order)
+        )
         return binding.Binding.new(order.id, self._records.content(values))
 
-    def write_order(self, order: operations.Order) -> None:
+    def write_order(self, order: operations.OperationOrder) -> None:
         """Write an order.
 
         :raises errors.Refused: it is too large to be read again.
         """
-        values = stored.versioned(operations.Order, order_values(order))
+        values = stored.versioned(
+            operations.OperationOrder, order_values(order)
+        )
         size = len(json.dumps(values))
         if len(order.members) > operations.MOST or size > _ORDER:
             raise errors.Refused(
@@ -197,7 +201,7 @@ class OperationRecords:
             )
         self._records.write(layout.order(order.id), values)
 
-    def order(self, seal: binding.Seal) -> operations.Order:
+    def order(self, seal: binding.Seal) -> operations.OperationOrder:
         """Return what was ordered.
 
         :raises errors.NotFound: there is no such operation.
@@ -205,7 +209,7 @@ class OperationRecords:
         """
         name = layout.order(seal.operation_id)
 
-        def read(values: Any) -> operations.Order:
+        def read(values: Any) -> operations.OperationOrder:
             order = _order(values)
             if order.id != seal.operation_id:
                 raise ValueError('it is the record of another operation')
@@ -258,7 +262,7 @@ class OperationRecords:
         return operations.Operation(order=order, control=control, attempts=())
 
     def operation(
-        self, order: operations.Order, epoch: int, seal: binding.Seal
+        self, order: operations.OperationOrder, epoch: int, seal: binding.Seal
     ) -> tuple[operations.Operation, int]:
         """Return an operation as it stands, and the epoch of that.
 
@@ -271,7 +275,7 @@ class OperationRecords:
         return self._with_attempts(order, control, number, seal), number
 
     def _control(
-        self, order: operations.Order, epoch: int, seal: binding.Seal
+        self, order: operations.OperationOrder, epoch: int, seal: binding.Seal
     ) -> tuple[operations.Control, int]:
         for number in range(epoch, max(0, epoch - _COPIES), -1):
             with contextlib.suppress(errors.NoObject):
@@ -288,7 +292,7 @@ class OperationRecords:
 
     def _with_attempts(
         self,
-        order: operations.Order,
+        order: operations.OperationOrder,
         control: operations.Control,
         epoch: int,
         seal: binding.Seal,
@@ -357,7 +361,7 @@ class OperationRecords:
 
     # Other operations; see `exclusions`
 
-    def announce(self, order: operations.Order) -> None:
+    def announce(self, order: operations.OperationOrder) -> None:
         """Let others know that an operation may start runs."""
         name = layout.live(order.action) + order.id
         self.store.put_object(self.container, name, b'{}')
@@ -485,7 +489,7 @@ def _unreadable(
     )
 
 
-def order_values(order: operations.Order) -> dict[str, Any]:
+def order_values(order: operations.OperationOrder) -> dict[str, Any]:
     """Return an order in JSON's types, secrets included."""
     return {
         **stored.dump(order),
@@ -494,7 +498,7 @@ def order_values(order: operations.Order) -> dict[str, Any]:
     }
 
 
-def _order(values: object) -> operations.Order:
+def _order(values: object) -> operations.OperationOrder:
     if not isinstance(values, abc.Mapping):
         raise ValueError('it is not a map for an Order')
     members, limits = values.get('members'), values.get('limits')
@@ -509,7 +513,8 @@ def _order(values: object) -> operations.Order:
     if values.get('config') is not None:
         stored.read(heat_values.Config, values['config'])
     return stored.read(
-        operations.Order, {**values, 'limits': dataclasses.asdict(read)}
+        operations.OperationOrder,
+        {**values, 'limits': dataclasses.asdict(read)},
     )
 
 

@@ -101,7 +101,7 @@ class World:
                 metadata={'role': 'db' if n % 2 else 'web'},
             )
             self.members.append(
-                operations.Member(
+                operations.OperationMember(
                     stack_id=stack.id,
                     stack_name=stack.name,
                     resource=f'db{n}',
@@ -169,7 +169,7 @@ class World:
         )
 
     def order(self, **limits):
-        return operations.Order(
+        return operations.OperationOrder(
             id='20270115T080000Z-00c0ffee',
             action='BACKUP',
             limits=operations.OperationLimits(**limits),

@@ -79,7 +79,7 @@ def test_a_run_that_such_a_host_settles_goes_on(world, clock):
     (target,) = right.find('s0', 'db0')
     run = right.start(
         dataclasses.replace(target, timeout=90),
-        starting.Order(action='BACKUP'),
+        starting.RunOrder(action='BACKUP'),
     )
     found = service(clock).show('s0', run.id)
     is_wrong = clock is not None

@@ -14,12 +14,12 @@ _State = operations.State
 
 def operation(members=6, **limits):
     return operations.Operation.new(
-        operations.Order(
+        operations.OperationOrder(
             id='20270115T080000Z-00c0ffee',
             action='BACKUP',
             limits=operations.OperationLimits.read(limits),
             members=tuple(
-                operations.Member(
+                operations.OperationMember(
                     stack_id='s',
                     stack_name='shop',
                     resource=f'db{n}',

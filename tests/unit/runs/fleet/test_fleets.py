@@ -28,7 +28,7 @@ def world():
 def choose(world, action='BACKUP', **wanted):
     door = fleets.Fleets(world.heat, world.tools())
     return fleet_targets.Chooser(world.heat, door.pool).choose(
-        fleet_targets.Wanted(**wanted), starting.Order(action=action)
+        fleet_targets.Wanted(**wanted), starting.RunOrder(action=action)
     )
 
 
@@ -99,7 +99,7 @@ def test_what_cannot_be_recorded_leaves_nothing_in_heat(world):
         door.create(
             chosen,
             operations.OperationLimits(),
-            starting.Order(action='BACKUP'),
+            starting.RunOrder(action='BACKUP'),
         )
     assert set(world.heat.configs) == world.configs
 
@@ -112,7 +112,7 @@ def test_who_may_create_no_deployments_registers_nothing(world):
         door.create(
             chosen,
             operations.OperationLimits(),
-            starting.Order(action='BACKUP'),
+            starting.RunOrder(action='BACKUP'),
         )
     assert set(world.heat.configs) == world.configs
     assert world.cluster.container(simulation.CONTAINER) is None

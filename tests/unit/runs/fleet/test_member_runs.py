@@ -32,7 +32,7 @@ class HandlingTestCase(testtools.TestCase):
         self.door = fleets.Fleets(self.world.heat, self.world.tools())
 
     def begin(self, limits=ONE, **given):
-        order = starting.Order(action='BACKUP', **given)
+        order = starting.RunOrder(action='BACKUP', **given)
         chosen = fleet_targets.Chooser(self.world.heat, self.door.pool).choose(
             fleet_targets.Wanted(stacks=['s0']), order
         )

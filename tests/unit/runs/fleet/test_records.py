@@ -214,10 +214,12 @@ def test_a_head_that_is_no_json_is_a_row_too(case):
 
 def create(case):
     chosen = fleet_targets.Chooser(case.world.heat, case.door.pool).choose(
-        fleet_targets.Wanted(stacks=['s0']), starting.Order(action='BACKUP')
+        fleet_targets.Wanted(stacks=['s0']), starting.RunOrder(action='BACKUP')
     )
     return case.door.create(
-        chosen, operations.OperationLimits(), starting.Order(action='BACKUP')
+        chosen,
+        operations.OperationLimits(),
+        starting.RunOrder(action='BACKUP'),
     )
 
 
