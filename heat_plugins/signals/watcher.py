@@ -21,11 +21,11 @@ from heat_plugins.signals import paces
 
 LOG = foreign.logger(__name__)
 
-#: Looks past the listing in a second, for all that wait for one root stack.
+#: Requests past the listing in a second, for all that wait for one root stack.
 #: They began together, so all would come at once.
 PEEKS = 10
 
-# For how long to leave a poll to who makes it, in seconds.
+# Seconds to leave a poll to the thread that makes it.
 _POLLING = 0.05
 
 
@@ -34,7 +34,7 @@ class Observation(enum.Enum):
 
     WAITING = 'nothing yet'
     ARRIVED = 'its signal lies in the object store'
-    PEEK = 'nothing, but it is time for a look past the listing'
+    PEEK = 'nothing, but a request past the listing is due'
     SETTLED = 'its row is no longer in progress'
     SUPERSEDED = 'its row belongs to another action, or is gone; or it left'
 
@@ -102,7 +102,7 @@ class SignalSource(Protocol):
 class _Wait:
     """One ticket that has joined.
 
-    :ivar since: the number of the last look that began before it joined.
+    :ivar since: the number of the last poll that began before it joined.
     :ivar begun: when it joined.
     :ivar woken: wakes the thread that sleeps until then; None if none does.
     """
@@ -117,7 +117,7 @@ class _Wait:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Look:
+class _Poll:
     """The result of one poll; `number` tells whether it began late enough."""
 
     number: int
@@ -148,15 +148,15 @@ class Watcher:
         self._sleep = sleep
         self._pace = paces.PollPace(limits.polls, clock)
         self._lock = threading.Lock()
-        self._looking = threading.Lock()
+        self._polling = threading.Lock()
         # By the id of the deployment.
         self._waits: dict[str, _Wait] = {}
         self._sleepers = paces.Sleepers()
         self._count = 0
-        self._seen = _Look(number=0, names=frozenset(), rows={})
-        self._next_look = 0.0
+        self._seen = _Poll(number=0, names=frozenset(), rows={})
+        self._next_poll = 0.0
         self._next_rows = 0.0
-        # The looks past the listing in the present second, and its end.
+        # The requests past the listing in this second, and its end.
         self._peeks = 0
         self._peeks_until = 0.0
         #: Since when the listing fails; None if it does not.
@@ -178,7 +178,7 @@ class Watcher:
             now = self._clock()
             for ticket in tickets:
                 self._forget(ticket.deployment_id)
-                # A look that has started before now may have read the row of
+                # A poll that has started before now may have read the row of
                 # the action before this one.
                 self._waits[ticket.deployment_id] = _Wait(
                     ticket=ticket,
@@ -188,7 +188,7 @@ class Watcher:
                     peek_after=self._limits.direct,
                 )
             self._pace.deliver()
-            self._next_look = min(self._next_look, now + self._pace.interval())
+            self._next_poll = min(self._next_poll, now + self._pace.interval())
         self._sleepers.wake_leader()
 
     def leave(self, *tickets: Ticket) -> None:
@@ -197,18 +197,6 @@ class Watcher:
             for ticket in tickets:
                 if self._find(ticket) is not None:
                     self._forget(ticket.deployment_id)
-
-    def look(self, ticket: Ticket) -> Observation:
-        """Return what the last poll shows; poll only when a poll is due.
-
-        :param ticket: has joined. If its deployment has been forgotten since,
-            or has joined for another action, it is superseded.
-        """
-        if self._find(ticket) is None:
-            return Observation.SUPERSEDED
-        self._look_if_due()
-        with self._lock:
-            return self._sight(ticket, may_peek=True)
 
     def wait(
         self, tickets: abc.Collection[Ticket], seconds: float
@@ -219,7 +207,7 @@ class Watcher:
         the thread whose wait they end.
 
         :param tickets: that have joined; no other thread waits for them.
-        :param seconds: at most; with 0, this is `look`.
+        :param seconds: at most; 0 does not block.
         :returns: those that are not WAITING; empty if time is up.
         """
         until = self._clock() + seconds
@@ -229,8 +217,8 @@ class Watcher:
             while True:
                 woken.clear()
                 leads = self._sleepers.leads(woken)
-                if leads:
-                    self._look_if_due()
+                if leads and any(map(self._find, tickets)):
+                    self._poll_if_due()
                 seen = self._seen_of(tickets)
                 now = self._clock()
                 if seen or now >= until:
@@ -238,7 +226,7 @@ class Watcher:
                 pause = until - now
                 if leads:
                     # Another one may poll at the moment.
-                    due = max(self._next_look - now, _POLLING)
+                    due = max(self._next_poll - now, _POLLING)
                     pause = min(pause, due)
                 self._sleep(woken, pause)
         finally:
@@ -259,21 +247,21 @@ class Watcher:
     ) -> dict[Ticket, Observation]:
         """Return what a poll shows of tickets, other than WAITING."""
         with self._lock:
-            sights = {
-                ticket: self._sight(ticket, may_peek=True)
+            observations = {
+                ticket: self._observe(ticket, may_peek=True)
                 for ticket in tickets
             }
         return {
-            ticket: sight
-            for ticket, sight in sights.items()
-            if sight is not Observation.WAITING
+            ticket: observation
+            for ticket, observation in observations.items()
+            if observation is not Observation.WAITING
         }
 
     def _find(self, ticket: Ticket) -> _Wait | None:
         wait = self._waits.get(ticket.deployment_id)
         return wait if wait is not None and wait.ticket == ticket else None
 
-    def _sight(self, ticket: Ticket, *, may_peek: bool) -> Observation:
+    def _observe(self, ticket: Ticket, *, may_peek: bool) -> Observation:
         wait = self._find(ticket)
         if wait is None:
             return Observation.SUPERSEDED
@@ -295,7 +283,7 @@ class Watcher:
         return Observation.PEEK
 
     def _may_peek(self, now: float) -> bool:
-        """Say whether another look past the listing is due this second."""
+        """Say whether another request past the listing is due this second."""
         if now >= self._peeks_until:
             self._peeks_until = now + 1
             self._peeks = 0
@@ -335,20 +323,20 @@ class Watcher:
         if wait is not None and wait.woken is not None:
             wait.woken.set()
 
-    def _look_if_due(self) -> None:
-        if self._clock() < self._next_look:
+    def _poll_if_due(self) -> None:
+        if self._clock() < self._next_poll:
             return
-        if not self._looking.acquire(blocking=False):
+        if not self._polling.acquire(blocking=False):
             return
         try:
-            self._look()
+            self._poll()
         finally:
-            self._looking.release()
+            self._polling.release()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         with self._lock:
             begun = self._clock()
-            if begun < self._next_look:
+            if begun < self._next_poll:
                 return
             self._count += 1
             number = self._count
@@ -376,7 +364,7 @@ class Watcher:
             trouble = retrying.Trouble.of(exc, self.trouble, self._clock)
         with self._lock:
             self._note(trouble)
-            self._seen = _Look(number=seen_rows, names=names, rows=rows)
+            self._seen = _Poll(number=seen_rows, names=names, rows=rows)
             if seen_rows == number and not all(
                 row.in_progress for row in rows.values()
             ):
@@ -386,7 +374,7 @@ class Watcher:
                 if wait.ticket.object_name in new:
                     self._pace.arrive(wait.begun)
             now = self._clock()
-            self._next_look = now + self._pace.interval(
+            self._next_poll = now + self._pace.interval(
                 now - begun, troubled=trouble is not None
             )
             self._wake()
@@ -395,8 +383,8 @@ class Watcher:
         """Wake the threads whose deployments this poll concerns."""
         for wait in self._waits.values():
             if wait.woken is not None and not wait.woken.is_set():
-                sight = self._sight(wait.ticket, may_peek=False)
-                if sight is not Observation.WAITING:
+                observation = self._observe(wait.ticket, may_peek=False)
+                if observation is not Observation.WAITING:
                     wait.woken.set()
 
     def _note(self, trouble: retrying.Trouble | None) -> None:

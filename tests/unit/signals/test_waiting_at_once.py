@@ -108,7 +108,7 @@ class OneTest(Case):
 
     def test_a_poll_that_another_one_makes_is_left_to_it(self):
         waiting = self.join()
-        with self.watcher._looking:
+        with self.watcher._polling:
             begun = self.clock.now
             self.assertEqual({}, self.watcher.wait([waiting], 1.0))
         self.assertEqual(0, self.source.listings)

@@ -99,9 +99,14 @@ class Case(testtools.TestCase):
     def arrive(self, waiting):
         self.source.listed.add(waiting.object_name)
 
+    def poll(self, waiting):
+        """Return what a poll shows, without blocking."""
+        seen = self.watcher.wait([waiting], 0)
+        return seen.get(waiting, WAITING)
+
     def look(self, waiting, after=0.0):
         self.clock.now += after
-        return self.watcher.look(waiting)
+        return self.poll(waiting)
 
     def looks(self):
         return len(self.source.row_reads)
@@ -289,13 +294,13 @@ class SharedLookTest(Case):
             """Lets another look between finding one due and making it."""
 
             def acquire(this, blocking):
-                self.watcher._looking = lock
-                self.watcher.look(first)
+                self.watcher._polling = lock
+                self.poll(first)
                 return lock.acquire(blocking)
 
-        lock = self.watcher._looking
-        self.watcher._looking = Overtaken()
-        self.watcher.look(second)
+        lock = self.watcher._polling
+        self.watcher._polling = Overtaken()
+        self.poll(second)
         self.assertEqual(1, self.looks())
 
     def test_what_is_listed_and_not_there_is_believed_ever_more_seldom(self):
@@ -320,7 +325,7 @@ class SharedLookTest(Case):
             self.look(waiting, after=1)
         self.assertThat(self.looks() - looks, matchers.LessThan(25))
 
-    def test_who_has_left_is_superseded_and_makes_nobody_look(self):
+    def test_who_has_left_is_superseded_and_causes_no_poll(self):
         waiting = self.join()
         self.watcher.leave(waiting)
         self.assertIs(SUPERSEDED, self.look(waiting, after=10))
@@ -384,10 +389,10 @@ class SharedLookTest(Case):
 
         self.source.before_names = stall
         self.clock.now += 10
-        thread = threading.Thread(target=self.watcher.look, args=(first,))
+        thread = threading.Thread(target=self.poll, args=(first,))
         thread.start()
         self.assertTrue(looking.wait(10))
-        self.assertIs(WAITING, self.watcher.look(second))
+        self.assertIs(WAITING, self.poll(second))
         self.watcher.leave(second)
         self.join(3)
         go_on.set()
@@ -480,7 +485,7 @@ class PeekTest(Case):
         begun = self.clock.now
         for second in range(seconds):
             self.clock.now = begun + second
-            if self.watcher.look(waiting) is PEEK:
+            if self.poll(waiting) is PEEK:
                 result.append(second)
         return result
 
@@ -503,7 +508,7 @@ class PeekTest(Case):
         begun = self.clock.now
         for second in range(120):
             self.clock.now = begun + second
-            sights = [self.watcher.look(one) for one in waiting]
+            sights = [self.poll(one) for one in waiting]
             asked.append(sights.count(PEEK))
         self.assertEqual([0] * 60, asked[:60])
         self.assertEqual(watcher.PEEKS, max(asked))
@@ -641,7 +646,7 @@ class ThreadsTest(Case):
 
         def ask(waiting):
             barrier.wait(10)
-            sights.append(self.watcher.look(waiting))
+            sights.append(self.poll(waiting))
             asked.release()
 
         threads.run(*(lambda each=each: ask(each) for each in tickets))
@@ -672,10 +677,10 @@ class ThreadsTest(Case):
         def act(number):
             for run in range(100):
                 waiting = self.join(number, config=f'c{run}')
-                self.assertIs(WAITING, self.watcher.look(waiting))
+                self.assertIs(WAITING, self.poll(waiting))
                 expected = end(waiting, by_row=run % 2)
                 for _ in range(5000):
-                    sight = self.watcher.look(waiting)
+                    sight = self.poll(waiting)
                     if sight is not WAITING:
                         break
                     nap(0.0005)
