@@ -98,7 +98,7 @@ class Caller(Protocol):
         :raises errors.ServiceError: any other failure.
         """
 
-    def look(
+    def find(
         self,
         patience: Patience,
         what: str,

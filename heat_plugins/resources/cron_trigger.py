@@ -226,7 +226,7 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
     def _resolve_attribute(self, name: str) -> object:
         if self.resource_id is None:
             return None
-        seen = trigger_steps.look(self, self._before())
+        seen = trigger_steps.find_live(self, self._before())
         if seen is None:
             return None
         trigger, ran_out = seen

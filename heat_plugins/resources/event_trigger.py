@@ -145,7 +145,7 @@ class EventTrigger(
         if identifier is None and _BEGUN in self.data():
             identifier = self._begun(patience)
         if identifier is not None:
-            self.look(
+            self.find(
                 patience,
                 'cannot delete the event trigger',
                 self._calls.delete,
@@ -198,7 +198,7 @@ class EventTrigger(
     ) -> dict[str, object]:
         """Return the changeable values of a trigger, checked."""
         name, given, params = cron_triggers.called(props[self.WORKFLOW])
-        workflow = self.look(
+        workflow = self.find(
             patience,
             'cannot read the workflow',
             self.client().workflows.get,
@@ -228,7 +228,7 @@ class EventTrigger(
         """Return the trigger, if it exists."""
         if self.resource_id is None:
             return None
-        return self.look(
+        return self.find(
             patience,
             'cannot read the event trigger',
             self._calls.get,

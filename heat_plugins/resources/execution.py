@@ -158,7 +158,7 @@ class Execution(mistral_calls.MistralCalls, mistral_calls.Mended):
         )
 
     @staticmethod
-    def _go_on(
+    def _step(
         run: execution_steps.ExecutionRun
         | execution_steps.ExecutionRemoval
         | None,
@@ -177,8 +177,8 @@ class Execution(mistral_calls.MistralCalls, mistral_calls.Mended):
     def handle_create(self) -> execution_steps.ExecutionRun | None:
         return self._begin(self.CREATE)
 
-    check_create_complete = check_update_complete = _go_on
-    check_suspend_complete = check_resume_complete = _go_on
+    check_create_complete = check_update_complete = _step
+    check_suspend_complete = check_resume_complete = _step
     handle_create_cancel = handle_update_cancel = _stop
     handle_suspend_cancel = handle_resume_cancel = _stop
 
@@ -213,7 +213,7 @@ class Execution(mistral_calls.MistralCalls, mistral_calls.Mended):
             run = self._begin(self.DELETE)
         return execution_steps.ExecutionRemoval(self, run)
 
-    check_delete_complete = _go_on
+    check_delete_complete = _step
     handle_delete_cancel = _stop
 
     # What is seen ---------------------------------------------------------
@@ -221,4 +221,4 @@ class Execution(mistral_calls.MistralCalls, mistral_calls.Mended):
     def _resolve_attribute(self, name: str) -> object:
         if self.resource_id is None:
             return None
-        return execution_steps.look(self).get(name)
+        return execution_steps.read_attributes(self).get(name)

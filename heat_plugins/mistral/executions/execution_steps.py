@@ -107,7 +107,7 @@ class ExecutionRun:
         early = self._due - time.monotonic()
         if early > 0:
             self._resource.pause(max(1, min(int(early), _STACK_LOOK)))
-        row = self._resource.look(
+        row = self._resource.find(
             self._patience,
             'cannot read the execution',
             self._calls.get,
@@ -218,7 +218,7 @@ class ExecutionRemoval:
             identifier, _action = runs[-1]
             # Deleting alone would let what runs already run on.
             _cancel(self._resource, identifier)
-            self._resource.look(
+            self._resource.find(
                 self._patience,
                 'cannot delete the execution',
                 executions.delete,
@@ -240,7 +240,7 @@ def _cancel(resource: calling.Caller, identifier: str) -> None:
     executions = resource.client().executions
     patience = calling.Patience(0)
     try:
-        row = resource.look(
+        row = resource.find(
             patience, 'cannot read the execution', executions.get, identifier
         )
         if row is not None and row.state not in outcome.FINISHED:
@@ -273,12 +273,12 @@ def _result(
     }
 
 
-def look(resource: calling.Caller) -> dict[str, Any]:
+def read_attributes(resource: calling.Caller) -> dict[str, Any]:
     """Return the attributes; those that cannot be read are left out."""
     stored: dict[str, Any] = json.loads(resource.data().get(_RESULT, '{}'))
     patience = calling.Patience(0)
     try:
-        row = resource.look(
+        row = resource.find(
             patience,
             'cannot read the execution',
             resource.client().executions.get,

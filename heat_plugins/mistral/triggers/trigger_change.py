@@ -111,7 +111,7 @@ class TriggerChange(trigger_steps.Steps):
         lost: cron_triggers.LiveTrigger | None,
     ) -> _Stage:
         """Check all that is possible while the old trigger still exists."""
-        workflow = self.resource.look(
+        workflow = self.resource.find(
             self.patience,
             'cannot read the workflow',
             self.resource.client().workflows.get,
@@ -141,7 +141,7 @@ class TriggerChange(trigger_steps.Steps):
     def _remove(self) -> _Stage:
         old = self._noted.old
         if old is not None:
-            self.resource.look(
+            self.resource.find(
                 self.patience,
                 'cannot remove the old cron trigger',
                 self.calls.delete,

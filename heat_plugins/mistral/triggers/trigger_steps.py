@@ -91,7 +91,7 @@ class Steps:
         )
 
     def _by_id(self, identifier: str) -> cron_triggers.LiveTrigger | None:
-        row = self.resource.look(
+        row = self.resource.find(
             self.patience,
             'cannot read the cron trigger',
             self.calls.get,
@@ -253,7 +253,7 @@ class TriggerRemoval(Steps):
         return True
 
     def _delete(self, identifier: str) -> None:
-        self.resource.look(
+        self.resource.find(
             self.patience,
             'cannot delete the cron trigger',
             self.calls.delete,
@@ -261,7 +261,7 @@ class TriggerRemoval(Steps):
         )
 
 
-def look(
+def find_live(
     resource: calling.TrustingCaller, before: cron_triggers.TriggerOrder | None
 ) -> tuple[cron_triggers.LiveTrigger | None, bool] | None:
     """Return the trigger and whether it has expired; None: unknown."""

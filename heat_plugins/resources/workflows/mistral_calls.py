@@ -173,7 +173,7 @@ class MistralCalls(eventful.Eventful):
                 {'resource': self, 'name': name, 'error': judged or exc},
             )
 
-    def look(
+    def find(
         self,
         patience: calling.Patience,
         what: str,

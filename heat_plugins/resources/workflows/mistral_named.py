@@ -103,12 +103,12 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
 
     def see(self, patience: calling.Patience, name: str) -> mistral_api.Row:
         """Return the row of a name, or None."""
-        return self.look(
+        return self.find(
             patience, f'cannot read the {self.KIND}', self._calls.get, name
         )
 
     def _remove(self, patience: calling.Patience, name: str) -> None:
-        self.look(
+        self.find(
             patience,
             f'cannot delete the {self.KIND}',
             self._calls.delete,
