@@ -18,7 +18,7 @@ _LONGEST = 900
 _CONTROLS = re.compile('[\x00-\x1f\x7f\ud800-\udfff]')
 
 
-class _Dumper(yaml.CSafeDumper):  # type: ignore[misc]
+class _PlanDumper(yaml.CSafeDumper):  # type: ignore[misc]
     """Writes shared values out each time, and long texts as blocks."""
 
     def ignore_aliases(self, data: Any) -> bool:
@@ -30,7 +30,7 @@ def _text(dumper: yaml.Dumper, data: str) -> yaml.Node:
     return dumper.represent_scalar('tag:yaml.org,2002:str', data, style)
 
 
-_Dumper.add_representer(str, _text)
+_PlanDumper.add_representer(str, _text)
 
 
 @contextlib.contextmanager
@@ -106,7 +106,7 @@ def dump(value: Any) -> str:
     try:
         text: str = yaml.dump(
             value,
-            Dumper=_Dumper,
+            Dumper=_PlanDumper,
             default_flow_style=False,
             sort_keys=False,
             allow_unicode=True,

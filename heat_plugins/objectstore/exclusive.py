@@ -6,23 +6,22 @@ Ceph's gateway ignores it and overwrites. So each candidate announces itself
 with an object of its own and then reads a fresh listing of all announcements:
 
 - If a candidate has won already, the others give way.
-- If another candidate is undecided too, the one whose name comes first
-  wins, but only after the other has given way or has won: that one may have
-  read its listing before ours was announced.
+- If several candidates are undecided, the first by name wins, but only after
+  the others have given way or won: they may have read their listings before
+  its announcement.
 - A candidate whose last listing is older than `PATIENCE` seconds reads
   another. After `_LOOKS` of those it gives way. So a candidate waits at
   most `PATIENCE` for one that has died.
 
-These windows remain, for this and for what builds on it (`lease`, claims of
+These windows remain, for this and for what builds on it (`leases`, claims of
 runs, names and locks of plans without Mistral):
 
 - a listing that does not show an announcement made before it: Swift's may lag
   behind;
 - a candidate that stands still for more than `PATIENCE` seconds between
-  reading its last listing and taking the thing; a request that arrives that
-  late is the same;
-- a leader that stands still for longer than its lease is valid after it was
-  checked (`lease.EXPIRY` less `lease.SAFE`), between the check and a request.
+  its last listing and its request, or whose request arrives that late;
+- a leader that stands still between the check of its lease and a request, for
+  longer than `leases.EXPIRY` less `leases.SAFE`.
 
 What follows must be harmless then: records lie below an epoch, and a server
 runs one config after the other, each once.

@@ -9,7 +9,7 @@ from typing import Any
 from heat_plugins import pools
 from heat_plugins.configs import hooks
 from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import lease
+from heat_plugins.objectstore import leases
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import operations
@@ -92,9 +92,9 @@ class Services:
         """The project's object store."""
         return self.records.store
 
-    def lease(self, operation_id: str) -> lease.Lease:
+    def lease(self, operation_id: str) -> leases.Lease:
         """Return the leadership of an operation."""
-        return lease.Lease(
+        return leases.Lease(
             self.store,
             self.records.container,
             layout.leads(operation_id),

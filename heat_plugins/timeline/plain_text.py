@@ -87,7 +87,7 @@ def draw(
     if not drawn.bars:
         lines.append(rich_text.Text('No events are known.'))
     else:
-        lines += _Drawing(drawn, width, glyphs, zone).lines()
+        lines += _TextDrawing(drawn, width, glyphs, zone).lines()
     notes = [f'Note: {foreign.line(note)}' for note in drawn.notes]
     return lines + [rich_text.Text(note, 'yellow') for note in notes]
 
@@ -110,7 +110,7 @@ def fitted(text: str, width: int, ellipsis: str = '…') -> str:
     return text + ' ' * (width - cells.cell_len(text))
 
 
-class _Drawing:
+class _TextDrawing:
     def __init__(
         self,
         drawn: chart.Chart,

@@ -43,12 +43,12 @@ _INDENT = 14
 
 def draw(drawn: chart.Chart) -> str:
     """Return an SVG document."""
-    return etree.tostring(_Drawing(drawn).root, encoding='unicode')
+    return etree.tostring(_SVGDrawing(drawn).root, encoding='unicode')
 
 
 def page(drawn: chart.Chart) -> str:
     """Return an HTML document with the drawing in it."""
-    drawing = _Drawing(drawn)
+    drawing = _SVGDrawing(drawn)
     title = etree.Element('title')
     title.text = drawing.title
     inner = etree.tostring(title, encoding='unicode')
@@ -58,7 +58,7 @@ def page(drawn: chart.Chart) -> str:
     )
 
 
-class _Drawing:
+class _SVGDrawing:
     def __init__(self, drawn: chart.Chart) -> None:
         self._chart = drawn
         self.title = foreign.line(

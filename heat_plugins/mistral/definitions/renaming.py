@@ -113,7 +113,7 @@ def dump(data: Mapping[str, Any]) -> str:
     return str(
         yaml.dump(
             dict(data),
-            Dumper=_Dumper,
+            Dumper=_WorkflowDumper,
             sort_keys=False,
             allow_unicode=True,
             default_flow_style=False,
@@ -121,7 +121,7 @@ def dump(data: Mapping[str, Any]) -> str:
     )
 
 
-class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
+class _WorkflowDumper(yaml.SafeDumper):  # type: ignore[misc]
     """Writes no anchors: Mistral has none."""
 
     def ignore_aliases(self, data: object) -> bool:

@@ -13,7 +13,7 @@ import itertools
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.objectstore import lease as leases
+from heat_plugins.objectstore import leases
 from heat_plugins.runs import services
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import dispatch

@@ -8,7 +8,7 @@ result. The rest may wait, since the next leader finds it out.
 from collections import abc
 
 from heat_plugins import errors
-from heat_plugins.objectstore import lease as leases
+from heat_plugins.objectstore import leases
 from heat_plugins.runs import services
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview

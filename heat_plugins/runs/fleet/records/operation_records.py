@@ -26,7 +26,7 @@ from heat_plugins.objectstore import budgets
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import json_records
-from heat_plugins.objectstore import lease
+from heat_plugins.objectstore import leases
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import run_objects
 from heat_plugins.runs.fleet import operations
@@ -232,12 +232,12 @@ class OperationRecords:
     # States
 
     def epoch(self, operation_id: str, *, certain: bool = True) -> int:
-        """Return the last epoch of an operation; see `lease.last`.
+        """Return the last epoch of an operation; see `leases.last`.
 
         :raises errors.Unreadable: there are too many.
         """
         try:
-            return lease.last(
+            return leases.last(
                 self.store,
                 self.container,
                 layout.leads(operation_id),
