@@ -9,29 +9,29 @@ from typing import Any, NoReturn, Protocol
 from heat_plugins import errors
 from heat_plugins import retrying
 
-# An error that is rather a defect is given some tries, and no minutes.
-_DOUBTFUL_BUDGET = 15
+# Seconds to retry an error that is probably a defect.
+_DEFECT_SECONDS = 15
 
 _LONGEST_DELAY = 30
 
 
-class Patience:
+class RetryBudget:
     """How long one action retries while Mistral fails.
 
     Each kind of call has a time of its own: one call may fail repeatedly while
     an earlier one succeeds each time.
 
-    :param budget: seconds; 0 allows a single attempt.
+    :param seconds: for how long; 0 allows a single attempt.
     """
 
     def __init__(
-        self, budget: float, clock: Callable[[], float] = time.monotonic
+        self, seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._budget = budget
+        self._seconds = seconds
         self._clock = clock
         self._troubles: dict[str, retrying.Trouble] = {}
 
-    def calm(self, what: str = '') -> None:
+    def reset(self, what: str = '') -> None:
         """Note that Mistral has answered."""
         self._troubles.pop(what, None)
 
@@ -42,11 +42,11 @@ class Patience:
         trouble = self._troubles[what] = retrying.Trouble.of(
             error, self._troubles.get(what), self._clock
         )
-        budget = self._budget
+        limit = self._seconds
         if isinstance(error, errors.LikelyDefect):
-            budget = min(budget, _DOUBTFUL_BUDGET)
+            limit = min(limit, _DEFECT_SECONDS)
         failing = trouble.seconds
-        return backoff(failing) if failing < budget else None
+        return backoff(failing) if failing < limit else None
 
 
 def backoff(waited: float) -> int:
@@ -87,7 +87,7 @@ class Caller(Protocol):
 
     def ask(
         self,
-        patience: Patience,
+        budget: RetryBudget,
         what: str,
         call: Callable[..., Any],
         *arguments: Any,
@@ -100,7 +100,7 @@ class Caller(Protocol):
 
     def find(
         self,
-        patience: Patience,
+        budget: RetryBudget,
         what: str,
         call: Callable[..., Any],
         *arguments: Any,
@@ -122,7 +122,7 @@ class Caller(Protocol):
         :param since: when that began, by `time.monotonic`.
         """
 
-    def patience(self) -> Patience:
+    def retry_budget(self) -> RetryBudget:
         """Return how long an action retries."""
 
     def pause(self, seconds: int) -> NoReturn:

@@ -142,11 +142,11 @@ class Action(mistral_named.MistralNamed):
     # What is done ---------------------------------------------------------
 
     def precheck(
-        self, patience: calling.Patience, props: heat_types.Properties
+        self, budget: calling.RetryBudget, props: heat_types.Properties
     ) -> None:
         """Check that the base exists: Mistral tells only when it runs."""
         base = structured.base_name(self._spec(props))
-        if self.see(patience, base) is None:
+        if self.see(budget, base) is None:
             raise errors.ServiceError(
                 f'its base, the action "{base}", is not in Mistral.'
             )

@@ -108,18 +108,18 @@ class EventTrigger(
 
     # What is done ---------------------------------------------------------
 
-    def check_create_complete(self, patience: calling.Patience) -> bool:
-        return self._make(patience, self.properties)
+    def check_create_complete(self, budget: calling.RetryBudget) -> bool:
+        return self._make(budget, self.properties)
 
     def check_update_complete(
-        self, begun: tuple[calling.Patience, heat_types.Properties]
+        self, begun: tuple[calling.RetryBudget, heat_types.Properties]
     ) -> bool:
-        patience, after = begun
-        if self._mine(patience) is None:
-            return self._make(patience, after)
-        values = self._values(patience, after)
+        budget, after = begun
+        if self._mine(budget) is None:
+            return self._make(budget, after)
+        values = self._values(budget, after)
         self.ask(
-            patience,
+            budget,
             'cannot change the event trigger',
             # mistralclient has no name for it.
             self._calls._update,
@@ -132,48 +132,48 @@ class EventTrigger(
         )
         return True
 
-    def check_check_complete(self, patience: calling.Patience) -> bool:
-        if self._mine(patience) is None:
+    def check_check_complete(self, budget: calling.RetryBudget) -> bool:
+        if self._mine(budget) is None:
             raise errors.ServiceError(
                 'the event trigger is no longer in Mistral; an update of '
                 'the stack creates it again.'
             )
         return True
 
-    def check_delete_complete(self, patience: calling.Patience) -> bool:
+    def check_delete_complete(self, budget: calling.RetryBudget) -> bool:
         identifier = self.resource_id
         if identifier is None and _BEGUN in self.data():
-            identifier = self._begun(patience)
+            identifier = self._begun(budget)
         if identifier is not None:
             self.find(
-                patience,
+                budget,
                 'cannot delete the event trigger',
                 self._calls.delete,
                 identifier,
             )
         return True
 
-    def _begun(self, patience: calling.Patience) -> str | None:
+    def _begun(self, budget: calling.RetryBudget) -> str | None:
         """Return the ID of a trigger whose creation got no answer."""
         try:
-            values = self._values(patience, self.properties)
+            values = self._values(budget, self.properties)
         except cron_triggers.TriggerRefused:
             return None
-        row = self._same(patience, self.properties, values)
+        row = self._same(budget, self.properties, values)
         if row is None or not _matches(row, values):
             return None
         return str(row.id)
 
     def _make(
-        self, patience: calling.Patience, props: heat_types.Properties
+        self, budget: calling.RetryBudget, props: heat_types.Properties
     ) -> bool:
-        values = self._values(patience, props)
-        row = self._same(patience, props, values)
+        values = self._values(budget, props)
+        row = self._same(budget, props, values)
         if row is None:
             self.data_set(_BEGUN, 'yes')
             try:
                 row = self.ask(
-                    patience,
+                    budget,
                     'cannot create the event trigger',
                     self._calls.create,
                     **values,
@@ -194,12 +194,12 @@ class EventTrigger(
         return True
 
     def _values(
-        self, patience: calling.Patience, props: heat_types.Properties
+        self, budget: calling.RetryBudget, props: heat_types.Properties
     ) -> dict[str, object]:
         """Return the changeable values of a trigger, checked."""
         name, given, params = cron_triggers.called(props[self.WORKFLOW])
         workflow = self.find(
-            patience,
+            budget,
             'cannot read the workflow',
             self.client().workflows.get,
             name,
@@ -224,12 +224,12 @@ class EventTrigger(
     def _calls(self) -> mistral_api.Manager:
         return self.client().event_triggers
 
-    def _mine(self, patience: calling.Patience) -> mistral_api.Row | None:
+    def _mine(self, budget: calling.RetryBudget) -> mistral_api.Row | None:
         """Return the trigger, if it exists."""
         if self.resource_id is None:
             return None
         return self.find(
-            patience,
+            budget,
             'cannot read the event trigger',
             self._calls.get,
             self.resource_id,
@@ -237,13 +237,13 @@ class EventTrigger(
 
     def _same(
         self,
-        patience: calling.Patience,
+        budget: calling.RetryBudget,
         props: heat_types.Properties,
         values: abc.Mapping[str, object],
     ) -> mistral_api.Row | None:
         """Return the project's trigger for an event and a workflow."""
         rows = self.ask(
-            patience,
+            budget,
             'cannot list the event triggers',
             # Mistral 23 answers 500 to every filter.
             self._calls.list,

@@ -77,7 +77,7 @@ class Workflow(workflow_checks.WorkflowChecks):
 
     #: Seconds for which passing errors of Mistral are ridden out in a call
     #: that a thread waits for. A delete goes by the operator's option.
-    PATIENCE = 15
+    RETRY_SECONDS = 15
 
     # Definition -----------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Workflow(workflow_checks.WorkflowChecks):
 
     def _deployer(self) -> publishing.Publisher:
         return publishing.Publisher(
-            self._service(), self._save, self.PATIENCE, self._own_triggers
+            self._service(), self._save, self.RETRY_SECONDS, self._own_triggers
         )
 
     def _own_triggers(self, names: abc.Collection[str]) -> set[str]:
@@ -233,21 +233,21 @@ class Workflow(workflow_checks.WorkflowChecks):
                 f'again: {", ".join(missing)}'
             )
 
-    def handle_delete(self) -> calling.Patience:
+    def handle_delete(self) -> calling.RetryBudget:
         """Record the removal of all objects."""
         if self.data().get(RECORD) or self.resource_id is not None:
             self._save(self._record().dropped())
-        return mistral_calls.patience()
+        return mistral_calls.retry_budget()
 
-    def check_delete_complete(self, patience: calling.Patience) -> bool:
+    def check_delete_complete(self, budget: calling.RetryBudget) -> bool:
         """End executions, remove workflows, then the user for signals."""
         record = self._record()
         try:
             if not self._remove(record):
-                patience.calm()
+                budget.reset()
                 return False
         except errors.ServiceError as error:
-            delay = patience.delay(error)
+            delay = budget.delay(error)
             if delay is None:
                 raise
             LOG.info('%s cannot be deleted yet; retrying: %s', self, error)

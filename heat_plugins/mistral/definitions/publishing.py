@@ -76,7 +76,7 @@ class Publisher:
     """Creates, changes and removes definitions in Mistral.
 
     :param save: stores a record so that it outlives this process.
-    :param patience: seconds for which it retries after temporary failures.
+    :param retry_seconds: for how long it retries after temporary failures.
     :param mine: returns which cron triggers the same stack has created.
     """
 
@@ -84,12 +84,12 @@ class Publisher:
         self,
         service: workflow_service.WorkflowService,
         save: Save,
-        patience: float = 15,
+        retry_seconds: float = 15,
         mine: Mine = lambda names: (),
     ) -> None:
         self._service = service
         self._save = save
-        self._patience = patience
+        self._retry_seconds = retry_seconds
         self._mine = mine
 
     def bring(
@@ -320,7 +320,7 @@ class Publisher:
     def persist(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a method of the service, and retry temporary failures."""
         return retrying.insist(
-            function, *args, seconds=self._patience, wait=0.25, most=4
+            function, *args, seconds=self._retry_seconds, wait=0.25, most=4
         )
 
 

@@ -68,7 +68,7 @@ class ExecutionRun:
         """Prepare to run a workflow for an action."""
         self._resource = resource
         self._action = action
-        self._patience = resource.patience()
+        self._budget = resource.retry_budget()
         self._body = {
             'workflow_name': workflow,
             'input': json.dumps(given),
@@ -108,7 +108,7 @@ class ExecutionRun:
         if early > 0:
             self._resource.pause(max(1, min(int(early), _STACK_LOOK)))
         row = self._resource.find(
-            self._patience,
+            self._budget,
             'cannot read the execution',
             self._calls.get,
             self._id,
@@ -143,7 +143,7 @@ class ExecutionRun:
             resource.data_set(_RUNS, json.dumps(runs))
         try:
             resource.ask(
-                self._patience,
+                self._budget,
                 'cannot run the workflow',
                 self._calls.begin,
                 {'id': self._id, **self._body},
@@ -171,7 +171,7 @@ class ExecutionRun:
         if row.state != 'SUCCESS':
             text = outcome.reason(row.state, row.state_info)
             raise RunFailed(f'{text} (execution {self._id})')
-        result = _result(self._resource, self._patience, row)
+        result = _result(self._resource, self._budget, row)
         text = json.dumps(result)
         # What is larger stays in Mistral, and is read there.
         if len(text) <= _RESULT_LIMIT:
@@ -205,7 +205,7 @@ class ExecutionRemoval:
         """
         self._resource = resource
         self._run = run
-        self._patience = resource.patience()
+        self._budget = resource.retry_budget()
 
     def step(self) -> bool:
         """Take the next step; return whether all is done."""
@@ -219,7 +219,7 @@ class ExecutionRemoval:
             # Deleting alone would let what runs already run on.
             _cancel(self._resource, identifier)
             self._resource.find(
-                self._patience,
+                self._budget,
                 'cannot delete the execution',
                 executions.delete,
                 identifier,
@@ -238,14 +238,14 @@ class ExecutionRemoval:
 def _cancel(resource: calling.Caller, identifier: str) -> None:
     """Cancel an execution unless it has ended; one attempt."""
     executions = resource.client().executions
-    patience = calling.Patience(0)
+    budget = calling.RetryBudget(0)
     try:
         row = resource.find(
-            patience, 'cannot read the execution', executions.get, identifier
+            budget, 'cannot read the execution', executions.get, identifier
         )
         if row is not None and row.state not in outcome.FINISHED:
             resource.ask(
-                patience,
+                budget,
                 'cannot cancel the execution',
                 executions.update,
                 identifier,
@@ -256,10 +256,10 @@ def _cancel(resource: calling.Caller, identifier: str) -> None:
 
 
 def _result(
-    resource: calling.Caller, patience: calling.Patience, row: Any
+    resource: calling.Caller, budget: calling.RetryBudget, row: Any
 ) -> dict[str, Any]:
     tasks = resource.ask(
-        patience,
+        budget,
         'cannot list the tasks of the execution',
         resource.client().tasks.list,
         row.id,
@@ -276,10 +276,10 @@ def _result(
 def read_attributes(resource: calling.Caller) -> dict[str, Any]:
     """Return the attributes; those that cannot be read are left out."""
     stored: dict[str, Any] = json.loads(resource.data().get(_RESULT, '{}'))
-    patience = calling.Patience(0)
+    budget = calling.RetryBudget(0)
     try:
         row = resource.find(
-            patience,
+            budget,
             'cannot read the execution',
             resource.client().executions.get,
             resource.resource_id,
@@ -288,7 +288,7 @@ def read_attributes(resource: calling.Caller) -> dict[str, Any]:
             # Mistral may be told to forget executions after a while.
             return {**stored, **({'state': 'SUCCESS'} if stored else {})}
         if not stored:
-            stored = _result(resource, patience, row)
+            stored = _result(resource, budget, row)
         return {**stored, 'state': row.state, 'state_info': row.state_info}
     except errors.ServiceError as exc:
         LOG.warning('%s: %s', resource, exc)

@@ -49,7 +49,7 @@ class TriggerChange(trigger_steps.Steps):
         if self.note is None or self.note.old is None:
             return
         if self._stage in (self._make, self._restore):
-            self.patience = calling.Patience(0)
+            self.budget = calling.RetryBudget(0)
             self.recover()
 
     @property
@@ -112,7 +112,7 @@ class TriggerChange(trigger_steps.Steps):
     ) -> _Stage:
         """Check all that is possible while the old trigger still exists."""
         workflow = self.resource.find(
-            self.patience,
+            self.budget,
             'cannot read the workflow',
             self.resource.client().workflows.get,
             order.workflow,
@@ -142,7 +142,7 @@ class TriggerChange(trigger_steps.Steps):
         old = self._noted.old
         if old is not None:
             self.resource.find(
-                self.patience,
+                self.budget,
                 'cannot remove the old cron trigger',
                 self.calls.delete,
                 old.id,
@@ -186,7 +186,7 @@ class TriggerChange(trigger_steps.Steps):
             raise error
         if passing:
             # It has been waited for long enough.
-            self.patience = calling.Patience(0)
+            self.budget = calling.RetryBudget(0)
         try:
             self.put_back(note, note.old)
         except errors.ServiceError as exc:

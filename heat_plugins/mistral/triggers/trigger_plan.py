@@ -16,7 +16,7 @@ from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
 
 # A run that is late by more than this will hardly begin soon.
-_PATIENCE: Final = datetime.timedelta(minutes=2)
+_LATE: Final = datetime.timedelta(minutes=2)
 
 # How soon to look again for a run that is about to begin.
 _SOON: Final = 2
@@ -77,7 +77,7 @@ def plan(
             live is not None
             and first < now + schedule.NOTICE + cron_triggers.MARGIN
         ):
-            if first < now - _PATIENCE:
+            if first < now - _LATE:
                 raise cron_triggers.TriggerRefused(
                     f'the run that was due at {schedule.show(first)} has not '
                     'started; ask the operator whether a periodic process of '

@@ -40,7 +40,7 @@ class Steps:
             class writes none.
         """
         self.resource = resource
-        self.patience = resource.patience()
+        self.budget = resource.retry_budget()
         self.before = before
         self.record: cron_triggers.TriggerRecord | None = None
         self.note: cron_triggers.Note | None = None
@@ -86,13 +86,11 @@ class Steps:
         *arguments: Any,
         **named: Any,
     ) -> Any:
-        return self.resource.ask(
-            self.patience, what, call, *arguments, **named
-        )
+        return self.resource.ask(self.budget, what, call, *arguments, **named)
 
     def _by_id(self, identifier: str) -> cron_triggers.LiveTrigger | None:
         row = self.resource.find(
-            self.patience,
+            self.budget,
             'cannot read the cron trigger',
             self.calls.get,
             identifier,
@@ -254,7 +252,7 @@ class TriggerRemoval(Steps):
 
     def _delete(self, identifier: str) -> None:
         self.resource.find(
-            self.patience,
+            self.budget,
             'cannot delete the cron trigger',
             self.calls.delete,
             identifier,
@@ -266,7 +264,7 @@ def find_live(
 ) -> tuple[cron_triggers.LiveTrigger | None, bool] | None:
     """Return the trigger and whether it has expired; None: unknown."""
     steps = Check(resource, before)
-    steps.patience = calling.Patience(0)
+    steps.budget = calling.RetryBudget(0)
     try:
         return steps.known(), steps.has_expired()
     except errors.ServiceError as exc:

@@ -40,9 +40,9 @@ NOT_HEATS = support.SupportStatus(
 )
 
 
-def patience() -> calling.Patience:
+def retry_budget() -> calling.RetryBudget:
     """Return how long an action retries while Mistral fails."""
-    return calling.Patience(cfg.CONF.heat_plugins.mistral_error_budget)
+    return calling.RetryBudget(cfg.CONF.heat_plugins.mistral_error_budget)
 
 
 class MistralCalls(eventful.Eventful):
@@ -77,9 +77,9 @@ class MistralCalls(eventful.Eventful):
         """The project that it belongs to."""
         return str(self.context.project_id)
 
-    def patience(self) -> calling.Patience:
+    def retry_budget(self) -> calling.RetryBudget:
         """Return how long an action retries."""
-        return patience()
+        return retry_budget()
 
     def pause(self, seconds: int) -> NoReturn:
         """End this step; Heat calls the next one after some seconds."""
@@ -96,7 +96,7 @@ class MistralCalls(eventful.Eventful):
 
     def ask(
         self,
-        patience: calling.Patience,
+        budget: calling.RetryBudget,
         what: str,
         call: Callable[..., Any],
         *arguments: Any,
@@ -114,7 +114,7 @@ class MistralCalls(eventful.Eventful):
             judged = mistral_api.judge(exc)
             if judged is None:
                 raise
-            delay = patience.delay(judged, what)
+            delay = budget.delay(judged, what)
             if delay is None:
                 raise self.failure(what, exc, judged) from exc
             LOG.warning(
@@ -127,7 +127,7 @@ class MistralCalls(eventful.Eventful):
                 },
             )
             raise resource.PollDelay(delay) from exc
-        patience.calm(what)
+        budget.reset(what)
         return answer
 
     def failure(
@@ -175,7 +175,7 @@ class MistralCalls(eventful.Eventful):
 
     def find(
         self,
-        patience: calling.Patience,
+        budget: calling.RetryBudget,
         what: str,
         call: Callable[..., Any],
         *arguments: Any,
@@ -183,9 +183,9 @@ class MistralCalls(eventful.Eventful):
     ) -> Any:
         """Call Mistral like `ask`; None if Mistral has no such object."""
         try:
-            return self.ask(patience, what, call, *arguments, **named)
+            return self.ask(budget, what, call, *arguments, **named)
         except errors.NotFound:
-            patience.calm(what)
+            budget.reset(what)
             return None
 
 
@@ -229,23 +229,23 @@ class TrustingCalls(MistralCalls):
 class Stepwise(MistralCalls, Mended):
     """Mixin for types that call Mistral in each step of an action."""
 
-    def handle_create(self) -> calling.Patience:
-        return self.patience()
+    def handle_create(self) -> calling.RetryBudget:
+        return self.retry_budget()
 
     def handle_update(
         self,
         json_snippet: heat_types.Definition,
         tmpl_diff: heat_types.Definition,
         prop_diff: Mapping[str, object],
-    ) -> tuple[calling.Patience, heat_types.Properties]:
+    ) -> tuple[calling.RetryBudget, heat_types.Properties]:
         after = json_snippet.properties(self.properties_schema, self.context)
-        return self.patience(), after
+        return self.retry_budget(), after
 
-    def handle_check(self) -> calling.Patience:
-        return self.patience()
+    def handle_check(self) -> calling.RetryBudget:
+        return self.retry_budget()
 
-    def handle_delete(self) -> calling.Patience:
-        return self.patience()
+    def handle_delete(self) -> calling.RetryBudget:
+        return self.retry_budget()
 
 
 def trust_refusal(resource: heat_types.Resource) -> str | None:

@@ -95,21 +95,21 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
         raise NotImplementedError
 
     def precheck(
-        self, patience: calling.Patience, props: heat_types.Properties
+        self, budget: calling.RetryBudget, props: heat_types.Properties
     ) -> None:
         """Check all that is possible before any change."""
 
     # What is done -----------------------------------------------------------
 
-    def see(self, patience: calling.Patience, name: str) -> mistral_api.Row:
+    def see(self, budget: calling.RetryBudget, name: str) -> mistral_api.Row:
         """Return the row of a name, or None."""
         return self.find(
-            patience, f'cannot read the {self.KIND}', self._calls.get, name
+            budget, f'cannot read the {self.KIND}', self._calls.get, name
         )
 
-    def _remove(self, patience: calling.Patience, name: str) -> None:
+    def _remove(self, budget: calling.RetryBudget, name: str) -> None:
         self.find(
-            patience,
+            budget,
             f'cannot delete the {self.KIND}',
             self._calls.delete,
             name,
@@ -119,15 +119,15 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
     def _calls(self) -> mistral_api.Manager:
         return getattr(self.client(), self.entity)
 
-    def check_create_complete(self, patience: calling.Patience) -> bool:
-        return self._create(patience, self.properties)
+    def check_create_complete(self, budget: calling.RetryBudget) -> bool:
+        return self._create(budget, self.properties)
 
     def _create(
-        self, patience: calling.Patience, props: heat_types.Properties
+        self, budget: calling.RetryBudget, props: heat_types.Properties
     ) -> bool:
         name = self.wanted_name(props)
-        self.precheck(patience, props)
-        row = self.see(patience, name)
+        self.precheck(budget, props)
+        row = self.see(budget, name)
         if row is not None:
             # Ours, if it was made and the answer got lost.
             begun = self.data().get(_BEGUN) == name
@@ -140,7 +140,7 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
             self.data_set(_BEGUN, name)
             try:
                 row = self.ask(
-                    patience,
+                    budget,
                     f'cannot create the {self.KIND}',
                     self._calls.create,
                     **self.body(name, props),
@@ -158,43 +158,45 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
         return True
 
     def check_update_complete(
-        self, begun: tuple[calling.Patience, heat_types.Properties]
+        self, begun: tuple[calling.RetryBudget, heat_types.Properties]
     ) -> bool:
-        patience, after = begun
-        if self._ours(patience) is None:
-            return self._create(patience, after)
-        self.precheck(patience, after)
+        budget, after = begun
+        if self._ours(budget) is None:
+            return self._create(budget, after)
+        self.precheck(budget, after)
         self.ask(
-            patience,
+            budget,
             f'cannot change the {self.KIND}',
             self._calls.update,
             **self.body(self.resource_id, after),
         )
         return True
 
-    def check_delete_complete(self, patience: calling.Patience | None) -> bool:
-        if patience is None:
+    def check_delete_complete(
+        self, budget: calling.RetryBudget | None
+    ) -> bool:
+        if budget is None:
             return True
         name = self.data().get(_BEGUN)
         if name and self.resource_id is None:
-            row = self.see(patience, name)
+            row = self.see(budget, name)
             if row is not None and self.matches(row, self.properties):
-                self._remove(patience, name)
-        elif self._ours(patience) is not None:
-            self._remove(patience, self.resource_id)
+                self._remove(budget, name)
+        elif self._ours(budget) is not None:
+            self._remove(budget, self.resource_id)
         return True
 
-    def _ours(self, patience: calling.Patience) -> mistral_api.Row | None:
+    def _ours(self, budget: calling.RetryBudget) -> mistral_api.Row | None:
         """Return the row, if this resource has created it."""
         if self.resource_id is None:
             return None
-        row = self.see(patience, self.resource_id)
+        row = self.see(budget, self.resource_id)
         if row is None or row.id != self.data().get(_ID, row.id):
             return None
         return row
 
-    def check_check_complete(self, patience: calling.Patience) -> bool:
-        if self._ours(patience) is None:
+    def check_check_complete(self, budget: calling.RetryBudget) -> bool:
+        if self._ours(budget) is None:
             raise errors.ServiceError(
                 f'an {self.KIND} "{self.resource_id}" is no longer in '
                 f'Mistral; an update of the stack creates it again.'
@@ -206,7 +208,7 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
         if self.resource_id is None:
             return None
         try:
-            return self._ours(calling.Patience(0))
+            return self._ours(calling.RetryBudget(0))
         except errors.ServiceError as exc:
             mistral_calls.LOG.warning('%s: %s', self, exc)
             return None

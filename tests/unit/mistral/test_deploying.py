@@ -30,12 +30,12 @@ def wanted(text, explicit=None):
 class House:
     """A resource as far as its record goes."""
 
-    def __init__(self, patience=0):
+    def __init__(self, retry_seconds=0):
         self.service = fake_service.FakeService()
         self.record = definition_records.DefinitionRecord(mark='0123456789ab')
         self.mine = ()
         self.deployer = publishing.Publisher(
-            self.service, self.save, patience, lambda names: self.mine
+            self.service, self.save, retry_seconds, lambda names: self.mine
         )
 
     def save(self, record):
@@ -154,7 +154,7 @@ def test_drop_that_fails_is_made_up_for(house):
 @pytest.mark.parametrize('method', ['find', 'create', 'update'])
 @pytest.mark.parametrize('done', [True, False])
 def test_passing_errors_are_ridden_out(method, done):
-    house = House(patience=5)
+    house = House(retry_seconds=5)
     house.bring(A)
     house.service.faults = [fault(method, done)]
     house.bring(A + B)
@@ -164,7 +164,7 @@ def test_passing_errors_are_ridden_out(method, done):
 
 @pytest.mark.parametrize('done', [True, False])
 def test_passing_errors_are_ridden_out_for_workbooks(done):
-    house = House(patience=5)
+    house = House(retry_seconds=5)
     house.service.faults = [fault('create_book', done), fault('has_book')]
     house.bring(BOOK)
     assert set(house.service.books) == {'s.r'}
@@ -172,7 +172,7 @@ def test_passing_errors_are_ridden_out_for_workbooks(done):
 
 
 def test_other_errors_are_not():
-    house = House(patience=60)
+    house = House(retry_seconds=60)
     house.fail(A, fault('create', error=errors.ServiceError('no')))
     assert house.service.methods().count('create') == 1
 

@@ -12,15 +12,15 @@ PASSING = errors.Unavailable('busy')
 DOUBTFUL = errors.LikelyDefect('a defect')
 
 
-class PatienceTest(testtools.TestCase):
+class RetryBudgetTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.now = 0
-        self.patience = calling.Patience(100, lambda: self.now)
+        self.budget = calling.RetryBudget(100, lambda: self.now)
 
     def after(self, seconds, error=PASSING, what='make'):
         self.now = seconds
-        return self.patience.delay(error, what)
+        return self.budget.delay(error, what)
 
     def test_delays_grow_until_the_budget_is_spent(self):
         found = [self.after(second) for second in (0, 10, 60, 99, 100)]
@@ -28,12 +28,12 @@ class PatienceTest(testtools.TestCase):
 
     def test_an_answer_gives_a_new_budget(self):
         self.after(0)
-        self.patience.calm('make')
+        self.budget.reset('make')
         self.assertEqual(1, self.after(100))
 
     def test_an_answer_to_another_call_does_not(self):
         self.after(0)
-        self.patience.calm('look')
+        self.budget.reset('look')
         self.assertIsNone(self.after(100))
 
     def test_a_likely_defect_is_given_less(self):

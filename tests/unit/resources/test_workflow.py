@@ -60,7 +60,7 @@ class WorkflowTest(heat_fixture.HeatTestCase):
         self.mistral = fake_service.FakeService()
         for name, value in {
             '_service': lambda _: self.mistral,
-            'PATIENCE': 0,
+            'RETRY_SECONDS': 0,
             'is_service_available': classmethod(lambda *_: (True, None)),
         }.items():
             patch = mock.patch.object(workflow.Workflow, name, value)
@@ -497,12 +497,12 @@ class LifeTest(WorkflowTest):
         cfg.CONF.set_override('mistral_error_budget', 0, 'heat_plugins')
         again = self.heat.load(stack)
         loaded = again['flow']
-        patience = loaded.handle_delete()
+        budget = loaded.handle_delete()
         self.assertRaises(
-            errors.Unavailable, loaded.check_delete_complete, patience
+            errors.Unavailable, loaded.check_delete_complete, budget
         )
         self.mistral.clock = {}
-        self.assertTrue(loaded.check_delete_complete(patience))
+        self.assertTrue(loaded.check_delete_complete(budget))
 
     def test_run_that_begins_while_its_workflow_goes_goes_too(self):
         stack = self.create(definition=ONE, input={'x': 1})
