@@ -20,7 +20,7 @@ from heat_plugins import bounds
 from heat_plugins.checks import check_report
 from heat_plugins.engine.database import resources
 
-#: The part of the threads whose use is worth a warning.
+#: The share of busy threads from which on the check warns.
 CROWDED = 0.75
 
 #: The most stacks to read, and the most projects to name.
@@ -56,7 +56,7 @@ def threads() -> upgradecheck.Result:
         running = _running_workers(context)
         busy = resources.count_busy(context)
     except Exception as exc:
-        # What a database says may hold its password.
+        # The database's message may quote its password.
         report.warn(
             'Cannot count the resources in progress, because the database '
             f'([database] connection) fails with {type(exc).__name__}.'
@@ -110,7 +110,7 @@ def single_groups() -> upgradecheck.Result:
         context = heat_context.get_admin_context()
         stacks = resources.with_groups(context, READ + 1)
     except Exception as exc:
-        # What a database says may hold its password.
+        # The database's message may quote its password.
         report.warn(
             'Cannot read which groups have no nested stack, because the '
             f'database ([database] connection) fails with '

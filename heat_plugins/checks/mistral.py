@@ -22,7 +22,7 @@ from heat_plugins.clients import mistral_api
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
 
-# How late a trigger may fire: its periodic process may look seldom.
+# How late a trigger may fire: the periodic process polls at intervals.
 _OVERDUE = datetime.timedelta(minutes=5)
 
 cfg.CONF.import_opt('reauthentication_auth_method', 'heat.common.config')
@@ -171,7 +171,7 @@ def _check_trust(
     expires = schedule.now() + datetime.timedelta(minutes=2)
     trust = {
         'trustor_user_id': access.user_id,
-        # Whom it is for makes no difference to Keystone.
+        # The trustee makes no difference to Keystone.
         'trustee_user_id': access.user_id,
         'project_id': access.project_id,
         'roles': [{'name': name} for name in access.role_names or ()],

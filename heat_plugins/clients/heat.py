@@ -129,7 +129,7 @@ class Heat:
     def update_environment(
         self, stack: heat_values.Stack, environment: abc.Mapping[str, Any]
     ) -> None:
-        # PATCH keeps all that is not given.
+        # PATCH keeps all values that the request leaves out.
         body = {'environment': dict(environment)}
         self._send('PATCH', _path(stack), f'stack {stack.name}', body)
 
@@ -181,7 +181,7 @@ class Heat:
         for resource in resources:
             if resource.nested_id is None and resource.type.endswith(_SERVER):
                 attributes: abc.Mapping[str, Any] = {}
-                # It may have just gone.
+                # It may have been deleted just now.
                 with contextlib.suppress(errors.NotFound):
                     attributes = self._attributes(resource)
                 if 'addresses' in attributes:
@@ -336,7 +336,7 @@ class Heat:
             ) from exc
 
     def _make(self, kind: str, what: str, body: dict[str, Any]) -> str:
-        # Heat may quote what it was given, so its words are not passed on.
+        # Heat's message may quote the request, so it is not passed on.
         answer = self._rest.call(
             'POST', f'/{kind}s', f'software {what}', quote=False, json=body
         )

@@ -27,7 +27,7 @@ class BaremetalAPI:
             rest.IRONIC,
             cloud,
             default_microversion=_VERSION,
-            # We do so ourselves, and know what may be done twice.
+            # We retry ourselves, and only what may be repeated.
             connect_retries=0,
         )
 
@@ -120,7 +120,7 @@ def _judge(exc: errors.ServiceError) -> None:
         # Ironic 39 answers 500 then, not 403.
         raise errors.Denied(message, exc.status) from exc
     if exc.status == 409 and 'locked' in message:
-        # It says 409 of what is there already, too.
+        # It answers 409 also for an object that exists already.
         raise errors.NodeLocked(message, exc.status) from exc
     if exc.status == 406:
         raise errors.ServiceError(

@@ -47,7 +47,7 @@ class _Session(adapter.Adapter):
         try:
             answer = super().request(url, method, raise_exc=False, **more)
         except exceptions.ClientException as exc:
-            # mistralclient would take what Keystone says for Mistral's word.
+            # mistralclient would take Keystone's answer for Mistral's.
             raise unanswered(exc) from exc
         if answer.status_code < 300:
             # mistralclient reads it by that.

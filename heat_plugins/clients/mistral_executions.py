@@ -16,7 +16,7 @@ from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_api
 from heat_plugins.mistral.executions import outcome
 
-# Seconds between two looks at an action, at first and at most.
+# Seconds between two polls of an action, at first and at most.
 _SOON, _LATER = 0.1, 2.0
 
 # Seconds between two polls of an execution.

@@ -13,7 +13,7 @@ from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
 
-#: What begins so is no content of a plan, but what is recorded about it.
+#: The prefix of records about a plan, which are not its content.
 OWN: Final = '.heat-plugins/'
 
 #: The most bytes of one file. Heat's requests are smaller by far.

@@ -37,7 +37,7 @@ _LINKS = 40
 # The most bytes of headers in a tarball whose files are within the limits.
 _HEADERS = 16 * 1024 * 1024
 
-# So much is read at a time.
+# Bytes to read at a time.
 _CHUNK = 1024 * 1024
 
 # More than a plan may hold, packed.
@@ -395,7 +395,7 @@ def _git(
     except subprocess.TimeoutExpired as exc:
         raise errors.Invalid(f'{failed} within {seconds:.0f} s') from exc
     except subprocess.CalledProcessError as exc:
-        # What it says may hold the URL, and that a password.
+        # Its message may quote the URL, with a password.
         raise errors.Invalid(
             f'{failed}: git exited with code {exc.returncode}. Run it by '
             'hand to see why'

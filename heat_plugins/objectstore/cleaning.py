@@ -18,8 +18,8 @@ _DROPPED = 10000
 # Attempts at the objects below a prefix.
 _PASSES = 100
 
-# How many objects to let lie before they go, for how many seconds after the
-# last one that follows others, and for how many at most.
+# How many objects to collect before their deletion, for how many seconds after
+# the last one that follows others, and for how many at most.
 _BATCH = 500
 _SECONDS = 2
 _SECONDS_MAX = 30
@@ -100,7 +100,7 @@ def delete_together(
         try:
             remaining += store.delete_at_once(container, chunk)
         except errors.ServiceError:
-            # Each by itself will tell what is the matter.
+            # Single requests will show the cause.
             remaining += chunk
         done = start + len(chunk) - len(remaining)
         progress(done, len(objects))

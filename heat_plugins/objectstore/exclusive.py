@@ -37,7 +37,7 @@ import uuid
 from heat_plugins import errors
 from heat_plugins.objectstore import stores
 
-#: Seconds from a candidate's listing within which it takes the thing.
+#: Seconds from a candidate's listing within which it acts as the winner.
 PATIENCE = 10.0
 
 #: Where `create` keeps announcements, in the container of the object.

@@ -148,7 +148,7 @@ def _refusal(
     exc: errors.Denied, passing: type[errors.Unavailable]
 ) -> errors.ServiceError:
     if exc.status is None:
-        # Keystone's word: it is no matter of roles.
+        # Keystone refuses a token: roles are not the cause.
         return errors.TempURLsUnusable(str(exc))
     if exc.may_pass:
         return passing(
@@ -391,7 +391,7 @@ class KeyKeeper:
         self, info: abc.Mapping[str, Any] | None
     ) -> abc.Sequence[str]:
         if info is None:
-            # No word about it: the signed requests will tell.
+            # The store does not say; the signed requests will tell.
             return self._digests
         if 'tempurl' not in info:
             raise errors.TempURLsUnusable(

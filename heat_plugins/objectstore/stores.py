@@ -407,7 +407,7 @@ class ObjectStore:
         self, method: str, what: str, response: wire.Response
     ) -> errors.ServiceError:
         kind = _KINDS.get(response.status) or errors.of_status(response.status)
-        # What writes says itself what for.
+        # Callers that write name the purpose themselves.
         hint = _HINTS.get(response.status, '') if method == 'GET' else ''
         return kind(
             f'The object store answered {response.status} to {method} of '

@@ -41,7 +41,7 @@ class Action(mistral_named.MistralNamed):
         'tags',
     )
 
-    # What only goes with a base.
+    # Properties that need a base.
     _PARTS = (
         BASE,
         BASE_INPUT,

@@ -70,7 +70,7 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
         ),
     }
 
-    # What changes by itself must not be remembered.
+    # Heat must not cache attributes that change by themselves.
     _ATTRIBUTES: ClassVar = {
         _Base.NEXT_EXECUTION_TIME: schemas.live(
             attributes.Schema.STRING,

@@ -27,7 +27,7 @@ ONE_BY_ONE = 100
 #: Seconds until we list an overfull container again.
 OVERFULL_SECONDS = 60
 
-#: Entries that a look at runs reads before it asks for names.
+#: Entries that a listing of runs reads before it requests single names.
 MOST = 10000
 
 

@@ -33,7 +33,7 @@ _SIGNATURES = masking.Mask()
 # The most characters of the last line of stderr in a reason.
 _LAST_LINE = 120
 
-# In so much of the end of stderr the traceback of a hook is sought.
+# The bytes at the end of stderr that may hold the traceback of a hook.
 _TAIL = 16 * 1024
 
 # How the traceback of one of heat-agents' hooks begins. A hook that crashes

@@ -13,7 +13,7 @@ from heat_plugins.configs import hooks
 from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 
-#: What people are told a state is, wherever there is one.
+#: The states of a bar, in the words for people.
 State = runs.State
 
 
@@ -143,7 +143,7 @@ class Chart:
 
 _OVER_DEPLOYMENTS = (RowKind.RUN, RowKind.EXECUTION)
 
-# The worse the earlier.
+# The worst first.
 _WORST = (
     State.FAILED,
     State.TIMED_OUT,

@@ -35,7 +35,7 @@ _WORKFLOW = 'OS::Mistral::Workflow'
 # An event of this one is the beginning, or the end, of an execution.
 _EXECUTION = 'OS::Mistral::Execution'
 
-# Mistral's other states are those of executions that go on.
+# Mistral's other states are those of running executions.
 _STATES = {
     'SUCCESS': chart.State.COMPLETE,
     'ERROR': chart.State.FAILED,
@@ -118,7 +118,7 @@ class ChartReader:
         try:
             return stack_tree.find(self._heat, stack)
         except errors.NotFound:
-            # The stack is deleted; its events and runs are there yet.
+            # The stack is deleted; its events and runs remain.
             return []
 
     def _now(
@@ -342,7 +342,7 @@ class _Rows:
                     row, bars=(*row.bars, bar)
                 )
                 return
-        # What it was run on may be gone.
+        # Its target may be deleted.
         place = self._places.get(path)
         name = path if place is None else place.resource.name
         rows.append(

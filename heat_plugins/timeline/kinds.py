@@ -14,7 +14,7 @@ from heat_plugins import bounds
 #: The most characters of an event's reason that Heat's database holds.
 LIMIT = 255
 
-# What Heat writes before the words that a signal is answered with.
+# What Heat writes before the reason of a signal.
 _SIGNAL = 'Signal: '
 
 # Events of the first release that had no kind.
@@ -28,11 +28,11 @@ class EventKind(enum.Enum):
     STARTED = 'Started'
     #: How far the members of a group are.
     PROGRESS = 'Progress'
-    #: A signal to a deployment came to nothing.
+    #: A signal to a deployment had no effect.
     NOT_TRIGGERED = 'Not triggered'
-    #: A result came from who must not send it.
+    #: The sender of a result lacks the permission.
     RESULT_REFUSED = 'Result refused'
-    #: A signal to a workflow came to nothing.
+    #: A signal to a workflow had no effect.
     SIGNAL_FAILED = 'Signal failed'
     #: heat-agents have no hook for what a server was given.
     UNKNOWN_HOOK = 'Unknown hook'

@@ -12,10 +12,10 @@ from heat_plugins import foreign
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import scales
 
-# The narrowest that is of use.
+# The fewest cells of a useful chart.
 _LEAST = 60
 
-# How much of a line names may take, and how things stand.
+# The largest share of a line for names, and for states.
 _NAMES = 0.35
 
 _STYLES = {

@@ -15,7 +15,7 @@ import math
 # A pause is cut where it is longer than this share of all that is not.
 _LONG = 0.5
 
-# How much of the axis a cut takes, and all of them at most.
+# The share of the axis for a cut, and for all of them at most.
 _CUT, _CUTS = 0.05, 0.4
 
 # What is left free around what happens, as a share of it.
@@ -162,7 +162,8 @@ def _joined(
     # What takes no time must be visible as well.
     total = max(sum(end - start for start, end in joined), 1.0)
     margin = max(total * _MARGIN, 0.5)
-    # From the shortest pause on: each that stays makes the next look shorter.
+    # From the shortest pause on: each that stays makes the next one relatively
+    # shorter.
     pauses = sorted(
         after[0] - before[1] for before, after in itertools.pairwise(joined)
     )

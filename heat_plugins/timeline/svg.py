@@ -33,7 +33,7 @@ _LANE = 24
 _HEAD = 58
 _AXIS = 22
 
-# What is seen at all, and can be pointed at.
+# The least visible width, at which a pointer can aim.
 _LEAST_BAR = 3.0
 
 # Wider than most characters of a sans-serif 12 px high are.
@@ -249,7 +249,7 @@ class _SVGDrawing:
             _described(bar, now)
         )
         y = top + (_LANE - svg_elements.BAR) / 2
-        # What was waiting ends where the work begins.
+        # The wait ends where the work begins.
         if working > left:
             svg_elements.add_box(group, left, working, y, 'waiting')
         svg_elements.add_box(group, working, right, y, bar.state.value)

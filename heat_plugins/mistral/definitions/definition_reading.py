@@ -12,7 +12,7 @@ import yaml
 from heat_plugins import bounds
 from heat_plugins.mistral.definitions import definition_problems
 
-#: What stands for the value of an input that has no default.
+#: The value of an input without a default.
 REQUIRED: Final = object()
 
 #: The words that Mistral takes for a task in on-success and its like.
@@ -31,7 +31,7 @@ _SAID: Final = 300
 #: Digits of a whole number; Python writes no more.
 _DIGITS: Final = 4300
 
-#: Levels of an ``on-…`` clause in which tasks are looked for.
+#: Levels of an ``on-…`` clause that may name tasks.
 _CLAUSE_DEPTH: Final = 5
 
 _EXPRESSIONS: Final = (('<%', '%>'), ('{{', '}}'), ('{%', '%}'))

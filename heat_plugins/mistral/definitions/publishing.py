@@ -182,7 +182,7 @@ class Publisher:
 
         def create() -> None:
             nonlocal asked_before
-            # An answer that was lost may have been a good one.
+            # The request may have succeeded although its answer got lost.
             if asked_before:
                 existing = self._service.find(names)
                 if all(
@@ -277,7 +277,7 @@ class Publisher:
         call.
         """
         try:
-            # A running execution may yet call it.
+            # A running execution may still call it.
             if record.left and self._service.running(record.all_names):
                 return record
             if refuse_if_triggered(self._service, record.left, self._mine):

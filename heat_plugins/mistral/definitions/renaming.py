@@ -203,7 +203,7 @@ def _end(node: yaml.Node) -> int:
 def _replace(node: yaml.Node, new: str) -> _Edit:
     text = json.dumps(new, ensure_ascii=False)
     if getattr(node, 'style', None) in ('|', '>'):
-        # Such a text ends where the next thing begins.
+        # Such a text ends where the next token begins.
         text += '\n'
     return node.start_mark.index, node.end_mark.index, text
 

@@ -87,7 +87,7 @@ def _word(key: str) -> str:
     return key.replace('_', '-')
 
 
-#: What Mistral's language lets an ad-hoc action have.
+#: The keys of an ad-hoc action in Mistral's language.
 ACTION_KEYS: Final = (
     'description',
     'tags',

@@ -23,9 +23,9 @@ class OnDelete(enum.Enum):
 
     #: Those that the resource or a trigger of Mistral began are cancelled.
     CANCEL = 'cancel'
-    #: All executions of its workflows are cancelled, those of others too.
+    #: All executions of its workflows are cancelled, also those of others.
     CANCEL_ALL = 'cancel_all'
-    #: Those that run go on; what has finished is removed.
+    #: Running executions continue; finished ones are removed.
     LEAVE = 'leave'
 
 

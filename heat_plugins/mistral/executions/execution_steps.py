@@ -26,7 +26,7 @@ _RESULT = 'result'
 # A column of Heat's database takes 64 KB, and encryption adds a third.
 _RESULT_LIMIT = 40000
 
-# How often to see whether the stack was cancelled, in seconds.
+# Seconds between two checks for the stack's cancellation.
 _STACK_LOOK = 5
 
 
@@ -173,7 +173,7 @@ class ExecutionRun:
             raise RunFailed(f'{text} (execution {self._id})')
         result = _result(self._resource, self._budget, row)
         text = json.dumps(result)
-        # What is larger stays in Mistral, and is read there.
+        # A larger output stays in Mistral, and is read there.
         if len(text) <= _RESULT_LIMIT:
             self._resource.data_set(_RESULT, text, redact=True)
         # A failure is logged by Heat, with the resource and its stack.
@@ -216,7 +216,7 @@ class ExecutionRemoval:
         runs = _runs(self._resource)
         while runs:
             identifier, _action = runs[-1]
-            # Deleting alone would let what runs already run on.
+            # A deletion alone would not stop running tasks.
             _cancel(self._resource, identifier)
             self._resource.find(
                 self._budget,

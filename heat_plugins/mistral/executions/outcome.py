@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from heat_plugins import bounds
 
-#: An execution in one of these states will not go on.
+#: The final states of an execution.
 FINISHED: Final = frozenset({'SUCCESS', 'ERROR', 'CANCELLED'})
 
 #: Heat keeps 255 characters of a reason, and puts some words before it.

@@ -14,7 +14,7 @@ import croniter
 
 from heat_plugins import bounds
 
-#: How Mistral wants to be told a first time.
+#: Mistral's format of a first time.
 FIRST_TIME_FORMAT: Final = '%Y-%m-%d %H:%M'
 
 #: Mistral takes no first time that is nearer than this.

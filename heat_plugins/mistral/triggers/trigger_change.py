@@ -152,7 +152,7 @@ class TriggerChange(trigger_steps.Steps):
     def _make(self) -> _Stage | None:
         order = self._noted.order
         try:
-            # A try before this one may have had no answer, and an effect.
+            # A former attempt may have succeeded although its answer got lost.
             trigger = self.by_name(order.name)
             if trigger is None:
                 trigger = self.post('cannot create the cron trigger', order)
@@ -180,12 +180,12 @@ class TriggerChange(trigger_steps.Steps):
         reason = str(error).rstrip('.')
         passing = isinstance(error, errors.Unavailable)
         if note.old is None:
-            # If it is not known whether it was made, deleting looks again.
+            # If its creation is uncertain, the deletion finds out.
             if not passing:
                 self.forget_note()
             raise error
         if passing:
-            # It has been waited for long enough.
+            # The wait has taken long enough.
             self.budget = calling.RetryBudget(0)
         try:
             self.put_back(note, note.old)

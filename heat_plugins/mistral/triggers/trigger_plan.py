@@ -15,10 +15,10 @@ from heat_plugins import bounds
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
 
-# A run that is late by more than this will hardly begin soon.
+# A run that is later than this will probably not start soon.
 _LATE: Final = datetime.timedelta(minutes=2)
 
-# How soon to look again for a run that is about to begin.
+# Seconds to the next poll for a run that is about to start.
 _SOON: Final = 2
 
 
@@ -157,7 +157,7 @@ def _about_to_run(
     if count is None or live.remaining is None or due is None:
         return False
     if live.pattern:
-        # Where it always is about to run, waiting does not help.
+        # If a run is always about to start, waiting does not help.
         (after,) = schedule.upcoming(live.pattern, due, 1)
         if after - due < cron_triggers.MARGIN * 3:
             return False

@@ -48,7 +48,7 @@ class WorkflowChecks(workflow.Workflow):
                 'set "definition", or both "type" and "tasks"',
             )
         if text:
-            # Heat's own looks at the tasks that are not there.
+            # Heat's own check needs the tasks, of which there are none.
             super(workflow.Workflow, self).validate()
         else:
             super().validate()
@@ -59,7 +59,7 @@ class WorkflowChecks(workflow.Workflow):
         except definition_problems.DefinitionError as error:
             raise refusing.invalid(self, error) from error
 
-    #: What the checks look at.
+    #: The properties that the checks read.
     _READ = (
         *workflow_schema.STRUCTURE,
         workflow_schema.DEFINITION,
@@ -90,7 +90,7 @@ class WorkflowChecks(workflow.Workflow):
                     dataclasses.replace(problem, workflow=None, line=None)
                     for problem in problems
                 ]
-            # Not all of them have been looked for, so none are counted.
+            # The search stopped early, so the number of problems is unknown.
             raise definition_problems.DefinitionError(iter(problems))
         self._check_use(definition, props)
         if form is not None:

@@ -59,7 +59,7 @@ def _with(
 
 def _any(schema: heat_types.Schema, /, addition: str) -> heat_types.Schema:
     """Allow other forms of a value as well as the one that Heat knows."""
-    # Its constraints are looked after by the check of the definition.
+    # The check of the definition covers its constraints.
     return _with(
         schema,
         data_type=_Schema.ANY,
