@@ -64,7 +64,7 @@ LIMITS = [
     ('a text counting {} at least', 'masking._LEAST'),
     ('{} levels of lists and maps', 'clients.rest.DEPTH'),
     ('{:,} characters -', 'foreign._TRACEBACK'),
-    ('of a plan names - {}', 'plans.deploy.requirements.MOST'),
+    ('of a plan names - {}', 'plans.deploy.deploy_records.MOST'),
     ('of JSON; {} levels', 'objectstore.parcels._DEPTH'),
     ('lead nowhere - the first {}', 'bounds.PROBLEMS'),
     ('run reads {:,} objects at most', 'signals.live.MOST'),
