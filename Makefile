@@ -56,8 +56,9 @@ TIMES := $(MINICLOUD_HOME)/times.json
 
 # Each of these has a recipe under `do-<name>`, and keeps the time it took.
 TIMED := lint unit docs functional functional-quick test test-rest test-all \
-    test-production test-pythons test-rgw test-server test-heats test-heats-classes coverage soak bench \
-    demo demo-plan demo-server venv pictures links agent-packages
+    test-production test-pythons test-rgw test-server test-heats \
+    test-heats-classes coverage soak bench demo demo-plan demo-server venv \
+    pictures links agent-packages
 .PHONY: help install-production install-rgw $(TIMED) $(TIMED:%=do-%)
 
 help:

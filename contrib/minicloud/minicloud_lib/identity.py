@@ -80,18 +80,22 @@ class Client:
     def patch(self, path: str, body: Any) -> None:
         self._send('PATCH', path, body)
 
-    def ensure(
-        self, kind: str, keys: Mapping[str, str], **other: Any
-    ) -> dict[str, Any]:
-        """The one with these keys; made with the other values if missing."""
-        found = self.get(f'/{kind}s', **keys)[f'{kind}s']
-        if found:
-            first: dict[str, Any] = found[0]
-            return first
-        body = {kind: {**keys, **other}}
-        answer = self._send('POST', f'/{kind}s', body)
-        made: dict[str, Any] = answer.json()[kind]
-        return made
+    def ensure(self, kind: str, keys: Mapping[str, str], **other: Any) -> str:
+        """Return the ID of the one with these keys.
+
+        It is made with the other values, too, if it is missing.
+        """
+        matching = self.get(f'/{kind}s', **keys)[f'{kind}s']
+        if matching:
+            identity: str = matching[0]['id']
+            return identity
+        return self.make(kind, {**keys, **other})
+
+    def make(self, kind: str, values: Mapping[str, Any]) -> str:
+        """Make one with some values; return its ID."""
+        answer = self._send('POST', f'/{kind}s', {kind: values})
+        identity: str = answer.json()[kind]['id']
+        return identity
 
     def _send(self, method: str, path: str, body: Any = None) -> rest.Answer:
         try:
@@ -118,7 +122,7 @@ def set_up(settings: Settings) -> None:
     }
     for name in ('heat_stack_user', 'heat_stack_owner', 'swiftoperator'):
         if name not in roles:
-            roles[name] = keystone.ensure('role', {'name': name})['id']
+            roles[name] = keystone.ensure('role', {'name': name})
 
     def grant(scope: str, owner: str, user: str, *names: str) -> None:
         for role in names:
@@ -135,34 +139,42 @@ def set_up(settings: Settings) -> None:
             project = _project(keystone, person.project)
             user = _user(keystone, person.name, settings.secrets[person.name])
             grant('projects', project, user, *person.roles)
-    domain = keystone.ensure('domain', {'name': 'heat'})['id']
+    domain = keystone.ensure('domain', {'name': 'heat'})
     admin = keystone.ensure(
         'user',
         {'name': 'heat_domain_admin', 'domain_id': domain},
         password=settings.secrets['heat_domain_admin'],
-    )['id']
+    )
     grant('domains', domain, admin, 'admin')
     _register(keystone, settings)
 
 
 def _project(keystone: Client, name: str) -> str:
     keys = {'name': name, 'domain_id': 'default'}
-    identity: str = keystone.ensure('project', keys)['id']
-    return identity
+    return keystone.ensure('project', keys)
 
 
 def _user(keystone: Client, name: str, password: str) -> str:
     keys = {'name': name, 'domain_id': 'default'}
-    identity: str = keystone.ensure('user', keys, password=password)['id']
-    return identity
+    return keystone.ensure('user', keys, password=password)
 
 
 def _register(keystone: Client, settings: Settings) -> None:
     """Bring the catalog's addresses up to date."""
+    # Listed once: to ask for each by its keys is most of a first start.
+    services = {
+        service['type']: service['id']
+        for service in keystone.get('/services')['services']
+    }
+    endpoints = {
+        (endpoint['service_id'], endpoint['interface']): endpoint
+        for endpoint in keystone.get('/endpoints')['endpoints']
+        if endpoint['region_id'] == REGION
+    }
     for name, service_type, port, path in ENDPOINTS:
         if port not in settings.offered:
             continue
-        service = keystone.ensure(
+        service_id = services.get(service_type) or keystone.make(
             'service', {'name': name, 'type': service_type}
         )
         for interface in ('public', 'internal', 'admin'):
@@ -170,12 +182,15 @@ def _register(keystone: Client, settings: Settings) -> None:
             if interface == 'public':
                 base = settings.public_url(port)
             url = base + (settings.object_store_path if path is None else path)
-            keys = {
-                'service_id': service['id'],
-                'interface': interface,
-                'region_id': REGION,
-            }
-            endpoint = keystone.ensure('endpoint', keys, url=url)
-            if endpoint['url'] != url:
+            known = endpoints.get((service_id, interface))
+            if known is None:
+                values = {
+                    'service_id': service_id,
+                    'interface': interface,
+                    'region_id': REGION,
+                    'url': url,
+                }
+                keystone.make('endpoint', values)
+            elif known['url'] != url:
                 body = {'endpoint': {'url': url}}
-                keystone.patch(f'/endpoints/{endpoint["id"]}', body)
+                keystone.patch(f'/endpoints/{known["id"]}', body)
