@@ -13,6 +13,7 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins.deployments import failures
+from heat_plugins.deployments import plan_tasks
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import deployment_rows
 
@@ -28,8 +29,9 @@ CONFIGS_KEY = 'heat_plugins_configs'
 INPUTS_KEY = 'heat_plugins_inputs'
 
 #: An action after CREATE was withdrawn: the row is gone, and what CREATE did
-#: is still to be undone.
+#: is still to be undone. Or DELETE is complete, and the row may be gone.
 UNDO_KEY = 'heat_plugins_undo'
+_UNDONE = 'nothing'
 
 #: A replacement must repeat what this one has failed to do.
 GIVEN_WAY_KEY = 'heat_plugins_given_way'
@@ -156,9 +158,10 @@ class History:
 
     def has_run(self) -> bool:
         """Say whether a server may have run something that remains."""
-        return UNDO_KEY in self._resource.data() or bool(
-            self.configs(self.row())
-        )
+        undo = self._resource.data().get(UNDO_KEY)
+        if undo is None:
+            return bool(self.configs(self.row()))
+        return undo != _UNDONE
 
     def inputs(self) -> abc.Mapping[str, Any]:
         """Return the inputs that the last action had, by name."""
@@ -232,7 +235,12 @@ class History:
         """
         row = self.row()
         if row is not None:
+            if row.action == plan_tasks.DELETE:
+                # If this engine dies meanwhile, the next must know.
+                self._resource.data_set(UNDO_KEY, _UNDONE)
             self.rows.withdraw([row.id])
         for error in self.rows.delete_configs(self.configs(row)).values():
             raise error
         self.note_configs(())
+        if UNDO_KEY in self._resource.data():
+            self._resource.data_delete(UNDO_KEY)

@@ -4,16 +4,22 @@
 The engine that resumes looks for the result first.
 """
 
+from unittest import mock
 import uuid
 
 from heat.db import api as db_api
 from heat.db import models
 from heat.objects import software_config as config_objects
 
+from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import rows
 from tests.unit.resources import deployments
 
 WHOLE = deployments.template(actions=deployments.ALL_ACTIONS)
+
+
+class Died(BaseException):
+    """An engine dies just here."""
 
 
 class ResumeTest(deployments.DeploymentTestCase):
@@ -200,6 +206,26 @@ class ResumeTest(deployments.DeploymentTestCase):
         self.step(self.heat.start(dead['deployment'].delete), 9)
         self.send(self.handed[-1])
         self.answer = {}
+        self.fail(stack, 'DELETE')
+        self.delete(stack)
+        self.assertEqual(['CREATE', 'DELETE'], self.ran())
+        self.assert_nothing_left()
+
+    def test_nor_if_only_its_config_is_still_to_be_deleted(self):
+        real = in_process.Service.delete_software_config
+
+        def die(*args):
+            if not self.deployment_rows():
+                raise Died
+            return real(*args)
+
+        stack = self.created(WHOLE)
+        dying = self.heat.load(stack)
+        with mock.patch.object(
+            in_process.Service, 'delete_software_config', die
+        ):
+            task = self.heat.start(dying['deployment'].delete)
+            self.assertRaises(Died, self.finish, task)
         self.fail(stack, 'DELETE')
         self.delete(stack)
         self.assertEqual(['CREATE', 'DELETE'], self.ran())
