@@ -13,6 +13,9 @@ from heat_plugins.objectstore import keys
 from heat_plugins.signals import transport_names
 from heat_plugins.signals import watcher
 
+# The input with the URL that a result is sent to.
+_URL_INPUT = 'deploy_signal_id'
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Signalling:
@@ -62,6 +65,17 @@ class Signalling:
         Heat itself takes whatever lies in a Zaqar queue for the result.
         """
         return self.takes_reports or self.report_name is not None
+
+    def of_before(self, row: heat_values.DeploymentRow) -> 'Signalling':
+        """Return how a server answers that was given its URL before.
+
+        The key that has signed it may have been changed since.
+        """
+        url = row.inputs.get(_URL_INPUT)
+        if self.signer is None or self.object_name is None or not url:
+            return self
+        signer = self.signer.behind(self.object_name, str(url))
+        return dataclasses.replace(self, signer=signer)
 
 
 #: The signalling of an action for which nothing was created yet.

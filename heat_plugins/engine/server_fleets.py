@@ -148,18 +148,19 @@ class Fleet:
         signal: Signal,
     ) -> deliveries.Delivery:
         member, before = task.member, task.before
-        config_id = self._new_config_id()
-        if not task.delivers and before is not None:
-            config_id = before.config.id
-        signalling = signal(task, config_id)
+        if task.delivers or before is None:
+            config_id = self._new_config_id()
+            signalling = signal(task, config_id)
+            draft = self.draft(member, task.action, signalling)
+        else:
+            config_id, draft = before.config.id, before.config
+            signalling = signal(task, config_id).of_before(before)
         return deliveries.Delivery(
             deployment_id=member.id,
             server_id=member.server_id,
             config_id=config_id,
             action=task.action,
-            draft=before.config
-            if not task.delivers and before is not None
-            else self.draft(member, task.action, signalling),
+            draft=draft,
             input_values=self._derivation.properties.get(
                 self._resource.INPUT_VALUES
             ),

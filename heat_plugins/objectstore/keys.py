@@ -14,6 +14,7 @@ import hmac
 import secrets
 import time
 from typing import Any
+from urllib import parse
 
 from heat_plugins import errors
 from heat_plugins.objectstore import clocks
@@ -49,7 +50,9 @@ class Signer:
 
     :ivar kind: whose key it is, `CONTAINER` or `ACCOUNT`. That of an account
         may be changed at any time by others who use it.
+    :ivar key: '' if it is another than the present one, and not known.
     :ivar now: the time by the store's clock.
+    :ivar given: a URL that the unknown key has signed.
     """
 
     storage_url: str
@@ -59,6 +62,9 @@ class Signer:
     digest: str
     now: abc.Callable[[], float] = dataclasses.field(
         default_factory=clocks.Clock, compare=False, repr=False
+    )
+    given: str | None = dataclasses.field(
+        default=None, compare=False, repr=False
     )
 
     def url(
@@ -91,7 +97,29 @@ class Signer:
 
         :param now: by the store's clock; ours may be wrong.
         """
-        return self.url(_PROBE, int(now) + _PROBE_SECONDS)
+        return self.given or self.url(_PROBE, int(now) + _PROBE_SECONDS)
+
+    def behind(self, name: str, url: str) -> 'Signer':
+        """Return what has signed the URL of an object that a server has.
+
+        This one, or an account's key of before, of which only the URL tells
+        whether the store still takes it. A container's keys are all ours.
+        """
+        signed = _signed(url)
+        if self.kind == CONTAINER or signed == _signed(
+            self.url(name, signed[0])
+        ):
+            return self
+        return dataclasses.replace(self, key='', given=url)
+
+
+def _signed(url: str) -> tuple[int, str]:
+    """Return when a TempURL expires, and its signature."""
+    query = dict(parse.parse_qsl(parse.urlsplit(url).query))
+    expires = query.get('temp_url_expires', '')
+    return int(expires) if expires.isdigit() else 0, query.get(
+        'temp_url_sig', ''
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

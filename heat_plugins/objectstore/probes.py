@@ -38,7 +38,7 @@ def holds(store: stores.ObjectStore, signer: keys.Signer) -> bool:
     """
     if signer.kind != keys.ACCOUNT:
         return True
-    place = signer.storage_url, signer.key
+    place = signer.storage_url, signer.key or signer.container
     now = time.monotonic()
     with _lock:
         last = _verdicts.get(place)

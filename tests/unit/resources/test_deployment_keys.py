@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The account's key is changed while a server has a URL of the former one."""
 
+import uuid
+
+from heat_plugins.engine.shared import hubs
+from heat_plugins.objectstore import probes
 from tests.unit import fake_swift
 from tests.unit.resources import deployments
 
@@ -43,6 +47,52 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         self.delete(stack)
         self.assertEqual([], self.deployment_rows())
         self.assertEqual({}, self.swift._containers)
+
+    def resumed(self, stack):
+        """Let another engine resume what waits; return its task."""
+        again = self.heat.load(stack)
+        again['deployment'].state_set('CREATE', 'FAILED', 'Engine has died')
+        again.state_set('CREATE', 'FAILED', 'Engine has died')
+        again.persist_state_and_release_lock(uuid.uuid4().hex)
+        hubs._hubs.clear()
+        probes.forget()
+        return self.heat.begin(
+            self.heat.load(stack),
+            'UPDATE',
+            deployments.template(signal_transport='AUTO'),
+        )
+
+    def dead(self):
+        """Return a stack whose engine has died as its server worked."""
+        stack, task = self.waiting(
+            deployments.template(signal_transport='AUTO')
+        )
+        self.addCleanup(task.cancel)
+        return stack
+
+    def test_so_it_is_if_that_engine_has_died_meanwhile(self):
+        stack = self.dead()
+        self.change()
+        self.step(self.resumed(stack), 70)
+        self.assertEqual(2, len(self.handed))
+        self.assertEqual(201, self.send(self.handed[1]))
+
+    def resumes_once(self, stack):
+        """Hold that its server keeps what it has, and answers with that."""
+        task = self.resumed(stack)
+        self.step(task, 70)
+        self.assertEqual(1, len(self.handed))
+        self.assertEqual(201, self.send(self.handed[0]))
+        self.finish(task)
+
+    def test_whoever_resumes_waits_under_a_key_that_holds(self):
+        self.resumes_once(self.dead())
+
+    def test_so_it_does_under_a_former_key_that_stays_valid(self):
+        stack = self.dead()
+        self.change()
+        self.account()[f'{KEY}-2'] = self.former
+        self.resumes_once(stack)
 
     def test_what_may_be_repeated_is_delivered_again(self):
         _, task = self.waiting(
