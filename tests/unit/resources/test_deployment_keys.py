@@ -7,8 +7,11 @@ from heat_plugins.engine.shared import hubs
 from heat_plugins.objectstore import probes
 from tests.unit import fake_swift
 from tests.unit.resources import deployments
+from tests.unit.resources import test_group_as_one
 
 KEY = 'x-account-meta-temp-url-key'
+
+AUTO = deployments.template(signal_transport='AUTO')
 
 
 class ChangedKeyTest(deployments.DeploymentTestCase):
@@ -48,7 +51,7 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         self.assertEqual([], self.deployment_rows())
         self.assertEqual({}, self.swift._containers)
 
-    def resumed(self, stack):
+    def resumed(self, stack, whole=AUTO):
         """Let another engine resume what waits; return its task."""
         again = self.heat.load(stack)
         again['deployment'].state_set('CREATE', 'FAILED', 'Engine has died')
@@ -56,17 +59,11 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         again.persist_state_and_release_lock(uuid.uuid4().hex)
         hubs._hubs.clear()
         probes.forget()
-        return self.heat.begin(
-            self.heat.load(stack),
-            'UPDATE',
-            deployments.template(signal_transport='AUTO'),
-        )
+        return self.heat.begin(self.heat.load(stack), 'UPDATE', whole)
 
-    def dead(self):
-        """Return a stack whose engine has died as its server worked."""
-        stack, task = self.waiting(
-            deployments.template(signal_transport='AUTO')
-        )
+    def dead(self, whole=AUTO):
+        """Return a stack whose engine has died as its servers worked."""
+        stack, task = self.waiting(whole)
         self.addCleanup(task.cancel)
         return stack
 
@@ -76,6 +73,15 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         self.step(self.resumed(stack), 70)
         self.assertEqual(2, len(self.handed))
         self.assertEqual(201, self.send(self.handed[1]))
+
+    def test_so_are_all_members_of_a_group(self):
+        whole = test_group_as_one.group(*'abcde', signal_transport='AUTO')
+        stack = self.dead(whole)
+        self.change()
+        self.step(self.resumed(stack, whole), 70)
+        self.assertEqual(10, len(self.handed))
+        [event] = self.events(stack)
+        self.assertIn('5 servers', event)
 
     def resumes_once(self, stack):
         """Hold that its server keeps what it has, and answers with that."""
