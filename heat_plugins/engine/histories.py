@@ -159,9 +159,10 @@ class History:
     def has_run(self) -> bool:
         """Say whether a server may have run something that remains."""
         undo = self._resource.data().get(UNDO_KEY)
-        if undo is None:
-            return bool(self.configs(self.row()))
-        return undo != _UNDONE
+        if undo is not None:
+            return undo != _UNDONE
+        # An engine that died may have noted one, and not written it.
+        return bool(self.rows.configs(self.configs(self.row())))
 
     def inputs(self) -> abc.Mapping[str, Any]:
         """Return the inputs that the last action had, by name."""

@@ -135,6 +135,10 @@ class Rows:
             with self._rpc.ignore_error_by_name('NotFound'):
                 self._rpc.delete_software_deployment(self._context, each)
 
+    def configs(self, ids: abc.Collection[str]) -> abc.Collection[str]:
+        """Return which of some configs there are."""
+        return rows.configs(self._context, ids)
+
     def delete_configs(
         self, ids: abc.Collection[str]
     ) -> abc.Mapping[str, Exception]:

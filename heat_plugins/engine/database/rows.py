@@ -263,6 +263,12 @@ def servers_of(
     }
 
 
+def configs(context: heat_types.Context, ids: abc.Collection[str]) -> set[str]:
+    """Return which of some configs there are."""
+    query = sqlalchemy.select(_Config.id)
+    return {row.id for row in select_in(context, query, _Config.id, ids)}
+
+
 def configs_of(
     context: heat_types.Context, server_ids: abc.Collection[str]
 ) -> dict[str, list[Any]]:

@@ -362,8 +362,13 @@ class DeploymentMixin(server_bound.ServerBound):
                 self.label,
             )
             return None
+        # Without an ID, CREATE may have been none of its actions.
+        is_known = self.resource_id is not None or self._state_before == (
+            self.CREATE,
+            self.FAILED,
+        )
         if (
-            self.resource_id is not None
+            is_known
             and fleet.source.runs(self.CREATE, listed)
             and not history.has_run()
         ):
