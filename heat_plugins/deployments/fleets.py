@@ -107,8 +107,10 @@ class Fleet(Protocol):
     ) -> abc.Sequence[bytes | errors.ServiceError]:
         """Fetch signals, some at a time."""
 
-    def poll_queue(self, delivery: deliveries.Delivery) -> None:
-        """Let Heat settle a deployment by what lies in its Zaqar queue."""
+    def poll_queue(
+        self, delivery: deliveries.Delivery
+    ) -> heat_values.DeploymentRow | None:
+        """Let Heat settle a deployment by its Zaqar queue; return its row."""
 
     def discard(self, names: abc.Sequence[str]) -> None:
         """Delete signals that were taken, before long."""
@@ -127,7 +129,7 @@ class Fleet(Protocol):
     # The stack
 
     def tell(self, action: str, reason: str) -> None:
-        """Write an event of an action that is in progress, and log it."""
+        """Write an event of an action in progress, and log it; never fail."""
 
     def is_cancelled(self, since: float) -> bool:
         """Say whether the stack's action was cancelled or is rolled back.

@@ -39,8 +39,9 @@ REPORT = 5
 #: The most times that changed keys have one action delivered again.
 _DELIVERIES = 3
 
-# Seconds between two checks whether the servers of a DELETE still exist.
-_SERVERS = 30
+# Seconds between two checks whether servers of a DELETE still exist, and of
+# how many at a time: Nova is asked for each.
+_SERVERS, _ASKED = 30, 20
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -58,7 +59,7 @@ class _Batch:
     tasks: abc.Sequence[plan_tasks.Task]
     begun: float
     is_known: bool = True
-    lost_ids: abc.Collection[str] = ()
+    lost_ids: set[str] = dataclasses.field(default_factory=set)
     config_ids: set[str] = dataclasses.field(default_factory=set)
 
 
@@ -86,6 +87,7 @@ class Rollout:
         self.action = work.action
         self._work = work
         self._fleet = fleet
+        self._watcher = polls
         self._pace = pace
         self._sum_up = summary
         self._report = report
@@ -108,6 +110,8 @@ class Rollout:
         self._next_batch = clock()
         self._next_report = clock() + REPORT
         self._next_server_check = clock() + _SERVERS
+        # Among those that wait, the first to ask for.
+        self._next_server = 0
         self._reported: fleets.Progress | None = None
         self._too_many_since: float | None = None
         #: Since when the object store or the database blocks it, if so.
@@ -179,14 +183,19 @@ class Rollout:
             )
 
     def _poll(self, patience: float) -> None:
-        self._waits.collect(patience)
+        try:
+            self._waits.collect(patience)
+        finally:
+            # A server that has gone answers no more, whatever the store does.
+            self._check_servers()
         self._waits.check_times()
-        self._check_servers()
         self._check_keys()
 
     def _note(self, exc: errors.ServiceError) -> None:
         """Note what blocks it; fail if that lasts too long."""
-        if self.outage is None:
+        of_all = self._watcher.trouble
+        # The watcher logs its own, once for all that wait.
+        if self.outage is None and (of_all is None or of_all.error != exc):
             LOG.warning(
                 '%(resource)s: cannot continue %(action)s; retrying: '
                 '%(error)s',
@@ -198,6 +207,8 @@ class Rollout:
             )
         self.outage = retrying.Trouble.of(exc, self.outage, self._clock)
         if self.outage.seconds > self._pace.budget:
+            # The next update waits for what servers have of them.
+            self._batches.clear()
             raise failures.outage(
                 self.action,
                 self.outage.seconds,
@@ -205,7 +216,9 @@ class Rollout:
                 is_delivered=self.may_answer,
             ) from exc
         batch, limit = self._undelivered, self._pace.timeout
-        if batch and limit and self._clock() >= batch.begun + limit:
+        if self._all > 1 or batch is None or limit is None:
+            return
+        if self._clock() >= batch.begun + limit:
             raise failures.not_delivered(
                 self.action, self.servers, limit, exc
             ) from exc
@@ -248,10 +261,11 @@ class Rollout:
             self._fleet.write(new)
         # An engine that has died may have written and not told it.
         self._fleet.push([each for _, each in made])
-        self._undelivered = None
-        for each, _ in derived:
+        for each, task in derived:
             if isinstance(each, plan_tasks.Refusal):
+                self._take_back_lost(batch, task, each.reason)
                 self._refused(each)
+        self._undelivered = None
         self._await(made, batch.begun)
 
     def _as_stored(self, batch: _Batch) -> abc.Sequence[plan_tasks.Task]:
@@ -307,6 +321,14 @@ class Rollout:
         else:
             self._skip(refusal.task, refusal.reason)
 
+    def _take_back_lost(
+        self, batch: _Batch, task: plan_tasks.Task, reason: str
+    ) -> None:
+        """Take back what a server has, and can neither answer nor repeat."""
+        row = task.before
+        if row is not None and row.config.id in batch.lost_ids:
+            take_back(self._fleet, [row], reason)
+
     def _skip(self, task: plan_tasks.Task, reason: str) -> None:
         self.skipped[task.member.key] = reason
         self.complete.append(task)
@@ -342,8 +364,11 @@ class Rollout:
             return
         self._next_server_check = now + _SERVERS
         waiting = self._waits.each()
-        servers = {wait.task.member.server_id for wait in waiting}
-        self._gone |= set(self._fleet.gone(servers))
+        servers = sorted({wait.task.member.server_id for wait in waiting})
+        start = self._next_server % max(1, len(servers))
+        self._next_server = start + _ASKED
+        asked = servers[start : start + _ASKED]
+        self._gone |= set(self._fleet.gone(asked))
         self._waits.withdraw(
             {
                 wait.ticket: failures.server_gone(wait.task.member.server_id)
@@ -403,6 +428,7 @@ class Rollout:
         }
         if self._undelivered is not None:
             config_ids |= self._undelivered.config_ids
+            config_ids |= self._undelivered.lost_ids
         self._batches, self._undelivered = [], None
         self._waits.withdraw(
             {wait.ticket: reason for wait in self._waits.each()}
@@ -430,6 +456,7 @@ class Rollout:
             return
         reason = self._sum_up(self.failures, self._all, len(self._waits))
         self.leave()
+        self._batches.clear()
         raise failures.Error(reason)
 
     # Progress

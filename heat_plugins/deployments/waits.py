@@ -11,8 +11,8 @@ import dataclasses
 import time
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins import retrying
-from heat_plugins import tokens
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import fleets
@@ -20,6 +20,9 @@ from heat_plugins.deployments import plan_tasks
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
+
+# A signal may lie in the object store.
+_MAY_LIE_THERE = (watcher.Observation.ARRIVED, watcher.Observation.PEEK)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -187,17 +190,20 @@ class Waits:
         :raises errors.ServiceError: what keeps it from that.
         """
         self._read_queues()
-        sights = self._watcher.wait(
-            _tickets(filter(_is_watched, self.each())),
-            min(patience, self._until_late()),
+        tickets = _tickets(filter(_is_watched, self.each()))
+        seen = (
+            self._watcher.wait(tickets, min(patience, self._until_late()))
+            if tickets
+            else {}
         )
         arrived = {
-            ticket: sight
-            for ticket, sight in sights.items()
-            if sight in (watcher.Observation.ARRIVED, watcher.Observation.PEEK)
+            ticket: observation
+            for ticket, observation in seen.items()
+            if observation
+            in (watcher.Observation.ARRIVED, watcher.Observation.PEEK)
         }
         outage = self._take(arrived)
-        self._read(set(sights).difference(arrived), rejoins=True)
+        self._read(set(seen).difference(arrived), rejoins=True)
         self._note_starts()
         if any(ticket.object_name for ticket in _tickets(self.each())):
             # What the object store does is nothing to other transports.
@@ -223,23 +229,21 @@ class Waits:
         self._read([each for each in tickets if self._waits_for(each)])
 
     def _take(
-        self, sights: abc.Mapping[watcher.Ticket, watcher.Observation]
+        self, seen: abc.Mapping[watcher.Ticket, watcher.Observation]
     ) -> errors.ServiceError | None:
         """Fetch signals and settle by them.
 
         :returns: what kept signals from being fetched.
         """
-        if not sights:
+        if not seen:
             return None
-        contents = self._fleet.fetch(
-            [str(each.object_name) for each in sights]
-        )
+        contents = self._fleet.fetch([str(each.object_name) for each in seen])
         outage, outcomes = None, {}
-        for (ticket, sight), content in zip(
-            sights.items(), contents, strict=True
+        for (ticket, observation), content in zip(
+            seen.items(), contents, strict=True
         ):
             if isinstance(content, errors.NotFound):
-                if sight is watcher.Observation.ARRIVED:
+                if observation is watcher.Observation.ARRIVED:
                     self._watcher.absent(ticket)
             elif isinstance(content, errors.ServiceError) and not isinstance(
                 content, errors.BadContent
@@ -275,10 +279,9 @@ class Waits:
 
     def _read_queues(self) -> None:
         """Let Heat settle rows by what lies in their queues."""
-        waits = [wait for wait in self.each() if not _is_watched(wait)]
-        for wait in waits:
-            self._fleet.poll_queue(wait.delivery)
-        self._read(_tickets(waits))
+        for wait in self.each():
+            if not _is_watched(wait):
+                self._note(wait.ticket, self._fleet.poll_queue(wait.delivery))
 
     def _read(
         self,
@@ -295,13 +298,21 @@ class Waits:
             return
         rows = self._fleet.read({each.deployment_id for each in tickets})
         for ticket in tickets:
-            row = rows.get(ticket.deployment_id)
-            if row is None or row.config.id != ticket.config_id:
-                self._end(ticket, failures.withdrawn(self._work.action))
-            elif not row.in_progress:
-                self._end(ticket, failures.Failure.of(row.outcome))
-            elif rejoins:
+            is_waiting = self._note(ticket, rows.get(ticket.deployment_id))
+            if is_waiting and rejoins:
                 self._watcher.join(ticket)
+
+    def _note(
+        self, ticket: watcher.Ticket, row: heat_values.DeploymentRow | None
+    ) -> bool:
+        """Take the outcome that a row has; say whether it has none yet."""
+        if row is None or row.config.id != ticket.config_id:
+            self._end(ticket, failures.withdrawn(self._work.action))
+        elif not row.in_progress:
+            self._end(ticket, failures.Failure.of(row.outcome))
+        else:
+            return True
+        return False
 
     def _end(
         self, ticket: watcher.Ticket, failure: failures.Failure | None
@@ -390,9 +401,7 @@ class Waits:
         rows = self._fleet.read({wait.ticket.deployment_id for wait in others})
         for wait in others:
             row = rows.get(wait.ticket.deployment_id)
-            wait.has_started = row is not None and tokens.STARTED.marks(
-                row.reason
-            )
+            wait.has_started = row is not None and row.has_started
         if not polled:
             return
         contents = self._fleet.fetch(

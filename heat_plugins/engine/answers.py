@@ -59,7 +59,9 @@ class Answers:
         if beginning.is_report(details):
             if not self._rows.begin([ticket]):
                 return None
-            return self._servers.started(row.action, row.server_id)
+            return servers.started(
+                row.action, self._servers.name(row.server_id)
+            )
         try:
             outcome = body.outcome(
                 body.as_map(details), row.config.outputs, row.mask

@@ -15,6 +15,7 @@ from heat.engine import rsrc_defn
 from heat.engine import stack
 
 from heat_plugins import heat_values
+from heat_plugins.deployments import plan_tasks
 
 Context: TypeAlias = context.RequestContext
 Definition: TypeAlias = rsrc_defn.ResourceDefinition
@@ -83,9 +84,12 @@ class Deployment(Protocol):
     @property
     def label(self) -> str: ...
 
+    @property
+    def member(self) -> plan_tasks.Member: ...
+
     def keep_id(self) -> None: ...
 
-    def take_id(self) -> None: ...
+    def take_id(self, number: str) -> None: ...
 
     def source(self) -> heat_values.DerivedConfig: ...
 

@@ -42,7 +42,7 @@ config.register_opts(cfg.CONF)
 Signal = abc.Callable[[plan_tasks.Task, str], deliveries.Signalling]
 
 
-class Fleet:
+class ServerFleet:
     """What both kinds have in common.
 
     :param resource: the deployment or the group.
@@ -60,6 +60,8 @@ class Fleet:
         self._rows = rows
         self._properties = properties
         self.hub = transports.hub_for(resource)
+        # Servers by ID, as they were when first asked for.
+        self._known: dict[str, resources.Server] = {}
 
     @property
     def label(self) -> str:
@@ -107,9 +109,7 @@ class Fleet:
         self, tasks: abc.Sequence[plan_tasks.Task]
     ) -> list[deliveries.Delivery | plan_tasks.Refusal]:
         with self._rows.guarded():
-            known = resources.find_all(
-                self._context, {task.member.server_id for task in tasks}
-            )
+            known = self._find({task.member.server_id for task in tasks})
             refusals = self._refusals(tasks, known)
             signal = self._signal()
             return [
@@ -122,6 +122,15 @@ class Fleet:
                 )
                 for task in tasks
             ]
+
+    def _find(
+        self, server_ids: abc.Collection[str]
+    ) -> abc.Mapping[str, resources.Server]:
+        """Return servers; one query serves all attempts of an action."""
+        missing = set(server_ids).difference(self._known)
+        if missing:
+            self._known |= resources.find_all(self._context, missing)
+        return self._known
 
     def _refusals(
         self,
@@ -216,22 +225,28 @@ class Fleet:
             functools.partial(_fetched, self.hub.fetch_now), names
         )
 
-    def poll_queue(self, delivery: deliveries.Delivery) -> None:
+    def poll_queue(
+        self, delivery: deliveries.Delivery
+    ) -> heat_values.DeploymentRow | None:
         number = delivery.deployment_id
         with self._rows.guarded(everything=True):
             self._rows.poll_queue(number)
             row = self._rows.read([number]).get(number)
-            if row is None or row.in_progress:
-                return
-            declared = {each['name'] for each in delivery.draft.outputs}
-            masked = {
-                name: value
-                if name in declared
-                else delivery.mask.output(value)
-                for name, value in row.outputs.items()
-            }
-            if masked != row.outputs:
-                self._rows.change_outputs(number, masked)
+            if row is not None and not row.in_progress:
+                self._mask(delivery, row)
+        return row
+
+    def _mask(
+        self, delivery: deliveries.Delivery, row: heat_values.DeploymentRow
+    ) -> None:
+        """Mask outputs that Heat itself has stored."""
+        declared = {each['name'] for each in delivery.draft.outputs}
+        masked = {
+            name: value if name in declared else delivery.mask.output(value)
+            for name, value in row.outputs.items()
+        }
+        if masked != row.outputs:
+            self._rows.change_outputs(row.id, masked)
 
     def discard(self, names: abc.Sequence[str]) -> None:
         for name in names:
@@ -253,7 +268,11 @@ class Fleet:
     # The stack
 
     def tell(self, action: str, reason: str) -> None:
-        self._resource.warn(action, reason)
+        try:
+            with self._rows.guarded(everything=True):
+                self._resource.warn(action, reason)
+        except errors.Unavailable as exc:
+            LOG.warning('%s: cannot write that event: %s', self.label, exc)
 
     def is_cancelled(self, since: float) -> bool:
         return self.hub.cancellation.of(self._resource.stack, since)
@@ -264,7 +283,7 @@ class Fleet:
             self.hub.adopt(self._resource.stack)
 
 
-class SingleFleet(Fleet):
+class SingleFleet(ServerFleet):
     """The server of one deployment."""
 
     def __init__(self, deployment: heat_types.Deployment) -> None:
@@ -274,12 +293,14 @@ class SingleFleet(Fleet):
         )
 
     def server_name(self, member: plan_tasks.Member) -> str:
-        try:
-            return self._servers.name(member.server_id)
-        except Exception:
-            # The database does not answer; a failure must be told all the
-            # same.
-            return member.server_id
+        with (
+            contextlib.suppress(errors.Unavailable),
+            self._rows.guarded(everything=True),
+        ):
+            server = self._find([member.server_id])[member.server_id]
+            return servers.path(self._context, server, self.hub.root_stack_id)
+        # A failure must be told though the database does not answer.
+        return member.server_id
 
     def _new_config_id(self) -> str:
         return str(uuid.uuid4())
@@ -292,6 +313,8 @@ class SingleFleet(Fleet):
         ) -> deliveries.Signalling:
             if not task.delivers and task.before is not None:
                 return transports.choose_again(deployment, task.before)
+            # It was not refused.
+            deployment.take_id(task.member.id)
             return transports.choose(deployment, config_id)
 
         return signal
@@ -313,7 +336,13 @@ class SingleFleet(Fleet):
         self.history.forget(former, delivery.config_id)
 
     def push(self, made: abc.Sequence[deliveries.Delivery]) -> None:
-        super().push(made)
+        try:
+            super().push(made)
+        except Exception:
+            if not made[0].is_signalled:
+                # Its row says COMPLETE already.
+                self.history.undo(made[0].config_id, ())
+            raise
         is_create = any(each.action == plan_tasks.CREATE for each in made)
         if is_create and self._resource.replaces is not None:
             # What this one replaces must leave the server alone from now on.
@@ -326,12 +355,13 @@ class SingleFleet(Fleet):
         self, withdrawals: abc.Sequence[fleets.Withdrawal]
     ) -> abc.Collection[str]:
         (withdrawal,) = withdrawals
-        row = self.history.row()
-        if row is None or not row.in_progress:
-            return ()
-        if row.config.id != withdrawal.config_id:
-            return ()
-        self.history.withdraw(row)
+        with self._rows.guarded(everything=True):
+            row = self.history.row()
+            if row is None or not row.in_progress:
+                return ()
+            if row.config.id != withdrawal.config_id:
+                return ()
+            self.history.withdraw(row)
         return (row.id,)
 
     def erase(self, ids: abc.Collection[str]) -> None:
@@ -339,25 +369,23 @@ class SingleFleet(Fleet):
 
     def begin(self, started: abc.Sequence[deliveries.Delivery]) -> None:
         (delivery,) = started
+        name = self.server_name(self._resource.member)
         with self._rows.guarded(everything=True):
-            is_news = self._rows.begin([delivery.ticket])
-        server_id = delivery.server_id
-        if is_news:
-            self._resource.tell(
-                delivery.action,
-                self._servers.started(delivery.action, server_id),
-            )
+            if self._rows.begin([delivery.ticket]):
+                self._resource.tell(
+                    delivery.action, servers.started(delivery.action, name)
+                )
         LOG.info(
             '%(deployment)s: server %(server)s has started %(action)s',
             {
                 'deployment': self.label,
-                'server': server_id,
+                'server': delivery.server_id,
                 'action': delivery.action,
             },
         )
 
 
-class GroupFleet(Fleet):
+class GroupFleet(ServerFleet):
     """The servers of a group without nested stack.
 
     :param group_id: that of the group before it got a nested stack.
@@ -367,6 +395,8 @@ class GroupFleet(Fleet):
 
     def __init__(self, group: Any, group_id: str | None = None) -> None:
         self._group_id = group_id or group.resource_id
+        # Servers whose metadata still have what was withdrawn from them.
+        self._untold: set[str] = set()
         super().__init__(
             group,
             deployment_rows.MemberRows(group.context, self._group_id),
@@ -396,12 +426,25 @@ class GroupFleet(Fleet):
         self, withdrawals: abc.Sequence[fleets.Withdrawal]
     ) -> abc.Collection[str]:
         with self._rows.guarded():
+            self._untold |= {each.server_id for each in withdrawals}
             withdrawn = self._rows.detach(withdrawals)
-            self._rows.tell_servers(
-                {each.server_id for each in withdrawals},
-                self._resource.stack.stack_user_project_id,
-            )
+            self._tell_rest()
         return withdrawn
+
+    def read(
+        self, ids: abc.Collection[str]
+    ) -> abc.Mapping[str, heat_values.DeploymentRow]:
+        with self._rows.guarded(everything=True):
+            # Before a row is seen to have been withdrawn.
+            self._tell_rest()
+        return super().read(ids)
+
+    def _tell_rest(self) -> None:
+        if self._untold:
+            self._rows.tell_servers(
+                self._untold, self._resource.stack.stack_user_project_id
+            )
+            self._untold = set()
 
     def erase(self, ids: abc.Collection[str]) -> None:
         with self._rows.guarded():

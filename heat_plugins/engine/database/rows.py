@@ -539,7 +539,10 @@ def detach(
                 status_reason=each.reason,
                 updated_at=now,
             )
-            for each in withdrawals
+            # Else two that settle the same ones would conflict.
+            for each in sorted(
+                withdrawals, key=lambda each: each.deployment_id
+            )
             if each.reason is not None
         },
     )

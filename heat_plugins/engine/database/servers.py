@@ -62,13 +62,6 @@ class Servers:
         """Return what people call a server."""
         return self.find(server_id).name
 
-    def started(self, action: str, server_id: str) -> str:
-        """Return the reason of the event that a server has started."""
-        return kinds.reason(
-            kinds.EventKind.STARTED,
-            f'{action} on server {self.name(server_id)}',
-        )
-
     def is_there(self, server_id: str) -> bool:
         try:
             with rows.unquoted():
@@ -135,6 +128,11 @@ class Servers:
             },
         )
         return True
+
+
+def started(action: str, name: str) -> str:
+    """Return the reason of the event that a server has started an action."""
+    return kinds.reason(kinds.EventKind.STARTED, f'{action} on server {name}')
 
 
 def path(

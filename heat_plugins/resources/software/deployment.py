@@ -76,10 +76,10 @@ class DeploymentMixin(server_bound.ServerBound):
         return deliveries.Terms(self.properties)
 
     @property
-    def _member(self) -> plan_tasks.Member:
+    def member(self) -> plan_tasks.Member:
         """The only one."""
         return plan_tasks.Member(
-            id=self.resource_id or '',
+            id=self.resource_id or str(uuid.uuid4()),
             key=self.name,
             server_id=self.properties[self.SERVER],
         )
@@ -103,17 +103,17 @@ class DeploymentMixin(server_bound.ServerBound):
             terms=self._terms,
             servers=self._servers,
             draft=lambda action: server_fleets.SingleFleet(self).draft(
-                self._member, action
+                self.member, action
             ),
             named_config=lambda: deriving.named_config(self),
         )
 
     # What the engine needs of it
 
-    def take_id(self) -> None:
+    def take_id(self, number: str) -> None:
         """Get an id, if it has none; it is stored by `keep_id`."""
         if self.resource_id is None:
-            self.resource_id: str | None = str(uuid.uuid4())
+            self.resource_id: str | None = number
 
     def keep_id(self) -> None:
         """Store its id, before Heat has a row of that.
@@ -192,7 +192,7 @@ class DeploymentMixin(server_bound.ServerBound):
     ) -> lifecycle.LifecycleAction | None:
         """Deliver an action; return what waits for it, if anything does."""
         task = plan_tasks.repeated(
-            self._member,
+            self.member,
             self._history.row(),
             action,
             repeats=self._state_before == (action, self.FAILED),
@@ -217,8 +217,7 @@ class DeploymentMixin(server_bound.ServerBound):
             return []
         if not fleet.source.runs(task.action, self._terms.actions):
             return []
-        self.take_id()
-        task = dataclasses.replace(task, member=self._member)
+        task = dataclasses.replace(task, member=self.member)
         return [self._rollout(fleet, task.action, [task], {})]
 
     def handle_create(self) -> lifecycle.LifecycleAction | None:
@@ -314,7 +313,7 @@ class DeploymentMixin(server_bound.ServerBound):
         # A row that was withdrawn is gone.
         is_lost = self.resource_id is not None
         return update.task(
-            self._member,
+            self.member,
             row,
             draft,
             self.CREATE
@@ -375,7 +374,7 @@ class DeploymentMixin(server_bound.ServerBound):
             # Nothing remains to be undone.
             return None
         return plan_tasks.repeated(
-            self._member, history.row(), self.DELETE, repeats=True
+            self.member, history.row(), self.DELETE, repeats=True
         )
 
     def _has_given_way(self) -> bool:

@@ -60,9 +60,6 @@ def _for_one(name: str, do: abc.Callable[..., Any]) -> Any:
     return method
 
 
-_has_ended = server_bound.ServerBound._has_ended
-
-
 class OneMixin(
     group_nesting.Nestable,
     group_attributes.Attributes,

@@ -63,6 +63,7 @@ class Fleet:
     :ivar begun: the servers that have reported that they have started.
     :ivar noted: the deliveries that were noted to have started.
     :ivar lost: the servers that no longer exist.
+    :ivar untold: the servers that still have what was withdrawn.
     :ivar ran: the actions that servers have run, with the config's id.
     """
 
@@ -75,6 +76,7 @@ class Fleet:
         self.refusals, self.stopped = {}, []
         self.events, self.dead = [], set()
         self.lost, self.is_stack_cancelled = set(), False
+        self.untold, self.breaks_as_it_tells = set(), False
         self.signer = keys.Signer(
             storage_url='http://swift/v1/AUTH_me',
             container='signals',
@@ -208,6 +210,7 @@ class Fleet:
 
     def read(self, ids):
         self._step()
+        self._tell_rest()
         return {each: self.rows[each] for each in ids if each in self.rows}
 
     def settle(self, outcomes):
@@ -245,8 +248,17 @@ class Fleet:
             self._change(self.rows[row.id], server_id=GROUP)
             withdrawn.append(row.id)
         self._step()
-        self._tell_servers({each.server_id for each in withdrawals})
+        self.untold |= {each.server_id for each in withdrawals}
+        self._tell_rest()
         return withdrawn
+
+    def _tell_rest(self):
+        if self.untold:
+            if self.breaks_as_it_tells:
+                self.breaks_as_it_tells = False
+                raise errors.Unavailable('503')
+            self._tell_servers(self.untold)
+            self.untold = set()
 
     def gone(self, server_ids):
         return self.lost & set(server_ids)
@@ -280,6 +292,7 @@ class Fleet:
     def poll_queue(self, delivery):
         self._step()
         assert self.transport == 'ZAQAR_SIGNAL'
+        return self.rows.get(delivery.deployment_id)
 
     def discard(self, names):
         for name in names:

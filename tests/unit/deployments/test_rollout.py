@@ -646,10 +646,12 @@ def test_a_repeated_delivery_rides_out_an_outage(name):
     assert not group.fleet.stopped
 
 
-def test_it_is_withdrawn_when_it_is_cancelled_in_one():
+@pytest.mark.parametrize('after', [True, False])
+@pytest.mark.parametrize('name', ['derive', 'write', 'push'])
+def test_it_is_withdrawn_when_it_is_cancelled_in_one(name, after):
     changed = ChangedKey('a', 'b')
     group = changed.group
-    fail_once(group.fleet, 'push', after=False)
+    fail_once(group.fleet, name, after=after)
     assert not changed.change.step()
     changed.change.withdraw('CREATE was cancelled')
     assert group.states() == dict.fromkeys('ab', ('CREATE', 'FAILED'))
@@ -794,3 +796,95 @@ def test_an_object_store_that_is_away_is_nothing_to_other_transports():
         group.clock.now += 1
         assert not change.step()
     assert change.outage is None
+
+
+def test_what_is_refused_when_it_is_repeated_is_taken_back():
+    changed = ChangedKey('a', 'b')
+    group = changed.group
+    group.fleet.refusals['a'] = 'its policy forbids it'
+    with pytest.raises(failures.Error, match='its policy forbids it'):
+        group.drive(changed.change)
+    assert group.states()['a'] == ('CREATE', 'FAILED')
+    assert not group.fleet.told['server-a']
+
+
+def test_a_server_is_told_of_a_withdrawal_though_it_fails_once():
+    group = Group('a', timeout=30)
+    change = group.waiting()
+    group.fleet.breaks_as_it_tells = True
+    group.clock.now += 30
+    assert not change.step()
+    with pytest.raises(failures.Error, match='not signalled'):
+        group.drive(change)
+    assert not group.fleet.told['server-a']
+
+
+def test_a_server_that_goes_in_an_outage_is_left_out_of_a_delete():
+    group = Group('a', budget=300)
+    group.update('CREATE')
+    group.fleet.answer = lambda key: None
+    tasks = plan_tasks.to_undo(dict(group.fleet.rows))
+    change = group.rollout('DELETE', tasks)
+    assert not change.step()
+    group.send(errors.Unavailable('503'))
+    group.fleet.lost.add('server-a')
+    assert group.drive(change, 40).skipped
+
+
+def test_what_waits_in_a_later_batch_is_left_when_another_fails():
+    group = Group('a', 'b')
+    group.fleet.answer = lambda key: fake_fleet.BAD if key == 'a' else None
+    with pytest.raises(failures.Error):
+        group.update('CREATE')
+    group.pace = dataclasses.replace(group.pace, batch=1)
+    tasks = plan_tasks.to_update(
+        group.wanted(),
+        dict(group.fleet.rows),
+        group.asked(),
+        group.fleet.draft,
+    )
+    tasks.sort(key=lambda task: task.member.key)
+    change = group.rollout('UPDATE', tasks)
+    with pytest.raises(failures.Error, match='a: '):
+        group.drive(change)
+    change.withdraw('UPDATE failed')
+    assert group.states()['b'] == ('CREATE', 'IN_PROGRESS')
+    assert not group.fleet.stopped
+
+
+def test_nobody_sleeps_where_only_queues_are_read():
+    group = Group('a')
+    by_queue(group.fleet)
+    change = group.waiting()
+    group.fleet.watcher._sleep = None
+    assert not change.step(1.0)
+
+
+def test_a_few_servers_of_a_delete_are_asked_for_at_a_time():
+    group = Group(*(f'k{number}' for number in range(50)))
+    group.update('CREATE')
+    group.fleet.answer = lambda key: None
+    asked = []
+    group.fleet.gone = lambda ids: asked.append(set(ids)) or set()
+    tasks = plan_tasks.to_undo(dict(group.fleet.rows))
+    change = group.rollout('DELETE', tasks)
+    for _ in range(100):
+        group.clock.now += 1
+        assert not change.step()
+    assert [len(each) for each in asked] == [20, 20, 10]
+    assert len(set.union(*asked)) == 50
+
+
+def test_an_outage_of_the_listing_is_logged_once_for_all(caplog):
+    group = Group('a')
+    change = group.waiting()
+    group.fleet.watcher._source.names = lambda wanted: raised()
+    for _ in range(5):
+        group.clock.now += 1
+        assert not change.step()
+    (record,) = [each for each in caplog.records if '503' in each.message]
+    assert 'Cannot list the signals' in record.message
+
+
+def raised():
+    raise errors.Unavailable('503')
