@@ -57,7 +57,7 @@ TIMES := $(MINICLOUD_HOME)/times.json
 # Each of these has a recipe under `do-<name>`, and keeps the time it took.
 TIMED := lint unit docs functional functional-quick test test-rest test-all \
     test-production test-pythons test-rgw test-server test-heats \
-    test-heats-classes coverage soak bench demo demo-plan demo-server venv \
+    test-heats-classes coverage soak kills bench demo demo-plan demo-server venv \
     pictures links agent-packages
 .PHONY: help install-production install-rgw $(TIMED) $(TIMED:%=do-%)
 
@@ -85,6 +85,7 @@ test-heats: ## the unit tests under each Heat that is supported
 test-heats-classes: ## do Heat's own classes still have their defects? weekly
 coverage: ## the unit tests, and which branches they do not reach
 soak: ## deployments and groups in production, with a fault every few seconds
+kills: ## the engine dies at each step of a delivery, to 1 server and 50
 bench: ## measure what waiting costs: an hour; ARGS=--short, 20 minutes
 agent-packages: ## contrib/agent as a wheel and for Debian, in build/agent
 venv: ## the environment for all of these
@@ -171,6 +172,9 @@ do-test-server: $(STAMP)
 
 do-soak: install-production
 	$(PYTHON) -m tests.functional.production.soak $(ARGS)
+
+do-kills: $(STAMP)
+	$(PYTHON) -m tests.functional.kills $(ARGS)
 
 do-test-heats: $(STAMP)
 	$(PYTHON) -m tox run $(if $(DISCOVER),--discover $(DISCOVER)) \

@@ -12,6 +12,7 @@ import pytest
 from tests.bench import engine_state
 from tests.functional import base
 from tests.functional import conftest
+from tests.functional import kills
 from tests.functional import servers
 from tests.functional import test_faults
 from tests.functional import test_groups
@@ -77,24 +78,6 @@ class Fleet:
         return [found.count(action) for found in self.ran.values()]
 
 
-def _server_template(count: int) -> base.Template:
-    names = [f'member{number}' for number in range(count)]
-    return {
-        'heat_template_version': '2021-04-16',
-        'resources': {
-            'first': {'type': 'OS::Heat::Value', 'properties': {'value': ''}},
-            **{
-                name: {
-                    'type': 'OS::Heat::DeployedServer',
-                    'depends_on': 'first',
-                }
-                for name in names
-            },
-        },
-        'outputs': {name: {'value': {'get_resource': name}} for name in names},
-    }
-
-
 def _group(ids: dict[str, str], **properties: Any) -> base.Template:
     whole = test_groups.template(names=(), members='single', **properties)
     whole['resources']['group']['properties']['servers'] = ids
@@ -106,7 +89,7 @@ Make = Callable[..., tuple[base.Stack, Fleet, base.Template]]
 
 @contextlib.contextmanager
 def _making(cloud: Any) -> Iterator[Make]:
-    stacks = [base.Stack(cloud.session(), _server_template(COUNT))]
+    stacks = [base.Stack(cloud.session(), kills.server_template(COUNT))]
     stacks[0].wait('CREATE_COMPLETE', 180)
 
     def make(

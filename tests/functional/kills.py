@@ -1,0 +1,668 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kill the engine at each step of a delivery, and hold that it recovers.
+
+``make kills`` takes all steps of a single deployment and of a group of fifty,
+for CREATE, UPDATE and DELETE, and prints the seconds from each kill to the end
+of the action. It ends with 0 if each server has run each action once, and
+nothing is left.
+
+A step is hit exactly: a trigger in Heat's database keeps the statement that
+would take the next step from ending. So that the engine cannot have taken it,
+it is killed within that statement, and the database rolls that back. Another
+trigger writes down whatever servers are given.
+"""
+
+import argparse
+import collections
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent import futures
+import contextlib
+import dataclasses
+import json
+import pathlib
+import sqlite3
+import sys
+import tempfile
+import time
+import traceback
+from typing import Any
+
+from tests.functional import base
+from tests.functional import servers
+
+#: A new engine tells the one before dead after seconds.
+CONF = """\
+[DEFAULT]
+periodic_interval = 5
+
+[heat_plugins]
+rescue_interval = 5
+"""
+
+ACTIONS = ('CREATE', 'UPDATE', 'DELETE')
+
+#: Seconds that an action may take from the kill to its end.
+PATIENCE = 240
+
+#: The servers of a group.
+MANY = 50
+
+# What SQLite computes for longer than any test takes, and what writes down
+# which configs servers are given.
+_MADE = """\
+CREATE VIEW IF NOT EXISTS kills_forever AS
+WITH RECURSIVE count(n) AS (
+    SELECT 1 UNION ALL SELECT n + 1 FROM count LIMIT 1000000000000
+)
+SELECT count(*) FROM count;
+CREATE TABLE IF NOT EXISTS kills_given (server TEXT, metadata TEXT);
+CREATE TRIGGER IF NOT EXISTS kills_note
+AFTER UPDATE OF rsrc_metadata ON resource
+WHEN NEW.rsrc_metadata IS NOT OLD.rsrc_metadata BEGIN
+    INSERT INTO kills_given VALUES (NEW.nova_instance, NEW.rsrc_metadata);
+END;
+"""
+
+# The statements by which an engine takes a step, of which none may end.
+_WRITE = (
+    'BEFORE INSERT ON software_deployment',
+    'BEFORE UPDATE OF config_id ON software_deployment',
+)
+_RUNNING = (
+    "EXISTS (SELECT 1 FROM software_deployment WHERE status = 'IN_PROGRESS')"
+)
+_FORGET = (f'BEFORE DELETE ON software_config WHEN {_RUNNING}',)
+_PUSH = (
+    'BEFORE UPDATE OF rsrc_metadata ON resource'
+    " WHEN NEW.rsrc_metadata LIKE '%deploy_action%'",
+)
+_SETTLE = (
+    'BEFORE UPDATE OF status ON software_deployment'
+    " WHEN NEW.status = 'COMPLETE'",
+)
+_TAKE_BACK = (
+    'BEFORE DELETE ON software_deployment',
+    'BEFORE UPDATE OF server_id ON software_deployment'
+    ' WHEN NEW.server_id <> OLD.server_id',
+)
+_ERASE = (f'BEFORE DELETE ON software_config WHEN NOT {_RUNNING}',)
+_COMPLETE = (
+    'BEFORE UPDATE OF status ON resource'
+    " WHEN NEW.status = 'COMPLETE' AND NEW.name IN ('deployment', 'group')",
+)
+_END = ("BEFORE UPDATE OF status ON stack WHEN NEW.status = 'COMPLETE'",)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """A deployment in Heat's database."""
+
+    server_id: str
+    config_id: str
+    action: str
+    status: str
+    reason: str
+
+
+class Database:
+    """Heat's database, and what keeps an engine from changing it."""
+
+    def __init__(self, file: pathlib.Path) -> None:
+        self._file = file
+        self._database = sqlite3.connect(file, isolation_level=None)
+        self._database.execute('PRAGMA busy_timeout = 60000')
+        self._database.executescript(_MADE)
+        self._gates = 0
+
+    def arm(self, statements: Sequence[str]) -> None:
+        """Keep statements from ending."""
+        for statement in statements:
+            self._database.execute(
+                f'CREATE TRIGGER kills_gate{self._gates} {statement}'
+                ' BEGIN SELECT * FROM kills_forever; END'
+            )
+            self._gates += 1
+
+    def disarm(self) -> None:
+        """Let all statements end again."""
+        while self._gates:
+            self._gates -= 1
+            self._database.execute(f'DROP TRIGGER kills_gate{self._gates}')
+
+    @property
+    def is_armed(self) -> bool:
+        """Whether there are statements that must not end."""
+        return self._gates > 0
+
+    def is_held(self) -> bool:
+        """Say whether a statement that must not end is being executed."""
+        with contextlib.closing(
+            sqlite3.connect(self._file, timeout=1, isolation_level=None)
+        ) as database:
+            try:
+                database.execute('BEGIN IMMEDIATE')
+            except sqlite3.OperationalError:
+                return True
+            database.execute('ROLLBACK')
+        return False
+
+    def rows(self) -> list[Row]:
+        """Read all deployments."""
+        return [
+            Row(
+                server_id=server_id,
+                config_id=config_id,
+                action=action,
+                status=status,
+                reason=reason or '',
+            )
+            for server_id, config_id, action, status, reason in self._select(
+                'SELECT server_id, config_id, action, status, status_reason'
+                ' FROM software_deployment'
+            )
+        ]
+
+    def state(self, name: str) -> str:
+        """Return the state of a resource; '' if it is gone."""
+        rows = self._select(
+            'SELECT action, status FROM resource WHERE name = ?'
+            ' ORDER BY id DESC LIMIT 1',
+            name,
+        )
+        return '_'.join(rows[0]) if rows else ''
+
+    def stack(self, stack_id: str) -> tuple[str, str]:
+        """Return the state of a stack, and the reason."""
+        ((action, status, reason),) = self._select(
+            'SELECT action, status, status_reason FROM stack WHERE id = ?',
+            stack_id,
+        )
+        return f'{action}_{status}', reason
+
+    def metadata(self) -> dict[str, list[base.Template]]:
+        """Return the configs that servers have, by server."""
+        return {
+            server: _configs(metadata)
+            for server, metadata in self._select(
+                'SELECT nova_instance, rsrc_metadata FROM resource'
+                ' WHERE nova_instance IS NOT NULL'
+                " AND rsrc_metadata LIKE '%deployments%'"
+            )
+        }
+
+    def given(self, action: str) -> dict[str, set[str]]:
+        """Return the configs of an action that servers had, by server."""
+        given = collections.defaultdict(set)
+        for server, metadata in self._select('SELECT * FROM kills_given'):
+            for config in _configs(metadata):
+                if base.value(config, 'deploy_action') == action:
+                    given[server].add(config['id'])
+        return dict(given)
+
+    def forget_given(self) -> None:
+        """Forget what servers had."""
+        self._database.execute('DELETE FROM kills_given')
+
+    def left(self) -> int:
+        """Return how many deployments and configs there are."""
+        ((left,),) = self._select(
+            'SELECT (SELECT count(*) FROM software_deployment)'
+            ' + (SELECT count(*) FROM software_config)'
+        )
+        return int(left)
+
+    def _select(self, query: str, *values: str) -> list[Any]:
+        return self._database.execute(query, values).fetchall()
+
+
+def _configs(metadata: str) -> list[base.Template]:
+    return list((json.loads(metadata) or {}).get('deployments', []))
+
+
+class Subject:
+    """A stack whose deployment or group is delivered, and its servers.
+
+    :ivar name: of the resource.
+    """
+
+    name: str
+
+    def __init__(self, cloud: base.Cloud, database: Database) -> None:
+        self.cloud = cloud
+        self.database = database
+        self.stack: base.Stack | None = None
+
+    def template(self) -> base.Template:
+        raise NotImplementedError
+
+    @property
+    def count(self) -> int:
+        """How many servers there are."""
+        raise NotImplementedError
+
+    def begin(self, action: str, step: str) -> None:
+        """Have the stack do something, as its servers must for a step."""
+        if action == 'CREATE':
+            self.stack = base.Stack(self.cloud.session(), self.template())
+        elif self.stack and action == 'UPDATE':
+            self.stack.update(self.template(), who='moon')
+        elif self.stack:
+            self.stack.delete()
+
+    def go_on(self) -> None:
+        """Let servers do what they must, once; called again and again."""
+
+    def hurry(self, step: str) -> None:
+        """Bring servers to a step."""
+
+    def check(self, action: str) -> None:
+        """Hold that each server has run an action just once."""
+        given = self.database.given(action)
+        often = {k: v for k, v in given.items() if len(v) != 1}
+        assert not often, f'{action} was given more than once: {often}'
+        assert len(given) == self.count, (action, len(given))
+
+    def leave(self) -> None:
+        """Leave the cloud as it was."""
+        if self.database.is_armed:
+            self.cloud.crash('heat')
+        self.database.disarm()
+        self.cloud.revive()
+        if self.stack:
+            self.stack.delete()
+            self.end('DELETE')
+
+    def end(self, action: str, seconds: float = PATIENCE) -> None:
+        """Wait until the stack has done it."""
+        assert self.stack is not None
+        deadline = time.monotonic() + seconds
+        while True:
+            state, reason = self.database.stack(self.stack.id)
+            if state == f'{action}_COMPLETE':
+                return
+            assert not state.endswith('FAILED'), f'{state}: {reason}'
+            assert time.monotonic() < deadline, f'{state}: {reason}'
+            self.go_on()
+            time.sleep(0.2)
+
+
+class Single(Subject):
+    """A deployment on a server with a real agent."""
+
+    name = 'deployment'
+    count = 1
+
+    # The steps at which the agent must not have polled.
+    _UNPOLLED = ('unwritten', 'unpushed', 'pushed')
+
+    def __init__(self, cloud: base.Cloud, database: Database) -> None:
+        super().__init__(cloud, database)
+        self._folder = pathlib.Path(tempfile.mkdtemp(prefix='kills'))
+        self._busy = self._folder / 'busy'
+        self._agent: base.minicloud_client.Agent | None = None
+        self._is_on = False
+
+    def template(self) -> base.Template:
+        script = '\n'.join(
+            [
+                '#!/bin/sh',
+                f'echo "$deploy_action" >> {self._folder}/runs',
+                f'while [ -e {self._busy} ]; do sleep 0.1; done',
+                'printf hello > "$heat_outputs_path.greeting"',
+            ]
+        )
+        return base.software(script=script, actions=list(ACTIONS))
+
+    def begin(self, action: str, step: str) -> None:
+        if step == 'running':
+            self._busy.touch()
+        if step == 'pushed':
+            self._switch(on=False)
+        super().begin(action, step)
+        is_early = step in self._UNPOLLED and action == 'CREATE'
+        if step != 'pushed' and not is_early:
+            self._switch(on=True)
+
+    def _switch(self, *, on: bool) -> None:
+        if self._agent is None and self.stack:
+            self._agent = servers.agent(self.cloud, self.stack)
+        if self._agent and on != self._is_on:
+            (self._agent.start if on else self._agent.stop)()
+            self._is_on = on
+
+    def go_on(self) -> None:
+        self._busy.unlink(missing_ok=True)
+        self._switch(on=True)
+
+    def runs(self, action: str) -> int:
+        """Return how often the server has run an action."""
+        with contextlib.suppress(FileNotFoundError):
+            return (self._folder / 'runs').read_text().split().count(action)
+        return 0
+
+    def check(self, action: str) -> None:
+        super().check(action)
+        assert self.runs(action) == 1, (
+            f'{action} ran {self.runs(action)} times'
+        )
+
+    def leave(self) -> None:
+        super().leave()
+        self._switch(on=False)
+        self._agent = None
+        (self._folder / 'runs').unlink(missing_ok=True)
+
+
+class Group(Subject):
+    """A group on fifty servers, for which the test answers."""
+
+    name = 'group'
+    count = MANY
+
+    def __init__(
+        self, cloud: base.Cloud, database: Database, ids: Mapping[str, str]
+    ) -> None:
+        super().__init__(cloud, database)
+        self._ids = ids
+        # The configs of which servers have sent what, by the input with the
+        # URL for that; and how many results of this action.
+        self._sent: dict[str, set[str]] = collections.defaultdict(set)
+        self._results = 0
+
+    def template(self) -> base.Template:
+        whole = base.group(
+            0, signal_transport='TEMP_URL_POLL', actions=list(ACTIONS)
+        )
+        del whole['resources']['server']
+        del whole['resources']['config']['depends_on']
+        group = whole['resources']['group']['properties']
+        group['servers'] = dict(self._ids)
+        group['members'] = 'single'
+        return whole
+
+    def begin(self, action: str, step: str) -> None:
+        self._results = 0
+        super().begin(action, step)
+
+    def hurry(self, step: str) -> None:
+        if step == 'running':
+            self._put('deploy_progress_url', b'{}', MANY)
+        elif step == 'half':
+            self._answer(MANY // 2)
+        elif step not in ('unwritten', 'unforgotten', 'unpushed', 'pushed'):
+            self._answer(MANY)
+
+    def go_on(self) -> None:
+        self._answer(MANY)
+
+    def _answer(self, most: int) -> None:
+        """Answer for servers that have something new."""
+        body = servers.body(greeting='hello')
+        self._results += self._put(
+            'deploy_signal_id', body, most - self._results
+        )
+
+    def _put(self, name: str, body: bytes, most: int) -> int:
+        sent = self._sent[name]
+        configs = [
+            config
+            for given in self.database.metadata().values()
+            for config in given
+            if config['id'] not in sent
+        ][: max(0, most)]
+        for config in configs:
+            assert base.put(base.value(config, name), body) == 201
+            sent.add(config['id'])
+        return len(configs)
+
+    def check(self, action: str) -> None:
+        super().check(action)
+        if action == 'DELETE':
+            given = self.database.metadata()
+            assert not any(given[each] for each in self._ids.values())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Step:
+    """A step of a delivery before which, or after which, the engine dies.
+
+    :ivar gate: the statements that take the next step.
+    :ivar is_taken: whether the engine has come so far.
+    :ivar actions: those that have it.
+    :ivar names: of the resources that have it.
+    """
+
+    gate: Sequence[str] = ()
+    is_taken: Callable[[Subject, str], bool]
+    actions: Sequence[str] = ACTIONS
+    names: Sequence[str] = ('deployment', 'group')
+
+
+def _begun(subject: Subject, action: str) -> bool:
+    return subject.database.state(subject.name) == f'{action}_IN_PROGRESS'
+
+
+def _rows(subject: Subject, action: str, status: str) -> list[Row]:
+    return [
+        row
+        for row in subject.database.rows()
+        if (row.action, row.status) == (action, status)
+    ]
+
+
+def _written(subject: Subject, action: str) -> bool:
+    return len(_rows(subject, action, 'IN_PROGRESS')) == subject.count
+
+
+def _pushed(subject: Subject, action: str) -> bool:
+    metadata = subject.database.metadata()
+    rows = _rows(subject, action, 'IN_PROGRESS')
+    return len(rows) == subject.count and all(
+        row.config_id
+        in [each['id'] for each in metadata.get(row.server_id, [])]
+        for row in rows
+    )
+
+
+def _running(subject: Subject, action: str) -> bool:
+    if isinstance(subject, Single):
+        return subject.runs(action) == 1
+    rows = _rows(subject, action, 'IN_PROGRESS')
+    return len(rows) == subject.count and all(
+        row.reason.endswith('[hp:started]') for row in rows
+    )
+
+
+def _half(subject: Subject, action: str) -> bool:
+    return len(_rows(subject, action, 'COMPLETE')) == subject.count // 2
+
+
+def _signalled(subject: Subject, action: str) -> bool:
+    rows = _rows(subject, action, 'IN_PROGRESS')
+    wanted = {row.config_id for row in rows}
+    puts = subject.cloud.swift_requests(method='PUT', path='.*/signals/.*')
+    paths = [each['path'] for each in puts if each['status'] == 201]
+    arrived = {path.rpartition('/')[2] for path in paths}
+    return len(rows) == subject.count and wanted <= arrived
+
+
+def _settled(subject: Subject, action: str) -> bool:
+    rows = _rows(subject, action, 'COMPLETE')
+    return len(rows) == subject.count and _begun(subject, action)
+
+
+def _taken_back(subject: Subject, action: str) -> bool:
+    given = subject.database.metadata().keys()
+    return _begun(subject, action) and not any(
+        row.server_id in given for row in subject.database.rows()
+    )
+
+
+def _erased(subject: Subject, action: str) -> bool:
+    return _begun(subject, action) and not subject.database.rows()
+
+
+def _complete(subject: Subject, action: str) -> bool:
+    wanted = '' if action == 'DELETE' else f'{action}_COMPLETE'
+    return subject.database.state(subject.name) == wanted
+
+
+#: In their order.
+STEPS = {
+    'unwritten': Step(gate=_WRITE, is_taken=_begun),
+    'unforgotten': Step(
+        gate=_FORGET, is_taken=_written, actions=['UPDATE', 'DELETE']
+    ),
+    'unpushed': Step(gate=_PUSH, is_taken=_written),
+    'pushed': Step(is_taken=_pushed),
+    'running': Step(is_taken=_running),
+    'half': Step(is_taken=_half, names=['group']),
+    'signalled': Step(gate=_SETTLE, is_taken=_signalled),
+    'settled': Step(
+        gate=_COMPLETE, is_taken=_settled, actions=['CREATE', 'UPDATE']
+    ),
+    'untaken': Step(gate=_TAKE_BACK, is_taken=_settled, actions=['DELETE']),
+    'unerased': Step(gate=_ERASE, is_taken=_taken_back, actions=['DELETE']),
+    'erased': Step(gate=_COMPLETE, is_taken=_erased, actions=['DELETE']),
+    'complete': Step(gate=_END, is_taken=_complete),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Killed:
+    """A kill that was recovered from, and the seconds from it to the end."""
+
+    count: int
+    action: str
+    step: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f'{self.count:2} {self.action} {self.step}: {self.seconds:.0f} s'
+        )
+
+
+def kill(subject: Subject, action: str, name: str) -> Killed:
+    """Begin an action, kill the engine at a step, and wait for the end."""
+    step, database, cloud = STEPS[name], subject.database, subject.cloud
+    database.arm(step.gate)
+    subject.begin(action, name)
+
+    def is_taken() -> bool:
+        subject.hurry(name)
+        return step.is_taken(subject, action)
+
+    base.until(is_taken, 120, pause=0.2)
+    if step.gate:
+        base.until(database.is_held)
+    cloud.crash('heat')
+    killed_at = time.monotonic()
+    database.disarm()
+    assert step.is_taken(subject, action), f'{name} is past'
+    cloud.start('heat')
+    subject.end(action)
+    return Killed(
+        count=subject.count,
+        action=action,
+        step=name,
+        seconds=time.monotonic() - killed_at,
+    )
+
+
+def live(subject: Subject, name: str) -> Iterator[Killed]:
+    """Take a stack through its life, with a kill at a step of each action."""
+    step = STEPS[name]
+    subject.database.forget_given()
+    before = base.Leftovers.of(subject.cloud)
+    try:
+        for action in ACTIONS:
+            if action in step.actions:
+                yield kill(subject, action, name)
+            else:
+                subject.begin(action, '')
+                subject.end(action)
+            subject.check(action)
+        assert not subject.database.left()
+        # Heat deletes the stack's users after it has told of the end.
+        base.until(lambda: base.Leftovers.of(subject.cloud) == before, 30)
+    finally:
+        subject.leave()
+
+
+def server_template(count: int) -> base.Template:
+    """Return a template of servers that are its outputs, too."""
+    names = [f'member{number}' for number in range(count)]
+    return {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            'first': {'type': 'OS::Heat::Value', 'properties': {'value': ''}},
+            **{
+                name: {
+                    'type': 'OS::Heat::DeployedServer',
+                    'depends_on': 'first',
+                }
+                for name in names
+            },
+        },
+        'outputs': {name: {'value': {'get_resource': name}} for name in names},
+    }
+
+
+def subject(cloud: base.Cloud, count: int) -> Subject:
+    """Return what is delivered to one server, or to many."""
+    database = Database(cloud.path / 'data/heat.sqlite')
+    if count == 1:
+        return Single(cloud, database)
+    stack = base.Stack(cloud.session(), server_template(count))
+    stack.wait('CREATE_COMPLETE', 300)
+    return Group(cloud, database, stack.outputs)
+
+
+def run(count: int, names: Sequence[str], conf: str, name: str) -> list[str]:
+    """Kill at steps, in a cloud of its own; return what is wrong."""
+    cloud = base.Cloud(f'{name}-{count}')
+    cloud.down(purge=True)
+    with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
+        file.write(conf)
+        file.flush()
+        cloud.up(plugin=base.ROOT, conf=[file.name])
+        wrong = list(_wrong(subject(cloud, count), names))
+        cloud.down(purge=not wrong)
+    return wrong
+
+
+def _wrong(subject: Subject, names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        if subject.name not in STEPS[name].names:
+            continue
+        try:
+            for killed in live(subject, name):
+                print(f'{time.strftime("%X")} {killed}', flush=True)
+        except Exception:
+            wrong = f'{subject.count} {name}: {traceback.format_exc(limit=-3)}'
+            print(wrong, flush=True)
+            yield wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--count', type=int, nargs='*', default=[1, MANY])
+    parser.add_argument('--steps', nargs='*', default=list(STEPS))
+    parser.add_argument(
+        '--defaults', action='store_true', help="with Heat's own intervals"
+    )
+    parser.add_argument('--name', default='kills', help='of the clouds')
+    options = parser.parse_args()
+    conf = '' if options.defaults else CONF
+    with futures.ProcessPoolExecutor() as pool:
+        pending = [
+            pool.submit(run, count, options.steps, conf, options.name)
+            for count in options.count
+        ]
+        wrong = [each for future in pending for each in future.result()]
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
