@@ -263,7 +263,7 @@ class Rollout:
         self._fleet.push([each for _, each in made])
         for each, task in derived:
             if isinstance(each, plan_tasks.Refusal):
-                self._take_back_lost(batch, task, each.reason)
+                self._withdraw_lost(batch, task, each.reason)
                 self._refused(each)
         self._undelivered = None
         self._await(made, batch.begun)
@@ -321,10 +321,10 @@ class Rollout:
         else:
             self._skip(refusal.task, refusal.reason)
 
-    def _take_back_lost(
+    def _withdraw_lost(
         self, batch: _Batch, task: plan_tasks.Task, reason: str
     ) -> None:
-        """Take back what a server has, and can neither answer nor repeat."""
+        """Withdraw what a server has, and can neither answer nor repeat."""
         row = task.before
         if row is not None and row.config.id in batch.lost_ids:
             take_back(self._fleet, [row], reason)
