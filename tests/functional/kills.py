@@ -271,6 +271,7 @@ class Subject:
         if self.stack:
             self.stack.delete()
             self.end('DELETE')
+        self.stack = None
 
     def end(self, action: str, seconds: float = PATIENCE) -> None:
         """Wait until the stack has done it."""
