@@ -339,9 +339,13 @@ class SingleFleet(ServerFleet):
         try:
             super().push(made)
         except Exception:
+            config_id = made[0].config_id
             if not made[0].is_signalled:
                 # Its row says COMPLETE already.
-                self.history.undo(made[0].config_id, ())
+                noted = self.history.configs(None)
+                self.history.undo(
+                    config_id, [each for each in noted if each != config_id]
+                )
             raise
         is_create = any(each.action == plan_tasks.CREATE for each in made)
         if is_create and self._resource.replaces is not None:

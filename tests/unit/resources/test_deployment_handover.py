@@ -425,6 +425,33 @@ class FailuresTest(deployments.DeploymentTestCase):
         self.assert_nothing_left()
 
 
+class UntoldTest(deployments.DeploymentTestCase):
+    """Nothing waits for NO_SIGNAL, so its row is complete at once."""
+
+    def test_a_server_that_could_not_be_told_has_no_complete_row(self):
+        whole = deployments.template(signal_transport='NO_SIGNAL')
+        self.configure(swift_error_budget=20)
+        attempts = self.break_database(server_metadata, 'tell', 10**6)
+        stack = self.heat.stack(whole)
+        task = self.heat.begin(stack, 'CREATE')
+        self.failed(task, stack)
+        self.assertEqual([], self.deployment_rows())
+        attempts.clear()
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_it_is_told_once_the_database_answers(self):
+        whole = deployments.template(signal_transport='NO_SIGNAL')
+        self.break_database(server_metadata, 'tell', 1)
+        stack = self.created(whole)
+        self.work()
+        self.assertEqual(1, len(self.handed))
+        self.assertEqual(
+            {stack['config'].resource_id, self.handed[0]['id']},
+            self.config_ids(),
+        )
+
+
 class DatabaseTest(deployments.DeploymentTestCase):
     """Heat's database is out of order while something is handed over."""
 
