@@ -179,6 +179,8 @@ class JourneyTest(base.RunsTestCase):
         content = dict.fromkeys(readers, b'')
         is_last = False
         while True:
+            # A listing holds for less than a second of the readers' clock.
+            self.now += 1
             for run_id, reader in readers.items():
                 for part in reader.read():
                     self.assertEqual(0, part.left_out)
@@ -257,6 +259,7 @@ class JourneyTest(base.RunsTestCase):
                 while not list(reader.read()):
                     assert time.monotonic() < end
                     time.sleep(0.2)
+                    self.now += 1
                 cancelled = self.runs.cancel('shop', run.id)
                 served.result(_PATIENCE)
             found = self.runs.await_stop(cancelled, 60)
