@@ -71,6 +71,9 @@ class WatchingTest(heat_fixture.HeatTestCase):
             ),
         )
         self.patch(fleet_watching, 'ADVANCED', process.Places(32, 4))
+        # A thread of another test may have a place of the process.
+        self.patch(fleet_watching, '_WORKERS', process.Places(16, 16))
+        self.patch(fleet_watching, '_PROJECTS', process.Places(16, 1))
         self.patch(
             fleet_watching,
             'BACKOFF',
