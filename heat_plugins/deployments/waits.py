@@ -199,8 +199,7 @@ class Waits:
         arrived = {
             ticket: observation
             for ticket, observation in seen.items()
-            if observation
-            in (watcher.Observation.ARRIVED, watcher.Observation.PEEK)
+            if observation in _MAY_LIE_THERE
         }
         outage = self._take(arrived)
         self._read(set(seen).difference(arrived), rejoins=True)
@@ -245,10 +244,8 @@ class Waits:
             if isinstance(content, errors.NotFound):
                 if observation is watcher.Observation.ARRIVED:
                     self._watcher.absent(ticket)
-            elif isinstance(content, errors.ServiceError) and not isinstance(
-                content, errors.BadContent
-            ):
-                outage = content
+            elif (failed := _unknown(content)) is not None:
+                outage = failed
             else:
                 wait = self._waits[ticket.deployment_id]
                 outcomes[ticket] = _outcome(wait.delivery, content)
@@ -458,14 +455,23 @@ def _is_there(content: bytes | errors.ServiceError) -> bool:
 
     :raises errors.ServiceError: that cannot be told.
     """
-    if isinstance(content, errors.NotFound):
-        return False
-    # One that is too large is there all the same.
-    if isinstance(content, errors.ServiceError) and not isinstance(
-        content, errors.BadContent
-    ):
-        raise content
-    return True
+    if (failed := _unknown(content)) is not None:
+        raise failed
+    return not isinstance(content, errors.NotFound)
+
+
+def _unknown(
+    content: bytes | errors.ServiceError,
+) -> errors.ServiceError | None:
+    """Return what leaves open whether there is an object, if anything does.
+
+    One that is too large is there all the same.
+    """
+    if not isinstance(content, errors.ServiceError):
+        return None
+    if isinstance(content, (errors.NotFound, errors.BadContent)):
+        return None
+    return content
 
 
 def _outcome(
