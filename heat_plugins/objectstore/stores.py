@@ -16,7 +16,6 @@ from urllib import parse
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins.objectstore import budgets
 from heat_plugins.objectstore import clocks
 from heat_plugins.objectstore import wire
 
@@ -90,9 +89,9 @@ class ObjectStore:
         self._transport = transport
         self.now = now or clocks.Clock()
 
-    def within(self, budget: budgets.Budget) -> 'ObjectStore':
+    def within(self, budget: wire.Budget) -> 'ObjectStore':
         """Return the same store, limited to a budget."""
-        limited = budgets.Limited(self._transport, budget)
+        limited = wire.Limited(self._transport, budget)
         return ObjectStore(limited, self.now)
 
     @property

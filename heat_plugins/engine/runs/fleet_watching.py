@@ -33,7 +33,7 @@ from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import scans
 from heat_plugins.engine.runs import admission
-from heat_plugins.objectstore import budgets
+from heat_plugins.objectstore import wire
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet.records import binding
@@ -364,7 +364,7 @@ class _Takeover:
     stack: Any
     heat: own_heat.Heat
     door: fleets.Fleets
-    budget: budgets.Budget
+    budget: wire.Budget
 
 
 def _prepare(entry: Registered) -> _Takeover | None:
@@ -377,7 +377,7 @@ def _prepare(entry: Registered) -> _Takeover | None:
     heat = own_heat.Heat(rpc_client.EngineClient(), stack.context)
     store = stack.clients.client(heat_swift.CLIENT_NAME)
 
-    def door(budget: budgets.Budget) -> fleets.Fleets:
+    def door(budget: wire.Budget) -> fleets.Fleets:
         # Heat's contexts are not for several threads.
         return fleets.Fleets.with_own_key(
             heat,
@@ -395,11 +395,9 @@ def _prepare(entry: Registered) -> _Takeover | None:
     )
 
 
-def _budget(
-    entry: Registered, limits: tuple[int, float, int]
-) -> budgets.Budget:
+def _budget(entry: Registered, limits: tuple[int, float, int]) -> wire.Budget:
     requests, seconds, size = limits
-    return budgets.Budget(
+    return wire.Budget(
         f'operation {entry.operation_id}',
         requests=requests,
         seconds=seconds,

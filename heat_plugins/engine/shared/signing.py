@@ -2,6 +2,7 @@
 """What signs the URLs of a root stack's container in one engine process."""
 
 from collections import abc
+import dataclasses
 import threading
 import time
 
@@ -11,9 +12,77 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import probes
 from heat_plugins.objectstore import sharing
 from heat_plugins.objectstore import stores
+
+#: Seconds between two probes of a key, in one process.
+PROBE_INTERVAL = 30.0
+
+# Keys to remember; those that were not probed lately are forgotten.
+_MOST_PROBES = 1000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Verdict:
+    at: float
+    holds: bool
+
+
+_verdicts: dict[tuple[str, str], _Verdict] = {}
+_lock = threading.Lock()
+
+
+def key_holds(store: stores.ObjectStore, signer: keys.Signer) -> bool:
+    """Say whether the last probe found that a signer's URLs work.
+
+    Any user who may write an account's headers can change its TempURL key. The
+    store then refuses the URLs that the former key has signed, unless that key
+    stays as the second one. The servers that hold such a URL cannot tell us.
+    Only we change a container's key. No caller waits for the probe of another.
+    """
+    if signer.kind != keys.ACCOUNT:
+        return True
+    place = signer.storage_url, signer.key or signer.container
+    now = time.monotonic()
+    with _lock:
+        last = _verdicts.get(place)
+        if last is not None and now - last.at < PROBE_INTERVAL:
+            return last.holds
+        # The signer is new: its maker has just tried or read its key.
+        holds_now = last is None or last.holds
+        _verdicts[place] = _Verdict(at=now, holds=holds_now)
+        _forget_old(now)
+    if last is not None:
+        holds_now = _probe(store, signer, last.holds)
+        with _lock:
+            _verdicts[place] = _Verdict(at=now, holds=holds_now)
+    return holds_now
+
+
+def forget_probes() -> None:
+    """Forget the results of all probes."""
+    with _lock:
+        _verdicts.clear()
+
+
+def _probe(
+    store: stores.ObjectStore, signer: keys.Signer, before: bool
+) -> bool:
+    try:
+        # A store may refuse a URL for other reasons, so the account tells.
+        return store.probe(signer.probe_url(store.now())) or signer.key in (
+            keys.account_keys(store)
+        )
+    except errors.ServiceError:
+        return before
+
+
+def _forget_old(now: float) -> None:
+    if len(_verdicts) > _MOST_PROBES:
+        for place, verdict in list(_verdicts.items()):
+            if now - verdict.at > PROBE_INTERVAL:
+                del _verdicts[place]
+
 
 config.register_opts(cfg.CONF)
 
@@ -104,11 +173,11 @@ class Signing:
         return of_container or age <= _ACCOUNT_KEY_SECONDS
 
     def key_holds(self, signer: keys.Signer) -> bool:
-        """Say whether URLs of a signer work; see `probes.holds`.
+        """Say whether URLs of a signer work; see `key_holds`.
 
         If they do not, the next URL is made with the key that counts now.
         """
-        if probes.holds(self._store(), signer):
+        if key_holds(self._store(), signer):
             return True
         if self._signer is not None and self._signer.key == signer.key:
             self.forget()

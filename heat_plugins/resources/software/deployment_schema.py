@@ -14,7 +14,7 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import heat_types
-from heat_plugins.objectstore import tempurl
+from heat_plugins.objectstore import keys
 from heat_plugins.resources import schemas
 from heat_plugins.signals import transport_names
 
@@ -97,7 +97,7 @@ def properties_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
             'than the action may take. A result after the end of the action '
             'never counts.'
         ),
-        constraints=[constraints.Range(min=60, max=tempurl.MAX_EXPIRES)],
+        constraints=[constraints.Range(min=60, max=keys.MAX_EXPIRES)],
     )
     schema[TRIGGER_URL] = schemas.flag(
         _(

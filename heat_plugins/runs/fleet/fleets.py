@@ -13,9 +13,9 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins import pools
-from heat_plugins.objectstore import budgets
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import stores
+from heat_plugins.objectstore import wire
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import services
 from heat_plugins.runs.fleet import advancing
@@ -265,7 +265,7 @@ class Fleets:
 
     def _tidy(self) -> None:
         """Forget what is surplus; a failure does not undo a creation."""
-        budget = budgets.Budget(
+        budget = wire.Budget(
             'the operations of a project',
             requests=_REQUESTS,
             seconds=_SECONDS,

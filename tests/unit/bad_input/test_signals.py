@@ -10,7 +10,7 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins import masking
-from heat_plugins.objectstore import tempurl
+from heat_plugins.objectstore import keys
 from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import body
 from tests.unit.bad_input import anything
@@ -161,7 +161,7 @@ storage_url = st.builds(
     storage_url,
     anything.plain_text,
     anything.plain_text,
-    st.integers(0, tempurl.MAX_EXPIRES),
+    st.integers(0, keys.MAX_EXPIRES),
     anything.plain_text.filter(bool),
     st.sampled_from(['sha1', 'sha256', 'sha512']),
 )
@@ -169,7 +169,7 @@ def test_a_temp_url_names_its_object_and_never_shows_its_signature(
     url, container, name, expires, key, digest
 ):
     try:
-        made = tempurl.make(
+        made = keys.sign_url(
             url,
             container,
             name,

@@ -20,8 +20,8 @@ import testtools
 from heat_plugins import errors
 from heat_plugins.clients import keystone
 from heat_plugins.clients import swift
+from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
-from heat_plugins.objectstore import tempurl
 from heat_plugins.objectstore import wire
 from tests.unit import threads
 
@@ -483,7 +483,7 @@ class SecrecyTest(Case):
         quiet = logging.getLogger('urllib3')
         self.addCleanup(quiet.setLevel, quiet.level)
         quiet.setLevel(logging.WARNING)
-        url = tempurl.make(
+        url = keys.sign_url(
             self.url,
             'box',
             'hello',

@@ -8,8 +8,8 @@ from urllib import parse
 import testtools
 
 from heat_plugins import errors
+from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
-from heat_plugins.objectstore import tempurl
 from heat_plugins.objectstore import wire
 from tests.unit import fake_swift
 
@@ -50,7 +50,7 @@ class StoreTest(testtools.TestCase):
         )
 
     def url(self, name='signals/a', expires=2**31 - 1, key='secret'):
-        return tempurl.make(
+        return keys.sign_url(
             self.store.url,
             'box',
             name,

@@ -8,7 +8,7 @@ from urllib import parse
 
 import testtools
 
-from heat_plugins.objectstore import tempurl
+from heat_plugins.objectstore import keys
 
 SWIFT = 'https://swift.example.com/v1/AUTH_abc'
 EXPIRES = 1700000000
@@ -22,7 +22,7 @@ def make(storage_url=SWIFT, container='box', name='signals/d/c', **changes):
         'digest': 'sha256',
         **changes,
     }
-    return tempurl.make(storage_url, container, name, **arguments)
+    return keys.sign_url(storage_url, container, name, **arguments)
 
 
 def signature(method, path, digest='sha256'):

@@ -27,8 +27,8 @@ import yaml
 from heat_plugins.clients import heat_swift
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.shared import hubs
+from heat_plugins.engine.shared import signing
 from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import probes
 from heat_plugins.resources import software_component
 from heat_plugins.resources import software_config
 from heat_plugins.resources import software_deployment
@@ -164,8 +164,8 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.patch(hubs, 'in_background', self._at_once)
         keys.KeyKeeper.forget_abilities()
         self.addCleanup(keys.KeyKeeper.forget_abilities)
-        probes.forget()
-        self.addCleanup(probes.forget)
+        signing.forget_probes()
+        self.addCleanup(signing.forget_probes)
         self.configure(temp_url_secret='s3cret')
         self.handed = []
         self._looked_at = None

@@ -4,7 +4,7 @@
 import uuid
 
 from heat_plugins.engine.shared import hubs
-from heat_plugins.objectstore import probes
+from heat_plugins.engine.shared import signing
 from tests.unit import fake_swift
 from tests.unit.resources import deployments
 from tests.unit.resources import test_group_as_one
@@ -58,7 +58,7 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         again.state_set('CREATE', 'FAILED', 'Engine has died')
         again.persist_state_and_release_lock(uuid.uuid4().hex)
         hubs._hubs.clear()
-        probes.forget()
+        signing.forget_probes()
         return self.heat.begin(self.heat.load(stack), 'UPDATE', whole)
 
     def dead(self, whole=AUTO):

@@ -22,12 +22,12 @@ from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins import stored
-from heat_plugins.objectstore import budgets
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import leases
 from heat_plugins.objectstore import stores
+from heat_plugins.objectstore import wire
 from heat_plugins.runs import run_objects
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import binding
@@ -157,7 +157,7 @@ class OperationRecords:
         )
         self.heads = Heads(store, self._own, self.pool)
 
-    def within(self, budget: budgets.Budget) -> 'OperationRecords':
+    def within(self, budget: wire.Budget) -> 'OperationRecords':
         """Return the same records for requests within a budget."""
         return OperationRecords(
             self.store.within(budget), self.pool, self._own

@@ -4,7 +4,7 @@
 import pytest
 
 from heat_plugins import errors
-from heat_plugins.objectstore import budgets
+from heat_plugins.objectstore import wire
 from tests.unit import fake_swift
 
 
@@ -13,7 +13,7 @@ class Case:
         self.now = 0.0
         self.cluster = fake_swift.Cluster()
         self.cluster.store().put_container('box', {})
-        self.budget = budgets.Budget(
+        self.budget = wire.Budget(
             'operation X',
             requests=requests,
             seconds=seconds,
