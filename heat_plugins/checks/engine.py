@@ -20,7 +20,7 @@ from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import heat_swift
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import patches
-from heat_plugins.engine.shared import signing
+from heat_plugins.engine import signing
 
 CLIENTS = (heat_swift.CLIENT_NAME, heat_mistral.CLIENT_NAME)
 

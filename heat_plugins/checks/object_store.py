@@ -19,7 +19,7 @@ from heat_plugins import errors
 from heat_plugins.checks import check_report
 from heat_plugins.checks import cloud
 from heat_plugins.clients import swift
-from heat_plugins.engine.shared import signing
+from heat_plugins.engine import signing
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
 from heat_plugins.objectstore import wire

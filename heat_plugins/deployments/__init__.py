@@ -3,8 +3,7 @@
 
 A single deployment is N = 1. ``deliveries`` has the values: what a server is
 given, and what Heat has stored of it. ``plan_tasks`` decides what servers must
-run, ``derived`` in which form they get it, ``choosing`` by which transport
-they answer.
+run, ``derived`` in which form they get it.
 
 ``rollout`` delivers an action to its members in batches, ``waits`` takes their
 answers, and ``lifecycle`` takes an action of a stack through its rollouts.

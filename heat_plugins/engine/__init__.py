@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ties the core to a running heat-engine: its options and its tables.
 
-``database`` reads and writes Heat's tables, ``shared`` holds what the
-deployments of one root stack share in one process, ``runs`` starts and follows
-runs. ``server_fleets`` and ``transports`` are what a resource asks for.
+``database`` reads and writes Heat's tables. ``hubs`` holds what the
+deployments of one root stack share in one process, ``process`` what all share.
+``runs`` starts and follows runs. ``server_fleets`` and ``transports`` are what
+a resource asks for, ``histories`` what a deployment has made. ``patches``
+replaces parts of Heat.
 """

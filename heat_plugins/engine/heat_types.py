@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, TypeAlias
 
 from heat.common import context
+from heat.common import exception
 from heat.engine import properties
 from heat.engine import resource
 from heat.engine import rsrc_defn
@@ -98,3 +99,18 @@ class Deployment(Protocol):
     def warn(self, action: str, reason: str) -> None: ...
 
     def type(self) -> str: ...
+
+
+def invalid(
+    resource: Any, message: object, *path: str
+) -> exception.StackValidationFailed:
+    """Return the error, with its place in the template.
+
+    :param path: of the property, if it is one.
+    """
+    template = resource.stack.t
+    section = template.get_section_name(rsrc_defn.PROPERTIES)
+    return exception.StackValidationFailed(
+        path=[template.RESOURCES, resource.t.name, section, *path],
+        message=str(message),
+    )

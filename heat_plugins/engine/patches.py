@@ -16,17 +16,101 @@ import functools
 import importlib
 import inspect
 import sys
+import threading
 from typing import Any
 
 from heat import version
 
 from heat_plugins import foreign
 from heat_plugins import registry
+from heat_plugins.engine import heat_types
 from heat_plugins.engine import process
 from heat_plugins.engine import rescue
 from heat_plugins.engine import traversals
 from heat_plugins.engine.runs import fleet_watching
-from heat_plugins.engine.shared import completions
+
+# A turn takes about 20 ms of CPU, and more on a busy engine. Who takes longer
+# than that has met another process in a sync point, and pauses.
+_TURN_SECONDS = 0.5
+
+# Literals to remember; there is one for each resource of a stack.
+_LITERALS = 16384
+
+# Stacks of which no thread wants a turn now.
+_IDLE_STACKS = 64
+
+# By the ID of the stack.
+_turns: process.Shared[str, process.Turns] = process.Shared(
+    lambda stack_id: process.Turns(_TURN_SECONDS),
+    lambda each: each.is_idle,
+    _IDLE_STACKS,
+)
+
+
+def in_turn(propagate: abc.Callable[..., Any]) -> abc.Callable[..., Any]:
+    """Return what lets our deployments propagate one after another.
+
+    A resource that is complete is written into the row of each resource that
+    needs it, and of its stack: the *sync points*. Each writer reads the row,
+    adds itself, and starts over if another one was faster, after a random
+    pause which grows with the number of those that are still missing, up to a
+    minute. Servers that answer together so keep their stack waiting for the
+    unluckiest of them. Those of one stack here take turns, so that none has to
+    start over.
+    """
+
+    def propagate_in_turn(
+        checker: Any,
+        context: heat_types.Context,
+        resource_id: int,
+        traversal: str,
+        is_update: bool,
+        resource: Any,
+        stack: heat_types.Stack,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        go_on = functools.partial(
+            propagate,
+            checker,
+            context,
+            resource_id,
+            traversal,
+            is_update,
+            resource,
+            stack,
+            *args,
+            **kwargs,
+        )
+        if resource.type() not in registry.DEPLOYMENT_TYPES:
+            return go_on()
+        with _turns.get(stack.id).turn():
+            return go_on()
+
+    return propagate_in_turn
+
+
+def remembering(
+    evaluate: abc.Callable[[str], tuple[Any, ...]],
+) -> abc.Callable[[str], tuple[Any, ...]]:
+    """Return what evaluates a literal once, and only one at a time.
+
+    Reading the row of a sync point evaluates a literal for each resource that
+    was complete before: a part of the work that grows with the square of their
+    number. And where threads are native (Heat 25 and later), Python 3.11, and
+    3.12 before 3.12.2, may fail at random when two of them parse at the same
+    time (``SystemError: AST constructor recursion depth mismatch``, CPython's
+    gh-106905), and the stack with it.
+    """
+    lock = threading.Lock()
+
+    @functools.lru_cache(_LITERALS)
+    def remembered(text: str) -> tuple[Any, ...]:
+        with lock:
+            return evaluate(text)
+
+    return remembered
+
 
 LOG = foreign.logger(__name__)
 
@@ -160,7 +244,7 @@ PATCHES = (
             'rsrc',
             'stack',
         ),
-        wrap=completions.in_turn,
+        wrap=in_turn,
         purpose='deployments of a stack that complete together take turns',
         without='deployments that complete together delay their stack',
         gain='200 resources that complete together: 2.3 s instead of 19 s, '
@@ -170,7 +254,7 @@ PATCHES = (
         module='heat.engine.sync_point',
         function='_str_unpack_tuple',
         parameters=('s',),
-        wrap=completions.remembering,
+        wrap=remembering,
         purpose='keys of sync points are parsed once, in one thread',
         without='completing costs more, and on Python 3.11, and 3.12 before '
         '3.12.2, stacks may fail with "AST constructor recursion depth '

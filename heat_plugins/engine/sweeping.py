@@ -11,11 +11,11 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import retrying
 from heat_plugins.engine import heat_types
+from heat_plugins.engine import hubs
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.runs import run_ledgers
-from heat_plugins.engine.shared import hubs
 from heat_plugins.objectstore import cleaning
 from heat_plugins.runs.records import record_names
 from heat_plugins.signals import signal_names

@@ -20,14 +20,12 @@ from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
-from heat_plugins.deployments import choosing
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import refusing
+from heat_plugins.engine import hubs
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
-from heat_plugins.engine.shared import hubs
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import beginning
 from heat_plugins.signals import live
@@ -78,15 +76,36 @@ def choose_again(
 def _choose(
     deployment: heat_types.Deployment, wanted: str, config_id: str
 ) -> deliveries.Signalling:
-    def prepare(name: str) -> deliveries.Signalling:
-        transport = _TRANSPORTS[name](
-            deployment, wanted == transport_names.AUTO
-        )
-        return dataclasses.replace(
-            transport.prepare(config_id), timeout=transport.time_limit()
-        )
+    """Prepare a transport by its name, or for AUTO the first usable.
 
-    return choosing.choose(wanted, prepare, deployment.label)
+    :raises failures.NoAnswer: it cannot be used, or under AUTO none.
+    :raises errors.Unavailable: the same, but one of them may be usable later.
+    """
+    name = transport_names.canonical(wanted)
+    is_automatic = name == transport_names.AUTO
+    tried: list[str] = []
+    may_pass = False
+    for candidate in transport_names.AUTOMATIC if is_automatic else (name,):
+        transport = _TRANSPORTS[candidate](deployment, is_automatic)
+        try:
+            chosen = transport.prepare(config_id)
+        except failures.Unusable as exc:
+            may_pass |= exc.may_pass
+            tried.append(f'{candidate}: {exc}')
+            continue
+        if tried:
+            LOG.info(
+                '%(deployment)s uses %(chosen)s; these transports are '
+                'unavailable: %(tried)s',
+                {
+                    'deployment': deployment.label,
+                    'chosen': chosen.transport,
+                    'tried': '. '.join(tried),
+                },
+            )
+        return dataclasses.replace(chosen, timeout=transport.time_limit())
+    kind = errors.Unavailable if may_pass else failures.NoAnswer
+    raise kind(f'The signal transport cannot be used. {". ".join(tried)}')
 
 
 def for_members(
@@ -139,7 +158,7 @@ def check(deployment: heat_types.Deployment) -> None:
         LOG.debug('Cannot check the signal transports', exc_info=True)
         return
     if lacking is not None:
-        raise refusing.invalid(
+        raise heat_types.invalid(
             deployment,
             _(
                 '%(name)s cannot be used: %(lacking)s. AUTO uses a transport '

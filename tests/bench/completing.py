@@ -72,7 +72,7 @@ def _measure(count: int, way: str, database: pathlib.Path) -> Measured:
     from heat.engine import check_resource
     from heat.engine import sync_point
 
-    from heat_plugins.engine.shared import completions
+    from heat_plugins.engine import patches
 
     _prepare(database)
     writes, failures = [], []
@@ -96,8 +96,8 @@ def _measure(count: int, way: str, database: pathlib.Path) -> Measured:
         )
 
     if way == 'turns':
-        propagate = completions.in_turn(propagate)
-        sync_point._str_unpack_tuple = completions.remembering(
+        propagate = patches.in_turn(propagate)
+        sync_point._str_unpack_tuple = patches.remembering(
             sync_point._str_unpack_tuple
         )
     check_resource.CheckResource._initiate_propagate_resource = propagate

@@ -8,8 +8,8 @@ from oslo_config import cfg
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.engine import heat_types
+from heat_plugins.engine import hubs
 from heat_plugins.engine.database import own_heat
-from heat_plugins.engine.shared import hubs
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import runs
 from heat_plugins.runs import services

@@ -16,13 +16,13 @@ from heat_plugins import pools
 from heat_plugins import wording
 from heat_plugins.deployments import deliveries
 from heat_plugins.engine import heat_types
+from heat_plugins.engine import hubs
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import run_ledgers
-from heat_plugins.engine.shared import hubs
 from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 from heat_plugins.runs.fleet import fleet_targets

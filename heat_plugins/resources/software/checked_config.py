@@ -13,7 +13,7 @@ from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins.configs import config_checking
 from heat_plugins.configs import config_problems
-from heat_plugins.engine import refusing
+from heat_plugins.engine import heat_types
 
 LOG = foreign.logger(__name__)
 
@@ -68,7 +68,7 @@ class CheckedConfig(_Resource):
             if p.severity is config_problems.Severity.ERROR
         ]
         if errors:
-            raise refusing.invalid(self, bounds.listed(errors, between=' '))
+            raise heat_types.invalid(self, bounds.listed(errors, between=' '))
 
     def described(self) -> dict[str, Any]:
         """Return the config as the template has it, for checking.

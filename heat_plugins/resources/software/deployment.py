@@ -26,7 +26,6 @@ from heat_plugins.deployments import lifecycle
 from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import rollout
 from heat_plugins.deployments import signallers
-from heat_plugins.engine import answers
 from heat_plugins.engine import callers
 from heat_plugins.engine import deriving
 from heat_plugins.engine import histories
@@ -433,7 +432,7 @@ class DeploymentMixin(server_bound.ServerBound):
         ):
             raise signal_events.not_triggered(self, signal_events.ambiguous())
         try:
-            return answers.Answers(self, self._history.rows, signaller).take(
+            return histories.Answers(self, self._history.rows, signaller).take(
                 details, row
             )
         except failures.Error as exc:

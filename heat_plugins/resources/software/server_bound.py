@@ -15,13 +15,13 @@ from heat_plugins.deployments import fleets
 from heat_plugins.deployments import lifecycle
 from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import rollout
+from heat_plugins.engine import hubs
 from heat_plugins.engine import rescue
 from heat_plugins.engine import server_fleets
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
-from heat_plugins.engine.shared import hubs
 from heat_plugins.resources import eventful
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import heats_loop

@@ -20,7 +20,6 @@ from heat_plugins import foreign
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_api
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import refusing
 from heat_plugins.engine import transports
 from heat_plugins.mistral import calling
 from heat_plugins.mistral.triggers import schedule
@@ -148,7 +147,7 @@ class MistralCalls(eventful.Eventful):
         self, prop: str, message: object
     ) -> exception.StackValidationFailed:
         """Return the exception for an invalid property."""
-        return refusing.invalid(self, message, prop)
+        return heat_types.invalid(self, message, prop)
 
     def validate_workflow(
         self, prop: str, name: str, namespace: str = ''

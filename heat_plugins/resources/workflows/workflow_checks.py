@@ -11,7 +11,6 @@ from heat.engine.resources.openstack.mistral import workflow
 from heat_plugins import bounds
 from heat_plugins import foreign
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import refusing
 from heat_plugins.mistral.definitions import definition_checking
 from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.definitions import definition_reading
@@ -37,13 +36,13 @@ class WorkflowChecks(workflow.Workflow):
             both = [
                 name for name in workflow_schema.STRUCTURE if name in given
             ]
-            raise refusing.invalid(
+            raise heat_types.invalid(
                 self,
                 '"definition" describes the workflows completely; '
                 f'remove {", ".join(both)}',
             )
         if not text and not {self.TYPE, self.TASKS} <= given.keys():
-            raise refusing.invalid(
+            raise heat_types.invalid(
                 self,
                 'set "definition", or both "type" and "tasks"',
             )
@@ -57,7 +56,7 @@ class WorkflowChecks(workflow.Workflow):
         try:
             self._check(self.properties)
         except definition_problems.DefinitionError as error:
-            raise refusing.invalid(self, error) from error
+            raise heat_types.invalid(self, error) from error
 
     #: The properties that the checks read.
     _READ = (

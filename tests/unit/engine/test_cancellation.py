@@ -4,8 +4,8 @@
 from heat.objects import stack as stack_objects
 from oslo_db import exception as db_exception
 
+from heat_plugins.engine import hubs
 from heat_plugins.engine.database import resources
-from heat_plugins.engine.shared import cancellation
 from tests.unit.resources import deployments
 
 EMPTY = {'heat_template_version': '2021-04-16'}
@@ -15,7 +15,7 @@ class Case(deployments.DeploymentTestCase):
     def setUp(self):
         super().setUp()
         self.root = self.acting('root')
-        self.cancellation = cancellation.Cancellation(self.root.id)
+        self.cancellation = hubs.Cancellation(self.root.id)
         self.begun = self.now
         self.stack = self.acting()
         self.now += 1

@@ -10,7 +10,7 @@ from heat.engine import sync_point
 import tenacity
 import testtools
 
-from heat_plugins.engine.shared import completions
+from heat_plugins.engine import patches
 from tests.unit import threads
 
 DEPLOYMENT = 'OS::Heat::SoftwareDeployment'
@@ -22,7 +22,7 @@ class TurnsTest(testtools.TestCase):
         self.inside = []
         self.go_on = threading.Event()
         self.addCleanup(self.go_on.set)
-        self.propagate = completions.in_turn(self.core)
+        self.propagate = patches.in_turn(self.core)
 
     def core(self, checker, context, resource_id, *args, **kwargs):
         """Stand for Heat's core, where each stays until told otherwise."""
@@ -64,13 +64,13 @@ class TurnsTest(testtools.TestCase):
             self.assertFalse(thread.is_alive())
 
     def test_those_of_other_stacks_do_not_wait_for_them(self):
-        with mock.patch.object(completions, '_LEASE', 60):
+        with mock.patch.object(patches, '_TURN_SECONDS', 60):
             begun = [self.begin(1, stack='s1'), self.begin(2, stack='s2')]
             self.come_in(2)
             self.end(*begun)
 
     def test_heats_own_resources_take_no_turns(self):
-        with mock.patch.object(completions, '_LEASE', 60):
+        with mock.patch.object(patches, '_TURN_SECONDS', 60):
             begun = [
                 self.begin(number, kind='OS::Heat::Value')
                 for number in range(3)
@@ -79,10 +79,10 @@ class TurnsTest(testtools.TestCase):
             self.end(*begun)
 
     def test_stacks_are_forgotten(self):
-        for number in range(completions._IDLE + 9):
+        for number in range(patches._IDLE_STACKS + 9):
             self.end(self.begin(number, stack=f'stack-{number}'))
-        self.assertIsNone(completions._turns.find('stack-0'))
-        self.assertLessEqual(len(completions._turns), completions._IDLE + 2)
+        self.assertIsNone(patches._turns.find('stack-0'))
+        self.assertLessEqual(len(patches._turns), patches._IDLE_STACKS + 2)
 
 
 class Row:
@@ -161,7 +161,7 @@ class ConflictsTest(testtools.TestCase):
         self.assertGreater(self.row.conflicts, 0)
 
     def test_those_that_take_turns_do_not(self):
-        self.assertEqual(1, self.complete(50, completions.in_turn))
+        self.assertEqual(1, self.complete(50, patches.in_turn))
         self.assertEqual(50, self.row.atomic_key)
         self.assertEqual(0, self.row.conflicts)
 
@@ -174,14 +174,14 @@ class LiteralsTest(testtools.TestCase):
             evaluated.append(text)
             return (text,)
 
-        remembered = completions.remembering(evaluate)
+        remembered = patches.remembering(evaluate)
         for _ in range(3):
             for text in 'ab':
                 self.assertEqual((text,), remembered(text))
         self.assertEqual(['a', 'b'], evaluated)
 
     def test_what_cannot_be_evaluated_fails_each_time(self):
-        remembered = completions.remembering(sync_point._str_unpack_tuple)
+        remembered = patches.remembering(sync_point._str_unpack_tuple)
         for _ in range(2):
             self.assertRaises(ValueError, remembered, 'tuple:(x)')
 
@@ -195,7 +195,7 @@ class LiteralsTest(testtools.TestCase):
             inside.remove(text)
             return ()
 
-        remembered = completions.remembering(evaluate)
+        remembered = patches.remembering(evaluate)
 
         def ask(number):
             barrier.wait(30)

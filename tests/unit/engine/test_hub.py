@@ -10,8 +10,8 @@ from heat.objects import stack as stack_objects
 from oslo_config import cfg
 
 from heat_plugins import errors
-from heat_plugins.engine.shared import hubs
-from heat_plugins.engine.shared import signing
+from heat_plugins.engine import hubs
+from heat_plugins.engine import signing
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
 from heat_plugins.signals import watcher

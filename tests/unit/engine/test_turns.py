@@ -6,7 +6,7 @@ import threading
 
 import testtools
 
-from heat_plugins.engine.shared import turns
+from heat_plugins.engine import process
 
 
 class LeaseTest(testtools.TestCase):
@@ -15,7 +15,7 @@ class LeaseTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.now = 1000.0
-        self.turns = turns.Turns(0.5, lambda: self.now, self.sleep)
+        self.turns = process.Turns(0.5, lambda: self.now, self.sleep)
 
     def sleep(self, woken, seconds):
         self.assertGreater(seconds, 0)
@@ -45,7 +45,7 @@ class LeaseTest(testtools.TestCase):
                     self.assertAlmostEqual(begun + 0.5, self.now)
 
     def test_some_may_have_a_turn_at_a_time(self):
-        self.turns = turns.Turns(0.5, lambda: self.now, self.sleep, places=2)
+        self.turns = process.Turns(0.5, lambda: self.now, self.sleep, places=2)
         with self.turns.turn():
             self.now += 0.2
             with self.turns.turn():
@@ -67,7 +67,7 @@ class LeaseTest(testtools.TestCase):
         def stop(woken, seconds):
             raise KeyboardInterrupt
 
-        self.turns = turns.Turns(0.5, lambda: self.now, stop)
+        self.turns = process.Turns(0.5, lambda: self.now, stop)
         with self.turns.turn():
             with (
                 testtools.ExpectedException(KeyboardInterrupt),
@@ -81,7 +81,7 @@ class LeaseTest(testtools.TestCase):
 
 class ThreadsTest(testtools.TestCase):
     def test_they_go_one_after_another_in_their_order(self):
-        found = turns.Turns(60)
+        found = process.Turns(60)
         order, busy = [], []
 
         def go(number):

@@ -25,9 +25,9 @@ import sqlalchemy
 import yaml
 
 from heat_plugins.clients import heat_swift
+from heat_plugins.engine import hubs
+from heat_plugins.engine import signing
 from heat_plugins.engine.database import in_process
-from heat_plugins.engine.shared import hubs
-from heat_plugins.engine.shared import signing
 from heat_plugins.objectstore import keys
 from heat_plugins.resources import software_component
 from heat_plugins.resources import software_config

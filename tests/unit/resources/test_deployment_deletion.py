@@ -11,8 +11,8 @@ from heat.engine import resource
 from heat.engine.clients.os import nova
 from keystoneauth1 import exceptions as ks_exceptions
 
+from heat_plugins.engine import hubs
 from heat_plugins.engine.database import rows
-from heat_plugins.engine.shared import hubs
 from tests.unit.resources import deployments
 
 NESTED = """

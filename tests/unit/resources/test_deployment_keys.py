@@ -3,8 +3,8 @@
 
 import uuid
 
-from heat_plugins.engine.shared import hubs
-from heat_plugins.engine.shared import signing
+from heat_plugins.engine import hubs
+from heat_plugins.engine import signing
 from tests.unit import fake_swift
 from tests.unit.resources import deployments
 from tests.unit.resources import test_group_as_one

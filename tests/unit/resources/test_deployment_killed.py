@@ -13,7 +13,7 @@ import uuid
 
 from oslo_db.sqlalchemy import enginefacade
 
-from heat_plugins.engine.shared import hubs
+from heat_plugins.engine import hubs
 from tests.unit.resources import deployments
 from tests.unit.resources import test_group_as_one
 

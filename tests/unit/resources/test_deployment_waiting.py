@@ -7,9 +7,9 @@ import fixtures
 from heat.common import exception
 from heat.engine import scheduler
 
+from heat_plugins.engine import hubs
 from heat_plugins.engine.database import deployment_rows
 from heat_plugins.engine.database import rows
-from heat_plugins.engine.shared import hubs
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
 from heat_plugins.timeline import kinds
