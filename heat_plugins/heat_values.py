@@ -12,7 +12,6 @@ from typing import Any
 from heat_plugins import masking
 from heat_plugins import tokens
 from heat_plugins.configs import actions
-from heat_plugins.configs import handover
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.signals import body
 from heat_plugins.signals import transport_names
@@ -77,7 +76,7 @@ class DerivedConfig:
 
     def tool(self, action: str) -> str | None:
         """Return the name of the hook that runs it for an action."""
-        return handover.tool(self.group, self.config, action)
+        return actions.hook_for(self.group, self.config, action)
 
     def runs(self, action: str, listed: abc.Collection[str]) -> bool:
         """Say whether a server runs anything for an action.

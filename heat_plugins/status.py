@@ -98,15 +98,15 @@ class Checks(upgradecheck.UpgradeCommands):
 
     @_name_bad_options
     def threads(self) -> upgradecheck.Result:
-        from heat_plugins.checks import database
+        from heat_plugins.checks import engine
 
-        return database.threads()
+        return engine.threads()
 
     @_name_bad_options
     def single_groups(self) -> upgradecheck.Result:
-        from heat_plugins.checks import database
+        from heat_plugins.checks import engine
 
-        return database.single_groups()
+        return engine.single_groups()
 
     @_name_bad_options
     def transports(self) -> upgradecheck.Result:

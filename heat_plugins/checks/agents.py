@@ -14,7 +14,6 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import config
-from heat_plugins.checks import check_report
 from heat_plugins.checks import cloud
 from heat_plugins.signals import transport_names
 
@@ -66,7 +65,7 @@ def transports(session: ks_session.Session | None) -> upgradecheck.Result:
 
     :param session: of a user of the cloud; None checks only heat.conf.
     """
-    report = check_report.CheckReport()
+    report = cloud.CheckReport()
     out = cfg.CONF.default_software_config_transport
     back = transport_names.canonical(config.default_signal_transport(cfg.CONF))
     report.good(
@@ -90,7 +89,7 @@ def transports(session: ks_session.Session | None) -> upgradecheck.Result:
     return report.result()
 
 
-def _check_domain(report: check_report.CheckReport) -> None:
+def _check_domain(report: cloud.CheckReport) -> None:
     missing = [name for name in _DOMAIN if not getattr(cfg.CONF, name)]
     if not (cfg.CONF.stack_user_domain_id or cfg.CONF.stack_user_domain_name):
         missing.insert(0, 'stack_user_domain_name')
@@ -102,7 +101,7 @@ def _check_domain(report: check_report.CheckReport) -> None:
         )
 
 
-def _check_signed_urls(report: check_report.CheckReport, needed: bool) -> None:
+def _check_signed_urls(report: cloud.CheckReport, needed: bool) -> None:
     """Check how heat-api-cfn authenticates the URLs that Heat signs.
 
     :param needed: whether agents get their configs, or answer, by default by
@@ -130,7 +129,7 @@ def _check_signed_urls(report: check_report.CheckReport, needed: bool) -> None:
 
 
 def _check_service(
-    report: check_report.CheckReport,
+    report: cloud.CheckReport,
     session: ks_session.Session,
     needed: Dependency,
 ) -> None:

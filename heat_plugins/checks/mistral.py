@@ -16,7 +16,6 @@ import requests
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.checks import check_report
 from heat_plugins.checks import cloud
 from heat_plugins.clients import mistral_api
 from heat_plugins.mistral.triggers import cron_triggers
@@ -30,7 +29,7 @@ cfg.CONF.import_opt('reauthentication_auth_method', 'heat.common.config')
 
 def redelegation() -> upgradecheck.Result:
     """Check whether Mistral can have trusts where Heat acts by a trust."""
-    report = check_report.CheckReport()
+    report = cloud.CheckReport()
     always = cfg.CONF.reauthentication_auth_method == 'trusts'
     allowed = cfg.CONF.allow_trusts_redelegation
     if always and not allowed:
@@ -57,7 +56,7 @@ def redelegation() -> upgradecheck.Result:
     return report.result()
 
 
-def _check_roles(report: check_report.CheckReport) -> None:
+def _check_roles(report: cloud.CheckReport) -> None:
     roles = cfg.CONF.trusts_delegated_roles
     if roles:
         report.warn(
@@ -72,7 +71,7 @@ def service(session: ks_session.Session) -> upgradecheck.Result:
 
     :param session: whose user stands for the users of stacks.
     """
-    report = check_report.CheckReport()
+    report = cloud.CheckReport()
     endpoint = cloud.reach(session, 'mistral')
     try:
         if not mistral_api.is_there(endpoint):
@@ -97,7 +96,7 @@ def service(session: ks_session.Session) -> upgradecheck.Result:
 
 
 def _check_cron_triggers(
-    report: check_report.CheckReport, client: typing.Any
+    report: cloud.CheckReport, client: typing.Any
 ) -> None:
     """Check by the trigger that is due first whether any fires.
 
@@ -163,7 +162,7 @@ def _time_of(answer: requests.Response | None) -> datetime.datetime:
 
 
 def _check_trust(
-    report: check_report.CheckReport, session: ks_session.Session
+    report: cloud.CheckReport, session: ks_session.Session
 ) -> None:
     """Create a trust as Mistral does for a trigger, and delete it."""
     auth = typing.cast(identity.BaseIdentityPlugin, session.auth)

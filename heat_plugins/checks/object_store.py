@@ -16,7 +16,6 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import errors
-from heat_plugins.checks import check_report
 from heat_plugins.checks import cloud
 from heat_plugins.clients import swift
 from heat_plugins.engine import signing
@@ -42,7 +41,7 @@ def connect(session: ks_session.Session) -> swift.KeystoneTransport:
 
 def temp_urls(transport: wire.Transport) -> upgradecheck.Result:
     """Make a container, send a body to a TempURL of it, and read it back."""
-    report = check_report.CheckReport()
+    report = cloud.CheckReport()
     store = stores.ObjectStore(transport)
     container = signal_names.container(f'check-{uuid.uuid4().hex}')
     try:
@@ -63,7 +62,7 @@ def temp_urls(transport: wire.Transport) -> upgradecheck.Result:
 
 
 def _check_account(
-    report: check_report.CheckReport, store: stores.ObjectStore
+    report: cloud.CheckReport, store: stores.ObjectStore
 ) -> None:
     """Warn of a storage URL that names no account, whatever works now."""
     if not store.names_account:
@@ -77,7 +76,7 @@ def _check_account(
 
 
 def _check_clock(
-    report: check_report.CheckReport,
+    report: cloud.CheckReport,
     transport: wire.Transport,
     store: stores.ObjectStore,
 ) -> None:
@@ -113,7 +112,7 @@ def _check_clock(
 
 
 def _use(
-    report: check_report.CheckReport,
+    report: cloud.CheckReport,
     transport: wire.Transport,
     store: stores.ObjectStore,
     container: str,
@@ -161,7 +160,7 @@ def _use(
 
 
 def _check_copies(
-    report: check_report.CheckReport,
+    report: cloud.CheckReport,
     transport: wire.Transport,
     signer: keys.Signer,
     name: str,
@@ -190,7 +189,7 @@ def _check_copies(
 
 
 def _clean_up(
-    report: check_report.CheckReport, store: stores.ObjectStore, container: str
+    report: cloud.CheckReport, store: stores.ObjectStore, container: str
 ) -> None:
     try:
         with contextlib.suppress(errors.NoObject):

@@ -6,7 +6,7 @@ This follows the agent: for a component it takes the first entry whose
 nothing. So the code that starts an action asks here first.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 #: The group that tells the agent to choose an entry by action.
@@ -94,3 +94,42 @@ def for_server(group: str | None, config: object) -> object:
         for e in sequence(listed)
     ]
     return config if filled == listed else {**config, 'configs': filled}
+
+
+#: Hooks that put each input into the environment of what they run.
+ENVIRONMENT_HOOKS = frozenset({'script'})
+
+
+def hook_for(group: str | None, config: object, action: str) -> str | None:
+    """Return the name of the hook that runs a config for an action."""
+    if group != COMPONENT:
+        return group
+    candidate = entry(config, action)
+    return None if candidate is None else candidate.get('tool')
+
+
+def agent_inputs(
+    declared: Iterable[Mapping[str, Any]], hook: str | None
+) -> list[dict[str, Any]]:
+    """Return inputs, with values, in the form for an agent.
+
+    The agents in the field (heat-agents, os-collect-config) fail on values
+    that Heat permits: a null input becomes the text ``None``, an input without
+    a value ends the agent's whole run, and the hooks that pass inputs as
+    environment variables crash on numbers.
+
+    Maps and lists stay as they are. Numbers and booleans stay if the hook can
+    use them; a hook that passes environment variables gets the text that the
+    agent itself would make of them.
+    """
+    return [_input(dict(declaration), hook) for declaration in declared]
+
+
+def _input(given: dict[str, Any], hook: str | None) -> dict[str, Any]:
+    value = given.get('value')
+    if value is None:
+        given['value'] = ''
+    elif isinstance(value, (bool, int, float)) and (hook in ENVIRONMENT_HOOKS):
+        given.update(value=str(value), type='String')
+        given.pop('default', None)
+    return given

@@ -12,7 +12,6 @@ from typing import Any
 from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.configs import actions
-from heat_plugins.configs import handover
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.deployments import deliveries
 from heat_plugins.signals import beginning
@@ -90,7 +89,7 @@ def draft(
     :raises MissingInput: a structured config needs an input without a value.
     """
     heats_own = heats(source, action, signalling, facts)
-    given = handover.inputs(
+    given = actions.agent_inputs(
         [*heats_own.inputs, *_about_reports(signalling)],
         source.tool(action),
     )
@@ -111,7 +110,7 @@ def inputs(
 
     :param values: what the template gives to inputs, by name.
     """
-    return handover.inputs(
+    return actions.agent_inputs(
         _declared(source.inputs, values or {}), source.tool(action)
     )
 

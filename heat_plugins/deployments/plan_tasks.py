@@ -23,8 +23,8 @@ import secrets
 
 from heat_plugins import heat_values
 from heat_plugins.signals import beginning
-from heat_plugins.signals import group_ids
 from heat_plugins.signals import live
+from heat_plugins.signals import signal_names
 from heat_plugins.signals import transport_names
 
 CREATE, UPDATE, DELETE = 'CREATE', 'UPDATE', 'DELETE'
@@ -79,7 +79,7 @@ class Member:
         """Return the member of a group that a server is."""
         text = json.dumps([key, server_id])
         digest = hashlib.sha256(text.encode()).hexdigest()
-        number = group_ids.below(group_id, digest)
+        number = signal_names.id_in_group(group_id, digest)
         return cls(id=number, key=key, server_id=server_id)
 
     @classmethod
@@ -98,7 +98,7 @@ class Member:
 
 def new_config_id(group_id: str) -> str:
     """Return an id for a config of a member."""
-    return group_ids.below(group_id, secrets.token_hex(8))
+    return signal_names.id_in_group(group_id, secrets.token_hex(8))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

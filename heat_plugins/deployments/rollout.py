@@ -342,7 +342,8 @@ class Rollout:
         self._has_warned = True
         text = hooks.warning(tool, known)
         self._fleet.tell(
-            self.action, kinds.reason(kinds.EventKind.UNKNOWN_HOOK, text)
+            self.action,
+            kinds.reason(kinds.EventKind.UNKNOWN_HOOK, text),
         )
 
     def _ended(

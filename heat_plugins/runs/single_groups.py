@@ -17,7 +17,7 @@ from heat_plugins import heat_values
 from heat_plugins import retrying
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import stack_tree
-from heat_plugins.signals import group_ids
+from heat_plugins.signals import signal_names
 
 # Seconds after which an update has ended that no poll has met in progress.
 _BEGINNING = 60.0
@@ -101,7 +101,7 @@ def _single(heat: Heat, stack: heat_values.Stack) -> SingleGroups:
             place.path
             for place in places
             if place.member is None
-            and group_ids.is_one(place.resource.physical_id)
+            and signal_names.is_group(place.resource.physical_id)
         ],
         failed=[
             place.path

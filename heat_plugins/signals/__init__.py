@@ -3,7 +3,8 @@
 
 ``body`` says what a signal means, ``beginning`` what a server reports before
 it, and ``live`` what a server and Heat tell each other while an action runs.
-``signal_names``, ``group_ids`` and ``transport_names`` have the names.
+``signal_names`` has the names of objects and the IDs of groups, and
+``transport_names`` those of transports.
 ``watcher`` polls for the signals of all deployments that wait, ``paces`` says
 how often and wakes those who wait, and ``arrivals`` lists what has arrived.
 Nothing here knows Heat.

@@ -16,7 +16,7 @@ from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
 from heat_plugins.runs.start import stack_tree
 from heat_plugins.runs.start import targets
-from heat_plugins.signals import group_ids
+from heat_plugins.signals import signal_names
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import stack_events
 
@@ -206,7 +206,7 @@ class _Rows:
             name=resource.name,
             bars=self._lately(stack_events.bars(happened, ongoing)),
         )
-        if resource.nested_id or group_ids.is_one(resource.physical_id):
+        if resource.nested_id or signal_names.is_group(resource.physical_id):
             self._nested[place.path] = row
         elif (
             deployment

@@ -8,8 +8,6 @@ and so do words, for tooltips and screen readers.
 import datetime
 import itertools
 import math
-
-# Writes XML and parses none.
 from xml.etree import ElementTree as etree  # nosec B405
 
 from rich import cells
@@ -19,7 +17,163 @@ from heat_plugins.runs import summary
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import plain_text
 from heat_plugins.timeline import scales
-from heat_plugins.timeline import svg_elements
+
+# Writes XML and parses none.
+
+
+#: The height of a bar.
+BAR = 16
+
+#: The style of the drawing, by the classes of its elements.
+STYLE = """
+svg { background: #ffffff; font: 12px system-ui, sans-serif;
+  max-width: 100%; min-width: 640px; height: auto; }
+text { fill: #1f2328; }
+.title { font-size: 17px; font-weight: 600; }
+.quiet { fill: #59636e; }
+.stack { font-weight: 600; }
+.grid { stroke: #d1d9e0; stroke-width: 1; }
+.band { fill: #f1f4f7; }
+.cut { fill: #eaeef2; }
+.now { stroke: #0969da; stroke-width: 1; stroke-dasharray: 2 3; }
+.bar { stroke-width: 1; }
+.waiting, .starting { fill: #e4e8ec; stroke: #59636e; stroke-dasharray: 3 2; }
+.running { fill: #0969da; stroke: #0969da; }
+.complete { fill: #1a7f37; stroke: #1a7f37; }
+.failed { fill: #cf222e; stroke: #cf222e; }
+.timed-out { fill: #9a6700; stroke: #9a6700; }
+.cancelled { fill: #6e4db8; stroke: #6e4db8; }
+.hatch { fill: url(#hatch); }
+.stripes { fill: url(#stripes); }
+.on { fill: #ffffff; }
+text.waiting, text.starting { fill: #59636e; stroke: none; }
+text.running, text.complete, text.failed, text.timed-out, text.cancelled {
+  stroke: none; }
+.on.waiting, .on.starting { fill: #1f2328; }
+.on.running, .on.complete, .on.failed, .on.timed-out, .on.cancelled {
+  fill: #ffffff; }
+text.on.failed { stroke: #cf222e; stroke-width: 4; paint-order: stroke; }
+text.on.timed-out { stroke: #9a6700; stroke-width: 4; paint-order: stroke; }
+text.on.running { stroke: #0969da; stroke-width: 4; paint-order: stroke; }
+@media (prefers-color-scheme: dark) {
+  svg { background: #0d1117; }
+  text { fill: #e6edf3; }
+  .quiet { fill: #9198a1; }
+  .grid { stroke: #2f3742; }
+  .band { fill: #151b23; }
+  .cut { fill: #212830; }
+  .now { stroke: #58a6ff; }
+  .waiting, .starting { fill: #2a313c; stroke: #9198a1; }
+  .complete { fill: #238636; stroke: #238636; }
+  .failed { fill: #da3633; stroke: #da3633; }
+  text.waiting, text.starting { fill: #9198a1; }
+  text.running { fill: #58a6ff; }
+  text.complete { fill: #3fb950; }
+  text.failed { fill: #ff7b72; }
+  text.timed-out { fill: #d29922; }
+  text.cancelled { fill: #b083f0; }
+  .on.waiting, .on.starting { fill: #e6edf3; }
+  .on.running, .on.complete, .on.failed, .on.timed-out, .on.cancelled {
+    fill: #ffffff; }
+  text.on.failed { stroke: #da3633; }
+}
+"""
+
+#: A page of HTML around the drawing; for `str.format`.
+PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+body {{ margin: 0; background: #ffffff; }}
+svg {{ display: block; margin: auto; }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #0d1117; }} }}
+</style>
+</head>
+<body>
+{svg}
+</body>
+</html>
+"""
+
+
+def add(parent: etree.Element, name: str, **given: object) -> etree.Element:
+    """Add an element with some attributes, and return it."""
+    shown = {
+        key: f'{value:.1f}' if isinstance(value, float) else str(value)
+        for key, value in given.items()
+    }
+    return etree.SubElement(parent, name, shown)
+
+
+def add_text(
+    parent: etree.Element, x: float, y: float, text: str, css_class: str = ''
+) -> None:
+    """Add a line of text.
+
+    :param css_class: see `STYLE`.
+    """
+    given = {'class': css_class} if css_class else {}
+    add(parent, 'text', x=x, y=y, **given).text = foreign.line(text)
+
+
+def add_box(
+    parent: etree.Element,
+    left: float,
+    right: float,
+    y: float,
+    css_class: str,
+    height: float = BAR,
+) -> None:
+    """Add a bar, or a part of it.
+
+    :param css_class: see `STYLE`.
+    """
+    width = max(right - left, 1.0)
+    given = {'class': f'bar {css_class}'}
+    add(
+        parent,
+        'rect',
+        **given,
+        x=left,
+        y=y,
+        width=width,
+        height=height,
+        rx=2,
+    )
+
+
+def add_patterns(root: etree.Element) -> None:
+    """Define the patterns of failed and of running bars."""
+    parts = add(root, 'defs')
+    # The colour of the bar shines through.
+    for name, path in (
+        ('hatch', 'M-2 2 L2 -2 M0 8 L8 0 M6 10 L10 6'),
+        ('stripes', 'M4 0 L4 8'),
+    ):
+        pattern = add(
+            parts,
+            'pattern',
+            id=name,
+            width=8,
+            height=8,
+            patternUnits='userSpaceOnUse',
+        )
+        add(
+            pattern,
+            'path',
+            d=path,
+            stroke='#ffffff',
+            **{'stroke-opacity': 0.35, 'stroke-width': 2},
+        )
+
+
+# Writes XML and parses none.
+
 
 _WIDTH = 1200
 _MARGIN = 16
@@ -52,7 +206,7 @@ def page(drawn: chart.Chart) -> str:
     title = etree.Element('title')
     title.text = drawing.title
     inner = etree.tostring(title, encoding='unicode')
-    return svg_elements.PAGE.format(
+    return PAGE.format(
         title=inner.removeprefix('<title>').removesuffix('</title>'),
         svg=etree.tostring(drawing.root, encoding='unicode'),
     )
@@ -110,25 +264,21 @@ class _SVGDrawing:
             self._legend()
         for number, note in enumerate(drawn.notes):
             y = self._bottom + 44 + 18 * number
-            svg_elements.add_text(
-                self.root, _MARGIN, y, f'Note: {note}', 'timed-out'
-            )
+            add_text(self.root, _MARGIN, y, f'Note: {note}', 'timed-out')
 
     def _head(self) -> None:
         drawn = self._chart
-        svg_elements.add(self.root, 'title', id='title').text = self.title
+        add(self.root, 'title', id='title').text = self.title
         description = _summary(drawn)
-        svg_elements.add(
-            self.root, 'desc', id='description'
-        ).text = description
-        svg_elements.add(self.root, 'style').text = svg_elements.STYLE
-        svg_elements.add_patterns(self.root)
-        svg_elements.add_text(self.root, _MARGIN, 26, self.title, 'title')
-        svg_elements.add_text(self.root, _MARGIN, 46, description, 'quiet')
+        add(self.root, 'desc', id='description').text = description
+        add(self.root, 'style').text = STYLE
+        add_patterns(self.root)
+        add_text(self.root, _MARGIN, 26, self.title, 'title')
+        add_text(self.root, _MARGIN, 46, description, 'quiet')
 
     def _bands(self, tops: list[int]) -> None:
         for top, bottom in list(itertools.pairwise(tops))[::2]:
-            svg_elements.add(
+            add(
                 self.root,
                 'rect',
                 **{'class': 'band'},
@@ -142,12 +292,10 @@ class _SVGDrawing:
         top = _HEAD + _AXIS
         for cut in self._scale.cuts:
             left = self._x(cut.left)
-            group = svg_elements.add(self.root, 'g')
+            group = add(self.root, 'g')
             quiet = summary.spell(round(cut.seconds))
-            svg_elements.add(
-                group, 'title'
-            ).text = f'Nothing happens for {quiet}'
-            svg_elements.add(
+            add(group, 'title').text = f'Nothing happens for {quiet}'
+            add(
                 group,
                 'rect',
                 **{'class': 'cut'},
@@ -160,11 +308,11 @@ class _SVGDrawing:
         for label in self._scale.labels(characters):
             x = self._x(label.position)
             self._upright(x, 'grid')
-            svg_elements.add_text(self.root, x, top - 8, label.text, 'quiet')
+            add_text(self.root, x, top - 8, label.text, 'quiet')
 
     def _upright(self, x: float, kind: str) -> etree.Element:
         """Draw a line across all rows."""
-        return svg_elements.add(
+        return add(
             self.root,
             'line',
             **{'class': kind},
@@ -182,7 +330,7 @@ class _SVGDrawing:
     ) -> None:
         now = self._chart.now
         description = '; '.join(_described(bar, now) for bar in row.bars)
-        group = svg_elements.add(
+        group = add(
             self.root,
             'g',
             role='listitem',
@@ -193,14 +341,14 @@ class _SVGDrawing:
                 )
             },
         )
-        label = svg_elements.add(group, 'g')
-        svg_elements.add(label, 'title').text = foreign.line(
+        label = add(group, 'g')
+        add(label, 'title').text = foreign.line(
             f'{row.kind.value} {row.path or row.name} {row.what}'.strip()
         )
         indent = _INDENT * row.depth
         room = self._name_room - int(indent / _CHARACTER)
         middle = top + _LANE / 2 + 4
-        svg_elements.add_text(
+        add_text(
             label,
             _MARGIN + 6 + indent,
             middle,
@@ -212,7 +360,7 @@ class _SVGDrawing:
             for bar, after in itertools.zip_longest(lane, lane[1:]):
                 self._bar(group, bar, y, self._free_until(after))
         if row.last is not None:
-            svg_elements.add_text(
+            add_text(
                 group,
                 _WIDTH - _MARGIN - self._ends,
                 middle,
@@ -244,28 +392,24 @@ class _SVGDrawing:
         if bar.working_since is not None:
             working = self._x(self._scale.position(bar.working_since))
             working = min(max(working, left), right)
-        group = svg_elements.add(parent, 'g')
-        svg_elements.add(group, 'title').text = foreign.line(
-            _described(bar, now)
-        )
-        y = top + (_LANE - svg_elements.BAR) / 2
+        group = add(parent, 'g')
+        add(group, 'title').text = foreign.line(_described(bar, now))
+        y = top + (_LANE - BAR) / 2
         # The wait ends where the work begins.
         if working > left:
-            svg_elements.add_box(group, left, working, y, 'waiting')
-        svg_elements.add_box(group, working, right, y, bar.state.value)
+            add_box(group, left, working, y, 'waiting')
+        add_box(group, working, right, y, bar.state.value)
         if bar.state in (chart.State.FAILED, chart.State.TIMED_OUT):
-            svg_elements.add_box(group, working, right, y, 'hatch')
+            add_box(group, working, right, y, 'hatch')
         elif bar.state is chart.State.RUNNING:
-            svg_elements.add_box(group, working, right, y, 'stripes')
+            add_box(group, working, right, y, 'stripes')
         label = foreign.line(f'{bar.label} {bar.duration(now)}')
         width = cells.cell_len(label) * _CHARACTER + 10
         if width < right - working:
             state = f'on {bar.state.value}'
-            svg_elements.add_text(group, working + 6, y + 12, label, state)
+            add_text(group, working + 6, y + 12, label, state)
         elif width < free - right:
-            svg_elements.add_text(
-                group, right + 5, y + 12, label, bar.state.value
-            )
+            add_text(group, right + 5, y + 12, label, bar.state.value)
 
     def _x(self, position: float) -> float:
         return self._left + position * self._plot
@@ -274,15 +418,13 @@ class _SVGDrawing:
         if any(bar.end is None for bar in self._chart.bars):
             x = self._x(self._scale.position(self._chart.now))
             line = self._upright(x, 'now')
-            svg_elements.add(
-                line, 'title'
-            ).text = f'Drawn at {_clock(self._chart.now)}'
+            add(line, 'title').text = f'Drawn at {_clock(self._chart.now)}'
 
     def _legend(self) -> None:
         states = {bar.state for bar in self._chart.bars}
         if any(bar.working_since is not None for bar in self._chart.bars):
             states.add(chart.State.WAITING)
-        group = svg_elements.add(self.root, 'g', **{'aria-hidden': 'true'})
+        group = add(self.root, 'g', **{'aria-hidden': 'true'})
         x = float(self._left)
         y = self._bottom + 14
         names = [
@@ -293,12 +435,12 @@ class _SVGDrawing:
         if self._scale.cuts:
             names.append(('cut', 'nothing happens'))
         for css_class, name in names:
-            svg_elements.add_box(group, x, x + 14, y, css_class, height=12)
+            add_box(group, x, x + 14, y, css_class, height=12)
             if css_class in ('failed', 'timed-out'):
-                svg_elements.add_box(group, x, x + 14, y, 'hatch', height=12)
+                add_box(group, x, x + 14, y, 'hatch', height=12)
             if css_class == 'running':
-                svg_elements.add_box(group, x, x + 14, y, 'stripes', height=12)
-            svg_elements.add_text(group, x + 20, y + 10, name, 'quiet')
+                add_box(group, x, x + 14, y, 'stripes', height=12)
+            add_text(group, x + 20, y + 10, name, 'quiet')
             x += 36 + _CHARACTER * len(name)
 
 

@@ -5,8 +5,6 @@ import testtools
 
 from heat_plugins.configs import actions
 from heat_plugins.configs import config_checking
-from heat_plugins.configs import config_problems
-from heat_plugins.configs import declared_names
 from heat_plugins.configs import hooks
 
 SH = '#!/bin/sh\n'
@@ -75,8 +73,8 @@ class ActionsTest(testtools.TestCase):
             {'configs': [None, 'x', 3]},
             {'configs': [{'actions': 'CREATE'}]},
             {'configs': [{'actions': [None, {}]}]},
-            {'configs': config_problems.UNKNOWN},
-            config_problems.UNKNOWN,
+            {'configs': config_checking.UNKNOWN},
+            config_checking.UNKNOWN,
         ):
             self.assertEqual((), actions.actions('component', config))
             self.assertIsNone(actions.entry(config, 'CREATE'))
@@ -181,8 +179,8 @@ class CheckTest(CheckCase):
         )
 
     def test_the_inputs_of_every_deployment_are_reserved(self):
-        self.assertEqual(14, len(declared_names.RESERVED_INPUTS))
-        for name in declared_names.RESERVED_INPUTS:
+        self.assertEqual(14, len(config_checking.RESERVED_INPUTS))
+        for name in config_checking.RESERVED_INPUTS:
             self.assert_one(
                 'error reserved-input inputs[0]',
                 self.check(inputs=self.names(name)),
@@ -409,43 +407,43 @@ class UnknownTest(CheckCase):
     """What is not there yet is never held against a config."""
 
     def test_no_section_needs_to_be_known(self):
-        unknown = config_problems.UNKNOWN
+        unknown = config_checking.UNKNOWN
         self.assertEqual((), self.check(unknown, unknown, unknown, unknown))
         self.assertEqual((), self.check('script', unknown))
         self.assertEqual((), self.check('component', unknown))
         self.assertEqual((), self.check('component', {'configs': unknown}))
 
     def test_unknown_names_are_not_taken_for_equal(self):
-        names = self.names(config_problems.UNKNOWN, config_problems.UNKNOWN)
+        names = self.names(config_checking.UNKNOWN, config_checking.UNKNOWN)
         self.assertEqual((), self.check(inputs=names, outputs=names))
 
     def test_unknown_declarations_are_passed_over(self):
         items = [
-            config_problems.UNKNOWN,
+            config_checking.UNKNOWN,
             *self.names('a'),
-            config_problems.UNKNOWN,
+            config_checking.UNKNOWN,
         ]
         self.assertEqual((), self.check(inputs=items, outputs=items))
 
     def test_what_is_known_beside_them_is_checked(self):
         self.assert_one(
             'error duplicate-input inputs[2]',
-            self.check(inputs=self.names('a', config_problems.UNKNOWN, 'a')),
+            self.check(inputs=self.names('a', config_checking.UNKNOWN, 'a')),
         )
 
     def test_unknown_actions_are_not_taken_for_the_default(self):
         self.assertEqual(
             (),
             self.check_component(
-                {'actions': config_problems.UNKNOWN, 'tool': 'ansible'},
-                {'actions': config_problems.UNKNOWN, 'tool': 'ansible'},
+                {'actions': config_checking.UNKNOWN, 'tool': 'ansible'},
+                {'actions': config_checking.UNKNOWN, 'tool': 'ansible'},
             ),
         )
 
     def test_an_unknown_action_may_yet_be_create(self):
         for entry in (
-            ['DELETE', config_problems.UNKNOWN],
-            config_problems.UNKNOWN,
+            ['DELETE', config_checking.UNKNOWN],
+            config_checking.UNKNOWN,
         ):
             self.assertEqual((), self.check_component(['BACKUP'], entry))
 
@@ -455,13 +453,13 @@ class UnknownTest(CheckCase):
             self.check_component(
                 {
                     'actions': ['CREATE'],
-                    'tool': config_problems.UNKNOWN,
-                    'config': config_problems.UNKNOWN,
+                    'tool': config_checking.UNKNOWN,
+                    'config': config_checking.UNKNOWN,
                 },
                 {
                     'actions': ['DELETE'],
                     'tool': 'script',
-                    'config': config_problems.UNKNOWN,
+                    'config': config_checking.UNKNOWN,
                 },
             ),
         )
@@ -470,7 +468,7 @@ class UnknownTest(CheckCase):
         self.assertEqual(
             (),
             self.check(
-                inputs=[{'name': 'a', 'default': config_problems.UNKNOWN}]
+                inputs=[{'name': 'a', 'default': config_checking.UNKNOWN}]
             ),
         )
 
@@ -492,7 +490,7 @@ class UnknownTest(CheckCase):
             {'configs': [{}]},
             {'configs': [{'tool': 5, 'actions': 5, 'config': 5}]},
             {'configs': [{'actions': {'a': 1}}]},
-            config_problems.UNKNOWN,
+            config_checking.UNKNOWN,
         )
         for value in odd:
             for group in ('script', 'component', None, 5, [], {}):
@@ -509,7 +507,7 @@ class HeatsNamesTest(testtools.TestCase):
 
         self.assertEqual(
             {*software_deployment.SoftwareDeployment.DERIVED_CONFIG_INPUTS},
-            declared_names.RESERVED_INPUTS,
+            config_checking.RESERVED_INPUTS,
         )
 
     def test_lifecycle_actions_and_outputs(self):
@@ -520,7 +518,7 @@ class HeatsNamesTest(testtools.TestCase):
             {*deployment.ALLOWED_DEPLOY_ACTIONS}, {*actions.LIFECYCLE}
         )
         self.assertEqual(
-            {*deployment.ATTRIBUTES}, declared_names.BUILT_IN_OUTPUTS
+            {*deployment.ATTRIBUTES}, config_checking.BUILT_IN_OUTPUTS
         )
 
     def test_defaults(self):

@@ -16,7 +16,7 @@ from sqlalchemy import orm
 
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import rows
-from heat_plugins.signals import group_ids
+from heat_plugins.signals import signal_names
 
 # What Heat stores with a server whose metadata it sends by a request.
 _PUT_URL, _QUEUE = 'metadata_put_url', 'metadata_queue_id'
@@ -155,10 +155,12 @@ def is_of_resource() -> Any:
 
     The resource's own, or that of a member if it is a group.
     """
-    kept = sqlalchemy.func.substr(_Deployment.id, 1, group_ids.KEPT)
+    kept = sqlalchemy.func.substr(
+        _Deployment.id, 1, signal_names.PREFIX_LENGTH
+    )
     physical_id = _Resource.physical_resource_id
     return (physical_id == _Deployment.id) | (
-        physical_id == kept + group_ids.TAIL
+        physical_id == kept + signal_names.GROUP_TAIL
     )
 
 
@@ -284,7 +286,9 @@ def with_groups(
         .join(_Stack, _Stack.id == _Resource.stack_id)
         .join(root, root.id == _Resource.root_stack_id)
         .where(
-            _Resource.physical_resource_id.endswith(f'-{group_ids.TAIL}'),
+            _Resource.physical_resource_id.endswith(
+                f'-{signal_names.GROUP_TAIL}'
+            ),
             _Stack.deleted_at.is_(None),
             root.deleted_at.is_(None),
         )

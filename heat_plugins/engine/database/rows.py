@@ -34,7 +34,7 @@ from heat_plugins.deployments import fleets
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import own_heat
 from heat_plugins.signals import body
-from heat_plugins.signals import group_ids
+from heat_plugins.signals import signal_names
 from heat_plugins.signals import watcher
 
 #: The key in a resource's data that says which container its URLs lead to.
@@ -237,7 +237,7 @@ def of_group(context: heat_types.Context, group_id: str) -> list[Dated]:
             resource.stack_id == group_id
         )
     )
-    if group_ids.is_one(group_id):
+    if signal_names.is_group(group_id):
         is_member = _is_below(_Deployment.id, group_id)
     query = _WITH_CONFIG.where(is_member).order_by(_Config.created_at)
     return [
@@ -289,7 +289,9 @@ def configs_of(
 
 def _is_below(column: Any, group_id: str) -> Any:
     """Return the condition that something belongs to a group."""
-    return column.startswith(group_ids.prefix(group_id), autoescape=True)
+    return column.startswith(
+        signal_names.group_prefix(group_id), autoescape=True
+    )
 
 
 def _row(row: Any, config: Any) -> heat_values.DeploymentRow:
@@ -414,7 +416,7 @@ def mark_unhealthy(
         *(
             _change(
                 _is_below(_Deployment.id, each)
-                if group_ids.is_one(each)
+                if signal_names.is_group(each)
                 else _Deployment.id == each,
                 *conditions,
                 status_reason=reason,

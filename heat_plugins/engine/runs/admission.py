@@ -15,7 +15,7 @@ from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
 from heat_plugins.runs.fleet import operations
-from heat_plugins.signals import group_ids
+from heat_plugins.signals import signal_names
 
 
 class Admission:
@@ -65,7 +65,9 @@ _Found = abc.Mapping[str, resources.Server]
 
 def _owners(member: operations.OperationMember) -> tuple[str, str]:
     """Return the physical IDs that the deployment's resource may have."""
-    group_id = group_ids.below(member.deployment_id, group_ids.TAIL)
+    group_id = signal_names.id_in_group(
+        member.deployment_id, signal_names.GROUP_TAIL
+    )
     return member.deployment_id, group_id
 
 

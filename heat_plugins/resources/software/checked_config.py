@@ -12,7 +12,6 @@ from heat_plugins import bounds
 from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins.configs import config_checking
-from heat_plugins.configs import config_problems
 from heat_plugins.engine import heat_types
 
 LOG = foreign.logger(__name__)
@@ -20,8 +19,8 @@ LOG = foreign.logger(__name__)
 config.register_opts(cfg.CONF)
 
 _LOGGED = {
-    config_problems.Severity.WARNING: LOG.warning,
-    config_problems.Severity.NOTE: LOG.debug,
+    config_checking.Severity.WARNING: LOG.warning,
+    config_checking.Severity.NOTE: LOG.debug,
 }
 
 
@@ -65,7 +64,7 @@ class CheckedConfig(_Resource):
         errors = [
             str(p)
             for p in problems
-            if p.severity is config_problems.Severity.ERROR
+            if p.severity is config_checking.Severity.ERROR
         ]
         if errors:
             raise heat_types.invalid(self, bounds.listed(errors, between=' '))
@@ -97,9 +96,9 @@ class CheckedConfig(_Resource):
                 needed.action == resource.Resource.INIT
                 for needed in function.dependencies(value)
             ):
-                return config_problems.UNKNOWN
+                return config_checking.UNKNOWN
             resolved = function.resolve(value, nullable=True)
-            return config_problems.UNKNOWN if resolved is None else resolved
+            return config_checking.UNKNOWN if resolved is None else resolved
         if isinstance(value, Mapping):
             known = ((k, self._known(v)) for k, v in value.items())
             return {k: v for k, v in known if v is not Ellipsis}

@@ -41,7 +41,7 @@ from heat_plugins.resources.software import server_bound
 from heat_plugins.resources.software import signal_events
 from heat_plugins.runs.start import targets
 from heat_plugins.runs.start import trigger_signals
-from heat_plugins.signals import group_ids
+from heat_plugins.signals import signal_names
 from heat_plugins.signals import transport_names
 
 LOG = foreign.logger(__name__)
@@ -477,7 +477,7 @@ class DeploymentMixin(server_bound.ServerBound):
         former = self._former_group()
         if former and self.resource_id and self.action == self.CREATE:
             # It took over a row, and CREATE may have run long ago.
-            kept = group_ids.prefix(former)
+            kept = signal_names.group_prefix(former)
             return not self.resource_id.startswith(kept)
         if self.action == self.CREATE:
             return not plan_tasks.is_resumable(self._history.row())

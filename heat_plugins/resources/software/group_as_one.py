@@ -33,7 +33,7 @@ from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import group_attributes
 from heat_plugins.resources.software import group_nesting
 from heat_plugins.resources.software import server_bound
-from heat_plugins.signals import group_ids
+from heat_plugins.signals import signal_names
 from heat_plugins.signals import transport_names
 from heat_plugins.timeline import kinds
 
@@ -83,7 +83,7 @@ class OneMixin(
         default = cfg.CONF.heat_plugins.group_members
         if not self._may_be_one(self.properties, default):
             return super().handle_create()
-        self.resource_id = group_ids.new()
+        self.resource_id = signal_names.new_group_id()
         name = transport_names.canonical(
             self.properties[self.SIGNAL_TRANSPORT]
         )
@@ -235,7 +235,7 @@ class OneMixin(
     def handle_adopt(self, resource_data: Any = None) -> Any:
         """Take over a group that was abandoned."""
         group_id = (resource_data or {}).get('resource_id')
-        if not group_ids.is_one(group_id):
+        if not signal_names.is_group(group_id):
             return super().handle_adopt(resource_data)
         resource.Resource.handle_adopt(self, resource_data)
         # Who hands in a stack for adoption may name any.
@@ -293,7 +293,8 @@ class OneMixin(
 
     def _report(self, progress: fleets.Progress) -> None:
         self.tell(
-            self.action, kinds.reason(kinds.EventKind.PROGRESS, str(progress))
+            self.action,
+            kinds.reason(kinds.EventKind.PROGRESS, str(progress)),
         )
 
     def take_back(self) -> Any:

@@ -15,7 +15,7 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins import tokens
-from heat_plugins.configs import declared_names
+from heat_plugins.configs import config_checking
 from heat_plugins.engine import deriving
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import deployment_rows
@@ -134,7 +134,7 @@ class Attributes(group_kinds.Kinds):
 
     def _is_output(self, name: Any, states: Any) -> Any:
         return (
-            name in declared_names.BUILT_IN_OUTPUTS
+            name in config_checking.BUILT_IN_OUTPUTS
             or any(
                 state
                 and any(

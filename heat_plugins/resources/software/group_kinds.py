@@ -21,7 +21,7 @@ from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import signal_events
 from heat_plugins.runs import single_groups
 from heat_plugins.runs.start import trigger_signals
-from heat_plugins.signals import group_ids
+from heat_plugins.signals import signal_names
 from heat_plugins.signals import transport_names
 
 config.register_opts(cfg.CONF)
@@ -40,7 +40,7 @@ class Kinds(_Base):
 
     def _is_one(self) -> Any:
         """Say whether it has no nested stack, and will have none."""
-        return group_ids.is_one(self.resource_id)
+        return signal_names.is_group(self.resource_id)
 
     def _may_be_one(
         self, properties: Any, default: Any = deployment_schema.SINGLE

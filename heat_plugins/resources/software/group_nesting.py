@@ -15,7 +15,7 @@ from heat_plugins.deployments import rollout
 from heat_plugins.engine import server_fleets
 from heat_plugins.engine.database import rows
 from heat_plugins.resources.software import deployment_schema
-from heat_plugins.signals import group_ids
+from heat_plugins.signals import signal_names
 
 if TYPE_CHECKING:
     from heat.engine.resources.openstack.heat import resource_group
@@ -90,7 +90,7 @@ class Nestable(_Group):
         if not super().check_delete_complete(*args):
             return False
         former = self.data().get(deployment_schema.FORMER_GROUP)
-        if former is not None and not group_ids.is_one(self.resource_id):
+        if former is not None and not signal_names.is_group(self.resource_id):
             fleet = server_fleets.GroupFleet(self, former)
             rollout.remove(fleet, fleet.all())
         return True

@@ -26,7 +26,6 @@ from urllib import parse
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.signals import beginning
-from heat_plugins.signals import group_ids
 from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
 
@@ -88,7 +87,7 @@ def started_at(run_id: str) -> int:
 
 def open_folder(deployment_id: str) -> str:
     """Return the prefix of the open runs of a deployment, or of a group."""
-    return f'{OPEN}{group_ids.owner(deployment_id)}'
+    return f'{OPEN}{signal_names.folder_name(deployment_id)}'
 
 
 def open_prefix(deployment_id: str, action: str) -> str:

@@ -10,7 +10,7 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.runs import orchestration
-from heat_plugins.signals import group_ids
+from heat_plugins.signals import signal_names
 
 _KINDS = (
     'OS::Heat::SoftwareDeployment',
@@ -107,7 +107,7 @@ def find(
         for resource in resources
     ]
     for place in named[:]:
-        if group_ids.is_one(place.resource.physical_id):
+        if signal_names.is_group(place.resource.physical_id):
             named += _members(heat, place)
     return sorted(named, key=lambda place: place.path)
 

@@ -10,7 +10,6 @@ from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins import tokens
 from heat_plugins.configs import actions
-from heat_plugins.configs import handover
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.configs import hooks
 from heat_plugins.runs import runs
@@ -58,7 +57,7 @@ def derive(
         beginning.TIMEOUT_INPUT: str(timeout),
         **own_inputs,
     }
-    inputs = handover.inputs(
+    inputs = actions.agent_inputs(
         [
             *(each for each in own if each['name'] not in added),
             *(

@@ -12,7 +12,6 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins.configs import actions
-from heat_plugins.configs import handover
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import stack_tree
@@ -213,7 +212,7 @@ class Target:
             server_id=self.deployment.server_id,
             server_name=self.server_name,
             name=name,
-            tool=handover.tool(self.config.group, self.config.config, name),
+            tool=actions.hook_for(self.config.group, self.config.config, name),
             inputs=[
                 each
                 for each in self.declared

@@ -15,7 +15,6 @@ from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins.clients import mistral_api
 from heat_plugins.configs import config_checking
-from heat_plugins.configs import hooks
 from heat_plugins.content import tarballs
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.nodes import addresses
@@ -252,7 +251,7 @@ def test_a_config_costs_no_more_than_its_size(made):
 @pytest.mark.parametrize('text', ['ab', 'script', '-', ' '])
 def test_the_name_of_a_hook_costs_no_more_than_its_size(text):
     growth.check(
-        lambda tool: list(hooks.check_tool(tool, 'tool', None)),
+        lambda tool: list(config_checking.check_tool(tool, 'tool', None)),
         lambda size: text * (size // len(text)),
     )
 

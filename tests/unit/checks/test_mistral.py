@@ -9,7 +9,7 @@ from oslo_config import fixture as config_fixture
 from oslo_upgradecheck import upgradecheck
 import testtools
 
-from heat_plugins.checks import check_report
+from heat_plugins.checks import cloud
 from heat_plugins.checks import mistral
 from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_api
@@ -107,9 +107,9 @@ class RedelegationTest(testtools.TestCase):
 
 class CronTriggerTest(testtools.TestCase):
     def check(self, wire):
-        found = check_report.CheckReport()
-        cloud = keystone.Cloud(session(wire))
-        mistral._check_cron_triggers(found, mistral_api.connect(cloud))
+        found = cloud.CheckReport()
+        client = mistral_api.connect(keystone.Cloud(session(wire)))
+        mistral._check_cron_triggers(found, client)
         return found.result()
 
     def assert_told(self, code, text, wire):

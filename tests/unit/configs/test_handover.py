@@ -5,12 +5,14 @@ import copy
 
 import testtools
 
-from heat_plugins.configs import handover
+from heat_plugins.configs import actions
 
 
 def one(value, hook='script', **more):
     """Return a single input as an agent gets it."""
-    (result,) = handover.inputs([{'name': 'x', 'value': value, **more}], hook)
+    (result,) = actions.agent_inputs(
+        [{'name': 'x', 'value': value, **more}], hook
+    )
     return result
 
 
@@ -24,13 +26,15 @@ class ToolTest(testtools.TestCase):
     }
 
     def test_a_config_runs_with_the_hook_of_its_group(self):
-        self.assertEqual('puppet', handover.tool('puppet', 'code', 'CREATE'))
-        self.assertIsNone(handover.tool(None, 'code', 'CREATE'))
+        self.assertEqual(
+            'puppet', actions.hook_for('puppet', 'code', 'CREATE')
+        )
+        self.assertIsNone(actions.hook_for(None, 'code', 'CREATE'))
 
     def test_a_component_runs_with_the_tool_of_the_action(self):
         for action, tool in (('CREATE', 'script'), ('BACKUP', 'ansible')):
             self.assertEqual(
-                tool, handover.tool('component', self.COMPONENT, action)
+                tool, actions.hook_for('component', self.COMPONENT, action)
             )
 
     def test_where_nothing_would_run_there_is_no_tool(self):
@@ -40,7 +44,7 @@ class ToolTest(testtools.TestCase):
             (None, 'CREATE'),
             ('text', 'CREATE'),
         ):
-            self.assertIsNone(handover.tool('component', config, action))
+            self.assertIsNone(actions.hook_for('component', config, action))
 
 
 class InputsTest(testtools.TestCase):
@@ -51,7 +55,7 @@ class InputsTest(testtools.TestCase):
     def test_an_input_without_a_value_is_given_an_empty_one(self):
         self.assertEqual(
             [{'name': 'x', 'type': 'String', 'value': ''}],
-            handover.inputs([{'name': 'x', 'type': 'String'}], 'script'),
+            actions.agent_inputs([{'name': 'x', 'type': 'String'}], 'script'),
         )
 
     def test_a_script_gets_numbers_and_booleans_as_text(self):
@@ -89,7 +93,7 @@ class InputsTest(testtools.TestCase):
             {'name': 'a', 'value': None, 'replace_on_change': True},
         ]
         before = copy.deepcopy(declared)
-        result = handover.inputs(declared, 'script')
+        result = actions.agent_inputs(declared, 'script')
         self.assertEqual(['b', 'a'], [each['name'] for each in result])
         self.assertEqual('about b', result[0]['description'])
         self.assertTrue(result[1]['replace_on_change'])

@@ -16,12 +16,11 @@ from heat_plugins.deployments import plan_tasks
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import beginning
 from heat_plugins.signals import body
-from heat_plugins.signals import group_ids
 from heat_plugins.signals import paces
 from heat_plugins.signals import signal_names
 from heat_plugins.signals import watcher
 
-GROUP = group_ids.new()
+GROUP = signal_names.new_group_id()
 
 OK = {body.STATUS_CODE: 0}
 BAD = {body.STATUS_CODE: 1, body.STDERR: 'boom'}

@@ -17,7 +17,6 @@ from heat_plugins.deployments import fleets
 from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import rollout
 from heat_plugins.signals import body
-from heat_plugins.signals import group_ids
 from heat_plugins.signals import signal_names
 from tests import pages
 from tests.unit.deployments import fake_fleet
@@ -548,9 +547,9 @@ def test_progress_is_told_once_in_a_while():
 
 def test_the_id_of_a_member_is_below_that_of_its_group():
     member = plan_tasks.Member.of_group(fake_fleet.GROUP, 'a', 'server')
-    assert group_ids.is_one(fake_fleet.GROUP)
-    assert not group_ids.is_one(member.id)
-    assert member.id.startswith(group_ids.prefix(fake_fleet.GROUP))
+    assert signal_names.is_group(fake_fleet.GROUP)
+    assert not signal_names.is_group(member.id)
+    assert member.id.startswith(signal_names.group_prefix(fake_fleet.GROUP))
     assert len(member.id) == 36
 
 

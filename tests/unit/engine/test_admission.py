@@ -9,7 +9,7 @@ from heat_plugins import errors
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.runs import admission
 from heat_plugins.runs.fleet import operations
-from heat_plugins.signals import group_ids
+from heat_plugins.signals import signal_names
 from tests.unit.resources import deployments
 from tests.unit.resources import test_deployment_policy as policies
 from tests.unit.resources import test_group_as_one as groups
@@ -48,7 +48,7 @@ class AdmissionTest(groups.GroupTestCase):
     def test_a_member_of_a_group_runs_on_its_server(self):
         stack = self.created(groups.group('a', 'b'))
         rows = self.deployment_rows()
-        self.assertTrue(all(not group_ids.is_one(one.id) for one in rows))
+        self.assertTrue(all(not signal_names.is_group(one.id) for one in rows))
         members = [
             self.member(stack, deployment_id=one.id, server_id=one.server_id)
             for one in rows

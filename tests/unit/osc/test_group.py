@@ -9,7 +9,7 @@ from heat_plugins import heat_values
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import group_commands
 from heat_plugins.runs import single_groups
-from heat_plugins.signals import group_ids
+from heat_plugins.signals import signal_names
 from tests.unit.osc import base
 
 DEFAULTS = {'parameter_defaults': {'heat_plugins_group_members': 'nested'}}
@@ -65,7 +65,9 @@ class FakeHeat:
 
     def resources(self, stack):
         is_single = stack.name in self.single
-        group_id = group_ids.new() if is_single else f'{stack.name}-fleet'
+        group_id = (
+            signal_names.new_group_id() if is_single else f'{stack.name}-fleet'
+        )
         return [
             heat_values.Resource(
                 name=name,

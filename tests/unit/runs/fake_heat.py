@@ -12,7 +12,7 @@ import uuid
 
 from heat_plugins import errors
 from heat_plugins import heat_values
-from heat_plugins.signals import group_ids
+from heat_plugins.signals import signal_names
 from heat_plugins.timeline import stack_events
 
 COMPONENT = {
@@ -137,7 +137,7 @@ class Heat:
     def add_group(self, stack, name, servers, **more):
         """Add a group that is one resource; return its members' rows."""
         first = self.add_deployment(stack, name, **more)
-        group_id = group_ids.new()
+        group_id = signal_names.new_group_id()
         *others, mine = self.members[stack.id]
         self.members[stack.id] = [
             *others,
@@ -152,7 +152,7 @@ class Heat:
         for number, (key, server) in enumerate(servers.items()):
             row = dataclasses.replace(
                 first,
-                id=group_ids.below(group_id, f'{number + 1:012x}'),
+                id=signal_names.id_in_group(group_id, f'{number + 1:012x}'),
                 server_id=server,
             )
             self.rows[row.id] = rows[key] = row

@@ -124,7 +124,11 @@ class BarsTest(testtools.TestCase):
             found = stack_events.bars(
                 [
                     event('CREATE_COMPLETE', 1),
-                    event('SIGNAL_FAILED', 3, kinds.reason(kind, 'no')),
+                    event(
+                        'SIGNAL_FAILED',
+                        3,
+                        kinds.reason(kind, 'no'),
+                    ),
                 ],
                 WAITING,
             )

@@ -11,9 +11,9 @@ from oslo_config import cfg
 from oslo_config import fixture as config_fixture
 from oslo_upgradecheck import upgradecheck
 
-from heat_plugins.checks import database
+from heat_plugins.checks import engine
 from heat_plugins.engine.database import resources
-from heat_plugins.signals import group_ids
+from heat_plugins.signals import signal_names
 from tests.unit import heat_fixture
 
 Code = upgradecheck.Code
@@ -76,7 +76,7 @@ class ThreadsTest(heat_fixture.HeatTestCase):
             )
 
     def assert_reported(self, code, text):
-        result = database.threads()
+        result = engine.threads()
         self.assertIn(text, result.details)
         self.assertEqual(code, result.code)
 
@@ -107,9 +107,9 @@ class ThreadsTest(heat_fixture.HeatTestCase):
 
     def test_workers_that_nobody_configured_are_as_many_as_heat_forks(self):
         self.conf.config(num_engine_workers=None)
-        self.patch(database.processutils, 'get_worker_count', lambda: 7)
+        self.patch(engine.processutils, 'get_worker_count', lambda: 7)
         self.assert_reported(Code.WARNING, 'has 14 threads')
-        self.patch(database.processutils, 'get_worker_count', lambda: 2)
+        self.patch(engine.processutils, 'get_worker_count', lambda: 2)
         self.assert_reported(Code.WARNING, 'has 8 threads')
 
 
@@ -117,7 +117,7 @@ class SingleGroupsTest(heat_fixture.HeatTestCase):
     TYPES = {}
 
     def sentences(self):
-        result = database.single_groups()
+        result = engine.single_groups()
         self.assertEqual(upgradecheck.Code.SUCCESS, result.code)
         return result.details
 
@@ -125,7 +125,9 @@ class SingleGroupsTest(heat_fixture.HeatTestCase):
         """Create a stack with two groups, as the database has them."""
         stack = self.heat.create(GROUPS, name=name)
         for each in stack.values():
-            self.heat.change(each.id, physical_resource_id=group_ids.new())
+            self.heat.change(
+                each.id, physical_resource_id=signal_names.new_group_id()
+            )
         return stack
 
     def test_there_may_be_none(self):
@@ -145,7 +147,7 @@ class SingleGroupsTest(heat_fixture.HeatTestCase):
     def test_no_more_are_read_than_are_of_use(self):
         for name in ('web', 'shop', 'mail'):
             self.grouped(name)
-        with mock.patch.object(database, 'READ', 2):
+        with mock.patch.object(engine, 'READ', 2):
             sentences = self.sentences()
         self.assertIn('More than 2 stacks', sentences)
         self.assertNotIn('web', sentences)
@@ -154,6 +156,6 @@ class SingleGroupsTest(heat_fixture.HeatTestCase):
         with mock.patch.object(
             resources, 'with_groups', side_effect=ValueError
         ):
-            result = database.single_groups()
+            result = engine.single_groups()
         self.assertEqual(upgradecheck.Code.WARNING, result.code)
         self.assertIn('ValueError', result.details)
