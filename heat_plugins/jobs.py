@@ -116,7 +116,7 @@ def drive(
         )
 
     # Nothing is on its way yet, so an outage is reported, and ends sooner.
-    step = retrying.Outage(note).insist(
+    step = retrying.OutageBudget(note).insist(
         job.step, state, None, pause=min(PAUSE, most), sleep=sleep
     )
     while not insist(tell, step) and step.success is None:

@@ -2,8 +2,8 @@
 """Ride out what may pass, within a budget.
 
 `insist` repeats a call, and `follow` polls something until it has ended.
-`Outage` is for a caller that waits for something and does more than one call.
-`Trouble` is for a caller that does something else until its next attempt.
+`OutageBudget` is for a caller that waits for something by several calls.
+`Outage` is for a caller that does something else until its next attempt.
 """
 
 from collections import abc
@@ -77,7 +77,7 @@ def follow(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Trouble:
+class Outage:
     """What has failed since its last success.
 
     :ivar since: when it first failed, by `clock`.
@@ -94,10 +94,10 @@ class Trouble:
     def of(
         cls,
         error: errors.ServiceError,
-        before: 'Trouble | None',
+        before: 'Outage | None',
         clock: abc.Callable[[], float] = lambda: time.monotonic(),
-    ) -> 'Trouble':
-        """Return the trouble that an error begins or continues."""
+    ) -> 'Outage':
+        """Return the outage that an error begins or continues."""
         since = before.since if before else clock()
         return cls(since=since, error=error, clock=clock)
 
@@ -107,7 +107,7 @@ class Trouble:
         return self.clock() - self.since
 
 
-class Outage:
+class OutageBudget:
     """Whether a service that a waiting caller asks is unavailable.
 
     :param note: called with a sentence for people when an outage begins.
@@ -124,12 +124,12 @@ class Outage:
         self._note = note
         self._seconds = BUDGET if seconds is None else min(seconds, BUDGET)
         self._clock = clock
-        self._trouble: Trouble | None = None
+        self._outage: Outage | None = None
 
     @property
     def lasts(self) -> bool:
         """Whether the last call has failed."""
-        return self._trouble is not None
+        return self._outage is not None
 
     def insist(
         self,
@@ -157,11 +157,11 @@ class Outage:
         try:
             yield
         except errors.Unavailable as exc:
-            is_new = self._trouble is None
-            self._trouble = Trouble.of(exc, self._trouble, self._clock)
-            if self._trouble.seconds >= self._seconds:
+            is_new = self._outage is None
+            self._outage = Outage.of(exc, self._outage, self._clock)
+            if self._outage.seconds >= self._seconds:
                 raise
             if is_new:
                 self._note(f'{exc}. Retrying for {self._seconds:.0f} s')
         else:
-            self._trouble = None
+            self._outage = None

@@ -58,7 +58,7 @@ NO_LOOP = Loop(seconds=float('-inf'))
 
 #: What comes after the last rollout, until it returns True; it is given since
 #: when the object store has been out of order.
-Finish = abc.Callable[[retrying.Trouble | None], bool]
+Finish = abc.Callable[[retrying.Outage | None], bool]
 
 
 class LifecycleAction:
@@ -80,7 +80,7 @@ class LifecycleAction:
         self._rollouts = list(rollouts)
         self._finish = finish
         self._begun = time.monotonic()
-        self._outage: retrying.Trouble | None = None
+        self._outage: retrying.Outage | None = None
         # What is told to members that are withdrawn.
         self._why = f'{action} was cancelled'
 

@@ -115,7 +115,7 @@ class Rollout:
         self._reported: fleets.Progress | None = None
         self._too_many_since: float | None = None
         #: Since when the object store or the database blocks it, if so.
-        self.outage: retrying.Trouble | None = None
+        self.outage: retrying.Outage | None = None
         #: Why members failed, by key.
         self.failures: dict[str, failures.Failure] = {}
         #: Why members were left out, by key.
@@ -193,7 +193,7 @@ class Rollout:
 
     def _note(self, exc: errors.ServiceError) -> None:
         """Note what blocks it; fail if that lasts too long."""
-        of_all = self._watcher.trouble
+        of_all = self._watcher.outage
         # The watcher logs its own, once for all that wait.
         if self.outage is None and (of_all is None or of_all.error != exc):
             LOG.warning(
@@ -205,7 +205,7 @@ class Rollout:
                     'error': exc,
                 },
             )
-        self.outage = retrying.Trouble.of(exc, self.outage, self._clock)
+        self.outage = retrying.Outage.of(exc, self.outage, self._clock)
         if self.outage.seconds > self._pace.budget:
             # The next update waits for what servers have of them.
             self._batches.clear()

@@ -206,7 +206,7 @@ class Waits:
         self._note_starts()
         if any(ticket.object_name for ticket in _tickets(self.each())):
             # What the object store does is nothing to other transports.
-            outage = outage or _error(self._watcher.trouble)
+            outage = outage or _error(self._watcher.outage)
         if outage is not None:
             raise outage
 
@@ -446,7 +446,7 @@ def _is_over(deadline: float | None, now: float) -> bool:
     return deadline is not None and now >= deadline
 
 
-def _error(outage: retrying.Trouble | None) -> errors.ServiceError | None:
+def _error(outage: retrying.Outage | None) -> errors.ServiceError | None:
     return None if outage is None else outage.error
 
 

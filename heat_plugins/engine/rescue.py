@@ -153,7 +153,7 @@ def dead_engines(
     return {
         engine_id
         for engine_id in suspects
-        # It may have trouble with the database alone.
+        # It may fail to reach the database alone.
         if not service_utils.engine_alive(context, engine_id)
     }
 

@@ -179,9 +179,9 @@ class Removal:
         self._delete = delete
         # None until all is deleted.
         self._sweep: Sweep | None = None
-        self._outage: retrying.Trouble | None = None
+        self._outage: retrying.Outage | None = None
 
-    def __call__(self, outage: retrying.Trouble | None) -> bool:
+    def __call__(self, outage: retrying.Outage | None) -> bool:
         """Say whether it is done; ride out passing faults of the store.
 
         :param outage: since when the object store is out of order, if it is.
@@ -193,7 +193,7 @@ class Removal:
         try:
             self._sweep.run()
         except errors.ServiceError as exc:
-            self._outage = retrying.Trouble.of(exc, self._outage)
+            self._outage = retrying.Outage.of(exc, self._outage)
             budget = cfg.CONF.heat_plugins.swift_error_budget
             is_passing = exc.may_pass or isinstance(exc, errors.Conflict)
             if is_passing and self._outage.seconds <= budget:

@@ -29,23 +29,23 @@ class RetryBudget:
     ) -> None:
         self._seconds = seconds
         self._clock = clock
-        self._troubles: dict[str, retrying.Trouble] = {}
+        self._outages: dict[str, retrying.Outage] = {}
 
     def reset(self, what: str = '') -> None:
         """Note that Mistral has answered."""
-        self._troubles.pop(what, None)
+        self._outages.pop(what, None)
 
     def delay(self, error: errors.ServiceError, what: str = '') -> int | None:
         """Return the seconds until the next retry; None: do not retry."""
         if not isinstance(error, errors.Unavailable):
             return None
-        trouble = self._troubles[what] = retrying.Trouble.of(
-            error, self._troubles.get(what), self._clock
+        outage = self._outages[what] = retrying.Outage.of(
+            error, self._outages.get(what), self._clock
         )
         limit = self._seconds
         if isinstance(error, errors.LikelyDefect):
             limit = min(limit, _DEFECT_SECONDS)
-        failing = trouble.seconds
+        failing = outage.seconds
         return backoff(failing) if failing < limit else None
 
 

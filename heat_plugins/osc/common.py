@@ -94,12 +94,14 @@ def read_first(
     read: abc.Callable[[], _Read],
     limit: float | None = None,
 ) -> _Read:
-    """Read what a command then waits for; see `retrying.Outage`.
+    """Read what a command then waits for; see `retrying.OutageBudget`.
 
     :param limit: seconds for which the command waits at most; 0 if it does
         not wait.
     """
-    outage = retrying.Outage(display.say, seconds=limit, clock=time.monotonic)
+    outage = retrying.OutageBudget(
+        display.say, seconds=limit, clock=time.monotonic
+    )
     return outage.insist(read, pause=_PAUSE, sleep=time.sleep)
 
 

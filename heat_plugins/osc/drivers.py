@@ -337,7 +337,7 @@ class Driver:
         *arguments: Any,
     ) -> Any:
         """Ask a service for what a job then begins with."""
-        return retrying.Outage(show.note).insist(
+        return retrying.OutageBudget(show.note).insist(
             ask, *arguments, pause=_INTERVAL, sleep=self.sleep
         )
 

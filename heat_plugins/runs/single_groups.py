@@ -128,7 +128,7 @@ class NestingUpdate:
         self._heat = heat
         self._stack = stack
         self._clock = clock
-        self._outage = retrying.Outage(note, clock=clock)
+        self._outage = retrying.OutageBudget(note, clock=clock)
         self._has_begun = False
         self._since = clock()
 

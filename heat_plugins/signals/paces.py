@@ -93,18 +93,18 @@ class PollPace:
         if since is not None:
             self._usual = [*self._usual[1 - _REMEMBERED :], now - since]
 
-    def interval(self, cost: float = 0.0, *, troubled: bool = False) -> float:
+    def interval(self, cost: float = 0.0, *, failed: bool = False) -> float:
         """Return the seconds from the end of a poll to the next one.
 
         :param cost: how many seconds that poll took, if any. A store that
             answers slowly is polled less often; one slow answer says nothing,
             as servers that signal together slow it down for a moment.
-        :param troubled: whether the last one failed.
+        :param failed: whether the last one failed.
         """
         slow = self._limits.after(self._clock() - self._quiet_since)
         if cost:
             self._costs = [*self._costs[1 - _COSTS :], cost]
-        if troubled or not self.is_likely:
+        if failed or not self.is_likely:
             return slow
         usual = statistics.median(self._costs or [0.0])
         # From the begin of one poll to that of the next.

@@ -160,7 +160,7 @@ class Watcher:
         self._peeks = 0
         self._peeks_until = 0.0
         #: Since when the listing fails; None if it does not.
-        self.trouble: retrying.Trouble | None = None
+        self.outage: retrying.Outage | None = None
 
     def __len__(self) -> int:
         return len(self._waits)
@@ -174,7 +174,7 @@ class Watcher:
             if not self._waits:
                 # There was no poll meanwhile, so it is unknown how long the
                 # object store has been failing.
-                self.trouble = None
+                self.outage = None
             now = self._clock()
             for ticket in tickets:
                 self._forget(ticket.deployment_id)
@@ -352,7 +352,7 @@ class Watcher:
         names = known = wanted & set(self._seen.names)
         rows = self._seen.rows
         seen_rows = self._seen.number
-        trouble = None
+        outage = None
         try:
             if self._wants_rows(tickets):
                 rows = self._source.rows({t.deployment_id for t in tickets})
@@ -361,9 +361,9 @@ class Watcher:
             if wanted:
                 names = wanted & set(self._source.names(wanted))
         except errors.ServiceError as exc:
-            trouble = retrying.Trouble.of(exc, self.trouble, self._clock)
+            outage = retrying.Outage.of(exc, self.outage, self._clock)
         with self._lock:
-            self._note(trouble)
+            self._note(outage)
             self._seen = _Poll(number=seen_rows, names=names, rows=rows)
             if seen_rows == number and not all(
                 row.in_progress for row in rows.values()
@@ -375,7 +375,7 @@ class Watcher:
                     self._pace.arrive(wait.begun)
             now = self._clock()
             self._next_poll = now + self._pace.interval(
-                now - begun, troubled=trouble is not None
+                now - begun, failed=outage is not None
             )
             self._wake()
 
@@ -387,16 +387,16 @@ class Watcher:
                 if observation is not Observation.WAITING:
                     wait.woken.set()
 
-    def _note(self, trouble: retrying.Trouble | None) -> None:
+    def _note(self, outage: retrying.Outage | None) -> None:
         """Log the start and the end of an outage, not each failed poll."""
-        before, self.trouble = self.trouble, trouble
-        if trouble is not None and before is None:
+        before, self.outage = self.outage, outage
+        if outage is not None and before is None:
             LOG.warning(
                 'Cannot list the signals of stack %(stack)s; retrying: '
                 '%(error)s',
-                {'stack': self._stack_id, 'error': trouble.error},
+                {'stack': self._stack_id, 'error': outage.error},
             )
-        elif trouble is None and before is not None:
+        elif outage is None and before is not None:
             LOG.info(
                 'Listing the signals of stack %(stack)s works again, after '
                 '%(seconds)d s',

@@ -108,7 +108,7 @@ class OperationFollower:
         return operation
 
     def _follow(self, advancer: advancing.Advancer) -> None:
-        outage = retrying.Outage(
+        outage = retrying.OutageBudget(
             self._command.progress.say, clock=time.monotonic
         )
         while True:

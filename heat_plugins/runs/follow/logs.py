@@ -434,7 +434,7 @@ class Tail:
         if self._reader.finished:
             return
         end = self._clock() + _REST
-        outage = retrying.Outage(clock=self._clock)
+        outage = retrying.OutageBudget(clock=self._clock)
         while True:
             has_more = True
             with outage.ridden_out():

@@ -88,7 +88,7 @@ class Waiter:
         self._pause = self._pace.first
         self._next_look = clock()
         self._next_deep = clock()
-        self._outage = retrying.Outage(note, clock=clock)
+        self._outage = retrying.OutageBudget(note, clock=clock)
         self._runs: dict[str, runs.Run] = {}
         # Those that Heat is going to be asked for next.
         self._turn: list[str] = []

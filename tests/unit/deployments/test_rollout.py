@@ -787,8 +787,8 @@ def test_an_object_store_that_is_away_is_nothing_to_other_transports():
     by_row(group.fleet)
     change = group.waiting()
     # Others of the stack wait for objects.
-    group.fleet.watcher._note = lambda trouble: None
-    group.fleet.watcher.trouble = retrying.Trouble.of(
+    group.fleet.watcher._note = lambda outage: None
+    group.fleet.watcher.outage = retrying.Outage.of(
         errors.Unavailable('503'), None
     )
     for _ in range(30):

@@ -115,9 +115,9 @@ class PaceTest(testtools.TestCase):
         for earlier, later in itertools.pairwise(self.polls(10, cost=0.04)):
             self.assertAlmostEqual(0.25, later - earlier)
 
-    def test_one_in_trouble_is_polled_slowly(self):
+    def test_one_that_fails_is_polled_slowly(self):
         self.pace.deliver()
-        self.assertEqual(1.0, self.pace.interval(troubled=True))
+        self.assertEqual(1.0, self.pace.interval(failed=True))
 
     def test_who_asks_for_slow_polls_has_no_fast_ones(self):
         limits = paces.PollLimits(fast=10.0, interval=3.0, interval_max=3.0)

@@ -530,14 +530,14 @@ class TroubleTest(Case):
         self.look(waiting)
         self.source.error = self.error
         self.assertIs(WAITING, self.look(waiting, after=10))
-        self.assertEqual(0, self.watcher.trouble.seconds)
+        self.assertEqual(0, self.watcher.outage.seconds)
         self.source.error = errors.Denied('and now this')
         self.assertIs(WAITING, self.look(waiting, after=10))
-        self.assertEqual(10, self.watcher.trouble.seconds)
-        self.assertEqual('and now this', str(self.watcher.trouble.error))
+        self.assertEqual(10, self.watcher.outage.seconds)
+        self.assertEqual('and now this', str(self.watcher.outage.error))
         self.source.error = None
         self.look(waiting, after=10)
-        self.assertIsNone(self.watcher.trouble)
+        self.assertIsNone(self.watcher.outage)
 
     def test_its_beginning_and_its_end_are_logged_and_nothing_between(self):
         self.watcher = watcher.Watcher(
@@ -580,9 +580,11 @@ class TroubleTest(Case):
         self.look(waiting)
         self.source.error = self.error
         self.assertIs(ARRIVED, self.look(waiting, after=10))
-        self.assertIsNotNone(self.watcher.trouble)
+        self.assertIsNotNone(self.watcher.outage)
 
-    def test_rows_that_cannot_be_read_are_trouble_and_stay_as_they_were(self):
+    def test_rows_that_cannot_be_read_are_an_outage_and_stay_as_they_were(
+        self,
+    ):
         waiting = self.join()
         self.look(waiting)
 
@@ -592,7 +594,7 @@ class TroubleTest(Case):
         self.source.before_rows = fail
         self.source.table.clear()
         self.assertIs(WAITING, self.look(waiting, after=10))
-        self.assertEqual('no database', str(self.watcher.trouble.error))
+        self.assertEqual('no database', str(self.watcher.outage.error))
         self.source.before_rows = lambda: None
         self.assertIs(SUPERSEDED, self.look(waiting, after=10))
 
@@ -610,25 +612,25 @@ class TroubleTest(Case):
         self.watcher.leave(before)
         waiting = self.join(2)
         self.look(waiting, after=3600)
-        self.assertEqual(0, self.watcher.trouble.seconds)
+        self.assertEqual(0, self.watcher.outage.seconds)
 
     def test_who_joins_those_who_have_it_has_it_too(self):
         self.source.error = self.error
         self.look(self.join(1))
         self.look(self.join(2), after=30)
-        self.assertEqual(30, self.watcher.trouble.seconds)
+        self.assertEqual(30, self.watcher.outage.seconds)
 
-    def test_an_error_goes_on_with_the_trouble_before_it(self):
-        first = retrying.Trouble.of(self.error, None, self.clock)
+    def test_an_error_continues_the_outage_before_it(self):
+        first = retrying.Outage.of(self.error, None, self.clock)
         self.clock.now += 5
-        second = retrying.Trouble.of(self.error, first, self.clock)
+        second = retrying.Outage.of(self.error, first, self.clock)
         self.assertEqual(first.since, second.since)
         self.assertEqual(5, second.seconds)
 
     def test_without_a_clock_it_is_the_systems(self):
-        trouble = retrying.Trouble.of(self.error, None)
-        self.assertLess(trouble.seconds, 5)
-        self.assertGreaterEqual(trouble.seconds, 0)
+        outage = retrying.Outage.of(self.error, None)
+        self.assertLess(outage.seconds, 5)
+        self.assertGreaterEqual(outage.seconds, 0)
 
 
 class ThreadsTest(Case):
