@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process that one playbook runs under; it ends all that started there.
 
-It is started with a folder (see `jobs`) on its command line, in a session of
-its own. Ansible has another one, and with it a process group of its own. What
-leaves both of them comes back to this process as an orphan, because Linux
-hands it the orphans of all its descendants.
+It is started with a folder (see `playbook_folder`) on its command line, in a
+session of its own. Ansible has another one, and with it a process group of
+its own. What leaves both of them comes back to this process as an orphan,
+because Linux hands it the orphans of all its descendants.
 
 Its standard input says when to stop: when it ends. If it ends
 without a word, the process at its other end was killed, and the guard tidies
@@ -33,7 +33,7 @@ import time
 from typing import Any, Self
 
 from heat_plugins import masking
-from heat_plugins.validations import jobs
+from heat_plugins.validations import playbook_folder
 
 # The most characters of one message.
 _MESSAGE = 4000
@@ -52,8 +52,10 @@ class Reporter:
     :ivar overflown: whether the playbook has printed more than it may.
     """
 
-    def __init__(self, folder: pathlib.Path, job: jobs.Job) -> None:
-        self._path = folder / jobs.EVENTS
+    def __init__(
+        self, folder: pathlib.Path, job: playbook_folder.PlaybookJob
+    ) -> None:
+        self._path = folder / playbook_folder.EVENTS
         self._left = job.output
         self._mask = masking.Mask(job.secrets)
         self.overflown = False
@@ -156,7 +158,7 @@ def main(folder: pathlib.Path) -> int:
     threading.Thread(
         target=_listen, args=(stopping, received), daemon=True
     ).start()
-    job = jobs.read(folder)
+    job = playbook_folder.read(folder)
     with Reporter(folder, job) as reporter:
         try:
             status = _play(folder, job, reporter, stopping)
@@ -173,7 +175,7 @@ def main(folder: pathlib.Path) -> int:
 
 def _play(
     folder: pathlib.Path,
-    job: jobs.Job,
+    job: playbook_folder.PlaybookJob,
     reporter: Reporter,
     stopping: threading.Event,
 ) -> str:
@@ -182,7 +184,7 @@ def _play(
 
     played = ansible_runner.run(
         private_data_dir=str(folder),
-        project_dir=str(folder / jobs.PROJECT),
+        project_dir=str(folder / playbook_folder.PROJECT),
         playbook=job.playbook,
         ident='run',
         forks=_FORKS,

@@ -20,7 +20,7 @@ import uuid
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins.validations import jobs
+from heat_plugins.validations import playbook_folder
 
 # Seconds for which a process is given time to end by itself.
 _GRACE = 30.0
@@ -35,13 +35,17 @@ class Playbook:
     :param setting: what all playbooks of a run share.
     """
 
-    def __init__(self, setting: jobs.Setting, job: jobs.Job) -> None:
+    def __init__(
+        self,
+        setting: playbook_folder.Setting,
+        job: playbook_folder.PlaybookJob,
+    ) -> None:
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix='validation-'))
         self._offset = 0
         #: What its processes can be told by.
         self.mark = uuid.uuid4().hex
         try:
-            jobs.write(self._folder, setting, job)
+            playbook_folder.write(self._folder, setting, job)
             self._until = time.monotonic() + job.timeout + _GRACE
             self._process = self._begin()
         except BaseException:
@@ -63,7 +67,7 @@ class Playbook:
     def news(self) -> list[abc.Mapping[str, Any]]:
         """Return what was reported since the last call; see `guard`."""
         try:
-            with (self._folder / jobs.EVENTS).open('rb') as file:
+            with (self._folder / playbook_folder.EVENTS).open('rb') as file:
                 file.seek(self._offset)
                 content = file.read()
         except FileNotFoundError:
@@ -112,7 +116,7 @@ class Playbook:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self._folder,
-                env=jobs.environment(self.mark, self._folder),
+                env=playbook_folder.environment(self.mark, self._folder),
                 start_new_session=True,
             )
 

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from heat_plugins import errors
 from heat_plugins.validations import catalogue
-from heat_plugins.validations import jobs
 from heat_plugins.validations import judging
+from heat_plugins.validations import playbook_folder
 from heat_plugins.validations import processes
 from heat_plugins.validations import validation_ledger as ledgers
 from heat_plugins.validations import validation_runs
@@ -52,7 +52,9 @@ class Machine:
     """
 
     check: abc.Callable[[], None] = processes.check
-    begin: abc.Callable[[jobs.Setting, jobs.Job], Process] = processes.Playbook
+    begin: abc.Callable[
+        [playbook_folder.Setting, playbook_folder.PlaybookJob], Process
+    ] = processes.Playbook
     monotonic: abc.Callable[[], float] = time.monotonic
     sleep: abc.Callable[[float], None] = time.sleep
 
@@ -66,7 +68,7 @@ class ValidationOrder:
     """
 
     validations: tuple[catalogue.Validation, ...]
-    setting: jobs.Setting
+    setting: playbook_folder.Setting
     at_once: int = 4
     timeout: int = 1800
     secrets: tuple[str, ...] = dataclasses.field(default=(), repr=False)
@@ -166,7 +168,7 @@ class Runner:
             if self._stopping:
                 account.stopped()
                 continue
-            job = jobs.Job(
+            job = playbook_folder.PlaybookJob(
                 playbook=validation.path,
                 timeout=self._order.timeout,
                 secrets=self._order.secrets,

@@ -24,8 +24,8 @@ from heat_plugins.plans.content import plans
 from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inventory
-from heat_plugins.validations import jobs
 from heat_plugins.validations import origins
+from heat_plugins.validations import playbook_folder
 from heat_plugins.validations import running
 from heat_plugins.validations import validation_ledger as ledgers
 from heat_plugins.validations import validation_runs
@@ -214,7 +214,7 @@ class ValidationOperations:
         stack = self._stack(source, stack)
         order = running.ValidationOrder(
             validations=chosen,
-            setting=jobs.Setting(
+            setting=playbook_folder.Setting(
                 content=source.content,
                 hosts=inventory.grouped(
                     inventory.hosts(self._servers, stack)

@@ -17,7 +17,7 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.validations import inventory
-from heat_plugins.validations import jobs
+from heat_plugins.validations import playbook_folder
 from heat_plugins.validations import processes
 
 # Has a child that leaves its session, and one that leaves its parent too.
@@ -70,18 +70,18 @@ class FolderTest(testtools.TestCase):
             'validations/a.yaml': b'[]',
             'validations/roles/r/files/run.sh': b'#!/bin/sh\n',
         }
-        setting = jobs.Setting(content=content, **options)
-        self.job = jobs.Job(
+        setting = playbook_folder.Setting(content=content, **options)
+        self.job = playbook_folder.PlaybookJob(
             playbook='validations/a.yaml', timeout=9, secrets=('hunter2',)
         )
-        jobs.write(self.folder, setting, self.job)
+        playbook_folder.write(self.folder, setting, self.job)
 
     def json(self, path):
         return json.loads((self.folder / path).read_text())
 
     def test_the_job_is_read_again_as_it_was(self):
         self.write()
-        self.assertEqual(self.job, jobs.read(self.folder))
+        self.assertEqual(self.job, playbook_folder.read(self.folder))
 
     def test_nobody_else_may_look_at_what_is_secret(self):
         self.write(key='a key', variables={'password': 'hunter2'})
@@ -117,7 +117,7 @@ class FolderTest(testtools.TestCase):
     def test_of_our_own_environment_little_goes_along(self):
         self.variable('OS_PASSWORD', 'hunter2')
         self.variable('ANSIBLE_LIBRARY', '/theirs')
-        found = jobs.environment('mark', self.folder)
+        found = playbook_folder.environment('mark', self.folder)
         self.assertNotIn('OS_PASSWORD', found)
         self.assertNotIn('ANSIBLE_LIBRARY', found)
         self.assertEqual('mark', found['HEAT_PLUGINS_VALIDATION'])
@@ -147,8 +147,8 @@ class PlaybookTest(testtools.TestCase):
 
     def begin(self, script, timeout=60, **options):
         self.script = script
-        setting = jobs.Setting(content={'a.yaml': b'[]'}, **options)
-        job = jobs.Job(
+        setting = playbook_folder.Setting(content={'a.yaml': b'[]'}, **options)
+        job = playbook_folder.PlaybookJob(
             playbook='a.yaml', timeout=timeout, secrets=('hunter2',)
         )
         found = processes.Playbook(setting, job)
@@ -247,8 +247,8 @@ class PlaybookTest(testtools.TestCase):
 
         self.patch(processes.tempfile, 'mkdtemp', noted)
         self.patch(processes.subprocess, 'Popen', refused)
-        setting = jobs.Setting(content={'a.yaml': b'[]'})
-        job = jobs.Job(playbook='a.yaml', timeout=1)
+        setting = playbook_folder.Setting(content={'a.yaml': b'[]'})
+        job = playbook_folder.PlaybookJob(playbook='a.yaml', timeout=1)
         self.assertRaises(OSError, processes.Playbook, setting, job)
         self.assertEqual(1, len(made))
         self.assertFalse(os.path.exists(made[0]))

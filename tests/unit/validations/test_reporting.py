@@ -8,7 +8,7 @@ import tempfile
 import testtools
 
 from heat_plugins.validations import guard
-from heat_plugins.validations import jobs
+from heat_plugins.validations import playbook_folder
 
 
 class ReporterTest(testtools.TestCase):
@@ -19,20 +19,22 @@ class ReporterTest(testtools.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def report(self, *events, status='successful', **options):
-        job = jobs.Job(playbook='a.yaml', timeout=1, **options)
+        job = playbook_folder.PlaybookJob(
+            playbook='a.yaml', timeout=1, **options
+        )
         with guard.Reporter(self.folder, job) as reporter:
             for event in events:
                 self.assertFalse(reporter.event(event))
             self.overflown = reporter.overflown
             reporter.end(status, 0)
-        text = (self.folder / jobs.EVENTS).read_text()
+        text = (self.folder / playbook_folder.EVENTS).read_text()
         self.lines = [json.loads(line) for line in text.splitlines()]
         return self.lines
 
     def result(self, event, res=None, **data):
         data = {'host': 'a', 'task': 't', 'play': 'p', 'res': res, **data}
         [found, _] = self.report({'event': event, 'event_data': data})
-        (self.folder / jobs.EVENTS).unlink()
+        (self.folder / playbook_folder.EVENTS).unlink()
         return found['state'], found['message']
 
     def test_each_result_of_a_task_has_its_state(self):

@@ -31,7 +31,7 @@ _INHERITED = ('PATH', 'HOME', 'USER', 'LOGNAME', 'TMPDIR', 'SSH_AUTH_SOCK')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Job:
+class PlaybookJob:
     """A playbook to be run.
 
     :ivar timeout: the most seconds that it may take.
@@ -64,7 +64,7 @@ class Setting:
     key: str = dataclasses.field(default='', repr=False)
 
 
-def write(folder: pathlib.Path, setting: Setting, job: Job) -> None:
+def write(folder: pathlib.Path, setting: Setting, job: PlaybookJob) -> None:
     """Fill a folder, which is there and empty."""
     folder.chmod(0o700)
     for path, content in setting.content.items():
@@ -139,9 +139,9 @@ def _ansible(
     }
 
 
-def read(folder: pathlib.Path) -> Job:
+def read(folder: pathlib.Path) -> PlaybookJob:
     """Read what `write` has written."""
-    return stored.read(Job, json.loads((folder / _JOB).read_text()))
+    return stored.read(PlaybookJob, json.loads((folder / _JOB).read_text()))
 
 
 def _write_json(file: pathlib.Path, value: Any) -> None:
