@@ -13,7 +13,7 @@ with an object of its own and then reads a fresh listing of all announcements:
   another. After `_LOOKS` of those it gives way. So a candidate waits at
   most `PATIENCE` for one that has died.
 
-These windows remain, for this and for what builds on it (`leases`, claims of
+These windows remain, for this and for what builds on it (`lease`, claims of
 runs, names and locks of plans without Mistral):
 
 - a listing that does not show an announcement made before it: Swift's may lag
@@ -21,7 +21,7 @@ runs, names and locks of plans without Mistral):
 - a candidate that stands still for more than `PATIENCE` seconds between
   its last listing and its request, or whose request arrives that late;
 - a leader that stands still between the check of its lease and a request, for
-  longer than `leases.EXPIRY` less `leases.SAFE`.
+  longer than `lease.EXPIRY` less `lease.SAFE`.
 
 What follows must be harmless then: records lie below an epoch, and a server
 runs one config after the other, each once.

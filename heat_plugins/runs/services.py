@@ -9,7 +9,7 @@ from typing import Any
 from heat_plugins import pools
 from heat_plugins.configs import hooks
 from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import leases
+from heat_plugins.objectstore import lease
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import operations
@@ -92,9 +92,9 @@ class Services:
         """The project's object store."""
         return self.records.store
 
-    def lease(self, operation_id: str) -> leases.Lease:
+    def leadership(self, operation_id: str) -> lease.Lease:
         """Return the leadership of an operation."""
-        return leases.Lease(
+        return lease.Lease(
             self.store,
             self.records.container,
             layout.leads(operation_id),
@@ -107,4 +107,4 @@ class Services:
     def is_led(self, operation_id: str) -> bool:
         """Say whether a process leads an operation, by its lease alone."""
         epoch = self.records.epoch(operation_id, certain=False)
-        return epoch > 0 and self.lease(operation_id).is_held(epoch)
+        return epoch > 0 and self.leadership(operation_id).is_held(epoch)

@@ -13,7 +13,7 @@ import itertools
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.objectstore import leases
+from heat_plugins.objectstore import lease
 from heat_plugins.runs import services
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import dispatch
@@ -60,7 +60,7 @@ class Advancer:
         self._records = tools.records
         self._order = order
         self._seal = seal
-        self._lease = tools.lease(order.id)
+        self._lease = tools.leadership(order.id)
         self._op = _Operation.new(order)
         self._journal = journals.Journal(tools, order, seal, self._lease)
         self._exclusion = exclusions.Exclusion(tools)
@@ -131,7 +131,7 @@ class Advancer:
                 self._reload()
             if self.lead():
                 self._advance()
-        except leases.Lost:
+        except lease.Lost:
             self._lease.epoch = None
         except BaseException:
             # Half of a step may have been done.
@@ -160,7 +160,7 @@ class Advancer:
         if not self.is_leading:
             return
         # Else the lease expires.
-        with contextlib.suppress(errors.Error, leases.Lost):
+        with contextlib.suppress(errors.Error, lease.Lost):
             self._lease.check()
             if not self._is_stale:
                 self._journal.write(self._op)

@@ -24,7 +24,7 @@ from heat_plugins.engine import process
 from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.objectstore import clocks
-from heat_plugins.objectstore import leases
+from heat_plugins.objectstore import lease
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import following
 from heat_plugins.plans import plan_claims
@@ -48,7 +48,7 @@ NAMES = {
     'head': layout.head(ID),
     'control': layout.control(ID, 1),
     'attempts': layout.shard(ID, 1, 0),
-    'lease': leases.name(layout.leads(ID), 1),
+    'lease': lease.name(layout.leads(ID), 1),
     'request': f'{layout.requests(ID)}1800000000.000000-00000000',
 }
 

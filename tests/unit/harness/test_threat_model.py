@@ -99,7 +99,7 @@ SIZES = [
         KIB,
         'runs.fleet.records.operation_records._REQUEST',
     ),
-    ('; a lease {} KiB', KIB, 'objectstore.leases._LIMIT'),
+    ('; a lease {} KiB', KIB, 'objectstore.lease._LIMIT'),
 ]
 
 

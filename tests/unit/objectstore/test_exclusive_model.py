@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from heat_plugins import errors
 from heat_plugins.objectstore import exclusive
-from heat_plugins.objectstore import leases
+from heat_plugins.objectstore import lease
 from tests.unit import examples
 from tests.unit import fake_swift
 
@@ -175,7 +175,7 @@ class Leading(stateful.RuleBasedStateMachine):
         self.leases = [self._lease(n) for n in range(3)]
 
     def _lease(self, number):
-        return leases.Lease(
+        return lease.Lease(
             self.store,
             'box',
             'leads/',
@@ -206,7 +206,7 @@ class Leading(stateful.RuleBasedStateMachine):
     @stateful.rule(number=st.integers(1, 20))
     def lag(self, number):
         """Let listings not show an epoch for a while."""
-        self.cluster.lagging.add(('box', leases.name('leads/', number)))
+        self.cluster.lagging.add(('box', lease.name('leads/', number)))
 
     @stateful.rule()
     def show(self):
@@ -218,7 +218,7 @@ class Leading(stateful.RuleBasedStateMachine):
 
     @stateful.rule(number=st.integers(0, 2))
     def acquire_after_a_while(self, number):
-        self.now += leases.EXPIRY + 1
+        self.now += lease.EXPIRY + 1
         self.acquire(number)
 
     @stateful.rule(number=st.integers(0, 2))
@@ -227,7 +227,7 @@ class Leading(stateful.RuleBasedStateMachine):
         if one.epoch is not None:
             return
         with contextlib.suppress(errors.Unavailable):
-            one.acquire(leases.last(self.store, 'box', 'leads/'))
+            one.acquire(lease.last(self.store, 'box', 'leads/'))
 
     @stateful.rule(number=st.integers(0, 2))
     def die(self, number):
@@ -249,7 +249,7 @@ class Leading(stateful.RuleBasedStateMachine):
     def _leads(self, one):
         try:
             one.check()
-        except (leases.Lost, errors.Unavailable):
+        except (lease.Lost, errors.Unavailable):
             return False
         return True
 

@@ -8,7 +8,7 @@ result. The rest may wait, since the next leader finds it out.
 from collections import abc
 
 from heat_plugins import errors
-from heat_plugins.objectstore import leases
+from heat_plugins.objectstore import lease
 from heat_plugins.runs import services
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
@@ -32,12 +32,12 @@ class Journal:
         tools: services.Services,
         order: operations.OperationOrder,
         seal: binding.Seal,
-        lease: leases.Lease,
+        leadership: lease.Lease,
     ) -> None:
         self._records = tools.records
         self._order = order
         self._seal = seal
-        self._lease = lease
+        self._lease = leadership
         self._monotonic = tools.monotonic
         # The operation as it was written last, and when something about it
         # changed that may wait.
@@ -98,10 +98,10 @@ class Journal:
     def write(self, operation: _Operation) -> None:
         """Write an operation.
 
-        :raises leases.Lost: we do not lead it.
+        :raises lease.Lost: we do not lead it.
         """
         if self._lease.epoch is None:
-            raise leases.Lost
+            raise lease.Lost
         self._records.write(
             operation, self._lease.epoch, self._written, self._seal
         )

@@ -25,7 +25,7 @@ from heat_plugins import stored
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import json_records
-from heat_plugins.objectstore import leases
+from heat_plugins.objectstore import lease
 from heat_plugins.objectstore import stores
 from heat_plugins.objectstore import wire
 from heat_plugins.runs import run_objects
@@ -232,12 +232,12 @@ class OperationRecords:
     # States
 
     def epoch(self, operation_id: str, *, certain: bool = True) -> int:
-        """Return the last epoch of an operation; see `leases.last`.
+        """Return the last epoch of an operation; see `lease.last`.
 
         :raises errors.Unreadable: there are too many.
         """
         try:
-            return leases.last(
+            return lease.last(
                 self.store,
                 self.container,
                 layout.leads(operation_id),

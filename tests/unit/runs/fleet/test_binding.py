@@ -9,7 +9,7 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins import stored
-from heat_plugins.objectstore import leases
+from heat_plugins.objectstore import lease
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
@@ -119,7 +119,7 @@ def test_a_state_cannot_be_moved_to_another_epoch():
     for name in (control, shard):
         moved = name.replace('/000001/', '/000002/')
         attacked.objects[moved] = attacked.objects[name]
-    attacked.objects[leases.name(layout.leads(attacked.order.id), 2)] = b'{}'
+    attacked.objects[lease.name(layout.leads(attacked.order.id), 2)] = b'{}'
     assert_refused(attacked, '/000002/control')
 
 

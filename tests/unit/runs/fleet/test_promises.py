@@ -277,7 +277,7 @@ def test_a_process_that_stands_still_does_nothing_twice(drawn, at, seconds):
 
     world._count = stall
     found = simulation.run(world, [first, other])
-    if seconds < advancing.leases.EXPIRY - advancing.leases.SAFE:
+    if seconds < advancing.lease.EXPIRY - advancing.lease.SAFE:
         in_the_window = False
     if not in_the_window:
         check(world, order, found)
