@@ -2,8 +2,20 @@
 """Choose one winner; no object store creates objects exclusively.
 
 Swift honours ``If-None-Match: *`` only by what one of its proxies sees;
-Ceph's gateway ignores it and overwrites. So each candidate announces itself
-with an object of its own and then reads a fresh listing of all announcements:
+Ceph's gateway ignores it and overwrites. So a process announces first what it
+is about to do, with an object of its own, and then reads what others have
+announced: at least one of two sees the other. All exclusiveness builds on
+that:
+
+- `create`: an object, by the first of all candidates; so names of plans
+  without Mistral, runs of validations, and each epoch of a `lease`;
+- `Contest`: the same for what is no object: a run of an action on a
+  deployment, see `runs.fleet.exclusions`, which adds operations;
+- `revoke`: of a run that is just being delivered. The process that delivers
+  it writes its record and then reads its announcement. The process that
+  deletes the stack revokes the announcement and then reads the record.
+
+Of the candidates that see each other, one wins:
 
 - If a candidate has won already, the others give way.
 - If several candidates are undecided, the first by name wins, but only after
@@ -13,24 +25,32 @@ with an object of its own and then reads a fresh listing of all announcements:
   another. After `_LOOKS` of those it gives way. So a candidate waits at
   most `PATIENCE` for one that has died.
 
-These windows remain, for this and for what builds on it (`lease`, claims of
-runs, names and locks of plans without Mistral):
+These windows remain:
 
-- a listing that does not show an announcement made before it: Swift's may lag
-  behind;
-- a candidate that stands still for more than `PATIENCE` seconds between
-  its last listing and its request, or whose request arrives that late;
-- a leader that stands still between the check of its lease and a request, for
-  longer than `lease.EXPIRY` less `lease.SAFE`.
+1. *A listing lags behind*, as Swift's may: it does not show an announcement
+   that was made before it. Then two undecided candidates can both win. A
+   `lease` does not rely on it: it asks for the next epochs by name.
+2. *A process stands still* for more than `PATIENCE` seconds between its last
+   listing and its request.
+3. *A request takes effect late*, after its caller has had the answer or an
+   error. A candidate that got an error gives way, and takes its announcement
+   back. If its object appears then, it stands although its maker does not know
+   of it, or in place of the winner's: who must know reads it again. A repeated
+   announcement is in the way of others for at most `PATIENCE`, and undoes a
+   revocation. A repeated acquisition of a released lease holds it until it
+   expires.
+4. *A holder of a lease stands still* between a check and the request that
+   relies on it, for longer than the lease's expiry less its safe time.
 
-What follows must be harmless then: records lie below an epoch, and a server
-runs one config after the other, each once.
+What follows is harmless: records of an operation lie below an epoch, a server
+runs one config after the other, each once, and the record of a plan's name
+bears a token. Of two changes of a plan at once the later one stays.
 """
 
 from collections import abc
 import contextlib
+import dataclasses
 import time
-from typing import Protocol
 from urllib import parse
 import uuid
 
@@ -55,97 +75,138 @@ _LOOKS = 3
 # to be that of a candidate that has died.
 _STALE = 120
 
+# What an announcement says, and the most bytes of it.
+_STANDS, _REVOKED, _LIMIT = b'{}', b'{"revoked": true}', 1024
 
-class Contest(Protocol):
-    """The claim that candidates compete for. Earlier candidates sort first.
 
-    Each method may raise what its object store raises.
+class Taken(Exception):
+    """Another candidate has won, or is undecided and earlier than ours.
+
+    :ivar other: its name, if that is known.
     """
 
-    @property
-    def ours(self) -> str:
-        """The name of our candidate."""
+    def __init__(self, other: str = '') -> None:
+        super().__init__(other)
+        self.other = other
 
-    def others(self) -> abc.Iterable[str]:
-        """Read a fresh listing; return the other candidates in order.
 
-        :raises Exception: a candidate has won; the contest is over.
+def announce(store: stores.ObjectStore, container: str, name: str) -> None:
+    """Let others know, before reading what they have announced."""
+    store.put_object(container, name, _STANDS)
+
+
+def revoke(store: stores.ObjectStore, container: str, name: str) -> None:
+    """Tell who has announced something not to do it; it stays listed."""
+    store.put_object(container, name, _REVOKED)
+
+
+def stands(store: stores.ObjectStore, container: str, name: str) -> bool:
+    """Say whether an announcement is there, and was not revoked."""
+    try:
+        return store.get_object(container, name, _LIMIT) != _REVOKED
+    except errors.NoObject:
+        return False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Contest:
+    """What candidates compete for, each with an announcement.
+
+    Functions may raise what the object store raises.
+
+    :ivar folder: the prefix of the names of all announcements.
+    :ivar ours: the name of our candidate. Earlier candidates sort first.
+    :ivar started: returns when a candidate announced itself, by its name;
+        None: it is no candidate.
+    :ivar check: raises an error if the contest is over; takes whether we have
+        announced ourselves.
+    :ivar is_undecided: says whether a candidate has neither won nor given
+        way; raises an error if it has won.
+    """
+
+    store: stores.ObjectStore
+    container: str
+    folder: str
+    ours: str
+    started: abc.Callable[[str], float | None]
+    check: abc.Callable[[bool], None]
+    is_undecided: abc.Callable[[str], bool] = lambda other: True
+
+    def win(
+        self,
+        take: abc.Callable[[], None],
+        *,
+        clock: abc.Callable[[], float] = time.monotonic,
+        sleep: abc.Callable[[float], None] = time.sleep,
+    ) -> bool:
+        """Let our candidate win; in any other case leave no trace of it.
+
+        :param take: does what only the winner does.
+        :returns: False if no listing could be read within `PATIENCE`.
+        :raises Taken: an earlier candidate is undecided.
+        :raises Exception: what `check` or `is_undecided` has raised.
         """
-
-    def is_undecided(self, other: str) -> bool:
-        """Say whether a candidate has neither won nor given way.
-
-        :raises Exception: it has won; the contest is over.
-        """
-
-    def lost(self, other: str) -> Exception:
-        """Return what to raise because an earlier candidate is undecided."""
-
-    def announced_before(self, other: str) -> float:
-        """Return by how many seconds a candidate is older than ours."""
-
-    def announce(self) -> None:
-        """Announce our candidate."""
+        # Before our announcement can be in the way of others.
+        self._must_wait(None)
+        try:
+            announce(self.store, self.container, self.folder + self.ours)
+            announced = clock()
+            looks = 0
+            while looks < _LOOKS:
+                listed = clock()
+                if self._must_wait(listed - announced):
+                    sleep(_PAUSE)
+                    continue
+                if clock() - listed <= PATIENCE:
+                    take()
+                    return True
+                looks += 1
+        except BaseException:
+            self.withdraw(self.ours)
+            raise
+        self.withdraw(self.ours)
+        return False
 
     def withdraw(self, candidate: str) -> None:
         """Delete an announcement, if it is there."""
+        self.store.delete_object(self.container, self.folder + candidate)
 
-    def take(self) -> None:
-        """Do what only the winner does."""
+    def _must_wait(self, since: float | None) -> bool:
+        """Give way to earlier candidates; say whether there is a later one.
 
+        The first that is undecided says enough: of hundreds at once, each
+        reads about one other and not about all.
 
-def win(
-    contest: Contest,
-    *,
-    clock: abc.Callable[[], float] = time.monotonic,
-    sleep: abc.Callable[[float], None] = time.sleep,
-) -> bool:
-    """Let our candidate win; in any other case leave no trace of it.
-
-    :returns: False if no listing could be read within `PATIENCE`.
-    :raises Exception: another candidate has won; see `Contest`.
-    """
-    # Before our announcement can be in the way of others.
-    _must_wait(contest, late=False)
-    try:
-        contest.announce()
-        announced = clock()
-        looks = 0
-        while looks < _LOOKS:
-            listed = clock()
-            if _must_wait(contest, late=listed - announced > PATIENCE):
-                sleep(_PAUSE)
+        :param since: seconds since our announcement; None: there is none.
+            Candidates that were there before it must have decided after
+            `PATIENCE`, unless they have died.
+        """
+        others = self._others()
+        # After the listing: who has won deletes its announcement last.
+        self.check(since is not None)
+        for other, age in others:
+            if not self.is_undecided(other):
                 continue
-            if clock() - listed <= PATIENCE:
-                contest.take()
+            if age > _STALE or (since or 0.0) > PATIENCE:
+                self.withdraw(other)
+            elif other < self.ours:
+                raise Taken(other)
+            else:
                 return True
-            looks += 1
-    except BaseException:
-        contest.withdraw(contest.ours)
-        raise
-    contest.withdraw(contest.ours)
-    return False
+        return False
 
-
-def _must_wait(contest: Contest, *, late: bool) -> bool:
-    """Give way to earlier candidates; say whether there is a later one.
-
-    The first that is undecided says enough: of hundreds at once, each reads
-    about one other and not about all.
-
-    :param late: whether a candidate that was there before our announcement
-        must have decided already, unless it has died.
-    """
-    for other in contest.others():
-        if not contest.is_undecided(other):
-            continue
-        if late or contest.announced_before(other) > _STALE:
-            contest.withdraw(other)
-        elif other < contest.ours:
-            raise contest.lost(other)
-        else:
-            return True
-    return False
+    def _others(self) -> list[tuple[str, float]]:
+        """List the other candidates, and how much older than ours they are."""
+        entries = self.store.list_objects(
+            self.container, self.folder, CANDIDATES
+        )
+        names = {entry.name.removeprefix(self.folder) for entry in entries}
+        ours = self.started(self.ours) or 0.0
+        return [
+            (name, ours - at)
+            for name in sorted(names - {self.ours})
+            if (at := self.started(name)) is not None
+        ]
 
 
 def create(
@@ -166,10 +227,26 @@ def create(
     :raises errors.NoObject: there is no such container.
     :raises errors.Unavailable: the store answers too slowly to tell.
     """
-    contest = _Creation(store, container, name, body, (now or store.now)())
+
+    def check(is_announced: bool) -> None:
+        if store.has_object(container, name):
+            raise Taken
+
+    contest = Contest(
+        store=store,
+        container=container,
+        folder=f'{FOLDER}{parse.quote(name, safe="")}/',
+        ours=f'{(now or store.now)():017.6f}-{uuid.uuid4().hex}',
+        started=_started,
+        check=check,
+    )
     try:
-        won = win(contest, clock=clock, sleep=sleep)
-    except _Taken:
+        won = contest.win(
+            lambda: store.put_object(container, name, body),
+            clock=clock,
+            sleep=sleep,
+        )
+    except Taken:
         return False
     if not won:
         raise errors.Unavailable(
@@ -183,62 +260,8 @@ def create(
     return True
 
 
-class _Taken(Exception):
-    """The object exists, or another candidate creates it."""
-
-
-class _Creation:
-    """The contest to create an object."""
-
-    def __init__(
-        self,
-        store: stores.ObjectStore,
-        container: str,
-        name: str,
-        body: bytes,
-        now: float,
-    ) -> None:
-        self._store = store
-        self._container = container
-        self._name = name
-        self._body = body
-        self._folder = f'{FOLDER}{parse.quote(name, safe="")}/'
-        self.ours = f'{now:017.6f}-{uuid.uuid4().hex}'
-
-    def others(self) -> abc.Iterable[str]:
-        entries = self._store.list_objects(
-            self._container, self._folder, CANDIDATES
-        )
-        # After the listing: who has won deletes its announcement last.
-        if self._store.has_object(self._container, self._name):
-            raise _Taken
-        names = [entry.name.removeprefix(self._folder) for entry in entries]
-        return sorted(name for name in names if name != self.ours)
-
-    def is_undecided(self, other: str) -> bool:
-        return True
-
-    def lost(self, other: str) -> Exception:
-        return _Taken()
-
-    def announced_before(self, other: str) -> float:
-        return _announced(self.ours) - _announced(other)
-
-    def announce(self) -> None:
-        self._store.put_object(
-            self._container, self._folder + self.ours, b'{}'
-        )
-
-    def withdraw(self, candidate: str) -> None:
-        self._store.delete_object(self._container, self._folder + candidate)
-
-    def take(self) -> None:
-        self._store.put_object(self._container, self._name, self._body)
-
-
-def _announced(candidate: str) -> float:
-    """Return when a candidate announced itself; 0 if its name is invalid."""
+def _started(candidate: str) -> float | None:
     try:
         return float(candidate.partition('-')[0])
     except ValueError:
-        return 0.0
+        return None

@@ -7,11 +7,9 @@ created for them in Heat. So that is deleted before the container.
 
 Another process may be delivering a run just then, and may no longer be
 permitted to undo it: with a stack go its trusts. So `withdraw_all` revokes the
-announcement of the run, and reads its record once more. The process that
-starts it does the two the other way round: it writes the record and then reads
-the announcement; so at least one of them sees the other. The announcement
-stays in the listing: if this fails or dies, the next attempt finds the run by
-it.
+announcement of the run, see `objectstore.exclusive`, and reads its record once
+more. The announcement stays in the listing: if this fails or dies, the next
+attempt finds the run by it.
 
 Of a run with an unreadable record only the name is known. It may still run, so
 nothing takes it for ended: as long as it is announced, its action is refused

@@ -24,7 +24,6 @@ both are handed to the server, which runs them one after the other.
 
 from collections import abc
 import dataclasses
-import time
 
 from heat_plugins import errors
 from heat_plugins import foreign
@@ -51,6 +50,9 @@ _SKEW = 600.0
 # Seconds for which a run whose time is over still holds its target although
 # no process advances the operation: one may be about to.
 _MARGIN = 600
+
+# What to do about a single run.
+_WAIT = 'wait for it or cancel it'
 
 #: Runs with their states, by deployment.
 Running = dict[str, tuple[str, runs.State]]
@@ -276,8 +278,10 @@ class OtherOperations:
                 operation.order.stack_ids
             ):
                 return {}
-            self._records.store.put_object(
-                self._records.container, layout.met(operation_id), b'{}'
+            exclusive.announce(
+                self._records.store,
+                self._records.container,
+                layout.met(operation_id),
             )
             # As it stands once it can know of the caller.
             operation = self._records.show(seal)
@@ -353,8 +357,32 @@ def claim(
     :raises errors.AlreadyRunning: another one is there.
     :raises errors.Refused: it cannot be told whether one is.
     """
-    contest = _Contest(store, OtherOperations(tools), run)
-    if not exclusive.win(contest, clock=time.monotonic, sleep=tools.sleep):
+    key, others = run.key, OtherOperations(tools)
+
+    def check(is_announced: bool) -> None:
+        if is_announced and (other := _of_operation(others, run)):
+            operation = record_names.operation_of(other)
+            raise _already_runs(
+                run,
+                other,
+                'wait for its operation or cancel that: openstack software '
+                f'deployment operation wait|cancel {operation}',
+            )
+
+    contest = exclusive.Contest(
+        store=store.store,
+        container=store.container,
+        folder=record_names.open_prefix(key.deployment_id, key.action),
+        ours=run.id,
+        started=_started,
+        check=check,
+        is_undecided=lambda other: _is_undecided(store, run, other),
+    )
+    try:
+        won = contest.win(lambda: store.write(run), sleep=tools.sleep)
+    except exclusive.Taken as exc:
+        raise _already_runs(run, exc.other, _WAIT) from exc
+    if not won:
         raise errors.Refused(
             f'Cannot tell whether {run.action} already runs on '
             f'{run.resource}: a listing of the object store took more '
@@ -362,84 +390,40 @@ def claim(
         )
 
 
-class _Contest:
-    """The contest for an action on a deployment; see `exclusive.Contest`."""
+def _of_operation(others: OtherOperations, run: runs.Run) -> str | None:
+    """Return the run of an operation that is there, if one is."""
+    running = others.running(run.action, [run.stack_id], [run.deployment_id])
+    run_id, _ = running.get(run.deployment_id, (None, None))
+    return run_id
 
-    def __init__(
-        self,
-        store: records.Records,
-        operations: OtherOperations,
-        run: runs.Run,
-    ) -> None:
-        self._records = store
-        self._operations = operations
-        self._is_announced = False
-        self._run = run
-        self._key = run.key
-        self.ours = run.id
 
-    def others(self) -> abc.Iterable[str]:
-        key = self._key
-        if self._is_announced and (other := self._operation_run()):
-            raise self._lost_to_operation(other)
-        prefix = record_names.open_prefix(key.deployment_id, key.action)
-        keys = self._records.opened(prefix, exclusive.CANDIDATES)
-        return sorted(each.run_id for each in keys if each != key)
+def _started(candidate: str) -> float | None:
+    if record_names.is_run_id(candidate):
+        return record_names.started_at(candidate)
+    return None
 
-    def _operation_run(self) -> str | None:
-        """Return the run of an operation that is there, if one is."""
-        deployment_id = self._key.deployment_id
-        others = self._operations.running(
-            self._key.action, [self._run.stack_id], [deployment_id]
-        )
-        run_id, _ = others.get(deployment_id, (None, None))
-        return run_id
 
-    def is_undecided(self, other: str) -> bool:
-        try:
-            run = self._records.read(self._key_of(other))
-        except errors.UnreadableRun as exc:
-            raise errors.Refused(
-                f'Another run may be in progress. {exc}'
-            ) from exc
-        if run is not None and not run.ended:
-            raise self.lost(other)
-        # The process that has ended the run is cleaning up after it.
-        return run is None
+def _is_undecided(store: records.Records, ours: runs.Run, other: str) -> bool:
+    """Say whether another run is neither there nor over.
 
-    def lost(self, other: str) -> Exception:
-        return errors.AlreadyRunning(
-            f'Run {other} of {self._key.action} has not ended on '
-            'this deployment; wait for it or cancel it',
-            other,
-        )
+    :raises errors.AlreadyRunning: it has not ended.
+    :raises errors.Refused: its record is unreadable.
+    """
+    try:
+        run = store.read(dataclasses.replace(ours.key, run_id=other))
+    except errors.UnreadableRun as exc:
+        raise errors.Refused(f'Another run may be in progress. {exc}') from exc
+    if run is not None and not run.ended:
+        raise _already_runs(ours, other, _WAIT)
+    # The process that has ended the run is cleaning up after it.
+    return run is None
 
-    def _lost_to_operation(self, other: str) -> Exception:
-        operation = record_names.operation_of(other)
-        return errors.AlreadyRunning(
-            f'Run {other} of {self._key.action} has not ended on '
-            'this deployment; wait for its operation or cancel that: '
-            f'openstack software deployment operation wait|cancel {operation}',
-            other,
-        )
 
-    def announced_before(self, other: str) -> float:
-        ours = record_names.started_at(self.ours)
-        return ours - record_names.started_at(other)
-
-    def announce(self) -> None:
-        self._records.open(self._key)
-        self._is_announced = True
-
-    def withdraw(self, candidate: str) -> None:
-        self._records.close(self._key_of(candidate))
-
-    def take(self) -> None:
-        self._records.write(self._run)
-
-    def _key_of(self, run_id: str) -> record_names.Key:
-        return record_names.Key(
-            run_id=run_id,
-            deployment_id=self._key.deployment_id,
-            action=self._key.action,
-        )
+def _already_runs(
+    ours: runs.Run, other: str, remedy: str
+) -> errors.AlreadyRunning:
+    return errors.AlreadyRunning(
+        f'Run {other} of {ours.action} has not ended on this deployment; '
+        f'{remedy}',
+        other,
+    )

@@ -9,6 +9,7 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import masking
 from heat_plugins import stored
+from heat_plugins.objectstore import exclusive
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import run_objects
@@ -19,9 +20,6 @@ from heat_plugins.signals import signal_names
 
 # Outputs as an agent may send them, escaped once more.
 _LIMIT = 16 * 1024 * 1024
-
-# What an announcement says.
-_OPEN, _REVOKED = b'{}', b'{"revoked": true}'
 
 
 class Records:
@@ -121,25 +119,21 @@ class Records:
 
     def open(self, key: record_names.Key) -> None:
         """Announce a run; see `exclusions`."""
-        self.store.put_object(
-            self.container, record_names.open_name(key), _OPEN
+        exclusive.announce(
+            self.store, self.container, record_names.open_name(key)
         )
 
     def revoke(self, key: record_names.Key) -> None:
         """Tell who starts a run not to; it is listed as before."""
-        self.store.put_object(
-            self.container, record_names.open_name(key), _REVOKED
+        exclusive.revoke(
+            self.store, self.container, record_names.open_name(key)
         )
 
     def is_open(self, key: record_names.Key) -> bool:
         """Say whether a run is announced, asked of the object itself."""
-        try:
-            content = self.store.get_object(
-                self.container, record_names.open_name(key), _LIMIT
-            )
-        except errors.NoObject:
-            return False
-        return content != _REVOKED
+        return exclusive.stands(
+            self.store, self.container, record_names.open_name(key)
+        )
 
     def close(self, key: record_names.Key) -> None:
         """Say that there is nothing left to be done for a run."""

@@ -24,6 +24,7 @@ from heat_plugins import pools
 from heat_plugins import stored
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import containers
+from heat_plugins.objectstore import exclusive
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import lease
 from heat_plugins.objectstore import stores
@@ -364,7 +365,7 @@ class OperationRecords:
     def announce(self, order: operations.OperationOrder) -> None:
         """Let others know that an operation may start runs."""
         name = layout.live(order.action) + order.id
-        self.store.put_object(self.container, name, b'{}')
+        exclusive.announce(self.store, self.container, name)
 
     def announced(self, action: str) -> list[str]:
         """Return the operations that may start runs of an action.
