@@ -232,6 +232,16 @@ def create(
         if store.has_object(container, name):
             raise Taken
 
+    def take() -> None:
+        try:
+            store.put_object(container, name, body)
+        except errors.Unavailable:
+            # It may have been written all the same.
+            with contextlib.suppress(errors.NoObject, errors.TooLarge):
+                if store.get_object(container, name, len(body)) == body:
+                    return
+            raise
+
     contest = Contest(
         store=store,
         container=container,
@@ -241,11 +251,7 @@ def create(
         check=check,
     )
     try:
-        won = contest.win(
-            lambda: store.put_object(container, name, body),
-            clock=clock,
-            sleep=sleep,
-        )
+        won = contest.win(take, clock=clock, sleep=sleep)
     except Taken:
         return False
     if not won:

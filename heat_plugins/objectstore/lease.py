@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lease: one process at a time leads, until it releases it or dies.
+"""A lease: one process at a time holds it, until it releases it or dies.
 
-A leader creates an object with the number of its epoch, and renews it by
-rewriting it. The object's age, by the store's clock, tells whether the leader
-lives: after `EXPIRY` seconds another process may lead the next epoch. The
-leader itself stops when its last renewal is older than `SAFE`. It writes its
-records below its epoch, so no process reads what a former leader still
-writes. `exclusive` says which windows remain.
+Its holder creates an object with the number of its epoch, and renews it by
+rewriting it. The object's age, by the store's clock, tells whether the holder
+lives: once it `has_expired`, another process may hold the next epoch. The
+holder itself stops when its last renewal is older than its safe time.
+
+- The leader of an operation writes its records below its epoch, so no process
+  reads what a former leader still writes. Its epochs stay.
+- Whoever changes a plan drops the lease at the end: nothing of it is left. The
+  former epochs go first. So a process that follows one of those, and finds
+  it gone or replaced, holds nothing.
+- A run of validations has one holder for ever, and its record is the lease.
+
+`exclusive` says which windows remain.
 """
 
 from collections import abc
@@ -49,8 +56,8 @@ _EPOCH = re.compile('[0-9]{6}')
 class Renewal:
     """The content of a lease.
 
-    :ivar who: the name of the leader, for people.
-    :ivar at: when it was renewed, by the leader's clock.
+    :ivar who: the name of the holder, for people.
+    :ivar at: when it was renewed, by the holder's clock.
     """
 
     who: str
@@ -60,6 +67,11 @@ class Renewal:
 
 class Lost(Exception):
     """Another process leads, or may do so."""
+
+
+def has_expired(age: float, expiry: float = EXPIRY) -> bool:
+    """Say whether the holder of an object of that age counts as dead."""
+    return age > expiry
 
 
 def name(folder: str, epoch: int) -> str:
@@ -115,7 +127,10 @@ class Lease:
 
     :param folder: the prefix of the names of its epochs' objects.
     :param who: the name of this process, for people.
-    :ivar epoch: the epoch that we lead; None if we lead none.
+    :param expiry: seconds after which it has expired if it is not renewed.
+    :param safe: seconds after a renewal in which we rely on it.
+    :ivar epoch: the epoch that we hold; None if we hold none.
+    :ivar other: the process that kept us from it, if that is known.
     """
 
     def __init__(
@@ -125,19 +140,26 @@ class Lease:
         folder: str,
         *,
         who: str,
+        expiry: float = EXPIRY,
+        safe: float = SAFE,
         clock: abc.Callable[[], float] = time.time,
         monotonic: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
+        self._store = store
+        self._container = container
         self._records = json_records.Records(store, container, limit=_LIMIT)
         self._folder = folder
         self._who = who
+        self._expiry = expiry
+        self._safe = safe
         self._clock = clock
         self._monotonic = monotonic
         self._sleep = sleep
         self._lock = threading.Lock()
         self._renewed = 0.0
         self.epoch: int | None = None
+        self.other: Renewal | None = None
 
     def begin(self) -> None:
         """Lead the first epoch of a new lease, unknown to other processes."""
@@ -145,12 +167,17 @@ class Lease:
         self._put(1)
         self.epoch = 1
 
+    def take(self) -> bool:
+        """Hold it, unless another process does."""
+        return self.acquire(last(self._store, self._container, self._folder))
+
     def acquire(self, epoch: int) -> bool:
-        """Lead the next epoch, unless another process leads.
+        """Hold the next epoch, unless another process holds the last.
 
         :param epoch: the last one.
         """
-        if epoch and self.is_held(epoch):
+        former = self._fetch(epoch) if epoch else None
+        if former is not None and self._is_held(former):
             return False
         begun = self._monotonic()
         created = self._records.create(
@@ -160,6 +187,12 @@ class Lease:
             clock=self._monotonic,
             sleep=self._sleep,
         )
+        if created and former is not None:
+            now = self._fetch(epoch)
+            if now is None or now.value != former.value:
+                # It was dropped meanwhile, or its holder lives after all.
+                self._records.delete(name(self._folder, epoch + 1))
+                return False
         if created:
             self._renewed = begun
             self.epoch = epoch + 1
@@ -181,12 +214,12 @@ class Lease:
                     self._renew(self.epoch, now)
                 except errors.Unavailable:
                     # The lease holds for a while without it.
-                    if self._monotonic() - self._renewed > SAFE:
+                    if self._monotonic() - self._renewed > self._safe:
                         raise
                     return
 
     def _renew(self, epoch: int, now: float) -> None:
-        late = now - self._renewed > SAFE
+        late = now - self._renewed > self._safe
         if late:
             self._check_following(epoch)
         self._put(epoch)
@@ -207,23 +240,45 @@ class Lease:
             if epoch is not None:
                 self._put(epoch, released=True)
 
+    def drop(self) -> None:
+        """Release the lease, and leave nothing of it.
+
+        Who comes too late leaves it all to its next holder.
+        """
+        with self._lock:
+            if self._monotonic() - self._renewed <= self._safe:
+                for epoch in range(self.epoch or 0):
+                    self._records.delete(name(self._folder, epoch + 1))
+            self.epoch = None
+
     def is_held(self, epoch: int) -> bool:
-        """Say whether a process leads an epoch."""
+        """Say whether a process holds an epoch."""
+        record = self._fetch(epoch)
+        return record is not None and self._is_held(record)
+
+    def _fetch(self, epoch: int) -> json_records.FetchedRecord | None:
+        """Return what is stored of an epoch; no value if it is unreadable."""
         try:
-            record = self._records.fetch(name(self._folder, epoch))
-        except (errors.NoObject, ValueError):
-            return False
+            return self._records.fetch(name(self._folder, epoch))
+        except errors.NoObject:
+            return None
+        except ValueError:
+            return json_records.FetchedRecord(value=None, age=0.0)
+
+    def _is_held(self, record: json_records.FetchedRecord) -> bool:
+        self.other = None
         try:
-            lease = stored.read(Renewal, record.value)
+            other = stored.read(Renewal, record.value)
         except stored.LaterRelease:
-            return record.age <= EXPIRY
+            return not has_expired(record.age, self._expiry)
         except ValueError:
             return False
-        if record.age <= EXPIRY:
-            clocks.warn_if_ahead(lease.at, self._clock(), lease.who)
+        if not has_expired(record.age, self._expiry):
+            clocks.warn_if_ahead(other.at, self._clock(), other.who)
         # A store may tell no ages. Then two clocks are compared.
-        age = record.age or self._clock() - lease.at - _SKEW
-        return not lease.released and age <= EXPIRY
+        age = record.age or self._clock() - other.at - _SKEW
+        self.other = other
+        return not (other.released or has_expired(age, self._expiry))
 
     def _put(self, epoch: int, *, released: bool = False) -> None:
         self._records.write(
@@ -231,5 +286,5 @@ class Lease:
         )
 
     def _values(self, *, released: bool = False) -> dict[str, Any]:
-        lease = Renewal(who=self._who, at=self._clock(), released=released)
-        return stored.versioned(Renewal, stored.dump(lease))
+        ours = Renewal(who=self._who, at=self._clock(), released=released)
+        return stored.versioned(Renewal, stored.dump(ours))

@@ -2,9 +2,9 @@
 """Runs of validations in the object store, and how to stop one from afar.
 
 All lie in one container of the project, each below its id: what the run is,
-the details of each validation, and a wish to stop it. The process
-that runs them writes at least every `BEAT` seconds; after longer silence it
-counts as dead.
+the details of each validation, and a wish to stop it. The record of a run is
+the lease of the process that runs it, see `objectstore.lease`; the process
+rewrites it every few seconds.
 """
 
 import dataclasses
@@ -17,6 +17,7 @@ from heat_plugins import pools
 from heat_plugins import stored
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import json_records
+from heat_plugins.objectstore import lease
 from heat_plugins.objectstore import stores
 from heat_plugins.validations import validation_runs
 
@@ -26,11 +27,8 @@ CONTAINER: Final = 'heat-plugins-validations'
 #: Number of finished runs that are kept.
 KEPT: Final = 50
 
-#: Seconds after which a run in progress is written again.
-BEAT: Final = 20.0
-
-# Seconds of silence after which its process counts as dead.
-_SILENCE = 5 * BEAT
+# Seconds of silence after which the process of a run counts as dead.
+_SILENCE = 100.0
 
 # The most runs that are read for one listing; each takes a request.
 _READ = 500
@@ -173,7 +171,7 @@ class Ledger:
             raise self._records.unreadable(
                 name, ValueError('it is the record of another run')
             )
-        if not run.state.ended and age > _SILENCE:
+        if not run.state.ended and lease.has_expired(age, _SILENCE):
             return dataclasses.replace(
                 run,
                 state=validation_runs.ValidationState.LOST,
