@@ -14,14 +14,14 @@ from heat_plugins import errors
 from heat_plugins import retrying
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import following
-from heat_plugins.osc.runs import operation_run
+from heat_plugins.osc.runs import start_commands
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import dispatch
 from heat_plugins.runs.fleet import fleets
 from tests.unit.osc import base
 from tests.unit.runs.fleet import simulation
 
-Run = operation_run.RunOperation
+Run = start_commands.RunOperation
 
 #: The first part of what a server prints, as it sends that.
 PART = b'1 0 1 1\nbeginning\n'
@@ -269,7 +269,7 @@ class OperationTestCase(OperationCase):
             'operation run BACKUP --stack s0 --stack s1', 'give --yes'
         )
         terminal = base.Terminal('n\nyes\n')
-        self.patch(operation_run.sys, 'stdin', terminal)
+        self.patch(start_commands.sys, 'stdin', terminal)
         refusal = self.refused('operation run BACKUP --stack s0 --stack s1')
         self.assertEqual('Nothing was started', refusal)
         self.assertIn('Run BACKUP on these 12', self.stderr.getvalue())
@@ -299,8 +299,8 @@ class OperationTestCase(OperationCase):
 
     def test_a_question_says_what_differs(self):
         self.use(simulation.World(12, names=['s0']))
-        self.patch(operation_run, '_SHOWN', 2)
-        self.patch(operation_run.sys, 'stdin', base.Terminal())
+        self.patch(start_commands, '_SHOWN', 2)
+        self.patch(start_commands.sys, 'stdin', base.Terminal())
         stack, heat = self.world.stacks[0], self.world.heat
         heat.add_deployment(stack, 'other', 'server-99')
         heat.add_deployment(stack, 'lacks', 'server-98', config={})

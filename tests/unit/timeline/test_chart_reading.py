@@ -2,7 +2,7 @@
 """A chart of what Heat, Mistral and the records know."""
 
 from heat_plugins import errors
-from heat_plugins.osc.runs import action_commands
+from heat_plugins.osc.runs import start_commands
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.start import targets
@@ -98,7 +98,7 @@ class ChartReaderTest(base.RunsTestCase):
 
     def run_script(self, *servers):
         """Run a script on servers of the stack, as operations do."""
-        config = action_commands.config_of('#!/bin/sh\nuptime\n', 'script', {})
+        config = start_commands.config_of('#!/bin/sh\nuptime\n', 'script', {})
         found = targets.Finder(self.heat).servers(
             self.stack, config, lambda place: place.path in servers
         )
