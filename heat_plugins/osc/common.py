@@ -191,6 +191,22 @@ class Command(command.Command):
         except errors.Error as exc:
             raise exceptions.CommandError(str(exc)) from exc
 
+    def confirm(
+        self, lines: abc.Iterable[str], question: str, refusal: str
+    ) -> None:
+        """Ask the user at the terminal.
+
+        :param lines: what to show before that.
+        :param refusal: the message if the answer is not yes.
+        :raises exceptions.CommandError: it is not.
+        """
+        self.progress.stop()
+        shown = ''.join(f'{foreign.line(line)}\n' for line in lines)
+        sys.stderr.write(f'{shown}{question} [y/N] ')
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in ('y', 'yes'):
+            raise exceptions.CommandError(refusal)
+
 
 class Report(Command, command.Lister):
     """A command that shows one thing or many, in every format.

@@ -12,7 +12,6 @@ from heat_plugins import errors
 from heat_plugins import wording
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc.runs import ordering
 from heat_plugins.runs import single_groups
 
 _COLUMNS = ('stack', 'groups', 'state', 'reason')
@@ -107,7 +106,7 @@ class NestGroups(common.Report):
         lines = [
             f'  {each.stack.name}: {", ".join(each.paths)}' for each in groups
         ]
-        ordering.confirm(self, lines, f'{question}?', 'Nothing was changed')
+        self.confirm(lines, f'{question}?', 'Nothing was changed')
 
 
 def _shown(

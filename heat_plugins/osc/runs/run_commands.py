@@ -14,7 +14,6 @@ from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import following
-from heat_plugins.osc.runs import ordering
 from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
@@ -62,7 +61,7 @@ class _RunCommand(common.Report):
         return results
 
 
-def _add_run(add: command_line.Adder, **more: Any) -> None:
+def add_run(add: command_line.Adder, **more: Any) -> None:
     add.value('run', '<run>', 'ID of the run, or its beginning or end', **more)
 
 
@@ -126,7 +125,7 @@ class ShowRun(_RunCommand):
 
     def add_arguments(self, add: command_line.Adder) -> None:
         super().add_arguments(add)
-        _add_run(add)
+        add_run(add)
         add.flag('--watch', 'Follow the run until it has ended')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
@@ -156,7 +155,7 @@ class WaitRun(_RunCommand):
 
     def add_arguments(self, add: command_line.Adder) -> None:
         super().add_arguments(add)
-        _add_run(add, nargs='*')
+        add_run(add, nargs='*')
         add.number(
             '--timeout',
             '<seconds>',
@@ -188,7 +187,7 @@ class ShowOutput(_RunCommand):
 
     def add_arguments(self, add: command_line.Adder) -> None:
         super().add_arguments(add)
-        _add_run(add)
+        add_run(add)
         add.value(
             'output', '<output>', 'Only this output (default: all)', nargs='?'
         )
@@ -227,7 +226,7 @@ class ShowLogs(common.Command):
 
     def add_arguments(self, add: command_line.Adder) -> None:
         add.stack(deleted=True)
-        _add_run(add)
+        add_run(add)
         add.flag(
             '--follow',
             'Continue until the run has ended; the exit code is that of '
@@ -277,7 +276,7 @@ class CancelRun(_RunCommand):
 
     def add_arguments(self, add: command_line.Adder) -> None:
         super().add_arguments(add)
-        _add_run(add, nargs='+')
+        add_run(add, nargs='+')
         add_wait(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
@@ -327,27 +326,6 @@ def await_stop(
     return stopped
 
 
-class RepeatRun(_RunCommand):
-    """Run an action again, with the same inputs or others."""
-
-    example = 'shop 00f2c40a --input level=9 --wait'
-
-    def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
-        _add_run(add)
-        ordering.add_options(add)
-        ordering.add_retention(add)
-
-    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        service = ordering.service(self.app.client_manager, parsed_args)
-        former = service.show(parsed_args.stack, parsed_args.run)
-        order = ordering.order(parsed_args, former.action, former)
-        run = ordering.run(
-            self, service, parsed_args, lambda: service.repeat(former, order)
-        )
-        return columns.one(run)
-
-
 class DeleteRun(_RunCommand):
     """Delete runs that have ended.
 
@@ -359,7 +337,7 @@ class DeleteRun(_RunCommand):
 
     def add_arguments(self, add: command_line.Adder) -> None:
         super().add_arguments(add)
-        _add_run(add, nargs='*')
+        add_run(add, nargs='*')
         add.flag('--all', 'Delete all ended runs')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that start runs, and the list of what can be started."""
+"""The commands that start runs, and the list of what can be started.
+
+``run start`` is the one that the pages teach. The older names are the same
+code: they name targets in their own terms, and show what has started as they
+always did.
+"""
 
 import argparse
 from collections import abc
@@ -7,9 +12,10 @@ import functools
 import json
 import shlex
 import sys
-from typing import Any
+from typing import Any, cast
 
 from osc_lib import exceptions
+from osc_lib import utils
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -20,12 +26,15 @@ from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import following
 from heat_plugins.osc.runs import operation_columns
-from heat_plugins.osc.runs import ordering
+from heat_plugins.osc.runs import operation_commands
+from heat_plugins.osc.runs import run_commands
+from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import live
@@ -42,6 +51,20 @@ _LISTED = ('stack', 'resource', 'server', 'is_target', 'variant', 'reason')
 # What a list has of an action; the name stands in for the server in tables.
 _ACTIONS = ('Resource', 'Action', 'Tool', 'Server', 'Inputs')
 _ACTION_KEYS = (*_ACTIONS, 'Server name')
+
+# How many finished runs to keep, where no option says so.
+_NUMBER, _DAYS = 'HEAT_PLUGINS_KEEP_RUNS', 'HEAT_PLUGINS_KEEP_DAYS'
+_LOG_LIMIT = 'HEAT_PLUGINS_RUN_LOG_LIMIT'
+
+# What older names do not offer.
+_FIXED = {
+    'command': None,
+    'config': None,
+    'config_file': None,
+    'dry_run': False,
+    'output': None,
+    'yes': True,
+}
 
 
 class Inputs(columns.Column):
@@ -108,17 +131,192 @@ class ListActions(common.Report):
         return _ACTION_KEYS, common.Many(rows, _ACTIONS)
 
 
-class Trigger(common.Report):
+class StartRun(operation_commands.OperationCommand):
+    """Run an action, or a script of your own, on one server or on many.
+
+    On one target it is a run, see "run show"; on several an operation, which
+    continues without this command, see "operation show". --deadline,
+    --if-running wait and --output make an operation of one target, too.
+
+    Exit codes with --wait: 0 success, 3 failed, 4 timed out, 5 cancelled, 1
+    not started or another error, 130 interrupted.
+    """
+
+    example = 'BACKUP --stack shop --resource db --wait'
+
+    def add_arguments(self, add: command_line.Adder) -> None:
+        self.add_order(add)
+        _add_options(add)
+        _add_retention(add)
+
+    def add_order(self, add: command_line.Adder) -> None:
+        """Add what runs, where, and with which limits."""
+        vars(add.parser)['parse_args'] = functools.partial(
+            _parse, add.parser.parse_args
+        )
+        add.value(
+            'action',
+            '<action>',
+            'The action, such as BACKUP. Instead, you can give a script '
+            '(--config-file, --config), or a command after "--", such as: -- '
+            'uptime. With a script, its action in the records (default: '
+            'APPLY)',
+            nargs='?',
+        )
+        _add_script(add.either(), add, '--script-output')
+        _add_targets(add)
+        _add_limits(add)
+        following.add_page(add)
+        add.flag(
+            '--dry-run',
+            'List the targets, their differences, and which servers are left '
+            'out and why, without starting anything',
+        )
+        add.flag(
+            '--yes',
+            f'Do not ask for confirmation above {_CONFIRMED} targets; give '
+            'this in a pipeline, whatever the number is now',
+        )
+
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
+        _check(parsed_args)
+        service = common.service(
+            self.app.client_manager, keep=_retention(parsed_args)
+        )
+        order = _order(parsed_args, parsed_args.action or _APPLY)
+        config = _config(parsed_args, service, order.inputs)
+        self.progress.show('finding the targets')
+        chosen = self.choose(parsed_args, service, order, config)
+        if parsed_args.dry_run:
+            return _dry(chosen)
+        self._confirm(parsed_args, chosen, order.action)
+        limits = _limits(parsed_args, len(chosen.targets))
+        if self.is_operation(parsed_args, chosen, limits):
+            limit = parsed_args.log_limit
+            advancer = self.fleets.create(
+                chosen,
+                limits,
+                order,
+                config,
+                # The default is for one run; of many, each may have to do
+                # with less.
+                log_limit=None if limit == live.LIMIT else limit,
+            )
+            return self.shown_operation(
+                following.follow(
+                    self, parsed_args, advancer, page=parsed_args.output
+                )
+            )
+        (target,) = chosen.targets
+        return self.shown_run(
+            _run(
+                self,
+                service,
+                parsed_args,
+                target.root.name,
+                lambda: service.start(target, order),
+            )
+        )
+
+    def choose(
+        self,
+        parsed_args: argparse.Namespace,
+        service: run_service.Runs,
+        order: starting.RunOrder,
+        config: heat_values.Config | None,
+    ) -> fleet_targets.Chosen:
+        """Return the targets."""
+        chooser = fleet_targets.Chooser(
+            common.orchestration(self.app.client_manager), self.fleets.pool
+        )
+        wanted = fleet_targets.Wanted(
+            stacks=parsed_args.stacks,
+            tags=parsed_args.tags,
+            resources=parsed_args.resources,
+            metadata=dict(parsed_args.metadata),
+        )
+        return chooser.choose(wanted, order, config, _unconfirmed(parsed_args))
+
+    def is_operation(
+        self,
+        parsed_args: argparse.Namespace,
+        chosen: fleet_targets.Chosen,
+        limits: operations.OperationLimits,
+    ) -> bool:
+        """Say whether an operation starts, and not a single run."""
+        has_page = parsed_args.output is not None
+        return has_page or chosen.needs_operation(limits)
+
+    def shown_run(self, run: runs.Run) -> common.Shown:
+        """Return columns and values of the single run that has started."""
+        return columns.one(run)
+
+    def shown_operation(self, operation: operations.Operation) -> common.Shown:
+        """Return columns and values of the operation that has started."""
+        self.refuse_skipped(operation)
+        return operation_columns.shown(operation, self.fleets.now())
+
+    def refuse_skipped(self, operation: operations.Operation) -> None:
+        """End as if a run was refused, if the action runs on all targets."""
+        states = {attempt.state for attempt in operation.attempts}
+        if states == {runs.State.SKIPPED}:
+            self.exit_code = common.NOT_STARTED
+
+    def _confirm(
+        self,
+        parsed_args: argparse.Namespace,
+        chosen: fleet_targets.Chosen,
+        action: str,
+    ) -> None:
+        number = len(chosen.targets)
+        if number <= _CONFIRMED or parsed_args.yes:
+            return
+        lines = [
+            f'  {target.root.name} {target.server_name or target.path}'
+            for target in chosen.targets[:_SHOWN]
+        ]
+        if number > _SHOWN:
+            lines.append(f'  and {number - _SHOWN} more; --dry-run lists all')
+        variants = len(set(chosen.variants))
+        if variants > 1:
+            lines.append(f'They run {variants} different configs for {action}')
+        lines += [
+            f'  left out: {left.stack} {left.resource}: {left.reason}'
+            for left in chosen.left_out[:_SHOWN]
+        ]
+        question = f'Run {action} on these {number} targets?'
+        self.confirm(lines, question, 'Nothing was started')
+
+
+class RunOperation(StartRun):
+    """Run an action, or a script of your own, as an operation.
+
+    This is "software deployment run start", but also one target is an
+    operation. Exit codes with --wait: 0 success, 3 failed, 4 timed out, 5
+    cancelled, 1 not started or another error, 130 interrupted.
+    """
+
+    example = 'BACKUP --stack-tag production --max-concurrent 10 --wait'
+
+    def is_operation(self, *order: object) -> bool:
+        return True
+
+    def refuse_skipped(self, operation: operations.Operation) -> None:
+        """Leave the exit code to how the operation has ended."""
+
+
+class Trigger(StartRun):
     """Run an action on a server of a stack, or on several.
 
-    On several it is an operation; see "operation show".
-    Exit codes with --wait: 0 success, 3 failed, 4 timed out, 5 cancelled,
-    1 not started or another error, 130 interrupted.
+    This is "software deployment run start" for one stack; a failure does not
+    keep the others from starting, and all that has started is listed. Exit
+    codes with --wait: 0 success, 3 failed, 4 timed out, 5 cancelled, 1 not
+    started or another error, 130 interrupted.
     """
 
     example = 'shop --all BACKUP --wait --max-concurrent 10'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
+    def add_order(self, add: command_line.Adder) -> None:
         add.stack()
         add.value(
             'resources',
@@ -133,66 +331,39 @@ class Trigger(common.Report):
             '--all',
             'Run the action on every deployment of the stack that has it',
         )
-        ordering.add_options(add)
-        ordering.add_retention(add)
-        add.number(
+        add.value(
             '--max-concurrent',
             '<number>',
             'Maximum number of servers at a time (default: all)',
+            type=lambda text: operations.Share(command_line.positive(text)),
         )
-        ordering.add_if_running(add)
-
-    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        if bool(parsed_args.resources) == parsed_args.all:
-            raise exceptions.CommandError('Name a resource, or give --all')
-        manager = self.app.client_manager
-        service = ordering.service(manager, parsed_args)
-        order = ordering.order(parsed_args, parsed_args.action)
-        chosen = _targets(service, parsed_args)
-        if len(chosen) > 1 or parsed_args.if_running == operations.WAIT:
-            return self._operate(parsed_args, chosen, order)
-        run = ordering.run(
-            self, service, parsed_args, lambda: service.start(chosen[0], order)
+        _add_if_running(add)
+        add.parser.set_defaults(
+            **_FIXED, max_errors=operations.Share(100, is_percent=True)
         )
-        return columns.many([run], single=True)
 
-    def _operate(
+    def choose(
         self,
         parsed_args: argparse.Namespace,
-        offered: list[targets.Target],
+        service: run_service.Runs,
         order: starting.RunOrder,
-    ) -> common.Shown:
-        """Run an action on several targets, as an operation."""
-        for target in offered:
+        config: heat_values.Config | None,
+    ) -> fleet_targets.Chosen:
+        if bool(parsed_args.resources) == parsed_args.all:
+            raise exceptions.CommandError('Name a resource, or give --all')
+        chosen = _targets(service, parsed_args)
+        for target in chosen:
             starting.check(target, order)
-        limits = operations.OperationLimits(
-            max_concurrent=operations.Share(
-                parsed_args.max_concurrent or len(offered)
-            ),
-            # A run that fails does not keep the others from starting.
-            max_errors=operations.Share(100, is_percent=True),
-            timeout=order.timeout,
-            delivery_timeout=order.delivery_timeout,
-            if_running=parsed_args.if_running,
+        return fleet_targets.Chosen(
+            targets=chosen, description=f'stack {parsed_args.stack}'
         )
-        chosen = fleet_targets.Chosen(
-            targets=offered, description=f'stack {parsed_args.stack}'
-        )
-        limit = parsed_args.log_limit
-        advancer = common.fleets(self.app.client_manager).create(
-            chosen,
-            limits,
-            order,
-            # The default is for one run; of many, each may have to do with
-            # less.
-            log_limit=None if limit == live.LIMIT else limit,
-        )
-        ended = following.follow(self, parsed_args, advancer)
-        states = {attempt.state for attempt in ended.attempts}
-        if states == {runs.State.SKIPPED}:
-            # As if one alone is refused.
-            self.exit_code = common.NOT_STARTED
-        return columns.many(operation_runs.of(ended, skipped=True))
+
+    def shown_run(self, run: runs.Run) -> common.Shown:
+        return columns.many([run], single=True)
+
+    def shown_operation(self, operation: operations.Operation) -> common.Shown:
+        self.refuse_skipped(operation)
+        return columns.many(operation_runs.of(operation, skipped=True))
 
 
 def _targets(
@@ -217,18 +388,18 @@ def _targets(
     return service.find(parsed_args.stack, *parsed_args.resources)
 
 
-class Apply(common.Report):
+class Apply(StartRun):
     """Run a config of your own on a server of a stack.
 
-    This is a run like others: see "software deployment run list". The command
-    creates a config, a deployment and a URL for the result, which are deleted
-    when the run has ended. Exit codes are those of "software deployment
-    trigger".
+    This is "software deployment run start" for a script on one server. The
+    command creates a config, a deployment and a URL for the result, which are
+    deleted when the run has ended. Exit codes are those of "software
+    deployment trigger".
     """
 
     example = 'shop db_server --config-file fix.sh --wait'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
+    def add_order(self, add: command_line.Adder) -> None:
         add.stack()
         add.value(
             'server',
@@ -236,50 +407,164 @@ class Apply(common.Report):
             'The server, a resource of the stack: name, path in nested '
             'stacks (parent.child) or physical ID',
         )
-        source = add.either(required=True)
-        source.value(
-            '--config', '<id>', 'Name or ID of a software config in Heat'
-        )
-        source.value('--config-file', '<file>', 'A file, such as a script')
-        add.value(
-            '--group',
-            '<hook>',
-            'The hook for --config-file (default: script)',
-            default='script',
-        )
-        add.several(
-            '--output',
-            '<name>',
-            'An output of --config-file (repeat option for several)',
-            dest='outputs',
-        )
+        _add_script(add.either(required=True), add, '--output')
         add.value(
             '--action',
             '<action>',
             'The action: which config of a component runs, and the name in '
             'the records (default: APPLY)',
-            default='APPLY',
+            default=_APPLY,
         )
-        ordering.add_options(add)
-        ordering.add_retention(add)
+        add.parser.set_defaults(**_FIXED)
+
+    def choose(
+        self,
+        parsed_args: argparse.Namespace,
+        service: run_service.Runs,
+        order: starting.RunOrder,
+        config: heat_values.Config | None,
+    ) -> fleet_targets.Chosen:
+        # Its parser requires one.
+        script = cast('heat_values.Config', config)
+        target = service.server(parsed_args.stack, parsed_args.server, script)
+        return fleet_targets.Chosen(targets=[target])
+
+
+class RepeatRun(common.Report):
+    """Run an action again, with the same inputs or others."""
+
+    example = 'shop 00f2c40a --input level=9 --wait'
+
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add.stack(deleted=True)
+        run_commands.add_run(add)
+        _add_options(add)
+        _add_retention(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        service = ordering.service(self.app.client_manager, parsed_args)
-        order = ordering.order(parsed_args, parsed_args.action)
-        if parsed_args.config:
-            config = service.config(parsed_args.config)
-        else:
-            config = config_of(
-                common.read_text(parsed_args.config_file),
-                parsed_args.group,
-                order.inputs,
-                parsed_args.outputs,
-            )
-        target = service.server(parsed_args.stack, parsed_args.server, config)
-        run = ordering.run(
-            self, service, parsed_args, lambda: service.start(target, order)
+        service = common.service(
+            self.app.client_manager, keep=_retention(parsed_args)
+        )
+        former = service.show(parsed_args.stack, parsed_args.run)
+        order = _order(parsed_args, former.action, former)
+        run = _run(
+            self,
+            service,
+            parsed_args,
+            parsed_args.stack,
+            lambda: service.repeat(former, order),
         )
         return columns.one(run)
+
+
+def _check(parsed_args: argparse.Namespace) -> None:
+    """Refuse, or warn of, options that do not fit each other."""
+    given = vars(parsed_args)
+    if given.get('approve_after_canary') and not given['canary']:
+        raise exceptions.CommandError('--approve-after-canary needs --canary')
+    options = [
+        word
+        for word in parsed_args.command or ()
+        if word.partition('=')[0] in _TARGETS
+    ]
+    if options:
+        line = (
+            f'Note: {options[0]} stands after "--", so it belongs to the '
+            'script and chooses no targets'
+        )
+        sys.stderr.write(foreign.line(line) + '\n')
+
+
+def _limits(
+    parsed_args: argparse.Namespace, total: int
+) -> operations.OperationLimits:
+    """Return the limits of an operation on `total` targets."""
+    given = {
+        name: value
+        for name, value in vars(parsed_args).items()
+        if name in operations.LIMIT_NAMES
+    }
+    if given.get('max_concurrent') is None:
+        given['max_concurrent'] = operations.Share(total)
+    return operations.OperationLimits(**given)
+
+
+def _retention(parsed_args: argparse.Namespace) -> retention.Retention:
+    return retention.Retention(
+        number=parsed_args.keep_runs,
+        days=parsed_args.keep_days,
+        log_limit=parsed_args.log_limit,
+    )
+
+
+def _order(
+    parsed_args: argparse.Namespace,
+    action: str,
+    former: runs.Run | None = None,
+) -> starting.RunOrder:
+    """Return what was ordered.
+
+    :param former: the run that is repeated.
+    """
+    timeout = delivery_timeout = None
+    if former is not None:
+        timeout, delivery_timeout = former.timeout, former.delivery_timeout
+    inputs = {}
+    if parsed_args.inputs_file:
+        inputs = common.read_map(parsed_args.inputs_file)
+    return starting.RunOrder(
+        action=action,
+        inputs=inputs | {each.name: each.value for each in parsed_args.inputs},
+        timeout=parsed_args.timeout or timeout,
+        delivery_timeout=parsed_args.delivery_timeout or delivery_timeout,
+    )
+
+
+def _config(
+    parsed_args: argparse.Namespace,
+    service: run_service.Runs,
+    inputs: abc.Mapping[str, Any],
+) -> heat_values.Config | None:
+    """Return the script to run; None for an action of the stacks."""
+    named = parsed_args.action, parsed_args.config, parsed_args.config_file
+    if any(named) == bool(parsed_args.command):
+        raise exceptions.CommandError(
+            'Name an action, or give --config-file, or a command after "--"'
+        )
+    if parsed_args.config:
+        return service.config(parsed_args.config)
+    if parsed_args.config_file:
+        text = common.read_text(parsed_args.config_file)
+        return config_of(text, parsed_args.group, inputs, parsed_args.outputs)
+    if parsed_args.command:
+        text = f'#!/bin/sh\nexec {shlex.join(parsed_args.command)}\n'
+        return config_of(text, 'script', inputs)
+    return None
+
+
+def _run(
+    command: common.Command,
+    service: run_service.Runs,
+    parsed_args: argparse.Namespace,
+    stack: str,
+    start: abc.Callable[[], runs.Run],
+) -> runs.Run:
+    """Start a run; wait and show its output as far as asked for.
+
+    :param stack: the name or ID by which messages name its stack.
+    """
+    display = command.progress
+    output = None
+    if parsed_args.follow:
+        output = run_output.Output(
+            service, display, lambda run: run_output.Lines(display)
+        )
+    follower = following.RunFollower(command, service, stack, output=output)
+    started = start()
+    follower.started(started)
+    if parsed_args.wait or parsed_args.follow:
+        (started,) = follower.wait([started])
+    return started
 
 
 def config_of(
@@ -308,103 +593,6 @@ def config_of(
     )
 
 
-class RunOperation(common.Report):
-    """Run an action, or a script of your own, on many servers over stacks.
-
-    The operation continues without this command. Exit codes with --wait: 0
-    success, 3 failed, 4 timed out, 5 cancelled, 1 not started or another
-    error, 130 interrupted.
-    """
-
-    example = 'BACKUP --stack-tag production --max-concurrent 10 --wait'
-
-    def add_arguments(self, add: command_line.Adder) -> None:
-        vars(add.parser)['parse_args'] = functools.partial(
-            _parse, add.parser.parse_args
-        )
-        add.value(
-            'action',
-            '<action>',
-            'The action, such as BACKUP. Instead, you can give a script '
-            '(--config-file), or a command after "--", such as: -- uptime',
-            nargs='?',
-        )
-        add.value(
-            '--config-file',
-            '<file>',
-            'Run a file, such as a script, on the servers',
-        )
-        add.value(
-            '--group',
-            '<hook>',
-            'The hook for --config-file (default: script)',
-            default='script',
-        )
-        _add_targets(add)
-        _add_limits(add)
-        ordering.add_options(add)
-        following.add_page(add)
-        add.flag(
-            '--dry-run',
-            'List the targets, their differences, and which servers are left '
-            'out and why, without starting anything',
-        )
-        add.flag(
-            '--yes',
-            f'Do not ask for confirmation above {_CONFIRMED} targets; give '
-            'this in a pipeline, whatever the number is now',
-        )
-
-    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        manager = self.app.client_manager
-        limits = _limits(parsed_args)
-        _warn_of_options(parsed_args)
-        inputs = ordering.inputs(parsed_args)
-        config = _config(parsed_args, inputs)
-        order = ordering.order(parsed_args, parsed_args.action or _APPLY)
-        fleets = common.fleets(manager)
-        chooser = fleet_targets.Chooser(
-            common.orchestration(manager), fleets.pool
-        )
-        self.progress.show('finding the targets')
-        chosen = chooser.choose(
-            _wanted(parsed_args), order, config, _unconfirmed(parsed_args)
-        )
-        if parsed_args.dry_run:
-            return _dry(chosen)
-        self._confirm(parsed_args, chosen, order.action)
-        advancer = fleets.create(chosen, limits, order, config)
-        operation = following.follow(
-            self, parsed_args, advancer, page=parsed_args.output
-        )
-        return operation_columns.shown(operation, fleets.now())
-
-    def _confirm(
-        self,
-        parsed_args: argparse.Namespace,
-        chosen: fleet_targets.Chosen,
-        action: str,
-    ) -> None:
-        number = len(chosen.targets)
-        if number <= _CONFIRMED or parsed_args.yes:
-            return
-        lines = [
-            f'  {target.root.name} {target.server_name or target.path}'
-            for target in chosen.targets[:_SHOWN]
-        ]
-        if number > _SHOWN:
-            lines.append(f'  and {number - _SHOWN} more; --dry-run lists all')
-        variants = len(set(chosen.variants))
-        if variants > 1:
-            lines.append(f'They run {variants} different configs for {action}')
-        lines += [
-            f'  left out: {left.stack} {left.resource}: {left.reason}'
-            for left in chosen.left_out[:_SHOWN]
-        ]
-        question = f'Run {action} on these {number} targets?'
-        ordering.confirm(self, lines, question, 'Nothing was started')
-
-
 def _unconfirmed(parsed_args: argparse.Namespace) -> int | None:
     """Return the most targets to run on if no user can be asked."""
     if parsed_args.yes or parsed_args.dry_run or sys.stdin.isatty():
@@ -412,38 +600,52 @@ def _unconfirmed(parsed_args: argparse.Namespace) -> int | None:
     return _CONFIRMED
 
 
-def _tell(line: str) -> None:
-    sys.stderr.write(foreign.line(line) + '\n')
+def _share(text: str) -> operations.Share:
+    try:
+        return operations.Share.parse(text)
+    except ValueError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from exc
 
 
-def _parse(
-    parse: abc.Callable[..., argparse.Namespace],
-    args: abc.Sequence[str] | None = None,
-    namespace: argparse.Namespace | None = None,
-) -> argparse.Namespace:
-    """Parse a command line; what follows ``--`` is a command for servers."""
-    words = sys.argv[1:] if args is None else list(args)
-    command = None
-    if '--' in words:
-        place = words.index('--')
-        words, command = words[:place], words[place + 1 :]
-    parsed = parse(words, namespace)
-    parsed.command = command
-    return parsed
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError('must be a number, 0 or more')
+    return int(text)
 
 
-def _warn_of_options(parsed_args: argparse.Namespace) -> None:
-    """Say that a script has options that look like those of the targets."""
-    options = [
-        word
-        for word in parsed_args.command or ()
-        if word.partition('=')[0] in _TARGETS
-    ]
-    if options:
-        _tell(
-            f'Note: {options[0]} stands after "--", so it belongs to the '
-            'script and chooses no targets'
+def _pair(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition('=')
+    if not separator or not name:
+        raise argparse.ArgumentTypeError('expected <key>=<value>')
+    return name, value
+
+
+def _dry(chosen: fleet_targets.Chosen) -> common.Shown:
+    rows = [
+        {
+            'stack': target.root.name,
+            'resource': target.path,
+            'server': target.server_name or target.deployment.server_id,
+            'is_target': True,
+            'variant': variant,
+            'reason': '',
+        }
+        for target, variant in zip(
+            chosen.targets, chosen.variants, strict=True
         )
+    ]
+    rows += [
+        {
+            'stack': target.stack,
+            'resource': target.resource,
+            'server': '',
+            'is_target': False,
+            'variant': '',
+            'reason': target.reason,
+        }
+        for target in chosen.left_out
+    ]
+    return _LISTED, common.Many(rows, _LISTED)
 
 
 def _add_targets(add: command_line.Adder) -> None:
@@ -521,99 +723,130 @@ def _add_limits(add: command_line.Adder) -> None:
         '<seconds>',
         'Seconds until the whole operation ends and withdraws its runs',
     )
-    ordering.add_if_running(group)
+    _add_if_running(group)
 
 
-def _share(text: str) -> operations.Share:
-    try:
-        return operations.Share.parse(text)
-    except ValueError as exc:
-        raise argparse.ArgumentTypeError(str(exc)) from exc
+def _parse(
+    parse: abc.Callable[..., argparse.Namespace],
+    args: abc.Sequence[str] | None = None,
+    namespace: argparse.Namespace | None = None,
+) -> argparse.Namespace:
+    """Parse a command line; what follows ``--`` is a command for servers."""
+    words = sys.argv[1:] if args is None else list(args)
+    command = None
+    if '--' in words:
+        place = words.index('--')
+        words, command = words[:place], words[place + 1 :]
+    parsed = parse(words, namespace)
+    parsed.command = command
+    return parsed
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError('must be a number, 0 or more')
-    return int(text)
+def _add_script(
+    source: command_line.Adder, add: command_line.Adder, output: str
+) -> None:
+    """Add a script of the user's own.
 
-
-def _pair(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition('=')
-    if not separator or not name:
-        raise argparse.ArgumentTypeError('expected <key>=<value>')
-    return name, value
-
-
-def _wanted(parsed_args: argparse.Namespace) -> fleet_targets.Wanted:
-    return fleet_targets.Wanted(
-        stacks=parsed_args.stacks,
-        tags=parsed_args.tags,
-        resources=parsed_args.resources,
-        metadata=dict(parsed_args.metadata),
+    :param source: what adds arguments that exclude each other.
+    :param output: the option that names its outputs.
+    """
+    source.value('--config', '<id>', 'Name or ID of a software config in Heat')
+    source.value('--config-file', '<file>', 'A file, such as a script')
+    add.value(
+        '--group',
+        '<hook>',
+        'The hook for --config-file (default: script)',
+        default='script',
+    )
+    add.several(
+        output,
+        '<name>',
+        'An output of --config-file (repeat option for several)',
+        dest='outputs',
     )
 
 
-def _limits(parsed_args: argparse.Namespace) -> operations.OperationLimits:
-    if parsed_args.approve_after_canary and not parsed_args.canary:
-        raise exceptions.CommandError('--approve-after-canary needs --canary')
-    return operations.OperationLimits(
-        max_concurrent=parsed_args.max_concurrent,
-        max_errors=parsed_args.max_errors,
-        canary=parsed_args.canary,
-        approve_after_canary=parsed_args.approve_after_canary,
-        pause=parsed_args.pause,
-        timeout=parsed_args.timeout,
-        delivery_timeout=parsed_args.delivery_timeout,
-        deadline=parsed_args.deadline,
-        if_running=parsed_args.if_running,
+def _add_options(add: command_line.Adder) -> None:
+    """Add inputs, time limits and waiting."""
+    add.several(
+        '--input',
+        '<name>=<value>',
+        'Override the value of an input (repeat option for several). Other '
+        'users of this machine can see command lines: give secrets with '
+        '--inputs-file',
+        dest='inputs',
+        type=command_line.Input,
+    )
+    add.value(
+        '--inputs-file',
+        '<file>',
+        'Read inputs from a map in YAML or JSON; - for standard input. '
+        '--input overrides it',
+    )
+    add.number(
+        '--timeout',
+        '<seconds>',
+        'Seconds until the run is withdrawn from the server (default: the '
+        'property "timeout" of the deployment, or '
+        f'{runs.DEFAULT_TIMEOUT}; for a rerun, that of the former run)',
+    )
+    add.number(
+        '--delivery-timeout',
+        '<seconds>',
+        'Seconds until the server must report the start; only for servers '
+        'with heat-config-supervisor, or actions that report progress',
+    )
+    add.flag('--wait', 'Wait until the run has ended, and show its outputs')
+    add.flag(
+        '--follow',
+        'Wait, and show on standard error what the script prints. A server '
+        'without heat-config-supervisor sends that only at the end',
     )
 
 
-def _config(
-    parsed_args: argparse.Namespace, inputs: abc.Mapping[str, Any]
-) -> heat_values.Config | None:
-    """Return the script to run; None for an action of the stacks."""
-    sources = (
-        parsed_args.action,
-        parsed_args.config_file,
-        parsed_args.command,
+def _add_retention(add: command_line.Adder) -> None:
+    """Add how much of finished runs is kept."""
+    default = retention.Retention()
+    add.number(
+        '--keep-runs',
+        '<number>',
+        'Ended runs of the action on the deployment to keep; older ones are '
+        'deleted. Runs on several targets are kept with their operation '
+        f'(default: {default.number}, Env: {_NUMBER})',
+        default=utils.env(_NUMBER, default=str(default.number)),
     )
-    if sum(bool(source) for source in sources) != 1:
-        raise exceptions.CommandError(
-            'Name an action, or give --config-file, or a command after "--"'
+    add.number(
+        '--keep-days',
+        '<days>',
+        'Days to keep such runs; older ones are deleted (default: '
+        f'{default.days}, Env: {_DAYS})',
+        default=utils.env(_DAYS, default=str(default.days)),
+    )
+    add.value(
+        '--log-limit',
+        '<bytes>',
+        'Bytes of live output to keep; of a longer one the beginning and the '
+        f'end are kept (default: {default.log_limit}, Env: {_LOG_LIMIT})',
+        type=_log_limit,
+        default=utils.env(_LOG_LIMIT, default=str(default.log_limit)),
+    )
+
+
+def _log_limit(text: str) -> int:
+    limit = command_line.positive(text)
+    least, most = 2 * live.SLOT, (live.MOST - 1) * live.SLOT
+    if not least <= limit <= most:
+        raise argparse.ArgumentTypeError(
+            f'{text} is not between {least} and {most}'
         )
-    if parsed_args.config_file:
-        text = common.read_text(parsed_args.config_file)
-        return config_of(text, parsed_args.group, inputs)
-    if parsed_args.command:
-        text = f'#!/bin/sh\nexec {shlex.join(parsed_args.command)}\n'
-        return config_of(text, 'script', inputs)
-    return None
+    return limit
 
 
-def _dry(chosen: fleet_targets.Chosen) -> common.Shown:
-    rows = [
-        {
-            'stack': target.root.name,
-            'resource': target.path,
-            'server': target.server_name or target.deployment.server_id,
-            'is_target': True,
-            'variant': variant,
-            'reason': '',
-        }
-        for target, variant in zip(
-            chosen.targets, chosen.variants, strict=True
-        )
-    ]
-    rows += [
-        {
-            'stack': target.stack,
-            'resource': target.resource,
-            'server': '',
-            'is_target': False,
-            'variant': '',
-            'reason': target.reason,
-        }
-        for target in chosen.left_out
-    ]
-    return _LISTED, common.Many(rows, _LISTED)
+def _add_if_running(add: command_line.Adder) -> None:
+    add.choice(
+        '--if-running',
+        (operations.SKIP, operations.WAIT),
+        'What an operation does with a target on which the action already '
+        'runs: skip (default), or wait for the end of that run',
+        default=operations.SKIP,
+    )

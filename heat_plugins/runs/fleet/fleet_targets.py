@@ -73,6 +73,18 @@ class Chosen:
     variants: abc.Sequence[str] = ()
     description: str = ''
 
+    def needs_operation(self, limits: operations.OperationLimits) -> bool:
+        """Say whether a single run will not do: the one rule for that.
+
+        Several targets need an operation, and so do limits that only an
+        operation keeps.
+        """
+        return (
+            len(self.targets) != 1
+            or limits.deadline is not None
+            or limits.if_running == operations.WAIT
+        )
+
     def members(self) -> list[operations.OperationMember]:
         return [
             operations.OperationMember(

@@ -190,7 +190,7 @@ class Target:
                 f'The config of {self.path} is not an '
                 'OS::Heat::SoftwareComponent (its group is '
                 f'"{self.config.group}"), so it has no actions by name; '
-                '"openstack software deployment apply" runs all of it: '
+                '"openstack software deployment run start" runs all of it: '
                 f'--config {self.config.id}'
             )
         raise errors.Refused(
@@ -366,13 +366,21 @@ class Finder:
         :param is_wanted: see `matching`.
         """
         places = stack_tree.find(self._heat, stack)
-        return [
-            _standalone(stack, '', place, config)
-            for place in stack_tree.below(
-                places, list(filter(is_wanted, places))
-            )
+        chosen = list(filter(is_wanted, places))
+        servers = [
+            place
+            for place in stack_tree.below(places, chosen)
             if place.is_server
         ]
+        if not servers and len(chosen) == 1:
+            # One of a type of the stack's own environment.
+            servers = [
+                place
+                for place in chosen
+                if place.resource.physical_id
+                and stack_tree.is_server(self._heat, place.resource)
+            ]
+        return [_standalone(stack, '', place, config) for place in servers]
 
     def _above(
         self, stack: heat_values.Stack

@@ -88,6 +88,7 @@ ARGUMENTS = {
     'software deployment run output': f'shop {RUN}',
     'software deployment run rerun': f'shop {RUN}',
     'software deployment run show': f'shop {RUN}',
+    'software deployment run start': 'BACKUP --stack shop',
     'software deployment run wait': f'shop {RUN}',
     'software deployment timeline': 'shop',
     'software deployment trigger': 'shop db BACKUP',
@@ -162,8 +163,8 @@ NEED = {
         for name in ARGUMENTS
         if {'run', 'operation'} & {*name.split()}
         and name.startswith('software ')
-        # It looks for targets in Heat before it stores anything.
-        and not name.endswith('operation run')
+        # These look for targets in Heat before they store anything.
+        and not name.endswith(('operation run', 'run start'))
     }
     | {
         'deployment plan capability list',
