@@ -161,7 +161,8 @@ OPTS = [
         min=1,
         help='Ended runs of an action to keep for each deployment; the next '
         'run deletes older ones. This applies to runs that a signal starts; '
-        'for others see `openstack software deployment trigger --keep-runs`.',
+        'for others see `openstack software deployment run start '
+        '--keep-runs`.',
     ),
     cfg.IntOpt(
         'runs_kept_days',
@@ -177,7 +178,7 @@ OPTS = [
         help="Bytes to keep of a run's live output, on servers with "
         'heat-config-supervisor. Of a longer output the beginning and the '
         'end are kept. This applies to runs that a signal starts; for others '
-        'see `openstack software deployment trigger --log-limit`.',
+        'see `openstack software deployment run start --log-limit`.',
     ),
     cfg.IntOpt(
         'mistral_error_budget',

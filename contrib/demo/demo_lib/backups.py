@@ -32,7 +32,7 @@ class Backups:
     def by_hand(self, watched: watch.Watch) -> None:
         self._shell.run('openstack software deployment action list web')
         self._shell.run(
-            'openstack software deployment trigger web page_deployment BACKUP'
+            'openstack software deployment run start BACKUP --stack web'
             '\n--wait',
             progress=True,
         )

@@ -89,7 +89,7 @@ class PageTestCase(base.CommandCase):
             ]
             code, _ = self.run_command(shlex.join(wanted))
             self.assertEqual(0, code, words)
-            if words[:2] == ['operation', 'run']:
+            if words[:2] == ['run', 'start']:
                 self.world.sleep(1)
                 ids.append(self.door().history(fleets.Filter())[0].id)
                 phases.append(self.go_on(ids[-1]).control.phase.value)
