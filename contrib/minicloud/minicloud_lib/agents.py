@@ -112,8 +112,9 @@ class Agent:
 
         What the same server has left there stays, as on a reboot.
 
-        :param server: which one it is: ``stack`` and ``resource``, and
-            whether its image has heat-config-supervisor: ``supervised``.
+        :param server: which one it is: ``stack`` and ``resource``, or the
+            name that Nova has for it, ``server``; and whether its image has
+            heat-config-supervisor: ``supervised``.
         """
         before = self.about()
         if any(before.get(key) != value for key, value in server.items()):

@@ -41,7 +41,8 @@ class Service:
     )
     #: Whether it trusts the cloud's own certificates without being told to.
     trusts_all: bool = True
-    #: Those of a stage are ready before those of the next one start.
+    #: Those of stage 0 are ready before those of stage 1 start; those of
+    #: stage 2 start when Keystone knows their users.
     stage: int = 1
     #: Whether ``up`` leaves its start to the code that needs it.
     on_demand: bool = False
@@ -94,11 +95,32 @@ SMALL = {
         Service('mistral', ('mistral',), '/', ('mistral.conf',)),
         Service('heat', ('heat', 'heat_cfn'), '/healthcheck', ('heat.conf',)),
         Service('ironic', ('ironic',), '/', ('ironic.conf',), on_demand=True),
+        Service(
+            'glance',
+            ('glance',),
+            '/',
+            ('glance-api.conf',),
+            stage=2,
+            on_demand=True,
+        ),
+        Service(
+            'nova',
+            ('nova', 'placement'),
+            '/',
+            ('nova.conf', 'placement.conf'),
+            env={
+                'MINICLOUD_HOME': '{home}',
+                'MINICLOUD_NAME': '{name}',
+                'MINICLOUD_PLACEMENT_URL': 'http://127.0.0.1:{placement}',
+            },
+            stage=2,
+            on_demand=True,
+        ),
     )
 }
 
-#: What ``up --with`` adds to the profile ``small``, and its service.
-EXTRAS = {'baremetal': 'ironic'}
+#: What ``up --with`` adds to the profile ``small``, and its services.
+EXTRAS = {'baremetal': ('ironic',), 'compute': ('glance', 'nova')}
 
 PROFILES = ('small', 'rgw', 'production')
 

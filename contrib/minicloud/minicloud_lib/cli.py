@@ -187,7 +187,8 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
         action='append',
         default=[],
         help='add something to the profile small, permanently: baremetal is '
-        'Ironic with simulated machines',
+        'Ironic with simulated machines; compute is Nova, Placement and '
+        'Glance, with agents as servers',
     )
 
 

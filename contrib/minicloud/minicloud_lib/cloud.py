@@ -25,6 +25,7 @@ from minicloud_lib import processes
 from minicloud_lib import rest
 from minicloud_lib import settings as instance_settings
 from minicloud_lib import venv
+from minicloud_lib.compute import images
 from minicloud_lib.production import certificates
 from minicloud_lib.production import stores
 from minicloud_lib.settings import Settings
@@ -94,7 +95,11 @@ def up(
         settings.save(instance)
         configuration.write(instance, settings)
         _write_extra(instance, extra)
-        added = {catalog.EXTRAS[name] for name in settings.extras}
+        added = {
+            service
+            for name in settings.extras
+            for service in catalog.EXTRAS[name]
+        }
         services = [
             service
             for service in catalog.services(profile).values()
@@ -119,9 +124,13 @@ def up(
                 identity.set_up(settings)
                 settings.registered = settings.offered
                 settings.save(instance)
-            for service in stage:
+            last = [one for one in services if one.stage == 2]
+            _start_stage(instance, settings, last, started)
+            for service in [*stage, *last]:
                 _wait(instance, settings, service, started)
             _warm_up(settings)
+            if 'compute' in settings.extras:
+                images.fill(settings)
     return settings
 
 
@@ -146,13 +155,11 @@ def _start_stage(
 def down(instance: layout.Instance, *, purge: bool = False) -> None:
     """Stop all that runs; with purge forget all that it held."""
     with files.lock(instance.lock):
-        agents.stop_all(instance)
-        machine.kill_all(instance)
         found = instance_settings.load(instance)
         services = catalog.services(found.profile if found else 'small')
         # What others stand on goes last, or they would not end in time.
         clean: dict[str, bool] = {}
-        for stage in (1, 0):
+        for stage in (2, 1, 0):
             clean |= processes.stop_all(
                 [
                     service.pid_file(instance)
@@ -161,6 +168,10 @@ def down(instance: layout.Instance, *, purge: bool = False) -> None:
                 ],
                 STOP_SECONDS,
             )
+            if stage == 2:
+                # Nova is gone, which starts some.
+                agents.stop_all(instance)
+                machine.kill_all(instance)
         for name in [name for name, ended in clean.items() if not ended]:
             output.say(
                 f'{name}: killed, because it did not end within '

@@ -160,10 +160,8 @@ def show(found: Sequence[Mapping[str, Any]], form: str) -> None:
         return
     for one in found:
         state = f'pid {one["pid"]}' if one['running'] else 'stopped'
-        print(
-            f'{one["name"]:16} {state:12} '
-            f'{one.get("resource")} of stack {one.get("stack")}'
-        )
+        place = f'{one.get("resource")} of stack {one.get("stack")}'
+        print(f'{one["name"]:16} {state:12} {one.get("server") or place}')
 
 
 def start(options: argparse.Namespace) -> None:

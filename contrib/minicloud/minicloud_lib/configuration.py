@@ -47,6 +47,11 @@ def write(instance: layout.Instance, settings: Settings) -> None:
         rendered = production.adapt(rendered, instance, settings)
         texts = production.texts(instance, settings)
     else:
+        compute = importlib.import_module(
+            'minicloud_lib.compute.configuration'
+        )
+        compute.make_folders(instance)
+        rendered |= compute.render(instance, settings)
         rendered['ironic.conf'] = _ironic(instance, settings)
     for name, text in texts.items():
         files.write(instance.conf / name, text)
@@ -82,7 +87,7 @@ def files_of(
 
 def _keystone(instance: layout.Instance) -> Sections:
     return {
-        'database': _database(instance, 'keystone'),
+        'database': database(instance, 'keystone'),
         'fernet_tokens': {
             'key_repository': instance.data / 'keystone/fernet-keys'
         },
@@ -109,8 +114,8 @@ def _mistral(instance: layout.Instance, settings: Settings) -> Sections:
             'host': ports.ADDRESS,
             'port': settings.ports['mistral'],
         },
-        'database': _database(instance, 'mistral'),
-        'keystone_authtoken': _authtoken(settings, 'mistral'),
+        'database': database(instance, 'mistral'),
+        'keystone_authtoken': authtoken(settings, 'mistral'),
         'pecan': {'auth_enable': True},
         'cron_trigger': {
             'enabled': True,
@@ -134,7 +139,7 @@ def _mistral(instance: layout.Instance, settings: Settings) -> Sections:
 
 def _heat(instance: layout.Instance, settings: Settings) -> Sections:
     etc = instance.home.venv / 'etc/heat'
-    service_user = _password(settings, 'heat')
+    service_user = password(settings, 'heat')
     return {
         'DEFAULT': {
             'transport_url': 'fake://',
@@ -161,10 +166,10 @@ def _heat(instance: layout.Instance, settings: Settings) -> Sections:
             'max_software_deployments_per_tenant': -1,
         },
         'paste_deploy': {'api_paste_config': etc / 'api-paste.ini'},
-        'database': _database(instance, 'heat'),
+        'database': database(instance, 'heat'),
         'clients': {'endpoint_type': 'publicURL'},
         'clients_keystone': {'auth_uri': settings.public_url('keystone')},
-        'keystone_authtoken': _authtoken(settings, 'heat'),
+        'keystone_authtoken': authtoken(settings, 'heat'),
         'trustee': _user_only(service_user),
         'ec2authtoken': {
             **service_user,
@@ -212,14 +217,14 @@ def _ironic(instance: layout.Instance, settings: Settings) -> Sections:
             'automated_clean': False,
             'sync_power_state_interval': 0,
         },
-        'database': _database(instance, 'ironic'),
+        'database': database(instance, 'ironic'),
         'dhcp': {'dhcp_provider': 'none'},
         'inspector': {'require_managed_boot': False},
         'inventory': {'data_backend': 'database'},
-        'keystone_authtoken': _authtoken(settings, 'ironic'),
+        'keystone_authtoken': authtoken(settings, 'ironic'),
         'redfish': {'connection_attempts': 1, 'connection_retry_interval': 1},
         'service_catalog': {
-            **_password(settings, 'ironic'),
+            **password(settings, 'ironic'),
             'endpoint_override': own,
         },
         'oslo_policy': {
@@ -300,7 +305,7 @@ def _swift_proxy(instance: layout.Instance, settings: Settings) -> Sections:
             'paste.filter_factory': (
                 'keystonemiddleware.auth_token:filter_factory'
             ),
-            **_authtoken(settings, 'swift'),
+            **authtoken(settings, 'swift'),
             'delay_auth_decision': 'true',
         },
         'filter:keystoneauth': {
@@ -348,14 +353,14 @@ def _swift_defaults(
     }
 
 
-def _database(instance: layout.Instance, service: str) -> dict[str, object]:
+def database(instance: layout.Instance, service: str) -> dict[str, object]:
     return {
         'connection': f'sqlite:///{instance.database(service)}?timeout=60',
         'sqlite_synchronous': False,
     }
 
 
-def _password(settings: Settings, user: str) -> dict[str, object]:
+def password(settings: Settings, user: str) -> dict[str, object]:
     return {
         'auth_type': 'password',
         'auth_url': settings.auth_url,
@@ -376,9 +381,9 @@ def _user_only(credentials: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def _authtoken(settings: Settings, user: str) -> dict[str, object]:
+def authtoken(settings: Settings, user: str) -> dict[str, object]:
     return {
-        **_password(settings, user),
+        **password(settings, user),
         'www_authenticate_uri': settings.public_url('keystone') + '/v3',
         'interface': 'internal',
         'region_name': REGION,

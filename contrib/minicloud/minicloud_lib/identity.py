@@ -15,7 +15,7 @@ from minicloud_lib.settings import REGION
 from minicloud_lib.settings import USERS
 from minicloud_lib.settings import Settings
 
-SERVICE_USERS = ('heat', 'mistral', 'swift', 'ironic')
+SERVICE_USERS = ('heat', 'mistral', 'swift', 'ironic', 'glance', 'nova')
 
 #: name, type, and the path behind the address of the port of that name; that
 #: of the object store is in the settings
@@ -26,6 +26,11 @@ ENDPOINTS = (
     ('swift', 'object-store', 'swift', None),
     ('mistral', 'workflowv2', 'mistral', '/v2'),
     ('ironic', 'baremetal', 'ironic', ''),
+    ('glance', 'image', 'glance', ''),
+    ('nova', 'compute', 'nova', '/v2.1'),
+    ('placement', 'placement', 'placement', ''),
+    # A stub, as Nova and Heat ask for ports.
+    ('neutron', 'network', 'placement', '/network'),
 )
 
 

@@ -87,6 +87,7 @@ def _places(
         **settings.ports,
         'conf': instance.conf,
         'data': instance.data,
+        'home': instance.home.path,
         'logs': instance.logs,
         'name': instance.name,
         'user': getpass.getuser(),

@@ -27,6 +27,8 @@ _SECRETS = (
     'mistral',
     'swift',
     'ironic',
+    'glance',
+    'nova',
     'demo',
     'other',
     'reader',
@@ -101,9 +103,11 @@ class Settings:
     def offered(self) -> dict[str, int]:
         """The ports that Keystone's catalog is to have."""
         absent = {
-            service
-            for extra, service in catalog.EXTRAS.items()
+            port
+            for extra, services in catalog.EXTRAS.items()
             if extra not in self.extras
+            for service in services
+            for port in catalog.SMALL[service].ports
         }
         return {
             name: port
