@@ -13,7 +13,6 @@ from urllib import parse
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import heat_values
-from heat_plugins.clients import heat_reading
 from heat_plugins.clients import keystone
 from heat_plugins.clients import rest
 from heat_plugins.plans.content import references
@@ -62,11 +61,11 @@ class Heat:
     # Stacks
 
     def stack(self, name_or_id: str) -> heat_values.Stack:
-        return heat_reading.stack(self._show(name_or_id))
+        return stack(self._show(name_or_id))
 
     def find(self, name: str) -> plan_stacks.Stack | None:
         try:
-            stack = heat_reading.plan_stack(self._show(name))
+            stack = plan_stack(self._show(name))
         except errors.NotFound:
             return None
         return None if stack.status == 'DELETE_COMPLETE' else stack
@@ -154,7 +153,7 @@ class Heat:
     ) -> abc.Mapping[str, tuple[str, ...]]:
         path, what = f'{_path(stack)}/preview', f'stack {stack.name}'
         answer = self._send('PUT', path, what, _body(content))
-        return heat_reading.changes(answer['resource_changes'])
+        return changes(answer['resource_changes'])
 
     # Their resources and events, nested ones included
 
@@ -165,7 +164,7 @@ class Heat:
     def resources(self, stack: _Stack) -> list[heat_values.Resource]:
         path = f'{_path(stack)}/resources?nested_depth={_NESTED_DEPTH}'
         answer = self._get(path, f'resources of stack {stack.name}')
-        return [heat_reading.resource(entry) for entry in answer['resources']]
+        return [resource(entry) for entry in answer['resources']]
 
     def statuses(self, stack: plan_stacks.Stack) -> list[str]:
         return [resource.status for resource in self.resources(stack)]
@@ -187,9 +186,7 @@ class Heat:
                 if 'addresses' in attributes:
                     servers.append(
                         inventory.Server(
-                            path=heat_reading.lineage(
-                                resource, resources, root.id
-                            ),
+                            path=lineage(resource, resources, root.id),
                             name=str(attributes.get('name') or ''),
                             address=inventory.address(attributes),
                         )
@@ -202,7 +199,7 @@ class Heat:
         path, what = f'{_path(stack)}/events', f'events of stack {stack.name}'
         query = {'nested_depth': str(_NESTED_DEPTH), 'sort_dir': 'asc'}
         entries = self._pages(path, what, 'events', query)
-        return [heat_reading.timeline_event(entry) for entry in entries]
+        return [timeline_event(entry) for entry in entries]
 
     def events(
         self, stack: plan_stacks.Stack, after: str | None, limit: int
@@ -210,9 +207,7 @@ class Heat:
         query = {'sort_dir': 'asc', 'limit': str(limit)}
         if after is not None:
             query['marker'] = after
-        return [
-            heat_reading.event(entry) for entry in self._events(stack, query)
-        ]
+        return [event(entry) for entry in self._events(stack, query)]
 
     def last_event(self, stack: plan_stacks.Stack) -> str | None:
         latest = self._events(stack, {'sort_dir': 'desc', 'limit': '1'})
@@ -223,7 +218,7 @@ class Heat:
     def config(self, config_id: str) -> heat_values.Config:
         path = f'/software_configs/{_quoted(config_id)}'
         answer = self._get(path, f'software config {config_id}')
-        return heat_reading.config(answer['software_config'])
+        return config(answer['software_config'])
 
     def create_config(self, draft: heat_values.DerivedConfig) -> str:
         body = {
@@ -244,16 +239,13 @@ class Heat:
             raise errors.NotFound('The ID of the deployment is missing')
         path = f'/software_deployments/{_quoted(deployment_id)}'
         answer = self._get(path, f'software deployment {deployment_id}')
-        return heat_reading.deployment(answer['software_deployment'])
+        return deployment(answer['software_deployment'])
 
     def deployments(self, server_id: str) -> list[heat_values.Deployment]:
         query = parse.urlencode({'server_id': server_id})
         path = f'/software_deployments?{query}'
         answer = self._get(path, f'deployments of {server_id}')
-        return [
-            heat_reading.deployment(row)
-            for row in answer['software_deployments']
-        ]
+        return [deployment(row) for row in answer['software_deployments']]
 
     def create_deployment(
         self, *, config_id: str, server_id: str, action: str, reason: str
@@ -276,7 +268,7 @@ class Heat:
     def server_configs(self, server_id: str) -> list[heat_values.Config]:
         path = f'/software_deployments/metadata/{_quoted(server_id)}'
         answer = self._get(path, f'configs of {server_id}')
-        return [heat_reading.config(entry) for entry in answer['metadata']]
+        return [config(entry) for entry in answer['metadata']]
 
     def delete_deployment(self, deployment_id: str) -> None:
         path = f'/software_deployments/{_quoted(deployment_id)}'
@@ -397,3 +389,122 @@ def _path(stack: _Stack) -> str:
 
 def _quoted(text: str) -> str:
     return parse.quote(text, safe='')
+
+
+_CHANGES = ('unchanged', 'updated', 'replaced', 'added', 'deleted')
+
+
+def stack(answer: abc.Mapping[str, Any]) -> heat_values.Stack:
+    return heat_values.Stack(
+        id=answer['id'],
+        name=answer['stack_name'],
+        status=answer['stack_status'],
+        parent=answer.get('parent') or None,
+        parameters=answer.get('parameters') or {},
+    )
+
+
+def plan_stack(answer: abc.Mapping[str, Any]) -> plan_stacks.Stack:
+    return plan_stacks.Stack(
+        id=answer['id'],
+        name=answer['stack_name'],
+        status=answer['stack_status'],
+        reason=answer.get('stack_status_reason') or '',
+        tags=tuple(answer.get('tags') or ()),
+        changed_at=answer.get('updated_time') or answer['creation_time'],
+    )
+
+
+def resource(answer: abc.Mapping[str, Any]) -> heat_values.Resource:
+    links = _links(answer)
+    return heat_values.Resource(
+        name=answer['resource_name'],
+        type=answer['resource_type'],
+        physical_id=answer.get('physical_resource_id') or '',
+        status=answer['resource_status'],
+        stack_id=links['stack'][-1],
+        nested_id=links['nested'][-1] if 'nested' in links else None,
+    )
+
+
+def lineage(
+    target: heat_values.Resource,
+    resources: abc.Iterable[heat_values.Resource],
+    root_id: str,
+) -> tuple[str, ...]:
+    """Return the names of the resources from a root stack down to one."""
+    parents = {
+        other.nested_id: other for other in resources if other.nested_id
+    }
+    path = [target.name]
+    stack_id = target.stack_id
+    while stack_id != root_id and stack_id in parents:
+        path.insert(0, parents[stack_id].name)
+        stack_id = parents[stack_id].stack_id
+    return tuple(path)
+
+
+def timeline_event(answer: abc.Mapping[str, Any]) -> stack_events.StackEvent:
+    return stack_events.StackEvent(
+        resource=answer['resource_name'],
+        stack_id=_links(answer)['stack'][-1],
+        physical_id=answer.get('physical_resource_id') or '',
+        status=answer['resource_status'],
+        reason=answer.get('resource_status_reason') or '',
+        time=stack_events.moment(answer['event_time']),
+    )
+
+
+def event(answer: abc.Mapping[str, Any]) -> plan_stacks.Event:
+    return plan_stacks.Event(
+        id=answer['id'],
+        resource=answer['resource_name'],
+        physical_id=answer.get('physical_resource_id') or '',
+        stack='/'.join(_links(answer)['stack'][-2:]),
+        status=answer['resource_status'],
+        reason=answer.get('resource_status_reason') or '',
+        time=answer['event_time'],
+    )
+
+
+def changes(
+    answer: abc.Mapping[str, abc.Iterable[Any]],
+) -> dict[str, tuple[str, ...]]:
+    """Return the names of resources by what an update does to them."""
+    return {
+        kind: tuple(
+            sorted(str(target['resource_name']) for target in answer[kind])
+        )
+        for kind in _CHANGES
+    }
+
+
+def config(answer: abc.Mapping[str, Any]) -> heat_values.Config:
+    return heat_values.Config(
+        id=answer['id'],
+        name=answer.get('name'),
+        group=answer.get('group'),
+        config=answer.get('config'),
+        inputs=answer.get('inputs') or [],
+        outputs=answer.get('outputs') or [],
+        options=answer.get('options') or {},
+    )
+
+
+def deployment(answer: abc.Mapping[str, Any]) -> heat_values.Deployment:
+    return heat_values.Deployment(
+        id=answer['id'],
+        server_id=answer['server_id'],
+        config_id=answer['config_id'],
+        action=answer.get('action'),
+        status=answer.get('status'),
+        reason=answer.get('status_reason'),
+    )
+
+
+def _links(answer: abc.Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the segments of each link's path, by what it leads to."""
+    return {
+        link['rel']: link['href'].partition('?')[0].rstrip('/').split('/')
+        for link in answer.get('links') or ()
+    }

@@ -14,7 +14,7 @@ from heat_plugins import heat_values
 from heat_plugins.configs import actions
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.deployments import deliveries
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 from heat_plugins.signals import live
 from heat_plugins.signals import transport_names
 
@@ -229,9 +229,9 @@ def _about_reports(
     if signalling.timeout is None:
         return []
     values = {
-        beginning.URL_INPUT: signalling.report_url,
-        beginning.REPORTS_INPUT: signalling.takes_reports and 'true',
-        beginning.TIMEOUT_INPUT: str(signalling.timeout),
+        body.URL_INPUT: signalling.report_url,
+        body.REPORTS_INPUT: signalling.takes_reports and 'true',
+        body.TIMEOUT_INPUT: str(signalling.timeout),
         live.CONTROL_INPUT: signalling.control_url,
     }
     return [

@@ -12,7 +12,6 @@ from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins import wording
 from heat_plugins.deployments import deliveries
-from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 
 # The most reasons of failed members that the reason of a group has.
@@ -172,7 +171,7 @@ def not_signalled(
     return (
         f'Server {server} has not signalled {delivery.action} within '
         f'{limit:.0f} s (property "timeout"){about}. '
-        + beginning.explained(delivery.config_id, started=has_begun)
+        + body.explained(delivery.config_id, started=has_begun)
     )
 
 

@@ -22,7 +22,7 @@ import json
 import secrets
 
 from heat_plugins import heat_values
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
 from heat_plugins.signals import transport_names
@@ -42,7 +42,7 @@ PROPERTIES = frozenset({'actions', 'config', 'input_values', 'name'})
 
 # Inputs that differ from one delivery of the same to the next.
 _OF_ONE_DELIVERY = (
-    beginning.INPUTS
+    body.REPORT_INPUTS
     | live.INPUTS
     | {
         'deploy_auth_url',

@@ -19,7 +19,6 @@ from heat_plugins.engine import heat_types
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import deployment_rows
 from heat_plugins.engine.database import servers
-from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 from heat_plugins.signals import transport_names
 from heat_plugins.signals import watcher
@@ -280,7 +279,7 @@ class Answers:
         if row is None or not row.in_progress:
             # No engine waits for it, or no longer.
             return None
-        if not beginning.is_for(details, row.config.id):
+        if not body.is_for(details, row.config.id):
             LOG.info(
                 '%(deployment)s already runs %(action)s; ignoring a signal '
                 'of an earlier action',
@@ -291,7 +290,7 @@ class Answers:
         ticket = watcher.Ticket(
             deployment_id=row.id, config_id=row.config.id, object_name=None
         )
-        if beginning.is_report(details):
+        if body.is_report(details):
             if not self._rows.begin([ticket]):
                 return None
             return servers.started(
@@ -329,12 +328,12 @@ class Answers:
                 f'server {self._servers.name(row.server_id)} for this action'
             )
         naming = self._resource.data().get(NAMING_KEY)
-        if beginning.names_config(details):
+        if body.names_config(details):
             if naming != row.server_id:
                 self._resource.data_set(NAMING_KEY, row.server_id)
         elif naming == row.server_id:
             raise failures.Error(
                 f'the agent of server {self._servers.name(row.server_id)} '
-                f'names the config that it answers ({beginning.CONFIG_ID}), '
+                f'names the config that it answers ({body.CONFIG_ID}), '
                 'and this result names none'
             )

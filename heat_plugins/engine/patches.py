@@ -279,7 +279,7 @@ PATCHES = (
 
 
 #: Methods of Heat's resources around which ours note the loop of an action,
-#: and a release that has each; see `resources.software.heats_loop`.
+#: and a release that has each; see `resources.software.server_bound`.
 LOOPS = {
     'create_convergence': 24,
     'update_convergence': 24,

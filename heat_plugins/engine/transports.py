@@ -27,7 +27,7 @@ from heat_plugins.engine import hubs
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.objectstore import keys
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
 from heat_plugins.signals import transport_names
@@ -325,7 +325,7 @@ class _TempURLPoll(_Transport):
     ) -> deliveries.Signalling:
         """Return the URLs for one action of a deployment; send no request."""
         name = signal_names.signal(deployment_id, config_id)
-        report_name = beginning.object_name(name)
+        report_name = body.report_name(name)
         expires = int(signer.now()) + self._lifetime()
         return deliveries.Signalling(
             transport=self.name,

@@ -1,14 +1,121 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OS::Heat::SoftwareConfig."""
+"""OS::Heat::SoftwareConfig, StructuredConfig and SoftwareComponent."""
 
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from heat.common.i18n import _
+from heat.engine import attributes
+from heat.engine import function
+from heat.engine import resource
+from heat.engine.resources.openstack.heat import software_component
 from heat.engine.resources.openstack.heat import software_config
+from heat.engine.resources.openstack.heat import structured_config
+from oslo_config import cfg
 
-from heat_plugins.resources.software import checked_config
+from heat_plugins import bounds
+from heat_plugins import config
+from heat_plugins import foreign
+from heat_plugins.configs import actions
+from heat_plugins.configs import config_checking
+from heat_plugins.engine import heat_types
+from heat_plugins.resources import schemas
+
+LOG = foreign.logger(__name__)
+
+config.register_opts(cfg.CONF)
+
+_LOGGED = {
+    config_checking.Severity.WARNING: LOG.warning,
+    config_checking.Severity.NOTE: LOG.debug,
+}
 
 
-class SoftwareConfig(
-    checked_config.CheckedConfig, software_config.SoftwareConfig
-):
+if TYPE_CHECKING:
+    _Resource: TypeAlias = resource.Resource
+else:
+    _Resource = object
+
+
+class CheckedConfig(_Resource):
+    """Mixed into a config type of Heat, in front of it."""
+
+    def validate(self) -> None:
+        """Validate as Heat does, then check what the template says.
+
+        :raises StackValidationFailed: naming everything that cannot work.
+        """
+        super().validate()
+        self.check_config()
+
+    def check_config(self) -> None:
+        """Log what is doubtful in the template and refuse what is wrong.
+
+        :raises StackValidationFailed: naming everything that cannot work.
+        """
+        problems = config_checking.check(
+            **self.described(), known_hooks=cfg.CONF.heat_plugins.known_hooks
+        )
+        for severity, log in _LOGGED.items():
+            texts = [str(p) for p in problems if p.severity is severity]
+            if texts:
+                log(
+                    '%(type)s "%(resource)s" in stack "%(stack)s": %(texts)s',
+                    {
+                        'type': self.type(),
+                        'resource': self.name,
+                        'stack': self.stack.name,
+                        'texts': bounds.listed(texts, between=' '),
+                    },
+                )
+        errors = [
+            str(p)
+            for p in problems
+            if p.severity is config_checking.Severity.ERROR
+        ]
+        if errors:
+            raise heat_types.invalid(self, bounds.listed(errors, between=' '))
+
+    def described(self) -> dict[str, Any]:
+        """Return the config as the template has it, for checking.
+
+        Heat's resolved properties do not do: there, what another resource
+        has yet to supply is an empty text or list, or the default.
+        """
+        properties = self.known_properties()
+        return {
+            'group': properties.get(self.GROUP, config_checking.UNGROUPED),
+            'config': properties.get(self.CONFIG),
+            'inputs': properties.get(self.INPUTS),
+            'outputs': properties.get(self.OUTPUTS),
+        }
+
+    def known_properties(self) -> Any:
+        """Return the properties, with UNKNOWN for what cannot be told."""
+        return self._known(self.properties.data)
+
+    def _known(self, value: Any) -> Any:
+        """Resolve what can be, and leave out what a condition leaves out."""
+        if isinstance(value, function.Function):
+            # Without strict validation, as in a nested stack, parameters
+            # stand for what is not there yet as well.
+            if not self.stack.strict_validate or any(
+                needed.action == resource.Resource.INIT
+                for needed in function.dependencies(value)
+            ):
+                return config_checking.UNKNOWN
+            resolved = function.resolve(value, nullable=True)
+            return config_checking.UNKNOWN if resolved is None else resolved
+        if isinstance(value, Mapping):
+            known = ((k, self._known(v)) for k, v in value.items())
+            return {k: v for k, v in known if v is not Ellipsis}
+        if isinstance(value, Iterable) and not isinstance(value, str):
+            each = [self._known(v) for v in value]
+            return [v for v in each if v is not Ellipsis]
+        return value
+
+
+class SoftwareConfig(CheckedConfig, software_config.SoftwareConfig):
     """A script or manifest, with the inputs it takes and outputs it gives.
 
     The same as Heat's own, with checks: heat-engine refuses a stack, before it
@@ -31,3 +138,83 @@ class SoftwareConfig(
 
     A config never changes: a change of its properties replaces it.
     """
+
+
+class StructuredConfig(CheckedConfig, structured_config.StructuredConfig):
+    """A config whose body is a map, for tools that read YAML or JSON.
+
+    The same as Heat's own. heat-engine checks its inputs, outputs and group
+    like those of OS::Heat::SoftwareConfig, and in the group ``component`` the
+    map's ``configs`` like those of OS::Heat::SoftwareComponent.
+    """
+
+
+class SoftwareComponent(CheckedConfig, software_component.SoftwareComponent):
+    """Configs for the different actions on one piece of software.
+
+    Each entry of ``configs`` names its actions: CREATE, UPDATE, SUSPEND,
+    RESUME and DELETE, which Heat runs, and any others, such as BACKUP, which
+    you run on demand. An entry without actions serves CREATE and UPDATE.
+
+    It extends Heat's own class by the attribute ``actions`` and by checks:
+    those of OS::Heat::SoftwareConfig; an action must not be empty and must
+    have one entry only; and the ``tool`` of an entry must be a valid name of a
+    hook. heat-engine logs a warning for a component without an entry for
+    CREATE, and for an action such as ``create``, which Heat never runs by
+    itself.
+    """
+
+    ACTIONS_ATTR = 'actions'
+
+    ATTRIBUTES = (
+        *software_component.SoftwareComponent.ATTRIBUTES,
+        ACTIONS_ATTR,
+    )
+
+    # Heat resolves `configs` but leaves it out of the schema, so that its
+    # own class refuses the attribute that it documents.
+    attributes_schema = schemas.AttributesSchema(
+        software_component.SoftwareComponent.attributes_schema,
+        {
+            software_component.SoftwareComponent.CONFIGS_ATTR: (
+                attributes.Schema(
+                    _('The configs, one for each set of actions.'),
+                    type=attributes.Schema.LIST,
+                )
+            ),
+            ACTIONS_ATTR: attributes.Schema(
+                _('The actions that the component offers, in their order.'),
+                type=attributes.Schema.LIST,
+            ),
+        },
+    )
+
+    def validate(self) -> None:
+        """Validate as Heat does, then check what the template says.
+
+        Heat's own look for actions with two configs is passed over. It
+        takes a list that another resource has yet to supply for the
+        default, and does not say which action it means.
+
+        :raises StackValidationFailed: naming everything that cannot work.
+        """
+        super(software_component.SoftwareComponent, self).validate()
+        self.check_config()
+
+    def described(self) -> dict[str, Any]:
+        """Return the component as its row in Heat will have it."""
+        props = self.known_properties()
+        return {
+            'group': actions.COMPONENT,
+            'config': {'configs': props.get(self.CONFIGS)},
+            'inputs': props.get(self.INPUTS),
+            'outputs': props.get(self.OUTPUTS),
+        }
+
+    def _resolve_attribute(self, name: str) -> Any:
+        if name != self.ACTIONS_ATTR:
+            return super()._resolve_attribute(name)
+        configs = super()._resolve_attribute(self.CONFIGS_ATTR)
+        if configs is None:
+            return None
+        return list(actions.actions(actions.COMPONENT, {'configs': configs}))

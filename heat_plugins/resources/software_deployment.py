@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OS::Heat::SoftwareDeployment."""
+"""The six types of deployments; what they do is in the room ``software``."""
 
-from heat.engine.resources.openstack.heat import software_deployment as base
+from heat.engine.resources.openstack.heat import software_deployment
+from heat.engine.resources.openstack.heat import structured_config
 
 from heat_plugins.resources.software import deployment
 from heat_plugins.resources.software import deployment_schema
+from heat_plugins.resources.software import group_as_one
 
 
 @deployment_schema.of_deployment
-class SoftwareDeployment(deployment.DeploymentMixin, base.SoftwareDeployment):
+class SoftwareDeployment(
+    deployment.DeploymentMixin, software_deployment.SoftwareDeployment
+):
     """Runs a software config on a server, and waits for its result.
 
     Each life-cycle action in ``actions`` (or, for a component, with a config
@@ -21,3 +25,50 @@ class SoftwareDeployment(deployment.DeploymentMixin, base.SoftwareDeployment):
     declares, ``deploy_stdout``, ``deploy_stderr`` and ``deploy_status_code``.
     After a cancelled or timed-out action there are none until the next action.
     """
+
+
+@deployment_schema.of_group
+class SoftwareDeploymentGroup(
+    group_as_one.OneMixin, software_deployment.SoftwareDeploymentGroup
+):
+    """Runs a software config on a group of servers.
+
+    Each member is an OS::Heat::SoftwareDeployment with the properties of the
+    group.
+    """
+
+
+@deployment_schema.of_group
+class SoftwareDeployments(
+    group_as_one.OneMixin, software_deployment.SoftwareDeployments
+):
+    """The former name of OS::Heat::SoftwareDeploymentGroup."""
+
+
+@deployment_schema.of_deployment
+class StructuredDeployment(
+    deployment.DeploymentMixin, structured_config.StructuredDeployment
+):
+    """Runs a structured config on a server, with inputs put into it.
+
+    Like OS::Heat::SoftwareDeployment; before the delivery, heat-engine
+    replaces each ``{get_input: NAME}`` in the config by the input's value.
+    """
+
+
+@deployment_schema.of_group
+class StructuredDeploymentGroup(
+    group_as_one.OneMixin, structured_config.StructuredDeploymentGroup
+):
+    """Runs a structured config on a group of servers.
+
+    Each member is an OS::Heat::StructuredDeployment with the properties of
+    the group.
+    """
+
+
+@deployment_schema.of_group
+class StructuredDeployments(
+    group_as_one.OneMixin, structured_config.StructuredDeployments
+):
+    """The former name of OS::Heat::StructuredDeploymentGroup."""

@@ -15,7 +15,6 @@ from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import runs
-from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 from heat_plugins.signals import live
 
@@ -113,7 +112,7 @@ class RunObjects:
         self._store = store
         self._container = container
         self.result = result
-        self.report = beginning.object_name(result)
+        self.report = body.report_name(result)
         self.control = live.control_name(result)
         self._log = log
         self._outputs = outputs
@@ -128,7 +127,7 @@ class RunObjects:
         expires = int(deadline) + MARGIN
         return {
             SIGNAL_ID: signer.url(self.result, expires),
-            beginning.URL_INPUT: signer.url(self.report, expires),
+            body.URL_INPUT: signer.url(self.report, expires),
             live.CONTROL_INPUT: signer.url(
                 self.control, expires, method='GET'
             ),

@@ -9,7 +9,7 @@ from typing import Any
 
 from heat_plugins import stored
 from heat_plugins.runs.records import record_names
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 
 #: The reason of a run that waits for its server.
 UNANSWERED = 'The server has not answered yet'
@@ -211,7 +211,7 @@ class Run(RunTarget, RunAttempt):
 
     @property
     def progress_signal(self) -> str:
-        return beginning.object_name(self.signal)
+        return body.report_name(self.signal)
 
     @classmethod
     def read(cls, values: Any) -> 'Run':

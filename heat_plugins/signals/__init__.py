@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Core: what a server's signal means, and the shared poll for signals.
 
-``body`` says what a signal means, ``beginning`` what a server reports before
-it, and ``live`` what a server and Heat tell each other while an action runs.
+``body`` says what a signal means: a result, or the report that a server has
+started. ``live`` is what a server and Heat tell each other while an action
+runs.
 ``signal_names`` has the names of objects and the IDs of groups, and
 ``transport_names`` those of transports.
 ``watcher`` polls for the signals of all deployments that wait, ``paces`` says

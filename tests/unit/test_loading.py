@@ -117,7 +117,7 @@ class InstalledTest(LoadingTest):
         path.write_text('import a_library_that_is_not_there\n')
 
     def test_a_missing_library_takes_the_deployment_types_together(self):
-        self.break_module('resources/software_deployment_group.py')
+        self.break_module('resources/software_deployment.py')
         engine = self.environment.start_engine(
             f'plugin_dirs = {self.default_dir}'
         )

@@ -36,9 +36,9 @@ from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
 from heat_plugins.engine.runs import triggering
+from heat_plugins.resources import eventful
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import server_bound
-from heat_plugins.resources.software import signal_events
 from heat_plugins.runs.start import targets
 from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import signal_names
@@ -425,18 +425,18 @@ class DeploymentMixin(server_bound.ServerBound):
                     )
                 return self._triggering(row).start(wanted)
         except Exception as exc:
-            raise signal_events.not_triggered(self, exc) from exc
+            raise eventful.not_triggered(self, exc) from exc
         is_resting = row is None or not row.in_progress
         if trigger_signals.cannot_be_result(details, declared) or (
             is_resting and trigger_signals.looks_like_one(details)
         ):
-            raise signal_events.not_triggered(self, signal_events.ambiguous())
+            raise eventful.not_triggered(self, eventful.ambiguous())
         try:
             return histories.Answers(self, self._history.rows, signaller).take(
                 details, row
             )
         except failures.Error as exc:
-            raise signal_events.refused(self, str(exc)) from exc
+            raise eventful.refused(self, str(exc)) from exc
 
     def run_target(self, wanted: trigger_signals.Trigger) -> targets.Target:
         """Return this deployment as what a run is started on."""

@@ -8,15 +8,20 @@ from heat.common import exception
 from heat.common.i18n import _
 from heat.engine import rsrc_defn
 from heat.engine.resources.openstack.heat import value
+from heat.objects import stack as stack_objects
 
 from heat_plugins import errors
+from heat_plugins.deployments import rollout
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
+from heat_plugins.engine import server_fleets
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import rows
 from heat_plugins.engine.runs import triggering
+from heat_plugins.resources import eventful
 from heat_plugins.resources.software import deployment_schema
-from heat_plugins.resources.software import signal_events
 from heat_plugins.runs.start import trigger_signals
+from heat_plugins.signals import signal_names
 
 # What Heat does first in the stack of the members, and what it does last.
 _FIRST = 'before_all_members'
@@ -129,7 +134,7 @@ class GroupMixin(_Group):
                     self, wanted, wanted.limits, self.deployments()
                 )
         except Exception as exc:
-            raise signal_events.not_triggered(self, exc) from exc
+            raise eventful.not_triggered(self, exc) from exc
         members = self.deployments()
         failed = [
             member.name
@@ -145,7 +150,7 @@ class GroupMixin(_Group):
         }
         if not failed:
             return begun
-        raise signal_events.not_triggered(
+        raise eventful.not_triggered(
             self,
             errors.Refused(
                 _('%(begun)s; see the events of %(failed)s')
@@ -165,7 +170,7 @@ class GroupMixin(_Group):
             return False
         except Exception as exc:
             # Heat lets no signal to it while it goes, for one.
-            signal_events.not_triggered(member, exc)
+            eventful.not_triggered(member, exc)
             return False
         return True
 
@@ -192,3 +197,79 @@ def _go_together(template: Any, members: dict[str, Any]) -> None:
                 name, _VALUE, {'value': ''}, depends=needs
             )
         )
+
+
+class Nesting:
+    """The update of a group that gets a nested stack.
+
+    :param update: what Heat has called ``handle_update`` with.
+    """
+
+    def __init__(self, group: Any, update: abc.Sequence[Any]) -> None:
+        self._group = group
+        self._update = update
+        # What Heat checks of the update, once the nested stack is there.
+        self._checkers: Any = None
+
+    def step(self) -> bool:
+        """Say whether the nested stack is there, and up to date."""
+        if self._checkers is None:
+            if not self._group.check_create_complete(None):
+                return False
+            self._checkers = self._group.handle_update(*self._update)
+        return bool(self._group.check_update_complete(self._checkers))
+
+
+class Nestable(_Group):
+    """The part of a group that gives it a nested stack; servers run nothing.
+
+    The nested stack has the members of the group as they are: each takes over
+    the row that its member has. The group's data say so until all have, for
+    engines that continue this after a crash.
+    """
+
+    def _nest(self, *update: Any) -> Nesting:
+        """Create the nested stack, with the properties before the update."""
+        self.data_set(deployment_schema.FORMER_GROUP, self.resource_id)
+        name = self.physical_resource_name()
+        # An engine that has died may have created it.
+        there = stack_objects.Stack.get_by_name_and_owner_id(
+            self.context, name, self.stack.id
+        )
+        if there is None:
+            names = self._resource_names()
+            self.create_with_template(self._assemble_nested(names), {})
+        else:
+            self.resource_id_set(there.id)
+        return Nesting(self, update)
+
+    def _stack_kwargs(
+        self, user_params: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Tell members of the nested stack that rows may wait for them."""
+        former = self.data().get(deployment_schema.FORMER_GROUP)
+        if former is not None:
+            hint = {deployment_schema.FORMER_GROUP: former}
+            user_params = {'parameter_defaults': hint}
+        return super()._stack_kwargs(user_params, *args, **kwargs)
+
+    def check_update_complete(self, change: Any) -> Any:
+        """Say whether the members are up to date."""
+        if isinstance(change, Nesting):
+            return change.step()
+        done = super().check_update_complete(change)
+        if done and deployment_schema.FORMER_GROUP in self.data():
+            self.data_delete(deployment_schema.FORMER_GROUP)
+            # Members note it themselves.
+            self.data_delete(rows.CONTAINER_KEY)
+        return done
+
+    def check_delete_complete(self, *args: Any) -> Any:
+        """Say whether all is gone, with rows that no member has taken."""
+        if not super().check_delete_complete(*args):
+            return False
+        former = self.data().get(deployment_schema.FORMER_GROUP)
+        if former is not None and not signal_names.is_group(self.resource_id):
+            fleet = server_fleets.GroupFleet(self, former)
+            rollout.remove(fleet, fleet.all())
+        return True

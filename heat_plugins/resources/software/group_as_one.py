@@ -30,8 +30,7 @@ from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
 from heat_plugins.resources.software import deployment_group
 from heat_plugins.resources.software import deployment_schema
-from heat_plugins.resources.software import group_attributes
-from heat_plugins.resources.software import group_nesting
+from heat_plugins.resources.software import group_members
 from heat_plugins.resources.software import server_bound
 from heat_plugins.signals import signal_names
 from heat_plugins.signals import transport_names
@@ -61,8 +60,8 @@ def _for_one(name: str, do: abc.Callable[..., Any]) -> Any:
 
 
 class OneMixin(
-    group_nesting.Nestable,
-    group_attributes.Attributes,
+    deployment_group.Nestable,
+    group_members.GroupMembers,
     deployment_group.GroupMixin,
     server_bound.ServerBound,
 ):
@@ -320,7 +319,7 @@ class OneMixin(
     )
     handle_delete = _for_one('handle_delete', _begin_delete)
     handle_check = _for_one(
-        'handle_check', group_attributes.Attributes.check_members
+        'handle_check', group_members.GroupMembers.check_members
     )
     check_create_complete = _for_one(
         'check_create_complete', server_bound.ServerBound._has_ended

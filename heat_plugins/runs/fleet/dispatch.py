@@ -21,7 +21,7 @@ from heat_plugins.runs.fleet import member_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import journals
 from heat_plugins.runs.fleet.records import layout
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 
 LOG = foreign.logger(__name__)
 
@@ -113,7 +113,7 @@ class Dispatcher:
                 results.append(n)
             elif (
                 attempt.reported_at is None
-                and beginning.object_name(name) in arrived
+                and body.report_name(name) in arrived
             ):
                 changes[n] = {
                     'state': _State.RUNNING,
@@ -143,7 +143,7 @@ class Dispatcher:
         )
         for n in changes:
             name = layout.result(operation.id, n, operation.attempts[n].number)
-            self._journal.use(name, beginning.object_name(name))
+            self._journal.use(name, body.report_name(name))
         return self._changed(operation, changes)
 
     def _take_out_gone(self, operation: _Operation) -> _Operation:

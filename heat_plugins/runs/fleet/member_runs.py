@@ -20,7 +20,7 @@ from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 from heat_plugins.signals import live
 
 _States = operations.State
@@ -190,7 +190,7 @@ class MemberRuns:
     def explained(self, operation: operations.Operation, member: int) -> str:
         """Say what is known of a run without a result."""
         attempt = operation.attempts[member]
-        return beginning.explained(
+        return body.explained(
             started=attempt.reported_at is not None,
             config_id=attempt.config_id,
         )

@@ -23,7 +23,6 @@ from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs import withdrawal
 from heat_plugins.runs.records import records
-from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 
 LOG = foreign.logger(__name__)
@@ -404,7 +403,7 @@ def _overdue(run: runs.Run, now: float) -> str | None:
     started = run.reported_at is not None
     parts = [
         f'{reason}.',
-        beginning.explained(started=started, config_id=run.config_id),
+        body.explained(started=started, config_id=run.config_id),
     ]
     if run.unknown_hook and not started:
         parts.append(hooks.warning(run.unknown_hook))

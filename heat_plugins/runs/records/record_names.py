@@ -25,7 +25,7 @@ from urllib import parse
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
 
@@ -140,7 +140,7 @@ def _key(run_id: str, deployment_id: str, action: str) -> Key | None:
 
 def signal_of_run(name: str) -> str | None:
     """Return the id of the run that a signal belongs to, if to one."""
-    signal = live.signal_name(beginning.signal_name(name))
+    signal = live.signal_name(body.result_name(name))
     last = signal.rpartition('/')[2]
     return last if is_run_id(last) else None
 

@@ -10,11 +10,11 @@ from typing import Any
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.configs import config_checking
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 from heat_plugins.signals import live
 
 #: What Heat, its classes and we add to the inputs of a derived config.
-RESERVED = beginning.INPUTS | live.INPUTS | config_checking.RESERVED_INPUTS
+RESERVED = body.REPORT_INPUTS | live.INPUTS | config_checking.RESERVED_INPUTS
 
 _TRUE = ('true', 't', 'yes', 'y', 'on', '1')
 _FALSE = ('false', 'f', 'no', 'n', 'off', '0')

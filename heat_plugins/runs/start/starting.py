@@ -20,7 +20,7 @@ from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import targets
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 from heat_plugins.signals import transport_names
 
 LOG = foreign.logger(__name__)
@@ -54,7 +54,7 @@ def derive(
         'deploy_resource_name': target.resource.name,
         'deploy_signal_transport': transport_names.TEMP_URL_POLL,
         'deploy_signal_verb': 'PUT',
-        beginning.TIMEOUT_INPUT: str(timeout),
+        body.TIMEOUT_INPUT: str(timeout),
         **own_inputs,
     }
     inputs = actions.agent_inputs(

@@ -15,7 +15,7 @@ from heat_plugins.configs import actions
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import stack_tree
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 
 #: What the id of a stack looks like.
 STACK_ID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
@@ -536,6 +536,6 @@ def declared_inputs(
 def _given_timeout(config: heat_values.Config) -> object:
     """Return in how many seconds a server was to answer last, if told."""
     for each in config.inputs:
-        if each['name'] == beginning.TIMEOUT_INPUT:
+        if each['name'] == body.TIMEOUT_INPUT:
             return each.get('value')
     return None

@@ -3,7 +3,7 @@
 
 import pytest
 
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 from tests.unit.agent import conftest
 
 from heat_config_supervisor import config as configs  # isort: skip
@@ -82,7 +82,7 @@ def test_a_url_says_when_it_expires():
     ],
 )
 def test_the_time_that_is_left_counts(server, given, after, limit):
-    found = read(**{beginning.TIMEOUT_INPUT: given})
+    found = read(**{body.TIMEOUT_INPUT: given})
     assert found.time_limit(CREATED + after) == limit
 
 

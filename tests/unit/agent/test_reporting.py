@@ -3,7 +3,7 @@
 
 import pytest
 
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 from tests.unit.agent import conftest
 
 from heat_config_supervisor import config as configs  # isort: skip
@@ -12,7 +12,7 @@ from heat_config_supervisor import reporting  # isort: skip
 PUT = {
     'deploy_signal_id': conftest.URL,
     'deploy_signal_verb': 'PUT',
-    beginning.URL_INPUT: conftest.URL + '&progress',
+    body.URL_INPUT: conftest.URL + '&progress',
 }
 
 
@@ -33,7 +33,7 @@ def test_it_is_put_where_the_config_may_report_its_progress(http):
     (sent,) = report(http, **PUT)
     assert (sent.verb, sent.url, sent.body) == (
         'PUT',
-        PUT[beginning.URL_INPUT],
+        PUT[body.URL_INPUT],
         {},
     )
     # It never takes the place of what the config itself has reported.
@@ -62,11 +62,11 @@ def test_it_is_a_signal_where_the_engine_takes_those(http):
     (sent,) = report(
         http,
         deploy_signal_id='http://h/p',
-        **{beginning.REPORTS_INPUT: 'true'},
+        **{body.REPORTS_INPUT: 'true'},
     )
-    assert beginning.is_report(sent.body)
-    assert beginning.is_for(sent.body, 'c1')
-    assert not beginning.is_for(sent.body, 'c2')
+    assert body.is_report(sent.body)
+    assert body.is_for(sent.body, 'c1')
+    assert not body.is_for(sent.body, 'c2')
     assert (sent.verb, sent.url) == ('POST', 'http://h/p')
     assert sent.body == {'deploy_progress': {}, 'deploy_config_id': 'c1'}
 

@@ -22,7 +22,6 @@ from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
-from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 from tests.unit import fake_swift
 from tests.unit.bad_input import anything
@@ -58,7 +57,7 @@ def test_what_a_name_says_is_read_from_it(run, deployment, what):
     key = record_names.Key(run_id=run, deployment_id=deployment, action=what)
     assert record_names.parse_open(record_names.open_name(key)) == key
     assert record_names.parse_record(record_names.record_name(key)) == key
-    assert record_names.signal_of_run(beginning.object_name(key.signal)) == run
+    assert record_names.signal_of_run(body.report_name(key.signal)) == run
 
 
 @hypothesis.given(

@@ -14,7 +14,6 @@ from heat_plugins import tokens
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import plan_tasks
 from heat_plugins.objectstore import keys
-from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 from heat_plugins.signals import paces
 from heat_plugins.signals import signal_names
@@ -158,7 +157,7 @@ class Fleet:
                 transport=self.transport,
                 watched=self.transport != 'ZAQAR_SIGNAL',
                 object_name=name if is_polled else None,
-                report_name=beginning.object_name(name) if is_polled else None,
+                report_name=body.report_name(name) if is_polled else None,
                 signer=self.signer if is_polled else None,
             ),
             reading_project=None,
@@ -275,7 +274,7 @@ class Fleet:
     def reports(self):
         """Return the names of the reports of servers that have started."""
         return {
-            beginning.object_name(signal_names.signal(row.id, row.config.id))
+            body.report_name(signal_names.signal(row.id, row.config.id))
             for row in self.rows.values()
             if row.server_id in self.begun
         }

@@ -18,7 +18,7 @@ import testtools
 
 from heat_plugins import registry
 from heat_plugins.engine import patches
-from heat_plugins.resources.software import heats_loop
+from heat_plugins.resources.software import server_bound
 from tests.unit import threads
 
 ALL = registry.DEPLOYMENT_TYPES | {'OS::Mistral::Workflow'}
@@ -204,7 +204,7 @@ class OverrideTest(testtools.TestCase):
             self.assertLessEqual(patches.LOOP_PARAMETERS, names, name)
         ours = {
             name
-            for name in vars(heats_loop.Blocking)
+            for name in vars(server_bound.Blocking)
             if name.endswith('_convergence')
         }
         self.assertEqual(patches.LOOPS.keys(), ours)

@@ -29,12 +29,8 @@ from heat_plugins.engine import hubs
 from heat_plugins.engine import signing
 from heat_plugins.engine.database import in_process
 from heat_plugins.objectstore import keys
-from heat_plugins.resources import software_component
 from heat_plugins.resources import software_config
 from heat_plugins.resources import software_deployment
-from heat_plugins.resources import software_deployment_group
-from heat_plugins.resources import structured_config
-from heat_plugins.resources import structured_deployment
 from heat_plugins.signals import watcher
 from tests.unit import fake_swift
 from tests.unit import heat_fixture
@@ -44,15 +40,15 @@ PROJECT = heat_fixture.PROJECT
 OURS = {
     f'OS::Heat::{cls.__name__}': cls
     for cls in (
-        software_component.SoftwareComponent,
+        software_config.SoftwareComponent,
         software_config.SoftwareConfig,
         software_deployment.SoftwareDeployment,
-        software_deployment_group.SoftwareDeploymentGroup,
-        software_deployment_group.SoftwareDeployments,
-        structured_config.StructuredConfig,
-        structured_deployment.StructuredDeployment,
-        structured_deployment.StructuredDeploymentGroup,
-        structured_deployment.StructuredDeployments,
+        software_deployment.SoftwareDeploymentGroup,
+        software_deployment.SoftwareDeployments,
+        software_config.StructuredConfig,
+        software_deployment.StructuredDeployment,
+        software_deployment.StructuredDeploymentGroup,
+        software_deployment.StructuredDeployments,
     )
 }
 

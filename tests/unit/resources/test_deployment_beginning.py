@@ -2,7 +2,7 @@
 """How a deployment learns that its server has begun."""
 
 from heat_plugins import tokens
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 from heat_plugins.timeline import kinds
 from tests.unit.resources import deployments
 
@@ -12,7 +12,7 @@ OTHERS = ('HEAT_SIGNAL', 'CFN_SIGNAL')
 
 
 def report(config):
-    return {beginning.REPORT: {}, beginning.CONFIG_ID: config['id']}
+    return {body.REPORT: {}, body.CONFIG_ID: config['id']}
 
 
 class BeginningTestCase(deployments.DeploymentTestCase):
@@ -50,7 +50,7 @@ class InputsTest(BeginningTestCase):
         self.waiting(stack=self.heat.stack(whole, name))
         given = self.given()
         return {
-            name: given[name] for name in beginning.INPUTS if name in given
+            name: given[name] for name in body.REPORT_INPUTS if name in given
         }
 
     def test_the_report_is_an_object_beside_the_result(self):
@@ -78,7 +78,7 @@ class InputsTest(BeginningTestCase):
         self.created(deployments.template(signal_transport='NO_SIGNAL'))
         (config,) = self.handed
         given = deployments.inputs(config)
-        self.assertEqual(set(), beginning.INPUTS & set(given))
+        self.assertEqual(set(), body.REPORT_INPUTS & set(given))
 
 
 class ReportTest(BeginningTestCase):
@@ -147,29 +147,25 @@ class ReportTest(BeginningTestCase):
                 deployments.template(signal_transport=transport)
             )
             resource = stack['deployment']
-            late = {'deploy_status_code': 1, beginning.CONFIG_ID: 'c0'}
+            late = {'deploy_status_code': 1, body.CONFIG_ID: 'c0'}
             resource.signal(late)
             self.assertFalse(self.step(task, 9))
             resource.signal({'deploy_progress': {}, 'deploy_config_id': 'c0'})
             self.assertFalse(self.step(task, 9))
             self.assertEqual([], self.begun(stack))
-            resource.signal(
-                {**late, beginning.CONFIG_ID: self.handed[-1]['id']}
-            )
+            resource.signal({**late, body.CONFIG_ID: self.handed[-1]['id']})
             self.assertIn('is 1', self.failed(task, stack))
             self.delete(stack)
 
     def test_outputs_may_have_the_names_of_a_report(self):
         whole = deployments.template(
-            config={'outputs': [{'name': beginning.REPORT}]},
+            config={'outputs': [{'name': body.REPORT}]},
             signal_transport='HEAT_SIGNAL',
         )
         stack, task = self.waiting(whole)
-        stack['deployment'].signal(
-            {beginning.REPORT: 'x', 'deploy_status_code': 0}
-        )
+        stack['deployment'].signal({body.REPORT: 'x', 'deploy_status_code': 0})
         self.finish(task)
-        self.assertEqual('x', stack['deployment'].FnGetAtt(beginning.REPORT))
+        self.assertEqual('x', stack['deployment'].FnGetAtt(body.REPORT))
 
 
 class DeliveryTest(BeginningTestCase):

@@ -488,7 +488,7 @@ class KindTest(GroupTestCase):
             shown = self.heat.preview(stack, group('a', **change))
             self.assertIn('deployment', shown['updated'], change)
         self.replace(
-            'heat_plugins.resources.software.group_kinds.Kinds'
+            'heat_plugins.resources.software.group_members.GroupMembers'
             '._has_our_members',
             lambda *args: False,
         )

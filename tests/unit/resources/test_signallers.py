@@ -13,7 +13,7 @@ from oslo_config import cfg
 
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
 from tests.unit.resources import stack_domain
@@ -218,7 +218,7 @@ class ResultTest(SignallerTestCase):
         for transport in ('CFN_SIGNAL', 'HEAT_SIGNAL'):
             stack, task = self.waiting_for(transport)
             (row,) = self.deployment_rows()
-            for details in ({}, {beginning.CONFIG_ID: row.config_id}):
+            for details in ({}, {body.CONFIG_ID: row.config_id}):
                 self.assert_refused(
                     stack, self.server(stack), details, 'other credentials'
                 )
@@ -245,19 +245,19 @@ class ResultTest(SignallerTestCase):
             self.assert_refused(
                 stack, self.reader(), details, 'may not update the stack'
             )
-        report = {beginning.REPORT: {}}
+        report = {body.REPORT: {}}
         self.assert_refused(stack, self.reader(), report, 'policy')
         self.send_as(stack, self.own(stack), {})
         self.finish(task)
         self.assertEqual('COMPLETE', stack.status)
 
     def named(self, **details):
-        return {beginning.CONFIG_ID: self.handed[-1]['id'], **details}
+        return {body.CONFIG_ID: self.handed[-1]['id'], **details}
 
     def test_where_the_agent_names_the_config_no_other_result_counts(self):
         stack, task = self.waiting_for('HEAT_SIGNAL')
         own = self.own(stack)
-        report = self.named(**{beginning.REPORT: {}})
+        report = self.named(**{body.REPORT: {}})
         self.assertIn('Started: CREATE', self.send_as(stack, own, report))
         self.assert_refused(
             stack, own, {'deploy_status_code': 0}, 'names none'
@@ -288,7 +288,7 @@ class ResultTest(SignallerTestCase):
     def test_an_agent_that_names_none_any_more_is_heard_after_a_failure(self):
         stack, task = self.waiting_for(timeout=60)
         own = self.own(stack)
-        self.send_as(stack, own, self.named(**{beginning.REPORT: {}}))
+        self.send_as(stack, own, self.named(**{body.REPORT: {}}))
         self.assert_refused(stack, own, {}, 'names none')
         self.assertIn('within 60 s', self.failed(task, stack))
         self.assertNotIn(
@@ -297,7 +297,7 @@ class ResultTest(SignallerTestCase):
 
     def test_a_name_by_hand_obliges_no_agent(self):
         stack, task = self.waiting_for('HEAT_SIGNAL')
-        report = self.named(**{beginning.REPORT: {}})
+        report = self.named(**{body.REPORT: {}})
         self.send_as(stack, self.heat.context, report)
         self.send_as(stack, self.own(stack), {})
         self.finish(task)

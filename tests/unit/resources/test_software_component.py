@@ -3,11 +3,10 @@
 
 from heat.engine.resources.openstack.heat import software_component as heats
 
-from heat_plugins.resources import software_component
-from heat_plugins.resources.software import checked_config
+from heat_plugins.resources import software_config
 from tests.unit import heat_fixture
 
-OURS = {'OS::Heat::SoftwareComponent': software_component.SoftwareComponent}
+OURS = {'OS::Heat::SoftwareComponent': software_config.SoftwareComponent}
 
 SH = '#!/bin/sh\n'
 
@@ -82,7 +81,7 @@ class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
     TYPES = OURS
 
     def test_has_heats_properties_and_all_its_attributes(self):
-        ours = software_component.SoftwareComponent
+        ours = software_config.SoftwareComponent
         theirs = heats.SoftwareComponent
         self.assertEqual(theirs.properties_schema, ours.properties_schema)
         self.assertLessEqual(
@@ -174,7 +173,7 @@ class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
 
     def test_what_is_hardly_meant_is_logged(self):
         stack = self.heat.stack(template(entry('create')))
-        with self.assertLogs(checked_config.__name__, 'WARNING') as logs:
+        with self.assertLogs(software_config.__name__, 'WARNING') as logs:
             stack.validate()
         (record,) = logs.records
         for text in ('"create" is not "CREATE"', 'no entry serves CREATE'):

@@ -6,7 +6,6 @@ from heat.engine.resources.openstack.heat import software_config as heats
 import yaml
 
 from heat_plugins.resources import software_config
-from heat_plugins.resources.software import checked_config
 from tests.unit import heat_fixture
 
 OURS = {'OS::Heat::SoftwareConfig': software_config.SoftwareConfig}
@@ -85,7 +84,7 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
         self.assertIn('"Odd" is not an allowed value', message)
 
     def test_doubts_are_logged_once_with_stack_and_resource(self):
-        with self.assertLogs(checked_config.__name__, 'DEBUG') as logs:
+        with self.assertLogs(software_config.__name__, 'DEBUG') as logs:
             self.validate(
                 {
                     'group': 'script',
@@ -108,7 +107,7 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
         self.assertIn('my-input', note.getMessage())
 
     def test_nothing_is_logged_about_a_good_config(self):
-        with self.assertNoLogs(checked_config.__name__, 'DEBUG'):
+        with self.assertNoLogs(software_config.__name__, 'DEBUG'):
             self.validate(FULL)
 
     def test_what_other_resources_supply_is_not_held_against_it(self):

@@ -3,7 +3,7 @@
 
 from heat.engine.resources.openstack.heat import structured_config as heats
 
-from heat_plugins.resources import structured_config
+from heat_plugins.resources import software_config
 from tests.unit import heat_fixture
 
 
@@ -20,12 +20,12 @@ def template(properties):
 
 
 class StructuredConfigTest(heat_fixture.HeatTestCase):
-    TYPES = {'OS::Heat::StructuredConfig': structured_config.StructuredConfig}
+    TYPES = {'OS::Heat::StructuredConfig': software_config.StructuredConfig}
 
     BODY = {'datafiles': {'common': {'who': {'get_input': 'who'}}}}
 
     def test_has_heats_properties_and_attributes(self):
-        ours = structured_config.StructuredConfig
+        ours = software_config.StructuredConfig
         self.assertEqual(
             heats.StructuredConfig.properties_schema, ours.properties_schema
         )
@@ -44,7 +44,7 @@ class StructuredConfigTest(heat_fixture.HeatTestCase):
             )
         )
         config = stack['config']
-        self.assertIsInstance(config, structured_config.StructuredConfig)
+        self.assertIsInstance(config, software_config.StructuredConfig)
         self.assertEqual(self.BODY, config.FnGetAtt('config'))
 
     def test_without_a_body_and_with_a_null_it_is_created_and_named(self):

@@ -5,7 +5,7 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.signals import arrivals
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 from heat_plugins.signals import signal_names
 from tests.unit import fake_swift
 
@@ -49,7 +49,7 @@ class PollerTest(Case):
 
     def test_an_overfull_one_is_asked_for_what_is_awaited(self):
         self.junk(5000)
-        wanted = [*self.signals(2), beginning.object_name(self.signals(1)[0])]
+        wanted = [*self.signals(2), body.report_name(self.signals(1)[0])]
         with self.assertLogs('heat_plugins.signals', 'WARNING') as log:
             self.assertEqual((set(), 6), self.poll(wanted))
         self.assertIn('more than 2003 objects', log.output[0])

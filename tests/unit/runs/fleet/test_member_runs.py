@@ -11,7 +11,7 @@ from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import member_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.start import starting
-from heat_plugins.signals import beginning
+from heat_plugins.signals import body
 from tests.unit.runs.fleet import simulation
 
 ONE = operations.OperationLimits(max_concurrent=operations.Share(1))
@@ -138,7 +138,7 @@ class HandlingTestCase(testtools.TestCase):
             one['value']
             for draft in self.given
             for one in draft.inputs
-            if one['name'] == beginning.URL_INPUT
+            if one['name'] == body.URL_INPUT
         ]
         for url in urls:
             self.assertEqual(201, self.world.cluster.put_signed(url))

@@ -1,0 +1,479 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The members of a group without nested stack, for Heat and for users.
+
+A group is one resource, or has a nested stack of its members. Heat asks it
+for that stack; users read attributes and runs of each member.
+"""
+
+from collections import abc
+import contextlib
+import functools
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from heat.common import exception
+from heat.common import timeutils
+from heat.common.i18n import _
+from heat.engine import attributes
+from heat.engine import resource
+from heat.objects import software_config as config_objects
+from oslo_config import cfg
+
+from heat_plugins import bounds
+from heat_plugins import config
+from heat_plugins import errors
+from heat_plugins import foreign
+from heat_plugins import heat_values
+from heat_plugins import tokens
+from heat_plugins.configs import config_checking
+from heat_plugins.deployments import deliveries
+from heat_plugins.engine import deriving
+from heat_plugins.engine import transports
+from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import servers
+from heat_plugins.engine.runs import run_ledgers
+from heat_plugins.engine.runs import triggering
+from heat_plugins.resources import eventful
+from heat_plugins.resources.software import deployment
+from heat_plugins.resources.software import deployment_schema
+from heat_plugins.runs import single_groups
+from heat_plugins.runs import summary
+from heat_plugins.runs.start import trigger_signals
+from heat_plugins.signals import signal_names
+from heat_plugins.signals import transport_names
+
+LOG = foreign.logger(__name__)
+
+config.register_opts(cfg.CONF)
+
+# What an attribute of the group is for a member.
+_SHOWN = {
+    'deploy_stdouts': 'deploy_stdout',
+    'deploy_stderrs': 'deploy_stderr',
+    'deploy_status_codes': 'deploy_status_code',
+}
+
+# The transports of a group without nested stack; AUTO is tried.
+_TRANSPORTS = (transport_names.TEMP_URL_POLL, transport_names.NO_SIGNAL)
+
+if TYPE_CHECKING:
+    _Base: TypeAlias = Any
+else:
+    _Base = object
+
+
+class GroupMembers(_Base):
+    """The part of a group that shows its members, in front of Heat's."""
+
+    def _is_one(self) -> Any:
+        """Say whether it has no nested stack, and will have none."""
+        return signal_names.is_group(self.resource_id)
+
+    def _may_be_one(
+        self, properties: Any, default: Any = deployment_schema.SINGLE
+    ) -> Any:
+        """Say whether a group with these properties needs no nested stack.
+
+        :param default: its kind if the template names none.
+        """
+        wanted = properties[deployment_schema.MEMBERS] or default
+        default_kind = self._environment().get(single_groups.PARAMETER_DEFAULT)
+        if deployment_schema.NESTED in (wanted, default_kind):
+            return False
+        if properties[deployment_schema.TRIGGER_URL]:
+            # Each member has a URL with credentials of its own.
+            return False
+        name = transport_names.canonical(properties[self.SIGNAL_TRANSPORT])
+        if name not in (*_TRANSPORTS, transport_names.AUTO):
+            return False
+        return self._has_our_members()
+
+    # The stack as the update at hand leaves it.
+    _stack_after: Any = None
+
+    def update_convergence(
+        self,
+        template_id: Any,
+        new_requires: Any,
+        engine_id: Any,
+        timeout: Any,
+        new_stack: Any,
+        *args: Any,
+    ) -> Any:
+        """Update it, and note what the environment is going to say."""
+        self._stack_after = new_stack
+        return super().update_convergence(
+            template_id, new_requires, engine_id, timeout, new_stack, *args
+        )
+
+    def _environment(self) -> Any:
+        """Return the parameter defaults of the stack's environment."""
+        return (self._stack_after or self.stack).env.param_defaults
+
+    def _member_type(self) -> Any:
+        return self.build_resource_definition(
+            '', {self.SERVERS: {'': ''}}
+        ).resource_type
+
+    def _has_our_members(self) -> bool:
+        """Say whether members are of our own class in the environment."""
+        kind = self.stack.env.get_class(
+            self._member_type(), files=self.stack.t.files
+        )
+        return bool(issubclass(kind, deployment.DeploymentMixin))
+
+    def has_nested(self) -> Any:
+        """Say whether it has a nested stack."""
+        return not self._is_one() and super().has_nested()
+
+    def nested(self) -> Any:
+        """Return its nested stack, or None."""
+        return None if self._is_one() else super().nested()
+
+    def nested_identifier(self) -> Any:
+        """Return the identifier of its nested stack, or None."""
+        return None if self._is_one() else super().nested_identifier()
+
+    def deployments(self) -> Any:
+        """Return its members, on which a signal starts runs."""
+        if not self._is_one():
+            return super().deployments()
+        with self.frozen_properties():
+            # Outside of an action Heat resolves nothing for a template.
+            derivation = deriving.Derivation(self, self.member_properties())
+
+        @functools.cache
+        def named_config() -> heat_values.Config | None:
+            with self.frozen_properties():
+                return deriving.named_config(self)
+
+        return [
+            self._triggering(state, derivation, named_config)
+            for state in self.states().values()
+            # A server that was given nothing has no action to run.
+            if state and state.row.server_id == state.member.server_id
+        ]
+
+    def _triggering(
+        self,
+        state: deployment_rows.State,
+        derivation: deriving.Derivation,
+        named_config: abc.Callable[[], heat_values.Config | None],
+    ) -> triggering.Triggering:
+        member = state.member
+
+        def draft(action: str) -> heat_values.DerivedConfig:
+            with self.frozen_properties():
+                source = deriving.load_source(self)
+            return derivation.draft(
+                source, action, name=member.key, server_id=member.server_id
+            )
+
+        return triggering.Triggering(
+            triggering.Subject(
+                resource=self,
+                name=member.key,
+                names=[self.name, member.key],
+                deployment_id=member.id,
+                type=self._member_type(),
+            ),
+            state.row,
+            terms=deliveries.Terms(
+                {**derivation.properties, 'server': member.server_id}
+            ),
+            servers=servers.Servers(self, transports.root_stack_id(self)),
+            draft=draft,
+            named_config=named_config,
+        )
+
+    def trigger_member(
+        self, member: Any, details: object, signaller: Any
+    ) -> bool:
+        """Start a run on a member; say whether it has started."""
+        if not self._is_one():
+            return bool(super().trigger_member(member, details, signaller))
+        try:
+            wanted = trigger_signals.read(details, member.row.config.outputs)
+            if wanted is None:
+                raise eventful.ambiguous()
+            text = member.start(wanted)
+        except Exception as exc:
+            eventful.not_triggered(self, exc, member.name)
+            return False
+        self._add_event(
+            'SIGNAL', self.status, f'{member.name}: Signal: {text}'
+        )
+        return True
+
+    def member_properties(self) -> dict[str, Any]:
+        """Return the properties that each member has, without a server."""
+        return {
+            name: value
+            for name, value in self.get_resource_def().items()
+            if name != self.SERVERS
+        }
+
+    def preview(self) -> Any:
+        """Return what a preview of the stack shows: itself, or members."""
+        default = cfg.CONF.heat_plugins.group_members
+        if self._may_be_one(self.properties, default):
+            return resource.Resource.preview(self)
+        return super().preview()
+
+    def prepare_abandon(self) -> Any:
+        """Let go of its members."""
+        if self._is_one():
+            return resource.Resource.prepare_abandon(self)
+        return super().prepare_abandon()
+
+    def needs_replace_failed(self) -> Any:
+        """Say whether a failed group must be replaced."""
+        return not self._is_one() and super().needs_replace_failed()
+
+    def _needs_update(
+        self,
+        after: Any,
+        before: Any,
+        after_props: Any,
+        before_props: Any,
+        *args: Any,
+    ) -> Any:
+        """Say whether to update it; previews of an update ask this, too.
+
+        :raises resource.UpdateReplace: it must become the other kind.
+        """
+        known = (after, before, after_props, before_props, *args)
+        if self._is_one():
+            if not self._has_our_members():
+                raise resource.UpdateReplace(self.name)
+            changed = resource.Resource._needs_update(self, *known)
+            differs = changed or self.may_differ
+            return differs or not self._may_be_one(after_props)
+        former = before_props[deployment_schema.MEMBERS]
+        wanted = after_props[deployment_schema.MEMBERS]
+        if wanted == deployment_schema.SINGLE != former:
+            raise resource.UpdateReplace(self.name)
+        if self.state == (self.CHECK, self.FAILED) and self.resource_id:
+            # Its members know whether they must run again.
+            return True
+        return super()._needs_update(*known)
+
+    def _note_health(self, status: Any) -> Any:
+        """Mark the members with the group, and unmark them with it."""
+        if self._is_one():
+            super()._note_health(status)
+        elif self.state != (self.CHECK, self.IN_PROGRESS):
+            for member in self.deployments():
+                with member.lock(self._calling_engine_id):
+                    member.state_set(self.CHECK, status, self.status_reason)
+
+    def _handle_cancel(self) -> Any:
+        if not self._is_one():
+            super()._handle_cancel()
+
+    def get_attribute(self, key: Any, *path: Any) -> Any:
+        """Return a map of the members' values, by key.
+
+        An output that the config declares comes before what we add.
+
+        :raises exception.InvalidTemplateAttribute: there is no such one.
+        """
+        if self._is_one():
+            return attributes.select_from_attribute(self._values(key), path)
+        if key == deployment_schema.MEMBERS and not self._declares(key):
+            return attributes.select_from_attribute(self._shown(), path)
+        return super().get_attribute(key, *path)
+
+    def _resolve_attribute(self, name: Any) -> Any:
+        # For who asks the API; templates come by `get_attribute`.
+        if self._is_one() or name == deployment_schema.MEMBERS:
+            return self.get_attribute(name)
+        return super()._resolve_attribute(name)
+
+    def states(self) -> Any:
+        """Return what is known of the members, by key.
+
+        Their keys and servers are those of the rows: outside of an action,
+        Heat does not resolve what the template refers to. None stands for a
+        member that has been given nothing.
+        """
+        stored = deployment_rows.MemberRows(self.context, self.resource_id)
+        # Of several of a key, one goes and the last one stays.
+        shown = {state.member.key: state for state in stored.states()}
+        return {
+            key: shown.get(key) for key in self.properties[self.SERVERS] or {}
+        }
+
+    def _values(self, key: Any) -> Any:
+        states = self.states()
+        output = _SHOWN.get(key, key)
+        if not self._is_output(output, states):
+            ours = self._ours(key, states)
+            if ours is None:
+                raise exception.InvalidTemplateAttribute(
+                    resource=self.name, key=key
+                )
+            return ours
+        return {
+            name: state and state.row.outputs.get(output)
+            for name, state in states.items()
+        }
+
+    def _ours(self, key: Any, states: Any) -> Any:
+        """Return the map of an attribute that is no output, or None."""
+        if key == deployment_schema.MEMBERS:
+            return self._shown()
+        if key == deployment_schema.TRIGGER_URL:
+            return dict.fromkeys(states)
+        if key == deployment_schema.RUNS_ATTR:
+            return self._runs_of(states)
+        if key == deployment_schema.TRANSPORT_ATTR:
+            return {
+                name: state and state.row.transport
+                for name, state in states.items()
+            }
+        return None
+
+    def _runs_of(self, states: Any) -> Any:
+        """Return what has become of the last runs of each member."""
+        ids = {key: state.row.id for key, state in states.items() if state}
+        if not ids:
+            return {key: [] for key in states}
+        hub = transports.hub_for(self)
+        ledger = run_ledgers.ledger_for(self, hub, None)
+        try:
+            latest = hub.call(
+                self.stack,
+                lambda: ledger.latest_of(
+                    hub.root_stack_id, ids.values(), triggering.SHOWN
+                ),
+            )
+        except errors.Error as exc:
+            # No stack is to fail of this.
+            LOG.info(
+                '%(group)s: cannot show the runs of its members: %(error)s',
+                {'group': self.label, 'error': exc},
+            )
+            return dict.fromkeys(states)
+        return {
+            key: [summary.of(run) for run in latest[ids[key]]]
+            if key in ids
+            else []
+            for key in states
+        }
+
+    def _is_output(self, name: Any, states: Any) -> Any:
+        return (
+            name in config_checking.BUILT_IN_OUTPUTS
+            or any(
+                state
+                and any(
+                    output['name'] == name
+                    for output in state.row.config.outputs
+                )
+                for state in states.values()
+            )
+            or self._declares(name)
+        )
+
+    def _declares(self, output: Any) -> Any:
+        """Say whether the template's config declares an output."""
+        config = None
+        with contextlib.suppress(exception.NotFound):
+            config = config_objects.SoftwareConfig.get_by_id(
+                self.context, self.properties[self.CONFIG]
+            )
+        declared = config.config['outputs'] if config else ()
+        return any(each['name'] == output for each in declared or ())
+
+    def _shown(self) -> Any:
+        states = self.states()
+        return {name: _shown(state) for name, state in states.items()}
+
+    def check_members(self) -> Any:
+        """Check that the members have rows, and their servers exist.
+
+        :raises exception.Error: it names those that have not.
+        """
+        states = self.states()
+        ids = {state.member.server_id for state in states.values() if state}
+        known = resources.find_all(self.context, ids)
+        # While a stack is adopted there may be no config yet.
+        runs_create = any(states.values())
+        with self.rpc_client().ignore_error_by_name('NotFound'):
+            runs_create = self.runs(deriving.load_source(self), self.CREATE)
+        missing = [
+            key for key, state in states.items() if runs_create and not state
+        ]
+        there = servers.Servers(
+            self, transports.root_stack_id(self)
+        ).all_there(known.values())
+        gone = [
+            key
+            for key, state in states.items()
+            if state and state.member.server_id not in there
+        ]
+        rows.mark_unhealthy(self.context, [states[key].row.id for key in gone])
+        for keys, reason in (
+            (missing, _('These members have no deployment: %s')),
+            (gone, _('The servers of these members do not exist: %s')),
+        ):
+            if keys:
+                raise exception.Error(reason % bounds.listed(keys))
+
+    def check_adoptable(self, allowed: Any) -> Any:
+        """Check that no member waits, and not too many have failed.
+
+        :param allowed: how many may.
+        :raises exception.Error: it names those that keep it from that.
+        """
+        rows = {
+            key: state.row for key, state in self.states().items() if state
+        }
+        waiting = [key for key, row in rows.items() if row.in_progress]
+        failed = [
+            key
+            for key, row in rows.items()
+            if row.status == heat_values.FAILED
+        ]
+        if waiting or len(failed) > allowed:
+            raise exception.Error(
+                _(
+                    'Cannot adopt the group, because these members are not '
+                    'COMPLETE: %s'
+                )
+                % bounds.listed(waiting + failed)
+            )
+
+
+def _shown(state: Any) -> Any:
+    if state is None:
+        return dict.fromkeys(
+            (
+                'server',
+                'deployment',
+                'config',
+                'action',
+                'status',
+                'status_reason',
+                'delivered_at',
+                'ended_at',
+            )
+        )
+    row = state.row
+    return {
+        'server': state.member.server_id,
+        'deployment': row.id,
+        # That of a server from which it was withdrawn is not the member's.
+        'config': (
+            row.config.id if row.server_id == state.member.server_id else None
+        ),
+        'action': row.action,
+        'status': row.status,
+        'status_reason': row.reason and tokens.shown(row.reason),
+        'delivered_at': timeutils.isotime(state.delivered_at),
+        'ended_at': (
+            None if row.in_progress else timeutils.isotime(state.changed_at)
+        ),
+    }
