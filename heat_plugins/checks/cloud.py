@@ -12,7 +12,7 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import foreign
-from heat_plugins.clients import keystone
+from heat_plugins.clients import rest
 
 
 class CheckReport:
@@ -77,12 +77,12 @@ def session(
     return opened
 
 
-def reach(session: ks_session.Session, client: str) -> keystone.Cloud:
+def reach(session: ks_session.Session, client: str) -> rest.Cloud:
     """Return how heat-engine reaches a service.
 
     :param client: whose options of heat.conf name the interface.
     """
-    return keystone.Cloud(
+    return rest.Cloud(
         session,
         heat_config.get_client_option(client, 'endpoint_type'),
         cfg.CONF.region_name_for_services,

@@ -13,7 +13,6 @@ from urllib import parse
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import heat_values
-from heat_plugins.clients import keystone
 from heat_plugins.clients import rest
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import plan_stacks
@@ -55,7 +54,7 @@ class Heat:
     `inventory.Servers`.
     """
 
-    def __init__(self, cloud: keystone.Cloud) -> None:
+    def __init__(self, cloud: rest.Cloud) -> None:
         self._rest = rest.Rest(rest.HEAT, cloud)
 
     # Stacks

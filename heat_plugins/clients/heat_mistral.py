@@ -6,8 +6,8 @@ from typing import Any
 from heat.common import config
 from heat.engine.clients.os import mistral
 
-from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_api
+from heat_plugins.clients import rest
 
 CLIENT_NAME = 'heat_plugins_mistral'
 
@@ -21,7 +21,7 @@ class MistralClientPlugin(mistral.MistralClientPlugin):
     def _create(self) -> Any:
         option = mistral.CLIENT_NAME
         return mistral_api.connect(
-            keystone.Cloud(
+            rest.Cloud(
                 self.context.keystone_session,
                 self._get_client_option(option, 'endpoint_type'),
                 self._get_region_name(),

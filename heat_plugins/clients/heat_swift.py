@@ -5,7 +5,7 @@ from heat.common import config
 from heat.engine.clients import client_plugin
 
 from heat_plugins import errors
-from heat_plugins.clients import keystone
+from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from heat_plugins.objectstore import stores
 
@@ -28,7 +28,7 @@ class SwiftClientPlugin(client_plugin.ClientPlugin):
         tls = config.get_ssl_options(_OPTIONS)
         return stores.ObjectStore(
             swift.KeystoneTransport(
-                keystone.Cloud(
+                rest.Cloud(
                     self.context.keystone_session,
                     self._get_client_option(_OPTIONS, 'endpoint_type'),
                     self._get_region_name(),

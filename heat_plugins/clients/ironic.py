@@ -6,7 +6,6 @@ from typing import Any
 from urllib import parse
 
 from heat_plugins import errors
-from heat_plugins.clients import keystone
 from heat_plugins.clients import rest
 from heat_plugins.nodes import node
 from heat_plugins.nodes import node_protocols
@@ -22,7 +21,7 @@ _STATES = ('uuid', 'name', 'provision_state', 'last_error', 'instance_uuid')
 class BaremetalAPI:
     """Nodes, as `node_protocols.Baremetal` has them."""
 
-    def __init__(self, cloud: keystone.Cloud) -> None:
+    def __init__(self, cloud: rest.Cloud) -> None:
         self._rest = rest.Rest(
             rest.IRONIC,
             cloud,

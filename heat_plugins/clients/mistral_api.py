@@ -23,7 +23,6 @@ import requests
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins.clients import keystone
 from heat_plugins.clients import rest
 
 SERVICE_TYPE = 'workflowv2'
@@ -81,7 +80,7 @@ class ActionExecutionManager(action_executions.ActionExecutionManager):  # type:
 
 
 def connect(
-    cloud: keystone.Cloud, tls: abc.Mapping[str, Any] | None = None
+    cloud: rest.Cloud, tls: abc.Mapping[str, Any] | None = None
 ) -> Any:
     """Return mistralclient's client.
 
@@ -102,7 +101,7 @@ def connect(
     return client
 
 
-def is_there(cloud: keystone.Cloud) -> bool:
+def is_there(cloud: rest.Cloud) -> bool:
     """Say whether the catalogue has a Mistral.
 
     :raises errors.ServiceError: the catalogue cannot be read.
@@ -198,7 +197,7 @@ def unanswered(
         'region. Add --local to work without Mistral, or name the region '
         f'that has it (--os-region-name): {reason}'
     )
-    return keystone.unanswered(error, 'Mistral', absent)
+    return rest.unanswered(error, 'Mistral', absent)
 
 
 def answered(status: Any, message: Any) -> errors.ServiceError:

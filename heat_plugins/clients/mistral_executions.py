@@ -12,8 +12,8 @@ import uuid
 from heat_plugins import errors
 from heat_plugins import jobs
 from heat_plugins import retrying
-from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_api
+from heat_plugins.clients import rest
 from heat_plugins.mistral.executions import outcome
 
 # Seconds between two polls of an action, at first and at most.
@@ -92,7 +92,7 @@ class WorkflowExecutions:
     `errors.ServiceError`.
     """
 
-    def __init__(self, cloud: keystone.Cloud) -> None:
+    def __init__(self, cloud: rest.Cloud) -> None:
         self._client = mistral_api.connect(cloud)
 
     def run_action(

@@ -7,8 +7,8 @@ from typing import Any, Final
 from urllib import parse
 
 from heat_plugins import errors
-from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_api
+from heat_plugins.clients import rest
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.plans import plan_protocols
 
@@ -18,7 +18,7 @@ _FIELDS: Final = ('id', 'name', 'description', 'project_id', 'variables')
 class Registry:
     """A project's environments in Mistral; see `plan_protocols.Registry`."""
 
-    def __init__(self, cloud: keystone.Cloud) -> None:
+    def __init__(self, cloud: rest.Cloud) -> None:
         self._session = cloud.session
         self._environments = mistral_api.connect(cloud).environments
 

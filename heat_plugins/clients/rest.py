@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service's REST API over a Keystone session, and its errors.
+"""A Keystone session, and a service's REST API and errors over it.
 
 The services' own clients do not fit: heatclient turns every answer into
 objects of its own, and follows redirects by its own rules; with ``--debug``
@@ -14,10 +14,70 @@ from typing import Any
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
+from keystoneauth1 import session as ks_session
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins.clients import keystone
+
+#: No token is available; that will not pass by itself.
+REFUSALS = (
+    exceptions.Unauthorized,
+    exceptions.Forbidden,
+    # What Keystone answers when a trust or an application credential has
+    # been deleted.
+    exceptions.NotFound,
+    exceptions.AuthorizationFailure,
+    exceptions.MissingAuthPlugin,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cloud:
+    """A user's session, and which endpoints it uses.
+
+    :ivar interface: of the catalogue's endpoints.
+    :ivar region_name: the region; None for the only one.
+    """
+
+    session: ks_session.Session
+    interface: str = 'public'
+    region_name: str | None = None
+
+    def filter(self, service_type: str) -> dict[str, Any]:
+        """Return the keywords that select a service's endpoint."""
+        return {
+            'service_type': service_type,
+            'interface': self.interface,
+            'region_name': self.region_name,
+        }
+
+
+def unanswered(
+    exc: exceptions.ClientException,
+    service: str,
+    absent: errors.ServiceError,
+    whom: str | None = None,
+) -> errors.ServiceError:
+    """Return the error for a session's failure without an answer.
+
+    :param absent: the error if the catalogue lacks the service.
+    :param whom: the name of what is unreachable, unless it is the service.
+    """
+    reason = type(exc).__name__
+    if isinstance(exc, exceptions.EndpointNotFound):
+        return absent
+    if isinstance(exc, REFUSALS):
+        return errors.Denied(
+            f'Keystone refuses these credentials a token for {service}: '
+            f'{reason}'
+        )
+    if isinstance(exc, exceptions.HttpError):
+        # The service's own are answers, and no errors of the session.
+        return errors.Unavailable(
+            f'Keystone answered {exc.http_status} ({reason})'
+        )
+    return errors.Unavailable(f'Cannot reach {whom or service}: {reason}')
+
 
 #: Seconds to wait for the first byte of a response.
 TIMEOUT = 60.0
@@ -78,7 +138,7 @@ class Rest:
     """
 
     def __init__(
-        self, service: CatalogueService, cloud: keystone.Cloud, **more: Any
+        self, service: CatalogueService, cloud: Cloud, **more: Any
     ) -> None:
         self._service = service
         self._adapter = adapter.Adapter(
@@ -170,4 +230,4 @@ class Rest:
             f'The catalogue has no {service.name} (service type '
             f'"{service.type}") in this region. {service.remedy}'
         )
-        return keystone.unanswered(exc, service.name, absent)
+        return unanswered(exc, service.name, absent)

@@ -13,14 +13,14 @@ import requests
 import urllib3
 
 from heat_plugins import errors
-from heat_plugins.clients import keystone
+from heat_plugins.clients import rest
 from heat_plugins.objectstore import stores
 from heat_plugins.objectstore import wire
 
 SERVICE_TYPE = 'object-store'
 
 
-def connect(cloud: keystone.Cloud) -> stores.ObjectStore:
+def connect(cloud: rest.Cloud) -> stores.ObjectStore:
     """Return the object store of a user's project."""
     return stores.ObjectStore(KeystoneTransport(cloud))
 
@@ -33,7 +33,7 @@ class KeystoneTransport:
     """
 
     def __init__(
-        self, cloud: keystone.Cloud, *, tls: dict[str, Any] | None = None
+        self, cloud: rest.Cloud, *, tls: dict[str, Any] | None = None
     ) -> None:
         self._session = cloud.session
         self._filter = cloud.filter(SERVICE_TYPE)
@@ -136,4 +136,4 @@ def _unanswered(
     exc: exceptions.ClientException, whom: str
 ) -> errors.ServiceError:
     absent = _no_endpoint()
-    return keystone.unanswered(exc, 'the object store', absent, whom)
+    return rest.unanswered(exc, 'the object store', absent, whom)

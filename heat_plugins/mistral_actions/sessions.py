@@ -23,7 +23,7 @@ from keystoneauth1.identity import access as access_plugin
 from oslo_config import cfg
 
 from heat_plugins import errors
-from heat_plugins.clients import keystone
+from heat_plugins.clients import rest
 
 CONF = cfg.CONF
 
@@ -65,7 +65,7 @@ def session(security: Any) -> ks_session.Session:
     return ks_session.Session(auth=auth, verify=verify)
 
 
-def cloud(security: Any) -> keystone.Cloud:
+def cloud(security: Any) -> rest.Cloud:
     """Return the way to the services of an action's project.
 
     :param security: the security context of the action.
@@ -74,7 +74,7 @@ def cloud(security: Any) -> keystone.Cloud:
     with contextlib.suppress(cfg.DuplicateOptError):
         CONF.register_opts(_OPTS, group=_GROUP)
     options = CONF[_GROUP]
-    return keystone.Cloud(
+    return rest.Cloud(
         session(security),
         options.os_actions_endpoint_type,
         security.region_name or options.default_region,
@@ -90,7 +90,7 @@ def user_name(session: ks_session.Session) -> str:
     auth: Any = getattr(session.auth, 'user_auth', session.auth)
     try:
         access_info = auth.get_access(session)
-    except keystone.REFUSALS as exc:
+    except rest.REFUSALS as exc:
         raise errors.Denied(
             'Keystone refuses a token to the user who runs the workflow: '
             f'{type(exc).__name__}'

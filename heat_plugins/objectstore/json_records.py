@@ -18,7 +18,6 @@ from heat_plugins import foreign
 from heat_plugins import masking
 from heat_plugins import pools
 from heat_plugins import stored
-from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import exclusive
 from heat_plugins.objectstore import stores
 
@@ -55,7 +54,7 @@ class Records:
     def __init__(
         self,
         store: stores.ObjectStore,
-        own: str | containers.Own,
+        own: str | stores.OwnContainer,
         *,
         prefix: str = '',
         limit: int = 64 * 1024 * 1024,

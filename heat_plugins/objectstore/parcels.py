@@ -23,7 +23,6 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import pools
 from heat_plugins.content import storage
-from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import stores
 
 #: What the name of the container begins with where what belongs to no plan
@@ -80,7 +79,7 @@ def send(store: stores.ObjectStore, content: bytes) -> dict[str, Any]:
     """
     name = str(uuid.uuid4())
     pool = pools.Pool()
-    own = containers.Own(store, UPLOADS)
+    own = stores.OwnContainer(store, UPLOADS)
     container = pool.insist(lambda: own.name)
     pool.insist(store.put_container, container, {})
     storage.Container(store, container, pool).check_unshared()

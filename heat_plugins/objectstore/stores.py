@@ -9,6 +9,7 @@ from collections import abc
 import contextlib
 import dataclasses
 from email import utils as email_utils
+import functools
 import itertools
 import re
 from typing import Any
@@ -441,3 +442,35 @@ def _age(headers: abc.Mapping[str, str]) -> float:
         return max(0.0, (now - then).total_seconds())
     except (KeyError, TypeError, ValueError):
         return 0.0
+
+
+class OwnContainer:
+    """The project's container for one purpose, with a name of the project's.
+
+    Ceph's gateway without ``rgw keystone implicit tenants`` has one namespace
+    of containers for all projects. So the project's ID is part of the name.
+    Earlier releases left it out; a project that has a container of that name
+    keeps it.
+
+    :param stem: its purpose, and its name in earlier releases.
+    """
+
+    def __init__(self, store: ObjectStore, stem: str) -> None:
+        self._store = store
+        self._stem = stem
+
+    @functools.cached_property
+    def name(self) -> str:
+        """The container's name; the container may not be there.
+
+        :raises heat_plugins.errors.ServiceError: the object store
+            does not tell which containers the project has.
+        """
+        project_id = self._store.project_id
+        if project_id is None:
+            return self._stem
+        name = f'{self._stem}-{project_id}'
+        owned = self._store.owned_containers(self._stem)
+        # Once there is one of the new name, it holds the records.
+        is_former = self._stem in owned and name not in owned
+        return self._stem if is_former else name

@@ -20,7 +20,7 @@ from heat_plugins import foreign
 from heat_plugins import retrying
 from heat_plugins import yaml_reading
 from heat_plugins.clients import heat
-from heat_plugins.clients import keystone
+from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from heat_plugins.osc import command_line
 from heat_plugins.osc import progress
@@ -135,9 +135,9 @@ def orchestration(manager: Any) -> heat.Heat:
     return heat.Heat(cloud(manager))
 
 
-def cloud(manager: Any) -> keystone.Cloud:
+def cloud(manager: Any) -> rest.Cloud:
     """Return the way to services, with the session of a command."""
-    return keystone.Cloud(
+    return rest.Cloud(
         manager.session, manager.interface or 'public', manager.region_name
     )
 

@@ -7,7 +7,6 @@ from typing import Final
 
 from heat_plugins import errors
 from heat_plugins import pools
-from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import stores
 from heat_plugins.plans import plan_protocols
@@ -36,7 +35,7 @@ class Names:
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         self._records = json_records.Records(
-            store, containers.Own(store, CONTAINER), limit=_LIMIT
+            store, stores.OwnContainer(store, CONTAINER), limit=_LIMIT
         )
         self._pool = pool or pools.Pool()
         self._sleep = sleep

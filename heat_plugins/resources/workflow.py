@@ -20,7 +20,6 @@ from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
 from heat_plugins.engine import heat_types
 from heat_plugins.mistral import calling
-from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.definitions import publishing
@@ -28,7 +27,6 @@ from heat_plugins.mistral.definitions import structured
 from heat_plugins.mistral.executions import ending
 from heat_plugins.mistral.executions import workflow_requests
 from heat_plugins.resources.workflows import mistral_calls
-from heat_plugins.resources.workflows import workflow_checks
 from heat_plugins.resources.workflows import workflow_schema
 from heat_plugins.timeline import kinds
 
@@ -49,7 +47,7 @@ _EXECUTION_KEYS = (
 )
 
 
-class Workflow(workflow_checks.WorkflowChecks):
+class Workflow(workflow_schema.WorkflowChecks):
     """One or several workflows of Mistral, or a workbook.
 
     Write them either in Mistral's own language, in ``definition``, or in the
@@ -303,7 +301,7 @@ class Workflow(workflow_checks.WorkflowChecks):
             )
             result = self._start_execution(details, entry)
         except (
-            definition_problems.DefinitionError,
+            definition_reading.DefinitionError,
             workflow_requests.RunError,
             errors.Refused,
             errors.ServiceError,

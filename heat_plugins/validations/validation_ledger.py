@@ -15,7 +15,6 @@ import uuid
 from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins import stored
-from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import lease
 from heat_plugins.objectstore import stores
@@ -53,7 +52,7 @@ class Ledger:
         self._pool = pool or pools.Pool()
         self._records = json_records.Records(
             store,
-            containers.Own(store, CONTAINER),
+            stores.OwnContainer(store, CONTAINER),
             packed=True,
             pool=self._pool,
         )

@@ -15,8 +15,8 @@ from keystoneauth1 import session as ks_session
 from keystoneauth1.identity import v3
 
 from heat_plugins.clients import heat
-from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_registry
+from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from heat_plugins.plans import plan_operations
 from heat_plugins.plans import plan_service
@@ -44,7 +44,7 @@ class Bench:
                 project_domain_id='default',
             )
         )
-        reached = keystone.Cloud(session)
+        reached = rest.Cloud(session)
         self.plans = plan_service.Plans(
             swift.connect(reached),
             mistral_registry.Registry(reached),

@@ -15,8 +15,8 @@ import pytest
 from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.clients import heat
-from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_registry
+from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from heat_plugins.content import storage
 from heat_plugins.content import tarballs
@@ -70,7 +70,7 @@ def user(cloud: base.minicloud_client.Cloud) -> User:
         ),
         verify=env.get('OS_CACERT') or True,
     )
-    reached = keystone.Cloud(session)
+    reached = rest.Cloud(session)
     return User(
         store=swift.connect(reached),
         registry=mistral_registry.Registry(reached),

@@ -8,7 +8,7 @@ from keystoneauth1 import session as ks_session
 from keystoneauth1.identity import v3
 import pytest
 
-from heat_plugins.clients import keystone
+from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from tests import rgw_script
 from tests.functional import base
@@ -51,7 +51,7 @@ def transport(
 ) -> swift.KeystoneTransport:
     env = cloud.env(user)
     return swift.KeystoneTransport(
-        keystone.Cloud(
+        rest.Cloud(
             ks_session.Session(
                 v3.Password(
                     auth_url=env['OS_AUTH_URL'],

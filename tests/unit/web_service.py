@@ -10,7 +10,7 @@ import requests
 from requests import adapters
 import urllib3
 
-from heat_plugins.clients import keystone
+from heat_plugins.clients import rest
 
 
 class Service(adapters.BaseAdapter):
@@ -54,4 +54,4 @@ def session(service, url, *, auth=token_endpoint.Token, **options):
 
 def cloud(service, url, **options):
     """Return a cloud with such a session."""
-    return keystone.Cloud(session(service, url, **options))
+    return rest.Cloud(session(service, url, **options))

@@ -12,7 +12,6 @@ import re
 from typing import Any, Final
 
 from heat_plugins import bounds
-from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.definitions import definition_reading
 
 WORKFLOW_KEYS: Final = frozenset(
@@ -81,7 +80,7 @@ _MOVED: Final = {
 
 def check(
     definition: definition_reading.Definition,
-) -> list[definition_problems.DefinitionProblem]:
+) -> list[definition_reading.DefinitionProblem]:
     """Return the problems of a definition, in its order.
 
     It stops at one problem more than an error lists.
@@ -98,14 +97,14 @@ def check(
 
 def _version(
     definition: definition_reading.Definition,
-) -> Iterator[definition_problems.DefinitionProblem]:
+) -> Iterator[definition_reading.DefinitionProblem]:
     version = definition.data.get('version', '2.0')
     try:
         known = float(version) == 2.0
     except (OverflowError, TypeError, ValueError):
         known = False
     if not known:
-        yield definition_problems.DefinitionProblem(
+        yield definition_reading.DefinitionProblem(
             message='Mistral supports only version 2.0 of its language, not '
             f'"{bounds.shortened(str(version))}"',
             line=definition.line(('version',)),
@@ -124,7 +123,7 @@ class _Checker:
         self._workflow = workflow
         self._path = definition.workflow_path(workflow.name)
 
-    def check(self) -> Iterator[definition_problems.DefinitionProblem]:
+    def check(self) -> Iterator[definition_reading.DefinitionProblem]:
         name, data = self._workflow.name, self._workflow.data
         if len(name) > 255:
             yield self._problem('its name has more than 255 characters')
@@ -159,7 +158,7 @@ class _Checker:
 
     def _task(
         self, task: str, content: Any, tasks: Collection[str]
-    ) -> Iterator[definition_problems.DefinitionProblem]:
+    ) -> Iterator[definition_reading.DefinitionProblem]:
         if not isinstance(content, dict) or not content:
             yield self._problem(
                 'a task must be a map with an "action:" or "workflow:"',
@@ -191,7 +190,7 @@ class _Checker:
 
     def _join(
         self, task: str, join: Any
-    ) -> Iterator[definition_problems.DefinitionProblem]:
+    ) -> Iterator[definition_reading.DefinitionProblem]:
         # Mistral's answer names no task.
         number = isinstance(join, int) and not isinstance(join, bool)
         if join not in ('all', 'one') and not (number and join > 0):
@@ -208,7 +207,7 @@ class _Checker:
         content: dict[str, Any],
         tasks: Collection[str],
         *path: str,
-    ) -> Iterator[definition_problems.DefinitionProblem]:
+    ) -> Iterator[definition_reading.DefinitionProblem]:
         """Check that the tasks which clauses name exist."""
         direct = self._workflow.type == 'direct'
         for clause in CLAUSES if direct else ('requires',):
@@ -230,7 +229,7 @@ class _Checker:
         known: Collection[str],
         path: definition_reading.Path,
         task: str | None = None,
-    ) -> Iterator[definition_problems.DefinitionProblem]:
+    ) -> Iterator[definition_reading.DefinitionProblem]:
         for key in content:
             if key in known:
                 continue
@@ -246,8 +245,8 @@ class _Checker:
 
     def _problem(
         self, message: str, *path: str | int, task: str | None = None
-    ) -> definition_problems.DefinitionProblem:
-        return definition_problems.DefinitionProblem(
+    ) -> definition_reading.DefinitionProblem:
+        return definition_reading.DefinitionProblem(
             message=message,
             workflow=self._workflow.name,
             task=task,

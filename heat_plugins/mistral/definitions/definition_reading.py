@@ -10,7 +10,43 @@ from typing import Any, Final
 import yaml
 
 from heat_plugins import bounds
-from heat_plugins.mistral.definitions import definition_problems
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DefinitionProblem:
+    """A mistake in a definition.
+
+    :ivar message: the mistake, with the value and the remedy.
+    :ivar line: its line, from 1; None where that is not known.
+    """
+
+    message: str
+    workflow: str | None = None
+    task: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        places = []
+        if self.workflow is not None:
+            places.append(f'workflow "{bounds.shortened(self.workflow)}"')
+        if self.task is not None:
+            places.append(f'task "{bounds.shortened(self.task)}"')
+        if self.line is not None:
+            places.append(f'line {self.line}')
+        if not places:
+            return self.message
+        return f'{", ".join(places)}: {self.message}'
+
+
+class DefinitionError(ValueError):
+    """A definition cannot be used.
+
+    :param problems: in the order of the text.
+    """
+
+    def __init__(self, problems: Iterable[DefinitionProblem]) -> None:
+        super().__init__(bounds.listed(problems, between='; '))
+
 
 #: The value of an input without a default.
 REQUIRED: Final = object()
@@ -175,7 +211,7 @@ def read(text: str) -> Definition:
     """
     root, data = load(text)
     if twice := list(_doubles(root)):
-        raise definition_problems.DefinitionError(twice)
+        raise DefinitionError(twice)
     if not isinstance(data, dict) or not data:
         raise _error(
             'the definition is not a map of workflows, such as '
@@ -239,9 +275,9 @@ def load(text: str) -> tuple[yaml.Node, Any]:
         mark = error.problem_mark or error.context_mark
         parts = (error.context, error.problem)
         reason = bounds.shortened(', '.join(filter(None, parts)), _SAID)
-        raise definition_problems.DefinitionError(
+        raise DefinitionError(
             [
-                definition_problems.DefinitionProblem(
+                DefinitionProblem(
                     message=f'this is not valid YAML: {reason}',
                     line=None if mark is None else int(mark.line) + 1,
                 )
@@ -350,9 +386,7 @@ def _workflow(name: str, content: Any) -> DefinedWorkflow:
     )
 
 
-def _doubles(
-    node: yaml.Node, path: Path = ()
-) -> Iterator[definition_problems.DefinitionProblem]:
+def _doubles(node: yaml.Node, path: Path = ()) -> Iterator[DefinitionProblem]:
     """Find keys that occur twice; YAML would keep the last one only."""
     if isinstance(node, yaml.MappingNode):
         lines: dict[str, int] = {}
@@ -360,7 +394,7 @@ def _doubles(
             if isinstance(key, yaml.ScalarNode):
                 line = int(key.start_mark.line) + 1
                 if key.value in lines:
-                    yield definition_problems.DefinitionProblem(
+                    yield DefinitionProblem(
                         message=f'{_kind(path)} '
                         f'"{bounds.shortened(key.value)}" appears twice, '
                         f'also on line {lines[key.value]}',
@@ -381,10 +415,6 @@ def _kind(path: Path) -> str:
     return 'the key'
 
 
-def _error(
-    message: str, node: yaml.Node | None = None
-) -> definition_problems.DefinitionError:
+def _error(message: str, node: yaml.Node | None = None) -> DefinitionError:
     line = None if node is None else int(node.start_mark.line) + 1
-    return definition_problems.DefinitionError(
-        [definition_problems.DefinitionProblem(message=message, line=line)]
-    )
+    return DefinitionError([DefinitionProblem(message=message, line=line)])

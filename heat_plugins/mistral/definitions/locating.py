@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from heat_plugins import bounds
 from heat_plugins.mistral.definitions import definition_checking
-from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import renaming
 
@@ -43,7 +42,7 @@ _ASKED: Final = 50
 
 def locate(
     definition: definition_reading.Definition, ask: Ask
-) -> list[definition_problems.DefinitionProblem]:
+) -> list[definition_reading.DefinitionProblem]:
     """Return the errors that Mistral reports, with their places."""
     answer = ask(_whole(definition), definition.workbook)
     if answer is None:
@@ -60,7 +59,7 @@ def _in_workflow(
     workflow: definition_reading.DefinedWorkflow,
     refusal: str,
     ask: Ask,
-) -> definition_problems.DefinitionProblem:
+) -> definition_reading.DefinitionProblem:
     path = definition.workflow_path(workflow.name)
     tasks = workflow.data['tasks']
     named = _TASK.search(refusal)
@@ -134,7 +133,7 @@ def _problem(
     workflow: str | None = None,
     task: str | None = None,
     key: str | None = None,
-) -> definition_problems.DefinitionProblem:
+) -> definition_reading.DefinitionProblem:
     within: list[str | int] = [] if key is None else [key]
     if match := _INSTANCE.search(refusal):
         steps = itertools.islice(_STEP.finditer(match[1]), _STEPS)
@@ -145,7 +144,7 @@ def _problem(
     if within:
         place = '.'.join(str(step) for step in within)
         message = f'{bounds.shortened(place)}: {message}'
-    return definition_problems.DefinitionProblem(
+    return definition_reading.DefinitionProblem(
         message=f'Mistral says: {message}',
         workflow=workflow,
         task=task,

@@ -14,7 +14,6 @@ from typing import Any, Final
 import yaml
 
 from heat_plugins import bounds
-from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.definitions import definition_reading
 
 VERSION: Final = '2.0'
@@ -106,10 +105,10 @@ def dump(data: Mapping[str, Any]) -> str:
     try:
         bounds.check_depth(data)
     except bounds.TooDeep as exc:
-        problem = definition_problems.DefinitionProblem(
+        problem = definition_reading.DefinitionProblem(
             message=f'the definition: {exc}'
         )
-        raise definition_problems.DefinitionError([problem]) from exc
+        raise definition_reading.DefinitionError([problem]) from exc
     return str(
         yaml.dump(
             dict(data),
@@ -224,6 +223,6 @@ def _faithful(text: str, wanted: Mapping[str, Any]) -> str:
     try:
         if definition_reading.load(text)[1] == wanted:
             return text
-    except definition_problems.DefinitionError:
+    except definition_reading.DefinitionError:
         pass
     return dump(wanted)

@@ -11,7 +11,6 @@ import re
 from typing import Any, Final
 
 from heat_plugins import bounds
-from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import renaming
 
@@ -112,7 +111,7 @@ def read_action(text: str) -> dict[str, Any]:
     """
     try:
         _, content = definition_reading.load(text)
-    except definition_problems.DefinitionError as exc:
+    except definition_reading.DefinitionError as exc:
         raise AdhocError(f'the definition is not YAML: {exc}') from exc
     if not isinstance(content, Mapping):
         raise AdhocError('the definition must be a map.')

@@ -13,7 +13,6 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins import pools
-from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import stores
 from heat_plugins.objectstore import wire
 from heat_plugins.runs import orchestration
@@ -64,7 +63,7 @@ class SharedResults:
 
     def __init__(self, store: stores.ObjectStore) -> None:
         self._store = store
-        self._own = containers.Own(store, CONTAINER)
+        self._own = stores.OwnContainer(store, CONTAINER)
 
     def share(
         self, operation: operations.Operation, page: str, days: int, now: float

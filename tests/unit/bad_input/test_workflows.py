@@ -10,7 +10,6 @@ import yaml
 
 from heat_plugins import bounds
 from heat_plugins.mistral.definitions import definition_checking
-from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.definitions import renaming
@@ -130,7 +129,7 @@ def read(text):
     """Read a definition; None if it is refused as it should be."""
     try:
         found = definition_reading.read(text)
-    except definition_problems.DefinitionError:
+    except definition_reading.DefinitionError:
         return None
     return None if definition_checking.check(found) else found
 
@@ -160,7 +159,7 @@ def test_what_is_read_can_be_written_under_other_names(text, name, defaults):
         else:
             names = {one: f'{name}.{one}' for one in found.workflows}
             again = renaming.render(found, names, None, defaults)
-    except definition_problems.DefinitionError:
+    except definition_reading.DefinitionError:
         return
     assert isinstance(again, str)
 
@@ -196,7 +195,7 @@ def test_properties_are_written_as_a_definition_that_is_read(name, given):
     structured.doubles(given)
     try:
         read(structured.definition(name, given))
-    except definition_problems.DefinitionError:
+    except definition_reading.DefinitionError:
         return
 
 
@@ -369,7 +368,7 @@ def test_names_fit_into_mistral_or_are_refused(name):
         wanted = definition_records.WantedDefinition.of(
             found, 'stack', 'resource', None, None
         )
-    except definition_problems.DefinitionError:
+    except definition_reading.DefinitionError:
         return
     assert set(wanted.names) == set(found.workflows)
     assert definition_records.NAME_LIMIT >= 255

@@ -10,7 +10,6 @@ import pytest
 
 from heat_plugins import bounds
 from heat_plugins.mistral.definitions import definition_checking
-from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.definitions import locating
@@ -194,7 +193,7 @@ def test_an_expression_has_a_beginning_and_an_end(parts):
 
 
 def refused(text):
-    with pytest.raises(definition_problems.DefinitionError) as caught:
+    with pytest.raises(definition_reading.DefinitionError) as caught:
         definition_reading.read(text)
     return str(caught.value)
 
@@ -230,7 +229,7 @@ def test_problems_are_not_looked_for_beyond_those_that_are_told():
     text = TEXTS['unknown targets'](50 * 2000)
     found = definition_checking.check(definition_reading.read(text))
     assert len(found) == bounds.LISTED + 1
-    assert str(definition_problems.DefinitionError(iter(found))).endswith(
+    assert str(definition_reading.DefinitionError(iter(found))).endswith(
         '; and more'
     )
     assert 'did you mean "task00000"?' in str(found[0])
@@ -246,7 +245,7 @@ def test_a_message_about_a_definition_is_short(number):
         )
     )
     assert len(problems) == 3
-    assert len(str(definition_problems.DefinitionError(problems))) < 1500
+    assert len(str(definition_reading.DefinitionError(problems))) < 1500
 
 
 @pytest.mark.parametrize('depth', [100, 400, 10**4])
@@ -256,7 +255,7 @@ def test_properties_without_end_are_refused_with_the_limit(depth):
         value = [value]
     tasks = [{'name': 'a', 'action': 'b', 'input': {'x': value}}]
     with pytest.raises(
-        definition_problems.DefinitionError, match='more than 64 levels'
+        definition_reading.DefinitionError, match='more than 64 levels'
     ):
         structured.definition('w', {'type': 'direct', 'tasks': tasks})
 
@@ -433,9 +432,9 @@ def test_what_is_remembered_of_a_signal_has_a_limit(names):
 
 def test_the_problems_of_a_definition_come_one_by_one():
     endless = (
-        definition_problems.DefinitionProblem(message=str(n))
+        definition_reading.DefinitionProblem(message=str(n))
         for n in itertools.count()
     )
-    assert str(definition_problems.DefinitionError(endless)).endswith(
+    assert str(definition_reading.DefinitionError(endless)).endswith(
         '9; and more'
     )

@@ -11,8 +11,8 @@ import testtools
 
 from heat_plugins.checks import cloud
 from heat_plugins.checks import mistral
-from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_api
+from heat_plugins.clients import rest
 from tests.unit import web_service
 
 Code = upgradecheck.Code
@@ -108,7 +108,7 @@ class RedelegationTest(testtools.TestCase):
 class CronTriggerTest(testtools.TestCase):
     def check(self, wire):
         found = cloud.CheckReport()
-        client = mistral_api.connect(keystone.Cloud(session(wire)))
+        client = mistral_api.connect(rest.Cloud(session(wire)))
         mistral._check_cron_triggers(found, client)
         return found.result()
 

@@ -18,7 +18,7 @@ from keystoneauth1.fixture import plugin as ks_fixture
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.clients import keystone
+from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
@@ -191,7 +191,7 @@ class Case(testtools.TestCase):
             token='first', endpoint=f'{self.url}/', project_id='p'
         )
         self.session = ks_session.Session(auth=self.plugin)
-        self.transport = swift.KeystoneTransport(keystone.Cloud(self.session))
+        self.transport = swift.KeystoneTransport(rest.Cloud(self.session))
 
     def send(self, path, method='GET', **more):
         return self.transport.send(
@@ -357,7 +357,7 @@ class EndpointTest(Case):
 
     def test_the_catalogue_is_asked_for_interface_and_region(self):
         transport = swift.KeystoneTransport(
-            keystone.Cloud(self.session, 'internal', 'north')
+            rest.Cloud(self.session, 'internal', 'north')
         )
         transport.storage_url()
         (asked,) = self.plugin.filters
@@ -395,7 +395,7 @@ class EndpointTest(Case):
             lambda *args, **kwargs: seen.append(kwargs) or 1 / 0,
         )
         self.transport = swift.KeystoneTransport(
-            keystone.Cloud(self.session),
+            rest.Cloud(self.session),
             tls={'verify': '/ca.pem', 'cert': '/cert.pem'},
         )
         self.assertRaises(ZeroDivisionError, self.send, 'hello')

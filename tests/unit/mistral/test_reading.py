@@ -3,7 +3,6 @@
 
 import pytest
 
-from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.definitions import definition_reading
 
 TWO = """\
@@ -31,7 +30,7 @@ workflows:
 
 
 def refused(text: str) -> str:
-    with pytest.raises(definition_problems.DefinitionError) as caught:
+    with pytest.raises(definition_reading.DefinitionError) as caught:
         definition_reading.read(text)
     return str(caught.value)
 

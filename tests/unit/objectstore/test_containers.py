@@ -5,8 +5,8 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins import pools
-from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import parcels
+from heat_plugins.objectstore import stores
 from heat_plugins.plans import local
 from heat_plugins.plans import plan_protocols
 from heat_plugins.validations import validation_ledger
@@ -27,7 +27,7 @@ class OwnTest(testtools.TestCase):
         self.stores = [self.cluster.store(name) for name in ('p1', 'p2')]
 
     def name(self, store):
-        return containers.Own(store, 'stem').name
+        return stores.OwnContainer(store, 'stem').name
 
     def test_the_projects_id_is_part_of_the_name(self):
         self.assertEqual(
@@ -46,7 +46,7 @@ class OwnTest(testtools.TestCase):
         self.assertEqual('stem-p1', self.name(self.stores[0]))
 
     def test_it_is_asked_for_once(self):
-        own = containers.Own(self.stores[0], 'stem')
+        own = stores.OwnContainer(self.stores[0], 'stem')
         self.assertEqual((own.name, own.name), ('stem-p1', 'stem-p1'))
         self.assertEqual(1, len(self.cluster.seen))
 

@@ -24,7 +24,7 @@ from urllib import parse
 
 from heat_plugins.runs.records import record_names
 
-#: The stem of the container's name; see `objectstore.containers`.
+#: The stem of the container's name; see `objectstore.stores`.
 CONTAINER = 'heat-plugins-operations'
 
 HEADS = 'operations/heads/'

@@ -23,7 +23,6 @@ from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins import stored
 from heat_plugins.objectstore import cleaning
-from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import exclusive
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import lease
@@ -74,7 +73,7 @@ class Heads:
     def __init__(
         self,
         store: stores.ObjectStore,
-        own: containers.Own,
+        own: stores.OwnContainer,
         pool: pools.Pool,
     ) -> None:
         self._pool = pool
@@ -148,11 +147,11 @@ class OperationRecords:
         self,
         store: stores.ObjectStore,
         pool: pools.Pool | None = None,
-        own: containers.Own | None = None,
+        own: stores.OwnContainer | None = None,
     ) -> None:
         self.store = store
         self.pool = pool or pools.Pool()
-        self._own = own or containers.Own(store, layout.CONTAINER)
+        self._own = own or stores.OwnContainer(store, layout.CONTAINER)
         self._records = json_records.Records(
             store, self._own, limit=_LIMIT, parts=_PARTS
         )
