@@ -207,6 +207,9 @@ class Runs(ledgers.Ledger):
         if record_names.operation_of(run_id) is not None:
             run = self._operated_run(stack, run_id)
             store = self._records(run.stack_id)
+            if not run.ended and (gone := self._settler(store).gone(run)):
+                # Who advances the operation ends it, if a process does.
+                run = dataclasses.replace(run, reason=gone)
         else:
             store = self._records_at(stack)
             run = self._show(store, run_id)
@@ -252,24 +255,25 @@ class Runs(ledgers.Ledger):
         :raises errors.AlreadyEnded: it has ended.
         """
         if record_names.operation_of(run_id) is not None:
-            return self._cancel_operated(stack, run_id)
+            run = self._operated_run(stack, run_id)
+            if run.ended:
+                raise errors.AlreadyEnded(
+                    f'Run {run.id} has ended: {run.state.value}'
+                )
+            self._ask(run, fleet_requests.CANCEL_RUN)
+            return self._operated_run(stack, run.id)
         store = self._records_at(stack)
         run = self._read(store, run_id)
         _, arrivals = ledgers.news(store)
         return self._settler(store).cancel(run, arrivals)
 
-    def _cancel_operated(self, stack: str, run_id: str) -> runs.Run:
-        """Ask who advances an operation to cancel one of its runs."""
-        run = self._operated_run(stack, run_id)
-        if run.ended:
-            raise errors.AlreadyEnded(
-                f'Run {run.id} has ended: {run.state.value}'
-            )
+    def _ask(self, run: runs.Run, what: str) -> None:
+        """Ask who advances an operation for something with one of its runs.
+
+        Of an operation that has ended, this process does it.
+        """
         door = fleets.Fleets(self._heat, self._tools)
-        door.request(
-            str(run.operation), fleet_requests.CANCEL_RUN, run.id
-        ).release()
-        return self._operated_run(stack, run.id)
+        door.request(str(run.operation), what, run.id).release()
 
     def reread(self, run: runs.Run) -> runs.Run | None:
         """Return a run of an operation as it stands now, too."""
@@ -284,6 +288,12 @@ class Runs(ledgers.Ledger):
             continued, and was withdrawn from its server.
         :raises errors.Refused: it has not ended.
         """
+        if record_names.operation_of(run_id) is not None:
+            ended = _require_end(self._operated_run(stack, run_id))
+            # The record goes last, so that a failure can be retried.
+            self._operated.remove(ended)
+            self._ask(ended, fleet_requests.DELETE_RUN)
+            return ended
         store = self._records_at(stack)
         try:
             run: runs.Run | None = self._forget_ended(store, run_id)
@@ -351,11 +361,7 @@ class Runs(ledgers.Ledger):
                 _require(kind, name, known | paths, stack)
 
     def _forget_ended(self, store: records.Records, run_id: str) -> runs.Run:
-        run = self._show(store, run_id)
-        if not run.ended:
-            raise errors.Refused(
-                f'Run {run.id} is {run.state.value}; cancel it first'
-            )
+        run = _require_end(self._show(store, run_id))
         store.remove(run.key)
         return run
 
@@ -393,11 +399,6 @@ class Runs(ledgers.Ledger):
 
     @staticmethod
     def _read(store: records.Records, run_id: str) -> runs.Run:
-        if operation := record_names.operation_of(run_id):
-            raise errors.Refused(
-                f'Run {run_id} belongs to an operation: "openstack software '
-                f'deployment operation delete {operation}" deletes all of it'
-            )
         run = store.read(store.find(run_id))
         if run is None:
             raise errors.NotFound(f'Run {run_id} has just been deleted')
@@ -428,6 +429,18 @@ class Runs(ledgers.Ledger):
             return self._finder.root(stack).gone
         except errors.NotFound:
             return True
+
+
+def _require_end(run: runs.Run) -> runs.Run:
+    """Return a run that has ended.
+
+    :raises errors.Refused: it has not.
+    """
+    if not run.ended:
+        raise errors.Refused(
+            f'Run {run.id} is {run.state.value}; cancel it first'
+        )
+    return run
 
 
 def _named(

@@ -89,7 +89,9 @@ class Requests(columns.Column):
 
     def human_readable(self) -> str:
         return '\n'.join(
-            f'{each["at"]}: {each["do"]} by {foreign.line(str(each["who"]))}'
+            f'{each["at"]}: '
+            + ' '.join(filter(None, (each['do'], each['only'])))
+            + f' by {foreign.line(str(each["who"]))}'
             for each in self._value
         )
 

@@ -76,6 +76,15 @@ def add_operation(add: command_line.Adder, **more: Any) -> None:
     )
 
 
+def add_attempt(add: command_line.Adder) -> None:
+    add.number(
+        '--attempt',
+        '<number>',
+        'Show the attempt of this number on each target that had one '
+        '(default: the last)',
+    )
+
+
 class ListOperations(OperationCommand):
     """List the operations of the project, the newest first."""
 
@@ -134,17 +143,22 @@ class ShowOperation(OperationCommand):
             'With --targets: only targets in a state',
         )
         add.flag('--failed', 'List the targets that failed or timed out')
+        add_attempt(add)
         following.add_page(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         operation = self.fleets.show(parsed_args.operation)
         following.write_page(parsed_args.output, operation)
-        if not parsed_args.targets and not parsed_args.failed:
+        number = parsed_args.attempt
+        if not (parsed_args.targets or parsed_args.failed or number):
             return operation_columns.shown(operation, self.fleets.now())
+        if number:
+            operation = operation.at_attempt(number)
         members = [
             member
             for member, attempt in enumerate(operation.attempts)
-            if parsed_args.state in (None, overview.state(operation, member))
+            if (attempt.is_run or not number)
+            and parsed_args.state in (None, overview.state(operation, member))
             and (attempt.has_failed or not parsed_args.failed)
         ]
         return overview.TARGET_KEYS, operation_columns.rows(operation, members)

@@ -47,7 +47,9 @@ class ShowOperationOutput(operation_commands.OperationCommand):
             'Only the output of a server: name of its resource, or its ID; '
             'if several stacks have one of that name, give --stack as well',
         )
-        add.flag(
+        either = add.either()
+        operation_commands.add_attempt(either)
+        either.flag(
             '--follow',
             "Follow until the operation has ended: print the servers' output "
             'on standard error, each line with the name of its server. The '
@@ -85,7 +87,14 @@ class ShowOperationOutput(operation_commands.OperationCommand):
             operation = follower.follow(advancer)
         else:
             operation = self.fleets.show(parsed_args.operation)
-        members = [member for member in chosen if is_wanted(operation, member)]
+        if parsed_args.attempt:
+            operation = operation.at_attempt(parsed_args.attempt)
+        members = [
+            member
+            for member in chosen
+            if is_wanted(operation, member)
+            and (operation.attempts[member].is_run or not parsed_args.attempt)
+        ]
         if parsed_args.output_dir:
             return self._save(parsed_args.output_dir, operation, members)
         rows = operation_columns.rows(operation, members)

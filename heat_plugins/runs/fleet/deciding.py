@@ -142,7 +142,7 @@ def _names(operation: _Operation, member: int) -> list[str | None]:
 def _former(operation: _Operation, member: int) -> tuple[Any, ...]:
     """Return the attempts before the next one, as far as they are kept."""
     attempt = operation.attempts[member]
-    if attempt.state is None or attempt.state is _State.SKIPPED:
+    if not attempt.is_run:
         return tuple(attempt.former)
     outputs, cut = _shortened(attempt)
     is_cancelled = attempt.state is _State.CANCELLED

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users may ask of an operation in progress."""
+"""What users may ask of an operation."""
+
+import contextlib
 
 from heat_plugins import bounds
 from heat_plugins import stored
@@ -13,6 +15,9 @@ PAUSE, RESUME, CANCEL, RETRY = 'pause', 'resume', 'cancel', 'retry'
 #: Cancels one run, which `operations.Request.only` names. A former release
 #: ignores it.
 CANCEL_RUN = 'cancel-run'
+
+#: Deletes one that has ended, likewise; its objects are deleted before.
+DELETE_RUN = 'delete-run'
 
 #: Requests that an operation remembers: the latest, by their names. A listing
 #: may show them again, or a user put back what was deleted.
@@ -50,6 +55,8 @@ def refusal(
                 f'{bounds.shortened(str(only))}'
             )
         return None
+    if what == DELETE_RUN:
+        return None if _place(operation, only) else 'there is no such run'
     if operation.ended:
         return f'it has ended: {control.phase.value}'
     if what == CANCEL_RUN and operation.running(str(only)) is None:
@@ -76,7 +83,9 @@ def follow(
     after = _followed(operation, wanted, now)
     if after == operation:
         return operation
-    asked = operations.Asked(do=wanted.do, who=wanted.who, at=int(now))
+    asked = operations.Asked(
+        do=wanted.do, who=wanted.who, at=int(now), only=wanted.only
+    )
     former = operation.control.asked
     return after.changed(asked=(*former, stored.dump(asked))[-KEPT:])
 
@@ -98,10 +107,40 @@ def _followed(
         )
     if what == RETRY:
         return deciding.retry(operation, now, who, wanted.only)
+    if what == DELETE_RUN:
+        return _without_run(operation, wanted.only)
     member = operation.running(str(wanted.only))
     if what == CANCEL_RUN and member is not None:
         return operation.attempted({member: {'cancelled_by': who}})
     return operation
+
+
+def _place(
+    operation: operations.Operation, run_id: str | None
+) -> tuple[int, int] | None:
+    """Return the member and the attempt of a run that has ended."""
+    with contextlib.suppress(ValueError, IndexError):
+        _, member, number = layout.attempt_of(str(run_id))
+        its = operation.with_attempt(member, number).attempts[member]
+        return None if its.is_live else (member, number)
+    return None
+
+
+def _without_run(
+    operation: operations.Operation, run_id: str | None
+) -> operations.Operation:
+    """Return an operation that knows of a run only how it ended."""
+    place = _place(operation, run_id)
+    if place is None:
+        return operation
+    member, number = place
+    attempt = operation.attempts[member]
+    former = [each for each in attempt.former if each['number'] != number]
+    if attempt.number != number:
+        return operation.attempted({member: {'former': former}})
+    return operation.attempted(
+        {member: {'outputs': {}, 'cut': {}, 'late': None, 'deleted': True}}
+    )
 
 
 def is_news(operation: operations.Operation, name: str) -> bool:

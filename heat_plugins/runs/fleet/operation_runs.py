@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runs of operations, shown as runs of their stacks.
 
-They are read from the operations' records and never changed here: who leads
+They are read from the operations' records, which never change here: who leads
 an operation sees to its runs. One of them can be repeated, so its records are
 proved, see `binding`; those of a list are only shown.
 """
@@ -104,8 +104,6 @@ class OperationRuns:
             seal = self._seal_of(self._records.find(operation_id))
             operation = self._records.show(seal)
             operation = operation.with_attempt(member, number)
-            if not _is_run(operation.attempts[member]):
-                raise IndexError
         except (ValueError, IndexError):
             raise errors.NotFound(
                 f'There is no run {bounds.shortened(run_id)}'
@@ -115,6 +113,12 @@ class OperationRuns:
     def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
         """Return the outputs of a run, long ones whole."""
         return self._records.objects(*layout.attempt_of(run.id)).outputs(run)
+
+    def remove(self, run: runs.Run) -> None:
+        """Delete what is kept of a run in addition to its record."""
+        objects = self._records.objects(*layout.attempt_of(run.id))
+        objects.discard(objects.result)
+        objects.remove()
 
     def log(self, run: runs.Run) -> logs.Reader:
         """Return what reads the output of a run until it ends."""
@@ -141,8 +145,7 @@ def of(
     return [
         run_of(operation, n)
         for n, attempt in enumerate(operation.attempts)
-        if _is_run(attempt)
-        or (skipped and attempt.state is runs.State.SKIPPED)
+        if attempt.is_run or (skipped and attempt.state is runs.State.SKIPPED)
     ]
 
 
@@ -152,12 +155,8 @@ def every(operation: operations.Operation) -> list[runs.Run]:
         run_of(operation.attempted({n: vars(attempt)}), n)
         for n, last in enumerate(operation.attempts)
         for attempt in last.every
-        if _is_run(attempt)
+        if attempt.is_run
     ]
-
-
-def _is_run(attempt: operations.Attempt) -> bool:
-    return attempt.state not in (None, runs.State.SKIPPED)
 
 
 def run_of(operation: operations.Operation, member: int) -> runs.Run:

@@ -218,8 +218,9 @@ class Request:
 
     :ivar do: what to do; see `fleet_requests`.
     :ivar who: the user's name.
-    :ivar only: the run to cancel; of a retry, on which targets: a state, or
-        the name of a server or resource; None for all that have not succeeded.
+    :ivar only: the run to cancel or to delete; of a retry, on which targets: a
+        state, or the name of a server or resource; None for all that have not
+        succeeded.
     """
 
     do: str
@@ -229,11 +230,15 @@ class Request:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A request that an operation has followed."""
+    """A request that an operation has followed.
+
+    :ivar only: see `Request`.
+    """
 
     do: str
     who: str
     at: int
+    only: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -265,6 +270,7 @@ class Attempt(runs.RunAttempt):
         if there is none.
     :ivar cancelled_by: of a former one, who has cancelled the operation.
     :ivar former: the last attempts before this one, in JSON's types.
+    :ivar deleted: whether a user has deleted the run; its state still counts.
     """
 
     number: int = 0
@@ -274,6 +280,12 @@ class Attempt(runs.RunAttempt):
     former: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(
         default=(), repr=False
     )
+    deleted: bool = False
+
+    @property
+    def is_run(self) -> bool:
+        """Whether there is a run of it to show."""
+        return self.state not in (None, State.SKIPPED) and not self.deleted
 
     @property
     def every(self) -> 'list[Attempt]':
@@ -454,9 +466,22 @@ class Operation:
         kept = [
             attempt
             for attempt in self.attempts[member].every
-            if attempt.number == number and attempt.state is not None
+            if attempt.number == number and attempt.is_run
         ]
         return self.attempted({member: vars(kept[0])})
+
+    def at_attempt(self, number: int) -> 'Operation':
+        """Return it with the attempts of that number alone."""
+        kept = [
+            [each for each in last.every if each.number == number]
+            for last in self.attempts
+        ]
+        return self.attempted(
+            {
+                n: vars(attempts[0] if attempts else Attempt())
+                for n, attempts in enumerate(kept)
+            }
+        )
 
     def delivery_timeout(self, member: int) -> int | None:
         ordered = self.order.limits.delivery_timeout

@@ -243,6 +243,6 @@ def target(operation: operations.Operation, member: int) -> dict[str, Any]:
                 'ended_at': summary.time(each.ended_at),
             }
             for each in attempt.every
-            if each.state is not None
+            if each.state is not None and not each.deleted
         ],
     }

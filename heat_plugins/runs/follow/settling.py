@@ -171,7 +171,7 @@ class Settler:
     def lost(self, run: runs.Run) -> runs.Run:
         """Return a run whose records are gone, container and all."""
         withdrawal.withdraw(self._tools.heat, run)
-        reason = self._stack_gone(run)
+        reason = self.gone(run)
         return dataclasses.replace(
             run,
             state=runs.State.CANCELLED,
@@ -351,7 +351,7 @@ class Settler:
 
     def _check_heat(self, run: runs.Run) -> runs.Run:
         """End a run whose stack or deployment is gone from Heat."""
-        gone = self._stack_gone(run)
+        gone = self.gone(run)
         if gone:
             return self._end(run, runs.State.CANCELLED, gone)
         with contextlib.suppress(errors.NotFound):
@@ -371,7 +371,8 @@ class Settler:
             'A user has deleted its deployment in Heat',
         )
 
-    def _stack_gone(self, run: runs.Run) -> str | None:
+    def gone(self, run: runs.Run) -> str | None:
+        """Return that a run's stack or deployment is deleted, if it is."""
         if self._is_gone(run.stack_id):
             return f'Stack {run.stack_name} was deleted'
         if run.standalone or run.guarded:

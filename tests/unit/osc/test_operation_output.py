@@ -149,3 +149,30 @@ class ServersTest(OutputCase):
         )
         # Its name is one of the other stack.
         self.assert_refused(f'{line} --stack s0 --server c', 'on server c')
+
+    def test_a_former_attempt_is_shown_by_its_number(self):
+        self.use(simulation.World(4, fail=[2]))
+        self.run_it('--stack s0 --wait')
+        (operation,) = [one['id'] for one in self.json('operation list')[1]]
+        self.world.fail.clear()
+        self.json(f'operation retry {operation} --wait')
+        for command in 'output', 'show':
+            _, last = self.json(f'operation {command} {operation} --attempt 2')
+            self.assertEqual(
+                [('db2', 'complete')],
+                [(one['resource'], one['state']) for one in last],
+            )
+            _, first = self.json(
+                f'operation {command} {operation} --attempt 1'
+            )
+            self.assertEqual(
+                [('db0', 'complete'), ('db2', 'failed')],
+                [(one['resource'], one['state']) for one in first],
+            )
+        line = f'operation show {operation} --attempt 1 --failed'
+        self.assertEqual(
+            ['db2'], [one['resource'] for one in self.json(line)[1]]
+        )
+        self.assertEqual(
+            (0, []), self.json(f'operation show {operation} --attempt 3')
+        )

@@ -300,6 +300,18 @@ class SeveralTest(TriggerCase):
         code, (waited,) = self.json(f'run wait shop {run}')
         self.assertEqual((0, 'complete'), (code, waited['state']))
 
+    def test_a_run_whose_deployment_is_deleted_says_so(self):
+        _, shown = self.trigger('--all BACKUP')
+        run = shown[0]['id']
+        (target,) = self.runs.find('shop', 'db')
+        self.heat.delete_deployment(target.deployment.id)
+        _, found = self.json(f'run show shop {run}')
+        self.assertEqual(
+            'Deployment db of stack shop was deleted or withdrawn from its '
+            'server',
+            found['reason'],
+        )
+
     def test_the_runs_of_all_stacks_are_listed_together(self):
         other = self.heat.add_stack('till')
         self.heat.add_deployment(other, 'db', 'server-3')
@@ -317,17 +329,60 @@ class SeveralTest(TriggerCase):
         self.assertEqual([], self.json('run list --action FAIL/OVER')[1])
         self.assertIn('Started by', self.run_command('run list')[1])
 
-    def test_a_run_of_an_operation_is_deleted_with_it_alone(self):
-        _, shown = self.trigger('--all BACKUP')
-        run = shown[0]['id']
-        self.assert_refused(
-            f'run delete shop {run}', 'belongs to an operation'
+    def test_a_run_of_an_operation_is_deleted_by_its_id(self):
+        _, shown = self.trigger('--all BACKUP --timeout 60')
+        run, other = shown[0]['id'], shown[1]['id']
+        operation = shown[0]['operation']
+        self.assert_refused(f'run delete shop {run}', 'cancel it first')
+        self.put(
+            self.inputs()['deploy_signal_id'],
+            {'deploy_stdout': 'x' * 9000, 'deploy_status_code': 1},
         )
+        self.answer_on('server-2')
+        self.json(f'operation wait {operation}')
+        _, (deleted,) = self.json(f'run delete shop {run}')
+        self.assertEqual((run, 'failed'), (deleted['id'], deleted['state']))
+        self.assertIn('no run', self.refused(f'run show shop {run}'))
+        self.assertIn('no run', self.refused(f'run delete shop {run}'))
+        _, listed = self.json('run list shop')
+        self.assertEqual([other], [one['id'] for one in listed])
+        container = 'heat-plugins-operations-project-1'
+        names = self.cluster.container(container).objects
+        self.assertEqual([], [name for name in names if '/outputs/' in name])
+        # How it ended still counts for the operation, and who deleted it.
+        _, found = self.json(f'operation show {operation}')
+        self.assertEqual({'complete': 1, 'failed': 1}, found['counts'])
+        (request,) = found['requests']
+        self.assertEqual(
+            ('delete-run', 'ann', run),
+            (request['do'], request['who'], request['only']),
+        )
+        _, output = self.run_command(f'operation show {operation}')
+        self.assertIn(f'delete-run {run} by ann', output)
+
+    def test_a_former_attempt_is_deleted_by_its_id(self):
+        _, shown = self.trigger('--all BACKUP --timeout 60')
+        operation = shown[0]['operation']
+        self.now += 61
+        self.json(f'operation wait {operation}')
+        self.json(f'operation retry {operation} --only server-1')
+        self.json(f'run delete shop {operation}.0.1')
+        self.assertIn('no run', self.refused(f'run show shop {operation}.0.1'))
+        _, run = self.json(f'run show shop {operation}.0.2')
+        self.assertEqual('waiting', run['state'])
+        # Its number is not given again.
+        _, listed = self.json('run list shop')
+        self.assertEqual(
+            {f'{operation}.0.2', f'{operation}.1.1'},
+            {one['id'] for one in listed},
+        )
+
+    def test_all_runs_of_a_stack_are_those_without_operation(self):
+        self.trigger('--all BACKUP')
         code, waited = self.json('run wait shop')
         self.assertEqual((0, []), (code, waited))
         code, deleted = self.json('run delete shop --all')
         self.assertEqual((0, []), (code, deleted))
-        self.assertIn('no run', self.refused('run show shop', run + '1'))
 
     def test_one_that_heat_refuses_does_not_keep_the_others(self):
         create = self.heat.create_deployment
