@@ -93,6 +93,35 @@ class Lines(NamesCell):
         return '\n'.join(text(item) for item in self._value)
 
 
+#: Cells of what is shown of runs, operations and targets, by the keys.
+KINDS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
+    'duration': Seconds,
+    'timeout': Seconds,
+    'inputs': NamesCell,
+    'stacks': NamesCell,
+    'outputs': Outputs,
+    'cut': Outputs,
+    'late_result': Outputs,
+}
+
+
+def cells(
+    shown: abc.Mapping[str, Any],
+    kinds: abc.Mapping[str, abc.Callable[[Any], Any]] = KINDS,
+) -> dict[str, Any]:
+    """Return values by their keys, as cells where there is a kind of those."""
+    return {
+        key: kinds[key](value) if key in kinds else value
+        for key, value in shown.items()
+    }
+
+
+def with_server(shown: abc.Mapping[str, Any]) -> dict[str, Any]:
+    """Return cells of a row of a table, which has names of servers."""
+    server = ServerCell(shown['server'], shown['server_name'])
+    return {**cells(shown), 'server': server}
+
+
 def of(
     kind: abc.Callable[[Any], Any], key: str
 ) -> abc.Callable[[abc.Mapping[str, Any]], Any]:
@@ -118,10 +147,7 @@ def many(
     :param stacks: whether a table names the stack of each, and who started it.
     """
     listed = list(listed)
-    rows = [
-        {**_cells(run), 'server': ServerCell(run.server_id, run.server_name)}
-        for run in listed
-    ]
+    rows = [with_server(summary.of(run)) for run in listed]
     alone = _one(listed[0]) if single and len(listed) == 1 else None
     shown = ('stack', 'started_by', *_LISTED) if stacks else _LISTED
     return summary.KEYS, common.Many(rows, shown, alone)
@@ -133,14 +159,4 @@ def one(run: runs.Run) -> common.Shown:
 
 
 def _one(run: runs.Run) -> common.One:
-    return common.One(_cells(run).values())
-
-
-def _cells(run: runs.Run) -> dict[str, Any]:
-    shown = summary.of(run)
-    shown['inputs'] = NamesCell(shown['inputs'])
-    for name in ('duration', 'timeout'):
-        shown[name] = Seconds(shown[name])
-    for name in ('outputs', 'cut', 'late_result'):
-        shown[name] = Outputs(shown[name])
-    return shown
+    return common.One(cells(summary.of(run)).values())

@@ -17,6 +17,7 @@ from osc_lib.command import command
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import pools
 from heat_plugins import retrying
 from heat_plugins import yaml_reading
 from heat_plugins.clients import heat
@@ -190,6 +191,31 @@ class Command(command.Command):
                 return super().run(parsed_args) or self.exit_code
         except errors.Error as exc:
             raise exceptions.CommandError(str(exc)) from exc
+
+    def each(
+        self,
+        do: abc.Callable[[str], _Read],
+        wanted: abc.Collection[str],
+        pool: pools.Pool | None = None,
+    ) -> list[_Read]:
+        """Do something with each; one that refuses does not stop the rest."""
+
+        def attempt(name: str) -> _Read | errors.Error:
+            try:
+                return do(name)
+            except errors.Error as exc:
+                return exc
+
+        results = []
+        for result in (pool or pools.Pool()).each(attempt, wanted):
+            if not isinstance(result, errors.Error):
+                results.append(result)
+            elif len(wanted) == 1:
+                raise result
+            else:
+                self.log.error('%s', result)
+                self.exit_code = 1
+        return results
 
     def confirm(
         self, lines: abc.Iterable[str], question: str, refusal: str

@@ -96,23 +96,29 @@ class Requests(columns.Column):
         )
 
 
+#: Cells of what is shown of an operation, by the keys.
+KINDS = {
+    **columns.KINDS,
+    'counts': Counts,
+    'limits': Limits,
+    'script': Script,
+    'requests': Requests,
+}
+
+
 def shown(operation: operations.Operation, now: float) -> common.Shown:
     """Return columns and values of one operation."""
-    values = overview.of(operation, now)
-    values['stacks'] = columns.NamesCell(values['stacks'])
-    values['stack_ids'] = Ids(values['stack_ids'])
-    values['inputs'] = columns.NamesCell(values['inputs'])
-    values['counts'] = Counts(values['counts'])
-    values['limits'] = Limits(values['limits'])
-    values['script'] = Script(values['script'])
-    values['requests'] = Requests(values['requests'])
-    values['failures'] = Failures(
-        values['failures'],
-        wording.lines(
-            overview.failures(operation, operation.failures), rest(operation)
-        ),
+    lines = wording.lines(
+        overview.failures(operation, operation.failures), rest(operation)
     )
-    values['duration'] = columns.Seconds(values['duration'])
+    values = columns.cells(
+        overview.of(operation, now),
+        {
+            **KINDS,
+            'stack_ids': Ids,
+            'failures': lambda failures: Failures(failures, lines),
+        },
+    )
     return tuple(values), common.One(values.values())
 
 
@@ -126,15 +132,11 @@ def rest(operation: operations.Operation) -> str:
 def rows(
     operation: operations.Operation, members: abc.Iterable[int]
 ) -> common.Many:
-    rows = []
-    for member in members:
-        row = overview.target(operation, member)
-        row['server'] = columns.ServerCell(row['server'], row['server_name'])
-        row['duration'] = columns.Seconds(row['duration'])
-        row['outputs'] = columns.Outputs(row['outputs'])
-        row['cut'] = columns.Outputs(row['cut'])
-        row['attempts'] = Ids(row['attempts'])
-        rows.append(row)
+    targets = [overview.target(operation, member) for member in members]
+    rows = [
+        {**columns.with_server(each), 'attempts': Ids(each['attempts'])}
+        for each in targets
+    ]
     return common.Many(rows, _TARGETS)
 
 

@@ -5,7 +5,7 @@ import argparse
 import functools
 from typing import Any
 
-from heat_plugins import errors
+from heat_plugins import pools
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
@@ -119,13 +119,10 @@ class ListOperations(OperationCommand):
             # Refuses a stack that does not exist.
             heat = common.orchestration(self.app.client_manager)
             targets.Finder(heat).stack(wanted)
-        rows = []
-        for head in heads:
-            row = overview.of_head(head)
-            row['stacks'] = columns.NamesCell(row['stacks'])
-            row['counts'] = operation_columns.Counts(row['counts'])
-            row['duration'] = columns.Seconds(row['duration'])
-            rows.append(row)
+        rows = [
+            columns.cells(overview.of_head(head), operation_columns.KINDS)
+            for head in heads
+        ]
         return _KEYS, common.Many(rows, _LISTED)
 
 
@@ -292,17 +289,11 @@ class DeleteOperation(OperationCommand):
         )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        deleted = []
-        for operation_id in parsed_args.operation:
-            try:
-                deleted.append(
-                    self.fleets.delete(operation_id, force=parsed_args.force)
-                )
-            except errors.Error as exc:
-                if len(parsed_args.operation) == 1:
-                    raise
-                self.log.error('%s', exc)
-                self.exit_code = 1
+        deleted = self.each(
+            lambda each: self.fleets.delete(each, force=parsed_args.force),
+            parsed_args.operation,
+            pools.Pool(workers=1),
+        )
         return ('id',), common.Many(
             ({'id': each} for each in deleted), ('id',)
         )

@@ -8,7 +8,6 @@ from typing import Any
 
 from osc_lib import exceptions
 
-from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
@@ -31,34 +30,6 @@ class _RunCommand(common.Report):
 
     def service(self) -> run_service.Runs:
         return common.service(self.app.client_manager)
-
-    def each(
-        self,
-        do: abc.Callable[[str, str], Any],
-        parsed_args: argparse.Namespace,
-        wanted: abc.Collection[str],
-    ) -> list[Any]:
-        """Do something with runs; one that refuses does not stop the rest.
-
-        :param do: called with the stack and a run.
-        """
-
-        def attempt(run_id: str) -> Any:
-            try:
-                return do(parsed_args.stack, run_id)
-            except errors.Error as exc:
-                return exc
-
-        results = []
-        for result in pools.Pool().each(attempt, wanted):
-            if not isinstance(result, errors.Error):
-                results.append(result)
-            elif len(wanted) == 1:
-                raise result
-            else:
-                self.log.error('%s', result)
-                self.exit_code = 1
-        return results
 
 
 def add_run(add: command_line.Adder, **more: Any) -> None:
@@ -281,7 +252,9 @@ class CancelRun(_RunCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.service()
-        cancelled = self.each(service.cancel, parsed_args, parsed_args.run)
+        cancelled = self.each(
+            lambda run: service.cancel(parsed_args.stack, run), parsed_args.run
+        )
         if not parsed_args.wait:
             self.log.warning(
                 'A server with heat-config-supervisor stops a started '
@@ -350,5 +323,7 @@ class DeleteRun(_RunCommand):
                 parsed_args.stack, run_service.Filter(single=True)
             )
             wanted = [run.id for run in every if run.ended]
-        deleted = self.each(service.delete, parsed_args, wanted)
+        deleted = self.each(
+            lambda run: service.delete(parsed_args.stack, run), wanted
+        )
         return columns.many(run for run in deleted if run is not None)
