@@ -26,7 +26,6 @@ from heat_plugins.clients import swift
 from heat_plugins.osc import command_line
 from heat_plugins.osc import progress
 from heat_plugins.runs import run_service
-from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 
 if TYPE_CHECKING:
@@ -65,29 +64,9 @@ _CODES = {
 _PAUSE = 2.0
 
 
-class TooLong(Exception):
-    """A command has waited for as long as it was told to."""
-
-
-def exit_code(ended: abc.Iterable[runs.Run]) -> int:
-    """Return the exit code for the ends of runs: the worst of them."""
-    return max((code_of(run.state) for run in ended), default=0)
-
-
 def code_of(state: enum.Enum) -> int:
     """Return the exit code for the state of a run, or of an operation."""
     return _CODES.get(state.value, STILL_RUNNING)
-
-
-def waited(wait: abc.Callable[[], object]) -> int | None:
-    """Wait; return the exit code of what ended that early, if anything did."""
-    try:
-        wait()
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except TooLong:
-        return STILL_RUNNING
-    return None
 
 
 def read_first(

@@ -7,6 +7,7 @@ from concurrent import futures
 import pathlib
 import shlex
 import time
+from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import retrying
@@ -38,29 +39,76 @@ _COMMAND = 'openstack software deployment operation'
 Wanted = abc.Callable[[operations.Operation, int], bool]
 
 
-class OperationFollower:
-    """Advances an operation in a command; sets the exit code of that.
+class _TooLong(Exception):
+    """A command has waited for as long as it was told to."""
+
+
+class _Follower:
+    """Waits in a command for what runs, and sets its exit code.
 
     :param limit: seconds after which to stop waiting; None for no limit.
-    :param page: the file of a page to write; None for none.
     :param output: shows what the runs print; None if that is not wanted.
-    :param wanted: says of which members to show that.
+    """
+
+    def __init__(
+        self,
+        command: common.Command,
+        *,
+        limit: float | None = None,
+        output: run_output.Output | None = None,
+    ) -> None:
+        self._command = command
+        self._output = output
+        self._until = None if limit is None else time.monotonic() + limit
+
+    def _await(
+        self,
+        wait: abc.Callable[[], None],
+        states: abc.Callable[[], list[runs.State | operations.Phase]],
+        hint: abc.Callable[[], abc.Sequence[str]],
+    ) -> None:
+        """Wait; the exit code is that of the worst state then.
+
+        :param states: returns the states of what the command waits for.
+        :param hint: returns what to say if it stops before they have ended.
+        """
+        code = None
+        try:
+            wait()
+        except KeyboardInterrupt:
+            code = common.INTERRUPTED
+        except _TooLong:
+            code = common.STILL_RUNNING
+        reached = states()
+        if code is not None and not all(state.ended for state in reached):
+            self._command.progress.say(*hint())
+        if code is None:
+            code = max(map(common.code_of, reached), default=0)
+        self._command.exit_code = code
+
+    def _check_time(self) -> None:
+        if self._until is not None and time.monotonic() > self._until:
+            raise _TooLong
+
+
+class OperationFollower(_Follower):
+    """Advances an operation in a command.
+
+    :param page: the file of a page to write; None for none.
+    :param wanted: says of which members to show the output.
     """
 
     def __init__(
         self,
         command: common.Report,
         *,
-        limit: float | None = None,
         page: pathlib.Path | None = None,
-        output: run_output.Output | None = None,
         wanted: Wanted = lambda operation, member: True,
+        **more: Any,
     ) -> None:
-        self._command = command
-        self._until = None if limit is None else time.monotonic() + limit
+        super().__init__(command, **more)
         self._page = page
         self._next_page = 0.0
-        self._output = output
         self._wanted = wanted
         self._shown = operation_columns.OperationProgress(command.progress)
 
@@ -90,22 +138,15 @@ class OperationFollower:
     def follow(self, advancer: advancing.Advancer) -> operations.Operation:
         """Advance an operation to its end, or see another one do so."""
         try:
-            code = common.waited(lambda: self._follow(advancer))
+            self._await(
+                lambda: self._follow(advancer),
+                lambda: [advancer.operation.control.phase],
+                lambda: _come_back(advancer.operation),
+            )
         finally:
             advancer.release()
-        operation = advancer.operation
-        write_page(self._page, operation)
-        if code is not None and not operation.ended:
-            self._command.progress.say(
-                *_stopped_waiting(operation),
-                'Wait again, or cancel it:',
-                f'  {_COMMAND} wait {operation.id}',
-                f'  {_COMMAND} cancel {operation.id}',
-            )
-        self._command.exit_code = (
-            common.code_of(operation.control.phase) if code is None else code
-        )
-        return operation
+        write_page(self._page, advancer.operation)
+        return advancer.operation
 
     def _follow(self, advancer: advancing.Advancer) -> None:
         outage = retrying.OutageBudget(
@@ -120,8 +161,7 @@ class OperationFollower:
             self._write(operation)
             if operation.ended and not advancer.is_leading:
                 return
-            if self._until is not None and time.monotonic() > self._until:
-                raise common.TooLong
+            self._check_time()
             pause = advancer.pause
             if self._output is not None:
                 pause = min(pause, advancing.POLL)
@@ -166,15 +206,21 @@ def _is_over(operation: operations.Operation) -> bool:
     return not (operation.ended or operation.live or operation.pending)
 
 
-def _stopped_waiting(operation: operations.Operation) -> list[str]:
+def _come_back(operation: operations.Operation) -> list[str]:
     """Return lines; a reason may end in a command to copy."""
     control = operation.control
+    lines = ['Stopped waiting; the operation continues.']
     if control.phase in (operations.Phase.PAUSED, operations.Phase.APPROVAL):
-        return [
+        lines = [
             f'Stopped waiting; the operation is {control.phase.value}.',
             control.reason,
         ]
-    return ['Stopped waiting; the operation continues.']
+    return [
+        *lines,
+        'Wait again, or cancel it:',
+        f'  {_COMMAND} wait {operation.id}',
+        f'  {_COMMAND} cancel {operation.id}',
+    ]
 
 
 def output(
@@ -200,12 +246,10 @@ def follow(
 
     :param parsed_args: with ``wait`` and ``follow``.
     """
-    follower = OperationFollower(command, page=page)
+    shown = None
     if parsed_args.follow:
-        service = common.service(command.app.client_manager)
-        follower = OperationFollower(
-            command, page=page, output=output(command, service)
-        )
+        shown = output(command, common.service(command.app.client_manager))
+    follower = OperationFollower(command, page=page, output=shown)
     if parsed_args.wait or parsed_args.follow:
         return follower.follow(advancer)
     return follower.start(advancer)
@@ -239,12 +283,10 @@ def write_page(
         private_files.write(path, operation_page.draw(operation, time.time()))
 
 
-class RunFollower:
+class RunFollower(_Follower):
     """Waits for runs in a command.
 
-    :param command: the command; its exit code is set.
     :param stack: the stack as the user has named it, to name it again.
-    :param output: shows what the runs print; None if that is not wanted.
     """
 
     def __init__(
@@ -252,16 +294,12 @@ class RunFollower:
         command: common.Command,
         service: run_service.Runs,
         stack: str,
-        *,
-        limit: float | None = None,
-        output: run_output.Output | None = None,
+        **more: Any,
     ) -> None:
-        self._command = command
+        super().__init__(command, **more)
         self._service = service
         self._stack = stack
-        self._until = None if limit is None else time.monotonic() + limit
         self.shown = progress.Runs(command.progress)
-        self._output = output
 
     def started(self, run: runs.Run) -> None:
         """Say that a run is on its way, and follow it."""
@@ -277,12 +315,10 @@ class RunFollower:
         for run in started:
             waiter.add(run)
             self.shown.changed(run)
-        code = common.waited(lambda: self._see_to_the_end(waiter))
-        pending = [run for run in waiter.all if not run.ended]
-        if code is not None and pending:
-            self._say_how_to_come_back(pending)
-        self._command.exit_code = (
-            common.exit_code(waiter.all) if code is None else code
+        self._await(
+            lambda: self._see_to_the_end(waiter),
+            lambda: [run.state for run in waiter.all],
+            lambda: self._come_back(waiter.pending),
         )
         return waiter.all
 
@@ -312,16 +348,15 @@ class RunFollower:
         self.shown.tick()
         if self._output:
             self._output.poll()
-        if self._until is not None and time.monotonic() > self._until:
-            raise common.TooLong
+        self._check_time()
 
-    def _say_how_to_come_back(self, pending: abc.Sequence[runs.Run]) -> None:
+    def _come_back(self, pending: abc.Sequence[runs.Run]) -> list[str]:
         noun = 'run continues' if len(pending) == 1 else 'runs continue'
         ids = ' '.join(run.id for run in pending)
         stack = shlex.quote(self._stack)
         prefix = 'openstack software deployment run'
-        self._command.progress.say(
+        return [
             f'Stopped waiting; the {noun}. Wait again, or cancel:',
             f'  {prefix} wait {stack} {ids}',
             f'  {prefix} cancel {stack} {ids}',
-        )
+        ]
