@@ -32,7 +32,7 @@ from heat_plugins.engine import process
 from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import scans
-from heat_plugins.engine.runs import admission
+from heat_plugins.engine.runs import member_batches
 from heat_plugins.objectstore import wire
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleets
@@ -384,7 +384,7 @@ def _prepare(entry: Registered) -> _Takeover | None:
             store.within(budget),
             who=WHO,
             pool=pools.Pool(workers=1),
-            refusals=admission.Admission(stack.context).refusals,
+            refusals=member_batches.MemberBatches(stack.context).refusals,
         )
 
     if door(_budget(entry, _LOOK)).is_led(entry.operation_id):

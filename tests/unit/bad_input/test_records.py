@@ -280,7 +280,7 @@ def test_an_engine_puts_it_aside_and_serves_another_project(cloud):
             _shuffled=list,
         ),
         mock.patch.object(
-            fleet_watching.admission.Admission,
+            fleet_watching.member_batches.MemberBatches,
             'refusals',
             return_value={},
         ),

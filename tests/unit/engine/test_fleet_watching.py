@@ -64,8 +64,8 @@ class WatchingTest(heat_fixture.HeatTestCase):
         #: By member: why it gets no run.
         self.refusals = {}
         self.patch(
-            fleet_watching.admission,
-            'Admission',
+            fleet_watching.member_batches,
+            'MemberBatches',
             lambda context: types.SimpleNamespace(
                 refusals=lambda order, members: self.refusals
             ),

@@ -7,7 +7,7 @@ from oslo_db import exception as db_exception
 
 from heat_plugins import errors
 from heat_plugins.engine.database import resources
-from heat_plugins.engine.runs import admission
+from heat_plugins.engine.runs import member_batches
 from heat_plugins.runs.fleet import operations
 from heat_plugins.signals import signal_names
 from tests.unit.resources import deployments
@@ -15,7 +15,7 @@ from tests.unit.resources import test_deployment_policy as policies
 from tests.unit.resources import test_group_as_one as groups
 
 
-class AdmissionTest(groups.GroupTestCase):
+class RefusalsTest(groups.GroupTestCase):
     def member(self, stack, **values):
         deployment = stack['deployment']
         if 'server_id' not in values:
@@ -38,7 +38,7 @@ class AdmissionTest(groups.GroupTestCase):
             created_by='ann',
             config=config,
         )
-        chosen = admission.Admission(self.heat.context)
+        chosen = member_batches.MemberBatches(self.heat.context)
         return chosen.refusals(order, range(len(members)))
 
     def test_a_deployment_of_the_stack_runs_on_its_server(self):

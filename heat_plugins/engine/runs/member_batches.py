@@ -18,7 +18,7 @@ from heat_plugins.runs.fleet import operations
 from heat_plugins.signals import signal_names
 
 
-class Admission:
+class MemberBatches:
     """Says why targets are refused; see `services.Services`.
 
     :param context: of the project.
