@@ -259,10 +259,17 @@ class Heat:
         what = f'deployment for server {server_id}'
         return self._make('software_deployment', what, body)
 
+    def tell(self, deployment: heat_values.Deployment) -> None:
+        # Heat tells a server of whatever config a deployment is changed to.
+        self._change(deployment.id, config_id=deployment.config_id)
+
     def set_status(self, deployment_id: str, status: str) -> None:
+        self._change(deployment_id, status=status)
+
+    def _change(self, deployment_id: str, **values: str) -> None:
         path = f'/software_deployments/{_quoted(deployment_id)}'
         what = f'software deployment {deployment_id}'
-        self._rest.call('PUT', path, what, json={'status': status})
+        self._rest.call('PUT', path, what, json=values)
 
     def server_configs(self, server_id: str) -> list[heat_values.Config]:
         path = f'/software_deployments/metadata/{_quoted(server_id)}'

@@ -179,6 +179,7 @@ class Delivery:
     :ivar reading_project: see
         `heat_values.DeploymentRow`.
     :ivar before: what the server was given before; None if nothing.
+    :ivar reason: what the row says; None for the words of Heat's own class.
     """
 
     deployment_id: str
@@ -190,6 +191,7 @@ class Delivery:
     signalling: Signalling
     reading_project: str | None
     before: heat_values.DeploymentRow | None
+    reason: str | None = None
 
     @property
     def mask(self) -> masking.Mask:

@@ -36,6 +36,9 @@ class Deploying(Protocol):
     ) -> str:
         """Give a config to a server; return the deployment's id."""
 
+    def tell(self, deployment: heat_values.Deployment) -> None:
+        """Tell a server again what it was given; it may know."""
+
     def set_status(self, deployment_id: str, status: str) -> None:
         """Change the status of a deployment; its server is told nothing."""
 

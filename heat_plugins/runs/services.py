@@ -4,10 +4,12 @@
 from collections import abc
 import dataclasses
 import time
-from typing import Any
+from typing import Any, Protocol
 
+from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins.configs import hooks
+from heat_plugins.deployments import deliveries
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import lease
 from heat_plugins.objectstore import stores
@@ -20,16 +22,41 @@ from heat_plugins.runs.records import retention
 #: The digests to sign with, the most wanted first.
 _DIGESTS = ('sha256', 'sha512', 'sha1')
 
-#: Returns why members of an order get no run, by their number.
-Refusals = abc.Callable[
-    [operations.OperationOrder, abc.Collection[int]], abc.Mapping[int, str]
-]
 
+class Batching(Protocol):
+    """What an engine does for many members of an operation at once.
 
-def _refuse_none(
-    order: operations.OperationOrder, members: abc.Collection[int]
-) -> abc.Mapping[int, str]:
-    return {}
+    The real one is `engine.runs.member_batches`. Each may raise
+    `errors.Unavailable`.
+    """
+
+    def refusals(
+        self, order: operations.OperationOrder, members: abc.Collection[int]
+    ) -> abc.Mapping[int, str]:
+        """Return why members get no run, by their number.
+
+        An engine acts with the credentials of a stack. What a user may do
+        Heat's API decides.
+        """
+
+    def read(
+        self, deployment_ids: abc.Collection[str]
+    ) -> abc.Mapping[str, heat_values.DeploymentRow]:
+        """Read deployments by ID; those that are gone are left out."""
+
+    def existing(
+        self, deployment_ids: abc.Collection[str]
+    ) -> abc.Collection[str]:
+        """Return which deployments there are."""
+
+    def deliver(self, made: abc.Sequence[deliveries.Delivery]) -> None:
+        """Give servers their runs, each at most once.
+
+        :raises errors.Unavailable: some may have theirs, perhaps by another
+            process.
+        :raises errors.ServiceError: none has, such as for a limit of the
+            project.
+        """
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,8 +70,7 @@ class Services:
         need be.
     :ivar keep: what is kept of finished runs.
     :ivar known_hooks: the hooks that servers are known to have.
-    :ivar refusals: returns why members get no run, by their number. A user's
-        own rights decide that in Heat's API.
+    :ivar batches: None where only Heat's API is there.
     :ivar clock: seconds since the epoch; `monotonic` is for how long
         something takes.
     """
@@ -57,7 +83,7 @@ class Services:
         default_factory=retention.Retention
     )
     known_hooks: abc.Collection[str] = hooks.HOOKS
-    refusals: Refusals = _refuse_none
+    batches: Batching | None = None
     clock: abc.Callable[[], float] = time.time
     monotonic: abc.Callable[[], float] = time.monotonic
     sleep: abc.Callable[[float], None] = time.sleep

@@ -192,6 +192,31 @@ class Client:
             deployment_id=deployment_id,
         )
 
+    def update_software_deployment(
+        self,
+        cnxt: heat_types.Context,
+        deployment_id: str,
+        config_id: str | None = None,
+        input_values: dict[str, Any] | None = None,
+        output_values: dict[str, Any] | None = None,
+        action: str | None = None,
+        status: str | None = None,
+        status_reason: str | None = None,
+        updated_at: str | None = None,
+    ) -> Any:
+        """Change a deployment; tell its server if it is given a config."""
+        return _service.update_software_deployment(
+            cnxt,
+            deployment_id,
+            config_id,
+            input_values,
+            output_values,
+            action,
+            status,
+            status_reason,
+            updated_at,
+        )
+
     def delete_software_deployment(
         self, cnxt: heat_types.Context, deployment_id: str
     ) -> None:

@@ -96,6 +96,12 @@ class Heat:
             )
         return str(made['id'])
 
+    def tell(self, deployment: heat_values.Deployment) -> None:
+        with translated(f'tell server {deployment.server_id}'):
+            self._rpc.update_software_deployment(
+                self._context, deployment.id, config_id=deployment.config_id
+            )
+
     def set_status(self, deployment_id: str, status: str) -> None:
         with translated(f'change deployment {deployment_id}'):
             self._rpc.update_software_deployment(

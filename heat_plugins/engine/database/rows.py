@@ -503,7 +503,7 @@ def _values(made: deliveries.Delivery) -> dict[str, Any]:
         'input_values': made.input_values or {},
         'output_values': dict.fromkeys(body.STANDARD_OUTPUTS),
         'status': status,
-        'status_reason': reason,
+        'status_reason': made.reason or reason,
         'stack_user_project_id': made.reading_project,
     }
 

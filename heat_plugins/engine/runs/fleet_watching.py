@@ -29,6 +29,7 @@ from heat_plugins import foreign
 from heat_plugins import pools
 from heat_plugins.clients import heat_swift
 from heat_plugins.engine import process
+from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import scans
@@ -374,7 +375,8 @@ def _prepare(entry: Registered) -> _Takeover | None:
         service does not answer.
     """
     stack = _first_stack(entry)
-    heat = own_heat.Heat(rpc_client.EngineClient(), stack.context)
+    rpc = in_process.Client(rpc_client.EngineClient)
+    heat = own_heat.Heat(rpc, stack.context)
     store = stack.clients.client(heat_swift.CLIENT_NAME)
 
     def door(budget: wire.Budget) -> fleets.Fleets:
@@ -384,7 +386,7 @@ def _prepare(entry: Registered) -> _Takeover | None:
             store.within(budget),
             who=WHO,
             pool=pools.Pool(workers=1),
-            refusals=member_batches.MemberBatches(stack.context).refusals,
+            batches=member_batches.MemberBatches(stack.context),
         )
 
     if door(_budget(entry, _LOOK)).is_led(entry.operation_id):

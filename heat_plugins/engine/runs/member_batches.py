@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which targets of an operation an engine may start a run on.
+"""What an engine does for many members of an operation at once.
 
-An engine acts with the stored credentials of a stack, which reach every server
-of the project. So before each run it checks that the order names a deployment
-of that stack for that server, and that the server takes deployments of that
-stack: see `servers.POLICY`.
+It acts with the stored credentials of a stack, which reach every server of the
+project. So before each run it checks that the order names a deployment of that
+stack for that server, and that the server takes deployments of that stack: see
+`servers.POLICY`. It delivers as a group does.
 """
 
 from collections import abc
 
+from heat_plugins import heat_values
+from heat_plugins.deployments import deliveries
 from heat_plugins.engine import heat_types
+from heat_plugins.engine.database import deployment_rows
 from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
@@ -19,21 +22,35 @@ from heat_plugins.signals import signal_names
 
 
 class MemberBatches:
-    """Says why targets are refused; see `services.Services`.
+    """See `services.Batching`.
 
     :param context: of the project.
     """
 
     def __init__(self, context: heat_types.Context) -> None:
         self._context = context
+        self._rows = deployment_rows.Rows(None, context)
+
+    def read(
+        self, deployment_ids: abc.Collection[str]
+    ) -> abc.Mapping[str, heat_values.DeploymentRow]:
+        with own_heat.translated('read deployments'):
+            return self._rows.read(deployment_ids)
+
+    def existing(
+        self, deployment_ids: abc.Collection[str]
+    ) -> abc.Collection[str]:
+        with own_heat.translated('look up deployments'):
+            return rows.servers_of(self._context, deployment_ids)
+
+    def deliver(self, made: abc.Sequence[deliveries.Delivery]) -> None:
+        with own_heat.translated('deliver runs'):
+            self._rows.write(made)
+            self._rows.tell(made)
 
     def refusals(
         self, order: operations.OperationOrder, members: abc.Collection[int]
     ) -> dict[int, str]:
-        """Return why members get no run, by their number.
-
-        :raises errors.Unavailable: the database does not answer.
-        """
         chosen = {n: order.members[n] for n in members}
         ids = {
             each

@@ -25,11 +25,13 @@ from heat_plugins.signals import body
 
 LOG = foreign.logger(__name__)
 
-# Members that one step starts, or settles.
-_CHUNK = 64
+# Members that one step starts, or settles, and that one delivery of an engine
+# is for.
+_CHUNK, _TOGETHER = 64, 250
 
-# Seconds between two checks whether the stacks exist.
-_DEEP = 15.0
+# Seconds between two checks whether the stacks and deployments exist, and for
+# how many deployments each asks Heat's API.
+_DEEP, _ASKED = 15.0, 10
 
 # Seconds for which Heat may be out of order for a run that starts, and until
 # the next attempt to give it to its server.
@@ -67,6 +69,8 @@ class Dispatcher:
         self._journal = journal
         self._exclusion = exclusion
         self._next_deep = 0.0
+        # Members whose deployments are to be checked next.
+        self._turn: list[int] = []
         # Members that are recorded as starting: those that were given
         # nothing, and those to be looked up first, with the time for that.
         self._queue: list[int] = []
@@ -147,7 +151,7 @@ class Dispatcher:
         return self._changed(operation, changes)
 
     def _take_out_gone(self, operation: _Operation) -> _Operation:
-        """Take those out of an operation whose stack is gone."""
+        """Take out those whose stack or deployment is gone."""
         now = self._tools.monotonic()
         members = [*operation.live, *operation.pending]
         if now < self._next_deep or not members:
@@ -158,18 +162,44 @@ class Dispatcher:
             lambda each: withdrawal.is_gone(self._tools.heat, each) or None,
             sorted(stacks),
         )
-        if not gone:
+        reasons = self._deleted(operation.order, members) | {
+            n: f'Stack {target.stack_name} was deleted'
+            for n in members
+            if (target := operation.order.members[n]).stack_id in gone
+        }
+        if not reasons:
             return operation
-        taken = [
-            n for n in members if operation.order.members[n].stack_id in gone
-        ]
-        operation = self._persist(operation, taken)
+        operation = self._persist(operation, list(reasons))
+        changes = self._each(
+            lambda n: self._left_out(operation, n, reasons[n]), list(reasons)
+        )
+        return self._changed(operation, changes)
 
-        def leave_out(n: int) -> _Changes:
-            name = operation.order.members[n].stack_name
-            return self._left_out(operation, n, f'Stack {name} was deleted')
+    def _deleted(
+        self, order: operations.OperationOrder, members: abc.Sequence[int]
+    ) -> dict[int, str]:
+        """Return why members are left out whose deployments are deleted.
 
-        return self._changed(operation, self._each(leave_out, taken))
+        Heat's API is asked for some of them in turn.
+        """
+        if order.config is not None:
+            return {}
+        ids = {n: order.members[n].deployment_id for n in members}
+        if self._tools.batches is not None:
+            existing = self._tools.batches.existing(ids.values())
+            gone = [n for n in members if ids[n] not in existing]
+        else:
+            turn = [n for n in self._turn if n in ids] or list(members)
+            some, self._turn = turn[:_ASKED], turn[_ASKED:]
+            gone = list(self._each(lambda n: self._is_deleted(ids[n]), some))
+        return {n: _deployment_gone(order.members[n]) for n in gone}
+
+    def _is_deleted(self, deployment_id: str) -> bool | None:
+        try:
+            self._tools.heat.deployment(deployment_id)
+        except errors.NotFound:
+            return True
+        return None
 
     def _left_out(
         self, operation: _Operation, member: int, reason: str
@@ -187,7 +217,8 @@ class Dispatcher:
         due = [n for n in due if operation.attempts[n].is_live]
 
         changes = self._each(
-            lambda n: self._members.adopt(operation, n) or {}, due
+            lambda n: self._members.adopt(operation, n, resumes=True) or {},
+            due,
         )
         for n, change in changes.items():
             self._doubtful.pop(n)
@@ -255,12 +286,19 @@ class Dispatcher:
     ) -> _Operation:
         """Give some members their run, those who wait first."""
         self._queue += members
-        chunk = self._queue[:_CHUNK]
+        batches = self._tools.batches
+        size = _CHUNK if batches is None else _TOGETHER
+        chunk = self._queue[:size]
         if not chunk:
             return operation
-        refused = self._tools.refusals(operation.order, chunk)
+        refused: abc.Mapping[int, str] = {}
+        if batches is not None:
+            refused = batches.refusals(operation.order, chunk)
         others = self._exclusion.others(operation.order, chunk)
-        self._queue = self._queue[_CHUNK:]
+        self._queue = self._queue[size:]
+        outcomes = self._start_together(
+            operation, [n for n in chunk if n not in {**refused, **others}]
+        )
 
         def start(n: int) -> _Changes | None:
             try:
@@ -268,7 +306,10 @@ class Dispatcher:
                     raise errors.Refused(refused[n])
                 if n in others:
                     return self._excluded(operation, n, others[n])
-                return self._members.start(operation, n)
+                outcome = outcomes.get(n)
+                if isinstance(outcome, errors.Error):
+                    raise outcome
+                return outcome or self._members.start(operation, n)
             except errors.Unavailable as exc:
                 # Heat may have taken it all the same.
                 begun = operation.attempts[n].started_at or 0
@@ -283,6 +324,21 @@ class Dispatcher:
         self._doubtful |= {n: again for n in chunk if n not in changes}
         self._tried = (self._tried | {*chunk}) - changes.keys()
         return operation.attempted(changes)
+
+    def _start_together(
+        self, operation: _Operation, members: abc.Sequence[int]
+    ) -> abc.Mapping[int, _Changes | errors.Error]:
+        """Give members their run by one delivery, where that is possible."""
+        batches = self._tools.batches
+        if batches is None or not members:
+            return {}
+        try:
+            return self._members.start_together(operation, members, batches)
+        except errors.Unavailable as exc:
+            return dict.fromkeys(members, exc)
+        except errors.Error:
+            # A limit of the project may leave room for some.
+            return {}
 
     def _excluded(
         self, operation: _Operation, member: int, other: exclusions.Other
@@ -315,10 +371,7 @@ class Dispatcher:
         if isinstance(exc, errors.NotFound) and not isinstance(
             exc, errors.NoObject
         ):
-            reason = (
-                f'{target.resource} is no longer in stack {target.stack_name}'
-            )
-            return self._left_out(operation, member, reason)
+            return self._left_out(operation, member, _deployment_gone(target))
         return self._members.end(operation, member, _State.FAILED, str(exc))
 
     def _each(
@@ -366,3 +419,8 @@ class Dispatcher:
         )
         self._journal.given(operation, members)
         return operation
+
+
+def _deployment_gone(target: operations.OperationMember) -> str:
+    """Return why a member is left out whose deployment Heat does not have."""
+    return f'{target.resource} is no longer in stack {target.stack_name}'

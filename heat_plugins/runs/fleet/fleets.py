@@ -178,16 +178,16 @@ class Fleets:
         who: str,
         keep: retention.Retention = KEPT,
         pool: pools.Pool | None = None,
-        refusals: services.Refusals | None = None,
+        batches: services.Batching | None = None,
     ) -> 'Fleets':
         """Return the operations of a store's project.
 
         The container has a key of its own: no stack goes with it.
 
-        :param refusals: see `services.Services`.
+        :param batches: see `services.Services`.
         """
         tools = services.Services.of(
-            heat, store, pool, who=who, refusals=refusals
+            heat, store, pool, who=who, batches=batches
         )
         return cls(heat, tools, keep)
 

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import threading
 from typing import Any
+import uuid
 
 from heat_plugins import errors
 from heat_plugins import heat_values
@@ -13,6 +14,7 @@ from heat_plugins import masking
 from heat_plugins import stored
 from heat_plugins import tokens
 from heat_plugins.configs import hidden_inputs
+from heat_plugins.deployments import deliveries
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import services
 from heat_plugins.runs import withdrawal
@@ -22,6 +24,7 @@ from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import body
 from heat_plugins.signals import live
+from heat_plugins.signals import transport_names
 
 _States = operations.State
 
@@ -31,6 +34,12 @@ _LOGS, _LOG = 1_000_000_000, 1_000_000
 
 # Seconds for which to believe what was found of targets; stacks are updated.
 _FRESH = 120.0
+
+# How the answer of a run comes: its config says where to.
+_SIGNALLING = deliveries.Signalling(transport=transport_names.TEMP_URL_POLL)
+
+# Names what Heat has of a run that an engine has delivered.
+_NAMES = uuid.UUID('6c0f0d5e-3f0b-4c6e-9d52-7d1f2b8a4e10')
 
 
 class MemberRuns:
@@ -55,6 +64,8 @@ class MemberRuns:
         # By run: what it was given, and the config that was made for it.
         self._given: dict[str, run_objects.Expected] = {}
         self._configs: dict[str, str] = {}
+        # By ID, as they were read for one delivery.
+        self._rows: abc.Mapping[str, heat_values.DeploymentRow] = {}
 
     def start(
         self,
@@ -81,6 +92,9 @@ class MemberRuns:
             action=order.action,
             reason=tokens.of_run(run_id),
         )
+        return self._waiting(row_id, config_id)
+
+    def _waiting(self, row_id: str | None, config_id: str) -> dict[str, Any]:
         return {
             'state': _States.WAITING,
             'started_at': int(self._tools.clock()),
@@ -88,10 +102,68 @@ class MemberRuns:
             'config_id': config_id,
         }
 
-    def adopt(
+    def start_together(
+        self,
+        operation: operations.Operation,
+        members: abc.Sequence[int],
+        batches: services.Batching,
+    ) -> dict[int, dict[str, Any] | errors.Error]:
+        """Give members their runs with one delivery.
+
+        Heat takes each just once, since its IDs follow from that of the run.
+
+        :returns: what changes of each attempt, or why it has no run.
+        :raises errors.Error: see `services.Batching.deliver`.
+        """
+        order = operation.order
+        if order.config is None:
+            self._rows = batches.read(
+                [order.members[n].deployment_id for n in members]
+            )
+        made: dict[int, deliveries.Delivery] = {}
+        outcomes: dict[int, dict[str, Any] | errors.Error] = {}
+        for n in members:
+            try:
+                made[n] = self._delivery(operation, n)
+            except errors.Error as exc:
+                outcomes[n] = exc
+        self._rows = {}
+        self._check()
+        batches.deliver(list(made.values()))
+        for n, each in made.items():
+            outcomes[n] = self._waiting(each.deployment_id, each.config_id)
+        return outcomes
+
+    def _delivery(
         self, operation: operations.Operation, member: int
+    ) -> deliveries.Delivery:
+        run_id = operation.run_id(member)
+        name = f'{self._tools.records.container}/{run_id}'
+        return deliveries.Delivery(
+            deployment_id=str(uuid.uuid5(_NAMES, f'{name}/deployment')),
+            server_id=operation.order.members[member].server_id,
+            config_id=str(uuid.uuid5(_NAMES, f'{name}/config')),
+            action=operation.order.action,
+            draft=self._draft(operation, member),
+            input_values=None,
+            signalling=_SIGNALLING,
+            reading_project=None,
+            before=None,
+            reason=tokens.of_run(run_id),
+        )
+
+    def adopt(
+        self,
+        operation: operations.Operation,
+        member: int,
+        *,
+        resumes: bool = False,
     ) -> dict[str, Any] | None:
-        """Find what another process has given a member; None for nothing."""
+        """Find what another process has given a member; None for nothing.
+
+        :param resumes: whether that process may have died before it has told
+            the server.
+        """
         target = operation.order.members[member]
         self._check()
         rows = withdrawal.marked(
@@ -99,6 +171,9 @@ class MemberRuns:
         )
         if not rows:
             return None
+        if resumes:
+            with contextlib.suppress(errors.NotFound):
+                self._tools.heat.tell(rows[0])
         # A withdrawal finds what was delivered twice.
         row_id = rows[0].id if len(rows) == 1 else None
         return {
@@ -236,8 +311,7 @@ class MemberRuns:
             )
             declared = config.inputs
         else:
-            deployment = self._tools.heat.deployment(member.deployment_id)
-            config = self._tools.heat.config(deployment.config_id)
+            deployment, config = self._stored(member.deployment_id)
             source = self._source(member.source_id)
             declared = targets.declared_inputs(source, config)
         return targets.Target(
@@ -261,6 +335,23 @@ class MemberRuns:
             server_name=member.server_name,
             standalone=order.config is not None,
         )
+
+    def _stored(
+        self, deployment_id: str
+    ) -> tuple[heat_values.Deployment, heat_values.Config]:
+        row = self._rows.get(deployment_id)
+        if row is None:
+            deployment = self._tools.heat.deployment(deployment_id)
+            return deployment, self._tools.heat.config(deployment.config_id)
+        deployment = heat_values.Deployment(
+            id=row.id,
+            server_id=row.server_id,
+            config_id=row.config.id,
+            action=row.action,
+            status=row.status,
+            reason=row.reason,
+        )
+        return deployment, row.config
 
     def _source(self, source_id: str | None) -> heat_values.Config | None:
         if source_id is None:

@@ -280,9 +280,9 @@ def test_an_engine_puts_it_aside_and_serves_another_project(cloud):
             _shuffled=list,
         ),
         mock.patch.object(
-            fleet_watching.member_batches.MemberBatches,
-            'refusals',
-            return_value={},
+            fleet_watching.member_batches,
+            'MemberBatches',
+            lambda context: context,
         ),
         mock.patch.object(own_heat, 'Heat', lambda rpc, context: context),
         mock.patch.object(

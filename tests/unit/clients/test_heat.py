@@ -166,6 +166,12 @@ class HeatTest(HeatCase):
         self.heat.set_status('d', 'COMPLETE')
         sent = self.wire.sent['PUT /software_deployments/d']
         self.assertEqual({'status': 'COMPLETE'}, json.loads(sent.body))
+        deployment = heat_values.Deployment(
+            id='d', server_id='s', config_id='c'
+        )
+        self.heat.tell(deployment)
+        sent = self.wire.sent['PUT /software_deployments/d']
+        self.assertEqual({'config_id': 'c'}, json.loads(sent.body))
         (found,) = self.heat.server_configs('s')
         self.assertEqual(('c', 'g'), (found.id, found.group))
         self.answer('PUT /software_deployments/d', status=404)

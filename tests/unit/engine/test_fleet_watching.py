@@ -64,11 +64,14 @@ class WatchingTest(heat_fixture.HeatTestCase):
         #: By member: why it gets no run.
         self.refusals = {}
         self.patch(
+            self.world.heat,
+            'refusals',
+            lambda order, members: self.refusals,
+        )
+        self.patch(
             fleet_watching.member_batches,
             'MemberBatches',
-            lambda context: types.SimpleNamespace(
-                refusals=lambda order, members: self.refusals
-            ),
+            lambda context: self.world.heat,
         )
         self.patch(fleet_watching, 'ADVANCED', process.Places(32, 4))
         # A thread of another test may have a place of the process.

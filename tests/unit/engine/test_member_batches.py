@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On which targets an engine starts runs, whatever an order says."""
+"""On which targets an engine starts runs, and how it delivers them."""
 
 import dataclasses
 
+from oslo_config import cfg
 from oslo_db import exception as db_exception
 
 from heat_plugins import errors
+from heat_plugins import heat_values
+from heat_plugins.deployments import deliveries
+from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.database import in_process
+from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import rows
 from heat_plugins.engine.runs import member_batches
 from heat_plugins.runs.fleet import operations
 from heat_plugins.signals import signal_names
@@ -116,3 +123,121 @@ class RefusalsTest(groups.GroupTestCase):
         self.patch(resources, 'find_all', fails)
         with self.assertRaises(errors.Unavailable):
             self.refusals(member)
+
+
+class DeliveryTest(groups.GroupTestCase):
+    def setUp(self):
+        super().setUp()
+        self.stack = self.created(groups.group('a', 'b'))
+        self.before = self.deployment_rows()
+        self.batches = member_batches.MemberBatches(self.heat.context)
+
+    def made(self, row, number):
+        draft = heat_values.DerivedConfig(
+            name='db-BACKUP',
+            group='script',
+            config='true',
+            inputs=[],
+            outputs=[],
+            options={},
+        )
+        return deliveries.Delivery(
+            deployment_id=f'{number:036}',
+            server_id=row.server_id,
+            config_id=f'{number:035}c',
+            action='BACKUP',
+            draft=draft,
+            input_values=None,
+            signalling=deliveries.Signalling(transport='TEMP_URL_POLL'),
+            reading_project=None,
+            before=None,
+            reason=f'heat-plugins run {number}',
+        )
+
+    def deliver(self, *numbers):
+        self.batches.deliver(
+            [
+                self.made(row, n)
+                for n, row in zip(numbers, self.before, strict=False)
+            ]
+        )
+
+    def runs(self):
+        """Return the rows of runs, as a withdrawal finds them."""
+        heat = own_heat.Heat(None, self.heat.context)
+        return {
+            row.id: row.reason
+            for before in self.before
+            for row in heat.deployments(before.server_id)
+            if row.action == 'BACKUP'
+        }
+
+    def known(self):
+        """Return the runs that servers were told of."""
+        servers = resources.find_all(
+            self.heat.context, {row.server_id for row in self.before}
+        )
+        return {
+            config['id']
+            for server in servers.values()
+            for config in server.resources[0].metadata['deployments']
+            if config['name'] == 'db-BACKUP'
+        }
+
+    def test_servers_have_their_runs_with_one_transaction(self):
+        statements = []
+        write = rows.deliver
+
+        def deliver(made):
+            statements.append(len(made))
+            return write(made)
+
+        self.patch(rows, 'deliver', deliver)
+        self.deliver(1, 2)
+        self.assertEqual([2], statements)
+        self.assertEqual(
+            {f'{n:036}': f'heat-plugins run {n}' for n in (1, 2)}, self.runs()
+        )
+        self.assertEqual({f'{n:035}c' for n in (1, 2)}, self.known())
+        ids = {row.id for row in self.before}
+        self.assertEqual(ids, set(self.batches.existing([*ids, 'gone'])))
+
+    def test_no_run_is_delivered_twice(self):
+        self.deliver(1)
+        with self.assertRaises(errors.Unavailable):
+            self.deliver(1, 2)
+        # Who meets that looks each up; a server has no more than its own.
+        self.assertLessEqual({f'{1:036}'}, self.runs().keys())
+        self.assertLessEqual(self.known(), {f'{n:035}c' for n in (1, 2)})
+
+    def test_who_resumes_tells_the_servers(self):
+        self.patch(deployment_rows.Rows, 'tell', lambda rows, made: None)
+        self.deliver(1)
+        self.assertEqual(set(), self.known())
+        heat = own_heat.Heat(
+            in_process.Client(lambda: None), self.heat.context
+        )
+        heat.tell(heat.deployment(f'{1:036}'))
+        self.assertEqual({f'{1:035}c'}, self.known())
+
+    def test_a_limit_of_the_project_leaves_nothing(self):
+        cfg.CONF.set_override(
+            'max_software_deployments_per_tenant', len(self.before) + 1
+        )
+        self.addCleanup(
+            cfg.CONF.clear_override, 'max_software_deployments_per_tenant'
+        )
+        with self.assertRaises(errors.ServiceError) as caught:
+            self.deliver(1, 2)
+        self.assertNotIsInstance(caught.exception, errors.Unavailable)
+        self.assertEqual({}, self.runs())
+
+    def test_another_project_s_deployments_are_not_there(self):
+        context = self.heat.context.to_dict()
+        other = type(self.heat.context).from_dict(
+            {**context, 'project_id': 'other', 'tenant_id': 'other'}
+        )
+        batches = member_batches.MemberBatches(other)
+        ids = [row.id for row in self.before]
+        self.assertEqual({}, batches.read(ids))
+        self.assertEqual(set(), set(batches.existing(ids)))

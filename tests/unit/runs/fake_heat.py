@@ -50,6 +50,8 @@ class Heat:
         #: Method name to what it raises, until it is taken away.
         self.failing = {}
         self.asked = []
+        #: The rows of which no server was told.
+        self.untold = set()
 
     # What tests tell it
 
@@ -234,13 +236,16 @@ class Heat:
 
     def create_config(self, draft):
         self._ask('create_config', draft.name)
+        return self._add_config(draft, new_id())
+
+    def _add_config(self, draft, config_id):
         assert isinstance(draft.name, str) and draft.name
         for one in draft.inputs:
             assert one['value'] is not None, f'{one["name"]} is null'
             assert one['type'], f'{one["name"]} has no type'
         names = [one['name'] for one in draft.inputs]
         assert len(set(names)) == len(names), 'an input comes twice'
-        config = heat_values.Config(id=new_id(), **vars(draft))
+        config = heat_values.Config(id=config_id, **vars(draft))
         self.configs[config.id] = config
         return config.id
 
@@ -264,6 +269,10 @@ class Heat:
         return self._row(
             config_id, server_id, action, 'IN_PROGRESS', reason
         ).id
+
+    def tell(self, deployment):
+        self._ask('tell', deployment.id)
+        self.untold.discard(self._found(self.rows, deployment.id).id)
 
     def set_status(self, deployment_id, status):
         self._ask('set_status', deployment_id)
@@ -294,9 +303,58 @@ class Heat:
         assert stack.id in self.stacks
         return list(self.happened)
 
-    def _row(self, config_id, server_id, action, status, reason):
+    # services.Batching, as an engine has it
+
+    def refusals(self, order, members):
+        self._ask('refusals', len(members))
+        return {}
+
+    def read(self, deployment_ids):
+        self._ask('read', len(deployment_ids))
+        return {
+            row.id: heat_values.DeploymentRow(
+                id=row.id,
+                server_id=row.server_id,
+                config=self.configs[row.config_id],
+                action=row.action,
+                status=row.status,
+                reason=row.reason,
+                outputs={},
+                input_values={},
+                reading_project=None,
+            )
+            for row in self.rows.values()
+            if row.id in deployment_ids
+        }
+
+    def existing(self, deployment_ids):
+        self._ask('existing', len(deployment_ids))
+        return self.rows.keys() & set(deployment_ids)
+
+    def deliver(self, made):
+        """Write all or nothing; then tell servers, and perhaps not all."""
+        self._ask('deliver', len(made))
+        for one in made:
+            if one.config_id in self.configs or one.deployment_id in self.rows:
+                raise errors.Unavailable('it is there already')
+        for one in made:
+            assert one.is_signalled
+            self._row(
+                self._add_config(one.draft, one.config_id),
+                one.server_id,
+                one.action,
+                'IN_PROGRESS',
+                one.reason,
+                one.deployment_id,
+            )
+            self.untold.add(one.deployment_id)
+        for one in made:
+            self._ask('tell_of_run', one.deployment_id)
+            self.untold.discard(one.deployment_id)
+
+    def _row(self, config_id, server_id, action, status, reason, row_id=None):
         row = heat_values.Deployment(
-            id=new_id(),
+            id=row_id or new_id(),
             server_id=server_id,
             config_id=config_id,
             action=action,

@@ -33,7 +33,23 @@ _CHANGES = (
     'create_deployment',
     'delete_config',
     'delete_deployment',
+    'deliver',
 )
+
+
+def nobody(who):
+    """Say of no process that it is an engine."""
+    return False
+
+
+def everybody(who):
+    """Say of each process that it is an engine."""
+    return True
+
+
+def others(who):
+    """Say of all but the first process that they are engines."""
+    return who != 'ann'
 
 
 class Killed(BaseException):
@@ -49,6 +65,7 @@ class World:
     :param fail: the servers whose runs fail.
     :param silent: those that never answer.
     :param server_names: of the servers' resources, in place of their number.
+    :param engines: says of the name of a process whether it is an engine.
     """
 
     def __init__(
@@ -62,9 +79,11 @@ class World:
         fail=(),
         silent=(),
         server_names=(),
+        engines=nobody,
     ):
         keys.KeyKeeper.forget_abilities()
         self.random = random.Random(seed)
+        self.engines = engines
         self.now = 1_800_000_000.0
         self.cluster = fake_swift.Cluster(clock=lambda: 0)
         self.cluster.now = lambda: self.now - 500_000
@@ -151,6 +170,7 @@ class World:
                 store, secret=None, digests=('sha256',), overlap=None
             ).ensure(container),
             who=who,
+            batches=self.heat if self.engines(who) else None,
             clock=lambda: self.now,
             monotonic=lambda: self.now,
             sleep=self.sleep,
@@ -240,7 +260,8 @@ class World:
     def _fetch(self):
         """Let each server begin with what it is given."""
         for row in list(self.heat.rows.values()):
-            if row.id in self.original or not _is_of_run(row):
+            is_told = row.id not in self.heat.untold
+            if row.id in self.original or not (is_told and _is_of_run(row)):
                 continue
             server = self.begun.setdefault(row.server_id, set())
             if row.config_id in server or self.random.random() < 0.5:
@@ -299,10 +320,8 @@ class World:
         self.asking = method
         self._count(errors.Unavailable)
         self.heat_ask(method, what)
-        self.most_at_once = max(
-            self.most_at_once,
-            len(self.given) + (method == 'create_deployment'),
-        )
+        more = {'create_deployment': 1, 'deliver': what}.get(method, 0)
+        self.most_at_once = max(self.most_at_once, len(self.given) + more)
 
     def _losing(self, serve):
         """Return what serves requests, and loses some answers to ours."""

@@ -15,6 +15,7 @@ from heat_plugins.signals import body
 from tests.unit.runs.fleet import simulation
 
 ONE = operations.OperationLimits(max_concurrent=operations.Share(1))
+ONE_FAILS = operations.Share(1)
 
 
 class HandlingTestCase(testtools.TestCase):
@@ -40,8 +41,8 @@ class HandlingTestCase(testtools.TestCase):
         advancer.step()
         return advancer
 
-    def end(self, advancer):
-        return simulation.run(self.world, [advancer])
+    def end(self, advancer, world=None):
+        return simulation.run(world or self.world, [advancer])
 
     def texts(self):
         """Return what the runs of the members execute."""
@@ -130,6 +131,75 @@ class HandlingTestCase(testtools.TestCase):
             [one.reason for one in found.attempts],
         )
         self.assertEqual([], self.world.given)
+
+    def test_a_deployment_that_goes_takes_its_target_along(self):
+        for engines in (simulation.nobody, simulation.everybody):
+            world = self.world = simulation.World(
+                12, stacks=1, silent={3, 11}, engines=engines
+            )
+            advancer = world.begin(world.order(timeout=600))
+            advancer.step()
+            for n in (3, 11):
+                del world.heat.rows[world.members[n].deployment_id]
+            began = world.now
+            found = self.end(advancer)
+            # Heat's API is asked for ten at a time.
+            self.assertLess(world.now - began, 90)
+            self.assertEqual('complete', found.control.phase.value)
+            for n in (3, 11):
+                attempt = found.attempts[n]
+                self.assertIs(operations.State.CANCELLED, attempt.state)
+                self.assertIn('no longer in stack s0', attempt.reason)
+            self.assertEqual([], world.given)
+
+    def test_an_engine_gives_all_their_runs_at_once(self):
+        world = simulation.World(300, engines=simulation.everybody)
+        everything = operations.Share(300)
+        advancer = world.begin(world.order(max_concurrent=everything))
+        advancer.step()
+        advancer.step()
+        made = [one for one in world.heat.asked if one.startswith('deliver')]
+        self.assertEqual(['deliver 250', 'deliver 50'], made)
+        self.assertEqual(300, len(world.given))
+
+    def test_what_is_wrong_with_a_target_keeps_no_run_from_the_others(self):
+        world = simulation.World(3, stacks=1, engines=simulation.everybody)
+        row = world.heat.rows[world.members[0].deployment_id]
+        config = world.heat.configs[row.config_id]
+        world.heat.configs[config.id] = dataclasses.replace(
+            config, config={'configs': []}
+        )
+        del world.heat.rows[world.members[1].deployment_id]
+        found = self.end(world.begin(world.order(max_errors=ONE_FAILS)), world)
+        failed, gone, fine = (one.state.value for one in found.attempts)
+        self.assertEqual(
+            ['failed', 'cancelled', 'complete'], [failed, gone, fine]
+        )
+
+    def test_where_not_all_fit_each_is_tried(self):
+        world = self.world = simulation.World(
+            3, stacks=1, engines=simulation.everybody
+        )
+        world.heat.failing['deliver'] = errors.ServiceError('a limit')
+        found = self.end(world.begin(world.order()))
+        self.assertEqual('complete', found.control.phase.value)
+
+    def test_who_dies_before_a_server_is_told_leaves_that_to_the_next(self):
+        for engines in (simulation.others, simulation.everybody):
+            world = self.world = simulation.World(
+                2, stacks=1, engines=simulation.everybody
+            )
+            order = world.order()
+            advancer = world.begin(order)
+            world.heat.failing['tell_of_run'] = simulation.Killed()
+            self.assertRaises(simulation.Killed, advancer.step)
+            del world.heat.failing['tell_of_run']
+            self.assertEqual(2, len(world.heat.untold))
+            world.sleep(60)
+            world.engines = engines
+            found = self.end(world.advancer(order))
+            self.assertEqual('complete', found.control.phase.value)
+            self.assertEqual({1}, set(world.executed.values()))
 
     def test_all_servers_are_told_to_stop_before_one_is_withdrawn(self):
         self.world.silent = {0, 1}

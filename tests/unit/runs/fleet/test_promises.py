@@ -5,6 +5,7 @@ import contextlib
 
 import hypothesis
 from hypothesis import strategies as st
+import pytest
 
 from heat_plugins import errors
 from heat_plugins.runs.fleet import advancing
@@ -29,6 +30,11 @@ def worlds(draw):
         stacks=draw(st.integers(1, 3)),
         fail=draw(servers),
         silent=draw(st.sets(st.integers(0, members - 1), max_size=1)),
+        engines=draw(
+            st.sampled_from(
+                [simulation.nobody, simulation.everybody, simulation.others]
+            )
+        ),
     )
     limits = {
         'max_concurrent': operations.Share(draw(st.integers(1, 6))),
@@ -103,9 +109,14 @@ def test_the_same_after_processes_are_killed(drawn, kills):
     check(world, order, simulation.run(world, [one]))
 
 
-def test_the_same_after_a_kill_at_any_request():
+@pytest.mark.parametrize(
+    'engines', [simulation.nobody, simulation.everybody, simulation.others]
+)
+def test_the_same_after_a_kill_at_any_request(engines):
     def world():
-        return simulation.World(5, seed=3, stacks=2, fail=[1], silent=[3])
+        return simulation.World(
+            5, seed=3, stacks=2, fail=[1], silent=[3], engines=engines
+        )
 
     limits = {
         'max_concurrent': operations.Share(2),
@@ -259,16 +270,17 @@ def test_a_process_that_stands_still_does_nothing_twice(drawn, at, seconds):
     first = begin(world, order)
     other = world.advancer(order, 'other')
     asked, count = 0, world._count
-    in_the_window = False
+    in_the_window = by_engines = False
 
     def stall(kind):
-        nonlocal asked, in_the_window
+        nonlocal asked, in_the_window, by_engines
         count(kind)
         asked += world.stepping is first
         if asked != at or world.stepping is not first:
             return
         # A request that is under way for longer than the lease lasts.
-        in_the_window = world.asking == 'create_deployment'
+        in_the_window = world.asking in ('create_deployment', 'deliver')
+        by_engines = world.asking == 'deliver'
         world.stepping = other
         for _ in range(seconds):
             world.sleep(1)
@@ -281,3 +293,6 @@ def test_a_process_that_stands_still_does_nothing_twice(drawn, at, seconds):
         in_the_window = False
     if not in_the_window:
         check(world, order, found)
+    elif by_engines:
+        # Then it knows the config.
+        assert all(times == 1 for times in world.executed.values())
