@@ -69,7 +69,7 @@ class Dispatcher:
         self._journal = journal
         self._exclusion = exclusion
         self._next_deep = 0.0
-        # Members whose deployments are to be checked next.
+        # The members whose deployments are checked next.
         self._turn: list[int] = []
         # Members that are recorded as starting: those that were given
         # nothing, and those to be looked up first, with the time for that.
