@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``heat-plugins-status upgrade check``: what is right and wrong here.
+"""The command ``heat-plugins-status``: what works here, and what is wrong.
 
-``heat-plugins-status --version`` prints the release.
+``upgrade check`` begins with a table of what works on this cloud; the checks
+follow. ``feature list`` prints that table alone, or as JSON. ``--version``
+prints the release.
 
-It follows the convention of OpenStack's status commands: exit code 0 if all
-is well, 1 with a warning, 2 with a failure, 255 if it could not be run.
+``upgrade check`` follows the convention of OpenStack's status commands: exit
+code 0 if all is well, 1 with a warning, 2 with a failure, 255 if it could not
+be run. ``feature list`` exits with 0 or 255.
 """
 
+import argparse
 from collections import abc
+import dataclasses
 import functools
 from importlib import metadata
 import itertools
+import json
 import logging
 import os
 import sys
@@ -19,11 +25,14 @@ import warnings
 
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
+import prettytable
 
 from heat_plugins import foreign
 
 if typing.TYPE_CHECKING:
     from keystoneauth1 import session as ks_session
+
+    from heat_plugins.checks import features
 
 CANNOT_RUN = 255
 
@@ -39,6 +48,12 @@ OPTS = [
 
 # Options of the whole command, all of them with a value.
 _GLOBALS = ('--os-cloud', '--config-file', '--config-dir')
+
+#: What features are said to do, by whether they work.
+_WORKS = {True: 'yes', False: 'no', None: 'unknown'}
+
+#: Columns of the text on a feature: the table fits a terminal of 100.
+_REASON_WIDTH = 56
 
 _SKIPPED = 'Skipped: this check needs --os-cloud or OS_*.'
 
@@ -152,6 +167,34 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Redelegation of trusts', redelegation),
     )
 
+    def check(self) -> upgradecheck.Code:
+        """Print what works here, unless JSON is asked for, and the checks."""
+        if not cfg.CONF.command.json:
+            print(_table(self.features()))
+        return super().check()
+
+    def list_features(self) -> int:
+        """Print what works here; the exit code."""
+        rows = self.features()
+        if cfg.CONF.command.format == 'json':
+            print(json.dumps([dataclasses.asdict(row) for row in rows]))
+        else:
+            print(_table(rows))
+        return 0
+
+    def features(self) -> 'list[features.Feature]':
+        """Return what works here, and what does not.
+
+        :raises cfg.Error: an option of heat.conf is invalid.
+        """
+        from heat_plugins.checks import features
+
+        session = self._session
+        if isinstance(session, Exception):
+            # The checks say so.
+            session = None
+        return features.features(session)
+
     def _ask(
         self,
         check: abc.Callable[['ks_session.Session'], upgradecheck.Result],
@@ -205,19 +248,51 @@ def main(args: abc.Sequence[str] | None = None) -> int:
     config.register_opts(cfg.CONF)
     cfg.CONF.register_cli_opts(OPTS)
     try:
+        return _run(_globals_first(given))
+    except cfg.Error as exc:
+        print(f'Cannot read heat.conf: {exc}', file=sys.stderr)
+        return CANNOT_RUN
+
+
+def _run(args: abc.Sequence[str]) -> int:
+    # Those that heat-engine reads.
+    files = cfg.find_config_files(project='heat', prog='heat-engine')
+    if 'feature' not in args:
         return upgradecheck.main(
             cfg.CONF,
             project='heat',
             upgrade_command=Checks(),
-            argv=_globals_first(given),
-            # Those that heat-engine reads.
-            default_config_files=cfg.find_config_files(
-                project='heat', prog='heat-engine'
-            ),
+            argv=list(args),
+            default_config_files=files,
         )
-    except cfg.Error as exc:
-        print(f'Cannot read heat.conf: {exc}', file=sys.stderr)
-        return CANNOT_RUN
+    cfg.CONF.register_cli_opt(
+        cfg.SubCommandOpt('command', handler=_add_feature)
+    )
+    cfg.CONF(args=args, project='heat', default_config_files=files)
+    return Checks().list_features()
+
+
+def _add_feature(
+    parsers: 'argparse._SubParsersAction[argparse.ArgumentParser]',
+) -> None:
+    parser = parsers.add_parser('feature', help='what works on this cloud')
+    parser.add_argument('action', choices=['list'])
+    parser.add_argument(
+        '-f',
+        '--format',
+        choices=['table', 'json'],
+        default='table',
+        help='default: table',
+    )
+
+
+def _table(rows: 'abc.Iterable[features.Feature]') -> prettytable.PrettyTable:
+    table = prettytable.PrettyTable(['Feature', 'Works here', 'Reason'])
+    table.align = 'l'
+    table.max_width['Reason'] = _REASON_WIDTH
+    for row in rows:
+        table.add_row([row.name, _WORKS[row.works], row.reason])
+    return table
 
 
 def _globals_first(args: abc.Sequence[str]) -> list[str]:

@@ -79,7 +79,7 @@ def transports(session: ks_session.Session | None) -> upgradecheck.Result:
         _check_domain(report)
     _check_signed_urls(report, _CFN in dependencies)
     if session is None:
-        report.good(
+        report.unsure(
             'Skipped: whether the services for that exist (needs --os-cloud '
             'or OS_*).'
         )
@@ -87,6 +87,26 @@ def transports(session: ks_session.Session | None) -> upgradecheck.Result:
     for needed in dict.fromkeys(dependencies):
         _check_service(report, session, needed)
     return report.result()
+
+
+def check_transport(
+    report: cloud.CheckReport,
+    session: ks_session.Session | None,
+    name: str,
+) -> None:
+    """Check what one transport needs of heat.conf and of the cloud.
+
+    :param session: of a user of the cloud; None checks only heat.conf.
+    :param name: of a transport of signals, but TEMP_URL_POLL: that has a check
+        of its own, which uses a URL.
+    """
+    needed = _SERVICES[name]
+    if needed.users:
+        _check_domain(report)
+    if needed is _CFN:
+        _check_signed_urls(report, needed=True)
+    if session is not None:
+        _check_service(report, session, needed)
 
 
 def _check_domain(report: cloud.CheckReport) -> None:

@@ -21,9 +21,18 @@ class CheckReport:
     def __init__(self) -> None:
         self._code = upgradecheck.Code.SUCCESS
         self._sentences: list[str] = []
+        #: What does not work, and the remedies.
+        self.failures: list[str] = []
+        #: What cannot be told from here.
+        self.doubts: list[str] = []
 
     def good(self, sentence: str) -> None:
         self._say(upgradecheck.Code.SUCCESS, sentence)
+
+    def unsure(self, sentence: str) -> None:
+        """Add a sentence on what this check cannot tell."""
+        self.doubts.append(foreign.line(sentence))
+        self.good(sentence)
 
     def warn(self, sentence: str) -> None:
         """Add a sentence on what works, but not as it should."""
@@ -31,6 +40,7 @@ class CheckReport:
 
     def fail(self, sentence: str) -> None:
         """Add a sentence on what does not work, with the remedy."""
+        self.failures.append(foreign.line(sentence))
         self._say(upgradecheck.Code.FAILURE, sentence)
 
     def _say(self, code: upgradecheck.Code, sentence: str) -> None:

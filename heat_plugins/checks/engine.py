@@ -194,6 +194,24 @@ def resource_types() -> upgradecheck.Result:
     return report.result()
 
 
+def check_served(report: cloud.CheckReport, names: abc.Iterable[str]) -> None:
+    """Report whether our classes serve all of these resource types."""
+    try:
+        origins = _origins(registry.examine(cfg.CONF).classes)
+    except Exception as exc:
+        report.fail(
+            'heat-engine cannot load its plugins '
+            f'({type(exc).__name__}: {exc}).'
+        )
+        return
+    if not set(names).issubset(origins.get(None, ())):
+        report.fail(
+            'heat-engine does not load the resource types of heat-plugins for '
+            'it; "Resource types" of "heat-plugins-status upgrade check" says '
+            'why.'
+        )
+
+
 def _origins(
     classes: abc.Mapping[str, type],
 ) -> dict[str | None, list[str]]:

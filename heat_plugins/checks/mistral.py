@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check that Mistral answers, and that it gets the trusts it needs."""
 
+from collections import abc
 import datetime
 from email import utils
-import typing
+from typing import Any, TypeAlias, cast
 
 from heat.common import config as heat_config
 from keystoneauth1 import exceptions
@@ -23,6 +24,9 @@ from heat_plugins.mistral.triggers import schedule
 
 # How late a trigger may fire: the periodic process polls at intervals.
 _OVERDUE = datetime.timedelta(minutes=5)
+
+#: mistralclient's, which ships no types.
+Client: TypeAlias = Any
 
 cfg.CONF.import_opt('reauthentication_auth_method', 'heat.common.config')
 
@@ -72,14 +76,37 @@ def service(session: ks_session.Session) -> upgradecheck.Result:
     :param session: whose user stands for the users of stacks.
     """
     report = cloud.CheckReport()
+    client = connect(
+        report,
+        session,
+        absent=lambda sentence: report.warn(
+            f'{sentence}, so resources of the types OS::Mistral::* cannot be '
+            'created.'
+        ),
+    )
+    if client is not None:
+        report.good('Mistral answers.')
+        check_trust(report, session)
+        check_cron_triggers(report, client)
+    return report.result()
+
+
+def connect(
+    report: cloud.CheckReport,
+    session: ks_session.Session,
+    absent: abc.Callable[[str], None],
+) -> Client | None:
+    """Return a client of Mistral, or None if it does not answer.
+
+    :param absent: takes the clause that says so where there is no Mistral.
+    """
     endpoint = cloud.reach(session, 'mistral')
     try:
         if not mistral_api.is_there(endpoint):
-            report.warn(
-                f'The catalogue has no Mistral ({mistral_api.SERVICE_TYPE}), '
-                'so resources of the types OS::Mistral::* cannot be created.'
+            absent(
+                f'The catalogue has no Mistral ({mistral_api.SERVICE_TYPE})'
             )
-            return report.result()
+            return None
         tls = heat_config.get_ssl_options('mistral')
         client = mistral_api.connect(endpoint, tls)
         mistral_api.ask(client.workflows.list, limit=1)
@@ -88,16 +115,11 @@ def service(session: ks_session.Session) -> upgradecheck.Result:
             f'{exc}; see [clients_mistral] in heat.conf for the interface and '
             'the certificates.'
         )
-        return report.result()
-    report.good('Mistral answers.')
-    _check_trust(report, session)
-    _check_cron_triggers(report, client)
-    return report.result()
+        return None
+    return client
 
 
-def _check_cron_triggers(
-    report: cloud.CheckReport, client: typing.Any
-) -> None:
+def check_cron_triggers(report: cloud.CheckReport, client: Client) -> None:
     """Check by the trigger that is due first whether any fires.
 
     Mistral's API does not say which of its processes run. A periodic one sets
@@ -118,7 +140,7 @@ def _check_cron_triggers(
         else None
     )
     if due is None:
-        report.good(
+        report.unsure(
             'Cannot check whether cron triggers fire, because there are none.'
         )
     elif due + _OVERDUE > _time_of(answer):
@@ -134,7 +156,7 @@ def _check_cron_triggers(
         )
 
 
-def _first_due(client: typing.Any) -> requests.Response | None:
+def _first_due(client: Client) -> requests.Response | None:
     """Return the trigger that is due first; None if that is forbidden.
 
     The answer's own date tells Mistral's time.
@@ -161,11 +183,11 @@ def _time_of(answer: requests.Response | None) -> datetime.datetime:
     return time.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
-def _check_trust(
+def check_trust(
     report: cloud.CheckReport, session: ks_session.Session
 ) -> None:
     """Create a trust as Mistral does for a trigger, and delete it."""
-    auth = typing.cast(identity.BaseIdentityPlugin, session.auth)
+    auth = cast(identity.BaseIdentityPlugin, session.auth)
     access = auth.get_access(session)
     expires = schedule.now() + datetime.timedelta(minutes=2)
     trust = {

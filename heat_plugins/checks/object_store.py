@@ -40,8 +40,16 @@ def connect(session: ks_session.Session) -> swift.KeystoneTransport:
 
 
 def temp_urls(transport: wire.Transport) -> upgradecheck.Result:
-    """Make a container, send a body to a TempURL of it, and read it back."""
+    """Check that TempURLs work here, and what differs from other stores."""
     report = cloud.CheckReport()
+    check_temp_urls(report, transport)
+    return report.result()
+
+
+def check_temp_urls(
+    report: cloud.CheckReport, transport: wire.Transport
+) -> None:
+    """Make a container, send a body to a TempURL of it, and read it back."""
     store = stores.ObjectStore(transport)
     container = signal_names.container(f'check-{uuid.uuid4().hex}')
     try:
@@ -58,7 +66,6 @@ def temp_urls(transport: wire.Transport) -> upgradecheck.Result:
             'transports for what it needs, and [clients_swift] in heat.conf '
             'for its interface and certificates.'
         )
-    return report.result()
 
 
 def _check_account(

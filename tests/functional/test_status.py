@@ -92,6 +92,32 @@ def test_right_settings_succeed_and_leave_nothing_behind(cloud, check):
     assert base.Leftovers.of(cloud) == before
 
 
+def features(cloud, user='demo'):
+    """What works here, as the command tells a program."""
+    done = subprocess.run(
+        [
+            *(COMMAND, '--config-file', cloud.path / 'conf/heat.conf'),
+            *('feature', 'list', '-f', 'json'),
+        ],
+        env=cloud.env(user),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {row['name']: row for row in json.loads(done.stdout)}
+
+
+def test_it_tells_what_works_here(cloud):
+    before = base.Leftovers.of(cloud)
+    rows = features(cloud)
+    assert not rows['Deployments by ZAQAR_SIGNAL'].pop('works')
+    assert 'no messaging' in rows.pop('Deployments by ZAQAR_SIGNAL')['reason']
+    # Whether triggers fire can be told of those that there are.
+    assert rows.pop('Cron triggers')['works'] is not False
+    assert {row['works'] for row in rows.values()} == {True}, rows
+    assert base.Leftovers.of(cloud) == before
+
+
 def test_without_credentials_what_needs_the_cloud_is_skipped(check):
     found = check(user=None)
     assert wrong(found) == {}, found

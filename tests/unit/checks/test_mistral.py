@@ -59,7 +59,7 @@ def session(service):
 
 class ServiceTest(testtools.TestCase):
     def check(self, wire):
-        with mock.patch.object(mistral, '_check_trust'):
+        with mock.patch.object(mistral, 'check_trust'):
             return mistral.service(session(wire))
 
     def test_one_that_answers_is_good(self):
@@ -109,7 +109,7 @@ class CronTriggerTest(testtools.TestCase):
     def check(self, wire):
         found = cloud.CheckReport()
         client = mistral_api.connect(rest.Cloud(session(wire)))
-        mistral._check_cron_triggers(found, client)
+        mistral.check_cron_triggers(found, client)
         return found.result()
 
     def assert_told(self, code, text, wire):

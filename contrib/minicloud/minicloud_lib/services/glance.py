@@ -19,7 +19,7 @@ CONF = cfg.CONF
 
 def main(conf: str) -> None:
     os.environ['OS_GLANCE_CONFIG_DIR'] = str(pathlib.Path(conf).parent)
-    # The tables have to be there before the application.
+    # The tables must be there before the application.
     config.set_config_defaults()
     CONF([], project='glance', default_config_files=[conf])
     command.upgrade(alembic_migrations.get_alembic_config(), 'heads')

@@ -117,7 +117,7 @@ def _prepare_databases() -> None:
 
 
 def _url(database: str) -> str:
-    """Return the URL of a database, of those that lie beside Nova's."""
+    """Return the URL of a database, one of those next to Nova's."""
     own: str = CONF.database.connection
     return own.replace('/nova.sqlite', f'/{database}.sqlite')
 

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What works on a cloud, by what it has and lacks."""
+
+from unittest import mock
+
+import testtools
+
+from heat_plugins.checks import agents
+from heat_plugins.checks import engine
+from heat_plugins.checks import features
+from heat_plugins.checks import mistral
+from heat_plugins.checks import object_store
+
+DEPLOYMENTS = (
+    'Deployments by TEMP_URL_POLL',
+    'Deployments by CFN_SIGNAL',
+    'Deployments by HEAT_SIGNAL',
+    'Deployments by ZAQAR_SIGNAL',
+)
+OF_MISTRAL = ('Workflows', 'Cron triggers', 'Plans by workflow')
+OF_THE_STORE = (
+    'Deployments by TEMP_URL_POLL',
+    'Runs and operations',
+    'Actions by webhook',
+    'Plans',
+    'Plans by workflow',
+)
+
+
+class FeaturesTest(testtools.TestCase):
+    """A cloud that has all; each test takes something away."""
+
+    def setUp(self):
+        super().setUp()
+        self.checks = {
+            (engine, 'check_served'): lambda report, names: None,
+            (agents, 'check_transport'): lambda report, session, name: None,
+            (object_store, 'connect'): lambda session: None,
+            (object_store, 'check_temp_urls'): lambda report, transport: None,
+            (mistral, 'connect'): lambda report, session, absent: mock.Mock(),
+            (mistral, 'check_trust'): lambda report, session: None,
+            (mistral, 'check_cron_triggers'): lambda report, client: None,
+        }
+
+    def of(self, session='a session'):
+        for (module, name), check in self.checks.items():
+            self.patch(module, name, check)
+        rows = features.features(session)
+        return {row.name: (row.works, row.reason) for row in rows}
+
+    def names(self, works, session='a session'):
+        return {
+            name for name, row in self.of(session).items() if row[0] is works
+        }
+
+    def test_a_cloud_that_has_all_does_all(self):
+        rows = self.of()
+        self.assertEqual({(True, '')}, set(rows.values()))
+        for name in (*DEPLOYMENTS, *OF_MISTRAL, *OF_THE_STORE):
+            self.assertIn(name, rows)
+
+    def test_without_an_object_store_its_features_say_so(self):
+        def fail(report, transport):
+            report.fail('There is none.')
+
+        self.checks[object_store, 'check_temp_urls'] = fail
+        self.assertEqual(set(OF_THE_STORE), self.names(False))
+        self.assertEqual((False, 'There is none.'), self.of()['Plans'])
+
+    def test_without_mistral_its_features_say_so(self):
+        def absent(report, session, absent):
+            absent('There is none')
+
+        self.checks[mistral, 'connect'] = absent
+        self.assertEqual(set(OF_MISTRAL), self.names(False))
+        _, reason = self.of()['Plans by workflow']
+        self.assertIn('There is none: register its endpoint', reason)
+        self.assertIn('--local', reason)
+
+    def test_a_transport_that_lacks_its_service_is_the_only_one(self):
+        def lacking(report, session, name):
+            if name == 'ZAQAR_SIGNAL':
+                report.fail('The catalogue has no messaging.')
+
+        self.checks[agents, 'check_transport'] = lacking
+        self.assertEqual({'Deployments by ZAQAR_SIGNAL'}, self.names(False))
+
+    def test_types_that_do_not_load_take_their_features_with_them(self):
+        def unserved(report, names):
+            if 'OS::Mistral::CronTrigger' in names:
+                report.fail('They do not load.')
+
+        self.checks[engine, 'check_served'] = unserved
+        self.assertEqual({'Cron triggers'}, self.names(False))
+
+    def test_triggers_that_may_not_fire_are_no_yes(self):
+        def unsure(report, client):
+            report.unsure('There are none.')
+
+        self.checks[mistral, 'check_cron_triggers'] = unsure
+        self.assertEqual((None, 'There are none.'), self.of()['Cron triggers'])
+
+    def test_each_part_is_checked_once(self):
+        check = mock.Mock()
+        self.checks[object_store, 'check_temp_urls'] = check
+        self.of()
+        check.assert_called_once()
+
+    def test_without_credentials_only_what_is_certain_is_told(self):
+        def broken(report, session, name):
+            if name == 'HEAT_SIGNAL':
+                report.fail('Heat cannot create users.')
+
+        self.checks[agents, 'check_transport'] = broken
+        rows = self.of(session=None)
+        self.assertEqual(
+            (False, 'Heat cannot create users.'),
+            rows.pop('Deployments by HEAT_SIGNAL'),
+        )
+        self.assertEqual({None}, {works for works, _ in rows.values()})
+        for _, reason in rows.values():
+            self.assertIn('--os-cloud', reason)
