@@ -8,6 +8,7 @@ PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.heat-plugins-installed
 DOCS_STAMP := $(VENV)/.heat-plugins-docs-installed
 BENCH_STAMP := $(VENV)/.heat-plugins-bench-installed
+DIST_STAMP := $(VENV)/.heat-plugins-dist-installed
 
 # How the environment is made, and what the demo is.
 MINICLOUD ?= contrib/minicloud/minicloud
@@ -58,7 +59,7 @@ TIMES := $(MINICLOUD_HOME)/times.json
 TIMED := lint unit docs functional functional-quick test test-rest test-all \
     test-production test-pythons test-rgw test-server test-heats \
     test-heats-classes coverage soak kills bench demo demo-plan demo-server venv \
-    pictures links agent-packages
+    pictures links agent-packages dist
 .PHONY: help install-production install-rgw $(TIMED) $(TIMED:%=do-%)
 
 help:
@@ -87,6 +88,7 @@ coverage: ## the unit tests, and which branches they do not reach
 soak: ## deployments and groups in production, with a fault every few seconds
 kills: ## the engine dies at each step of a delivery, to 1 server and 50
 bench: ## measure what waiting costs: an hour; ARGS=--short, 20 minutes
+dist: ## what a release consists of, in dist: sdist, wheel, Debian's packages
 agent-packages: ## contrib/agent as a wheel and for Debian, in build/agent
 venv: ## the environment for all of these
 
@@ -213,6 +215,16 @@ do-pictures: $(STAMP)
 
 do-agent-packages: $(STAMP)
 	contrib/agent/packages build/agent $(PYTHON)
+
+$(DIST_STAMP): $(STAMP)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check \
+	    $(CONSTRAINTS:%=--constraint %) --editable '.[dist]'
+	@touch $@
+
+do-dist: $(DIST_STAMP)
+	rm -rf dist
+	$(PYTHON) contrib/packages/build dist
+	$(PYTHON) -m twine check --strict dist/*.whl dist/*.tar.gz
 
 do-links: $(DOCS_STAMP)
 	$(PYTHON) -m sphinx -b linkcheck -q -d $(DOCTREES) \

@@ -86,6 +86,7 @@ def test_the_package_for_debian_installs_the_same(
         path: program
         for path, program in tree(tmp_path).items()
         if path.startswith(('usr/', 'etc/'))
+        and not path.startswith('usr/share/doc/')
     }
     assert found == wanted
     assert f'usr/{units}.service' in found
