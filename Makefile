@@ -223,7 +223,7 @@ $(DIST_STAMP): $(STAMP)
 
 do-dist: $(DIST_STAMP)
 	rm -rf dist
-	$(PYTHON) contrib/packages/build dist
+	$(PYTHON) contrib/packages/build.py dist
 	$(PYTHON) -m twine check --strict dist/*.whl dist/*.tar.gz
 
 do-links: $(DOCS_STAMP)

@@ -8,9 +8,9 @@ holder itself stops when its last renewal is older than its safe time.
 
 - The leader of an operation writes its records below its epoch, so no process
   reads what a former leader still writes. Its epochs stay.
-- A process that changes a plan drops the lease at the end: nothing is left. The
-  former epochs go first. So a process that follows one of those, and finds
-  it gone or replaced, holds nothing.
+- A process that changes a plan drops the lease at the end: nothing of it is
+  left. The former epochs go first. So a process that follows one of those, and
+  finds it gone or replaced, holds nothing.
 - A run of validations has one holder for ever, and its record is the lease.
 
 `exclusive` says which windows remain.

@@ -2,15 +2,25 @@
 """The distributions hold what they should, and nothing else."""
 
 import configparser
+from importlib import machinery
+from importlib import util
 import importlib.metadata
+import io
 import pathlib
+import shutil
 import subprocess
 import tarfile
 import zipfile
 
+import fixtures
 import testtools
 
 from tests.unit import environments
+
+BUILD = 'contrib/packages/build.py'
+
+#: Of a commit, in seconds.
+EPOCH = 1_800_000_000
 
 _TOP = 'heat_plugins-0.2.0'
 _DATA = f'{_TOP}.data/data/lib/heat/heat_plugins_loader.py'
@@ -109,6 +119,94 @@ class WheelTest(testtools.TestCase):
         folder = environments.source().parent / 'unpacked'
         self.wheel.extractall(folder)
         return folder
+
+
+class DistTest(testtools.TestCase):
+    """What `make dist` makes of the two that pbr builds."""
+
+    def setUp(self):
+        super().setUp()
+        loader = machinery.SourceFileLoader(
+            'build_packages', str(environments.CHECKOUT / BUILD)
+        )
+        self.build = util.module_from_spec(
+            util.spec_from_loader(loader.name, loader)
+        )
+        loader.exec_module(self.build)
+        epoch = fixtures.EnvironmentVariable('SOURCE_DATE_EPOCH', str(EPOCH))
+        self.useFixture(epoch)
+
+    def test_the_source_has_no_trace_of_when_and_by_whom_it_was_built(self):
+        def archive(mtime, uid):
+            content = io.BytesIO()
+            with tarfile.open(fileobj=content, mode='w') as out:
+                for name in ('b', 'a')[:: 1 if uid else -1]:
+                    member = tarfile.TarInfo(name)
+                    member.size, member.mtime, member.uid = 1, mtime, uid
+                    member.mode = 0o600 | uid
+                    out.addfile(member, io.BytesIO(b'x'))
+            content.seek(0)
+            with tarfile.open(fileobj=content) as raw:
+                return self.build.normalized(raw, EPOCH)
+
+        self.assertEqual(archive(1, 0), archive(2, 0o66))
+
+    def test_the_package_for_debian_holds_the_wheel_and_the_loader(self):
+        if not shutil.which('dpkg-deb'):
+            self.skipTest('needs dpkg-deb')
+        folders = [
+            pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+            for _ in range(2)
+        ]
+        first, second = [
+            self.build.build_deb(
+                environments.wheel(),
+                environments.sdist(),
+                folder,
+                folder,
+                EPOCH,
+            )
+            for folder in folders
+        ]
+        self.assertEqual(first.read_bytes(), second.read_bytes())
+        listed = subprocess.run(
+            ['dpkg-deb', '--fsys-tarfile', first],
+            check=True,
+            capture_output=True,
+        ).stdout
+        with tarfile.open(fileobj=io.BytesIO(listed)) as archive:
+            names = {
+                member.name.removeprefix('./')
+                for member in archive
+                if member.isfile()
+            }
+        python = 'usr/lib/python3/dist-packages/'
+        packaged = {
+            name.removeprefix(python)
+            for name in names
+            if name.startswith(f'{python}heat_plugins/')
+        }
+        self.assertEqual(tracked('heat_plugins'), packaged)
+        self.assertIn('usr/lib/heat/heat_plugins_loader.py', names)
+        self.assertIn('usr/bin/heat-plugins-status', names)
+        # pip would remove what dpkg has installed.
+        self.assertNotIn('RECORD', {pathlib.Path(n).name for n in names})
+
+    def test_debian_is_asked_for_all_that_the_wheel_needs(self):
+        required = {
+            line.split('>')[0].strip().lower()
+            for line in (environments.CHECKOUT / 'requirements.txt')
+            .read_text()
+            .splitlines()
+            if line and not line.startswith('#')
+        }
+        debian = {'pyyaml': 'yaml'}
+        wanted = {
+            'python3-' + debian.get(name, name.removeprefix('python-'))
+            for name in required
+        }
+        given = {name.split(' ')[0] for name in self.build.DEPENDS}
+        self.assertEqual(wanted, given - {'python3:any'})
 
 
 class SourceTest(testtools.TestCase):

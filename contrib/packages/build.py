@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""build FOLDER: make what a release consists of, from what is committed.
+"""build.py FOLDER: make what a release consists of, from what is committed.
 
 The source distribution, the wheel, a package for Debian and its relatives, and
 the agent's add-on as both; SHA256SUMS lists them. The same commit gives the
@@ -8,6 +8,8 @@ same bytes, built twice or on two machines with the same tools: what a build
 stamps with the time has the commit's.
 """
 
+import datetime
+from email import utils
 import gzip
 import hashlib
 import io
@@ -19,6 +21,8 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+
+GIT = shutil.which('git') or 'git'
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -132,7 +136,7 @@ def run(*command: object, **options: object) -> None:
 
 def git(source: pathlib.Path, *command: str) -> str:
     done = subprocess.run(
-        ['git', '-C', source, *command],
+        [GIT, '-C', source, *command],
         check=True,
         capture_output=True,
         text=True,
@@ -144,7 +148,7 @@ def clone(source: pathlib.Path) -> pathlib.Path:
     """Take what is committed; say so if there is more."""
     if git(CHECKOUT, 'status', '--porcelain'):
         print('What is not committed is left out.', file=sys.stderr)
-    run('git', 'clone', '--quiet', '--no-hardlinks', CHECKOUT, source)
+    run(GIT, 'clone', '--quiet', '--no-hardlinks', CHECKOUT, source)
     return source
 
 
@@ -217,7 +221,8 @@ def build_deb(
     tree = work / 'tree'
     packages = tree / 'usr/lib/python3/dist-packages'
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(packages)
+        # It is our own.
+        archive.extractall(packages)  # noqa: S202
     (data,) = packages.glob('*.data')
     shutil.copytree(data / 'data/lib', tree / 'usr/lib', dirs_exist_ok=True)
     shutil.rmtree(data)
@@ -227,10 +232,8 @@ def build_deb(
     (information / 'INSTALLER').write_text('dpkg\n')
     shutil.rmtree(information / 'licenses', ignore_errors=True)
     write(tree / 'usr/bin/heat-plugins-status', STATUS, 0o755)
-    write_documents(tree, sdist, version)
-    kilobytes = sum(
-        -(-path.stat().st_size // 1024) for path in files_of(tree)
-    )
+    write_documents(tree, sdist, version, epoch)
+    kilobytes = sum(-(-path.stat().st_size // 1024) for path in files_of(tree))
     control = CONTROL.format(
         version=version,
         maintainer=MAINTAINER,
@@ -257,7 +260,7 @@ def build_deb(
 
 
 def write_documents(
-    tree: pathlib.Path, sdist: pathlib.Path, version: str
+    tree: pathlib.Path, sdist: pathlib.Path, version: str, epoch: int
 ) -> None:
     documents = tree / 'usr/share/doc/heat-plugins'
     top = sdist.name.removesuffix('.tar.gz')
@@ -265,21 +268,15 @@ def write_documents(
 
         def read(name: str) -> bytes:
             member = archive.extractfile(f'{top}/{name}')
-            assert member is not None, name
-            return member.read()
+            return member.read() if member else b''
 
         notes = read('RELEASENOTES.rst')
         readme = read('README.rst')
-    date = subprocess.run(
-        ['date', '-Ru', '-d', '@' + os.environ['SOURCE_DATE_EPOCH']],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, 'LC_ALL': 'C'},
-    ).stdout.strip()
-    year = date.split()[3]
+    date = datetime.datetime.fromtimestamp(epoch, datetime.UTC)
     changes = CHANGELOG.format(
-        version=version, maintainer=MAINTAINER, date=date
+        version=version,
+        maintainer=MAINTAINER,
+        date=utils.format_datetime(date),
     ).encode()
     for name, content in (
         ('RELEASENOTES.rst.gz', notes),
@@ -292,7 +289,7 @@ def write_documents(
         'Format: https://www.debian.org/doc/packaging-manuals/'
         'copyright-format/1.0/\n'
         'Upstream-Name: heat-plugins\n\n'
-        f'Files: *\nCopyright: {year} heat-plugins contributors\n'
+        f'Files: *\nCopyright: {date.year} heat-plugins contributors\n'
         'License: Apache-2.0\n On Debian systems, the text of this licence '
         'is in\n /usr/share/common-licenses/Apache-2.0.\n',
     )
@@ -300,7 +297,9 @@ def write_documents(
 
 def write(path: pathlib.Path, content: str | bytes, mode: int = 0o644) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    path.write_bytes(
+        content if isinstance(content, bytes) else content.encode()
+    )
     path.chmod(mode)
 
 
