@@ -49,7 +49,7 @@ DEPENDS = (
 #: Who builds packages for Debian, by the variables that its tools read.
 MAINTAINER = (
     f'{os.environ.get("DEBFULLNAME", "heat-plugins contributors")} '
-    f'<{os.environ.get("DEBEMAIL", "nobody@localhost")}>'
+    f'<{os.environ.get("DEBEMAIL", "root@localhost")}>'
 )
 
 CONTROL = """\

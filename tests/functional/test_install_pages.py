@@ -7,6 +7,8 @@
 from collections.abc import Iterator
 import contextlib
 import fnmatch
+from importlib import machinery
+from importlib import util
 import importlib.metadata
 import json
 import os
@@ -21,6 +23,7 @@ import pytest
 from tests import pages
 from tests.functional import base
 from tests.functional import debian
+from tests.unit import environments
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
 
@@ -80,23 +83,43 @@ def line(host: debian.Host, said: str) -> Iterator[None]:
         conf.write_text(before)
 
 
-def test_debians_heat_stays_as_it_is(host: debian.Host) -> None:
+def test_debians_heat_stays_as_it_is(
+    host: debian.Host, tmp_path: pathlib.Path
+) -> None:
     section = pages.read('install-images', "Debian's Heat")
     (install,) = pages.blocks(section)
-    (uninstall,) = re.findall(r'``(pip\s+uninstall[^`]*)``', section)
-    dependencies, command, rest = install.partition('\npip ')
-    host.run(dependencies)
-    verify = 'dpkg --verify || true'
+    (remove,) = re.findall(r'``(apt\s+remove[^`]*)``', section)
+    package(host.path / 'root', tmp_path)
+    # Hosts made for tests lack the documents of Debian's packages.
+    verify = 'dpkg --verify | grep -v /usr/share/doc/ || true'
     before = host.run(verify)
-    host.run(command + rest, debian.SOURCE)
-    said = host.run('python3 -P -m heat_plugins')
+    files = 'find / -xdev -path /proc -prune -o -name "*heat?plugins*"'
+    there = host.run(files)
+    conf = (host.path / _HEAT_CONF[1:]).read_bytes()
+    host.run(install)
     assert host.run(verify) == before
+    assert (host.path / _HEAT_CONF[1:]).read_bytes() == conf
     assert ours(host) == OURS
-    with line(host, said):
-        assert ours(host) == OURS
-    host.run(' '.join(uninstall.split()))
+    release = host.run('heat-plugins-status --version', user='heat')
+    assert release.startswith('heat-plugins 0.2.0')
+    host.run(' '.join(remove.split()))
     assert host.run(verify) == before
     assert ours(host) == {}
+    assert host.run(files) == there
+
+
+def package(folder: pathlib.Path, work: pathlib.Path) -> None:
+    """Build the package for Debian as `make dist` does, into a folder."""
+    loader = machinery.SourceFileLoader(
+        'build_packages', str(base.ROOT / 'contrib/packages/build.py')
+    )
+    spec = util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    build = util.module_from_spec(spec)
+    loader.exec_module(build)
+    build.build_deb(
+        environments.wheel(), environments.sdist(), work, folder, 1_800_000_000
+    )
 
 
 def test_a_virtual_environment_keeps_its_packages(host: debian.Host) -> None:
