@@ -94,22 +94,22 @@ class Plans:
         :raises errors.Invalid: the name or the content cannot be a plan's.
         """
         plans.check_name(name)
-        order = plan_making.CreationOrder(
-            name=name,
-            prepared=plan_making.prepare(
-                name,
-                content,
-                template=template,
-                description=description,
-                render=render,
-                limits=self._limits,
-            ),
+        prepared = plan_making.prepare(
+            name,
+            content,
+            template=template,
+            description=description,
+            render=render,
+            limits=self._limits,
+        )
+        plan_making.Maker(
+            self._claims,
+            self._locks,
+            self._container(name),
+            prepared,
             resume=resume,
             adopt=adopt,
-        )
-        container = self._container(name)
-        plan_making.Maker(
-            self._claims, self._locks, container, order, progress
+            progress=progress,
         ).make()
         return self.load(name)
 
@@ -152,15 +152,10 @@ class Plans:
         :raises errors.Invalid: the plan would lack its root template, or an
             environment that is enabled.
         """
-        order = updating.UpdateOrder(
-            content=content, delete=delete, prune=prune
-        )
         with self.lock(name) as plan:
-            container = self._container(name)
-            difference = updating.difference(
-                plan, container, order, self._limits
-            )
-            updating.carry_out(difference, plan, container, progress)
+            updating.Update(
+                plan, self._container(name), content, self._limits
+            ).carry_out(delete, prune=prune, progress=progress)
         return self.load(name)
 
     def delete(

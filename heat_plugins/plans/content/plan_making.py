@@ -132,24 +132,12 @@ def _environment(
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CreationOrder:
-    """A plan to be made.
-
-    :ivar resume: whether to resume the creation that a caller interrupted.
-    :ivar adopt: whether the container is there and becomes the plan's.
-    """
-
-    name: str
-    prepared: Prepared
-    resume: bool
-    adopt: bool
-
-
 class Maker:
     """Makes a plan of what was prepared.
 
     :param container: the plan's, to be made or adopted.
+    :param resume: whether to resume the creation that a caller interrupted.
+    :param adopt: whether the container is there and becomes the plan's.
     """
 
     def __init__(
@@ -157,16 +145,21 @@ class Maker:
         claims: plan_claims.Claims,
         locks: plan_claims.Locks,
         container: marks.Container,
-        order: CreationOrder,
+        prepared: Prepared,
+        *,
+        resume: bool,
+        adopt: bool,
         progress: pools.Progress | None,
     ) -> None:
         self._claims = claims
         self._locks = locks
         self._container = container
-        self._order = order
+        self._prepared = prepared
+        self._name = prepared.environment.name
+        self._resumes = resume
+        self._adoption = marks.Adoption(container) if adopt else None
         self._progress = progress
-        self._adoption = marks.Adoption(container)
-        text = order.prepared.environment.to_text()
+        text = prepared.environment.to_text()
         self._last = {environments.PATH: text.encode()}
 
     def make(self) -> None:
@@ -186,25 +179,27 @@ class Maker:
                 self._claims.release(claim)
             raise
         try:
-            if self._order.adopt:
-                self._adopt()
+            if self._adoption:
+                self._adoption.begin(
+                    {**self._prepared.files, **self._last},
+                    rendered=self._prepared.rendered,
+                )
             self._fill()
             self._finish(claim)
         except BaseException as exc:
             self._undo(claim, exc)
             raise
-        if self._order.adopt:
+        if self._adoption:
             # The plan is there; leftovers of this do no harm.
             with contextlib.suppress(errors.ServiceError):
                 self._adoption.forget()
 
     def _claim(self) -> plan_claims.Claim:
-        name = self._order.name
         claim = self._take()
         if claim is None:
-            former = self._claims.find(name)
+            former = self._claims.find(self._name)
             self._refuse_taken()
-            with self._locks.lock(name):
+            with self._locks.lock(self._name):
                 # Of two who resume, the first has made the next claim.
                 if former is not None and self._claims.has(former):
                     self._refuse_taken()
@@ -212,16 +207,16 @@ class Maker:
                     claim = self._take()
         if claim is None:
             raise errors.Exists(
-                f'Another caller is already creating plan {name}'
+                f'Another caller is already creating plan {self._name}'
             )
         return claim
 
     def _take(self) -> plan_claims.Claim | None:
-        description = self._order.prepared.environment.description
-        return self._claims.take(self._order.name, description)
+        description = self._prepared.environment.description
+        return self._claims.take(self._name, description)
 
     def _refuse_taken(self) -> None:
-        name = self._order.name
+        name = self._name
         mark = self._container.mark()
         if mark is not None and mark.state is plans.PlanState.READY:
             raise errors.Exists(
@@ -233,7 +228,7 @@ class Maker:
                 f'Plan {name} is being deleted; if that was interrupted, '
                 'delete it again'
             )
-        if not self._order.resume:
+        if not self._resumes:
             claim = self._claims.find(name)
             since = f' since {claim.since}' if claim else ''
             raise errors.PlanUnfinished(
@@ -243,9 +238,9 @@ class Maker:
 
     def _open(self) -> None:
         """Make a container of the plan's own, with its mark."""
-        if self._order.adopt:
+        if self._adoption:
             return
-        name = self._order.name
+        name = self._name
         mark = self._container.mark()
         exists = mark is not None or self._container.exists()
         if exists and mark is None:
@@ -265,19 +260,12 @@ class Maker:
             )
         self._mark(plans.PlanState.CREATING)
 
-    def _adopt(self) -> None:
-        prepared = self._order.prepared
-        self._adoption.begin(
-            {**prepared.files, **self._last}, rendered=prepared.rendered
-        )
-
     def _fill(self) -> None:
-        prepared = self._order.prepared
         entries = self._container.entries()
-        files = storage.changed(prepared.files, entries)
+        files = storage.changed(self._prepared.files, entries)
         self._container.write(files, self._progress)
-        surplus = set(entries) - set(prepared.files) - set(self._last)
-        if self._order.adopt:
+        surplus = set(entries) - set(self._prepared.files) - set(self._last)
+        if self._adoption:
             surplus &= self._adoption.added()
         self._container.delete(surplus)
         self._container.write(self._last)
@@ -293,7 +281,7 @@ class Maker:
 
     def _mark(self, state: plans.PlanState) -> None:
         self._container.make(
-            marks.Mark(state=state, rendered=self._order.prepared.rendered)
+            marks.Mark(state=state, rendered=self._prepared.rendered)
         )
 
     def _undo(self, claim: plan_claims.Claim, exc: BaseException) -> None:
@@ -303,7 +291,7 @@ class Maker:
                 if not self._claims.has(claim):
                     # It now belongs to another caller.
                     return
-                if self._order.adopt:
+                if self._adoption:
                     self._adoption.undo()
                 else:
                     self._container.remove()
