@@ -10,20 +10,20 @@ from heat_plugins import errors
 from heat_plugins.clients import mistral_api
 from heat_plugins.clients import rest
 from heat_plugins.mistral.executions import outcome
-from heat_plugins.plans import plan_protocols
+from heat_plugins.plans import plan_names
 
 _FIELDS: Final = ('id', 'name', 'description', 'project_id', 'variables')
 
 
 class Registry:
-    """A project's environments in Mistral; see `plan_protocols.Registry`."""
+    """A project's environments in Mistral; see `plan_names.Registry`."""
 
     def __init__(self, cloud: rest.Cloud) -> None:
         self._session = cloud.session
         self._environments = mistral_api.connect(cloud).environments
 
-    def create(self, record: plan_protocols.Record) -> bool:
-        """See `plan_protocols.Registry.create`."""
+    def create(self, record: plan_names.Record) -> bool:
+        """See `plan_names.Registry.create`."""
         try:
             mistral_api.ask(
                 self._environments.create,
@@ -35,13 +35,13 @@ class Registry:
             return False
         return True
 
-    def get(self, name: str) -> plan_protocols.Record | None:
-        """See `plan_protocols.Registry.get`."""
+    def get(self, name: str) -> plan_names.Record | None:
+        """See `plan_names.Registry.get`."""
         own = [row for row in self._named(name) if self._is_own(row)]
         return _record(own[0]) if own else None
 
-    def find(self) -> list[plan_protocols.Record]:
-        """See `plan_protocols.Registry.find`."""
+    def find(self) -> list[plan_names.Record]:
+        """See `plan_names.Registry.find`."""
         return [
             _record(row)
             for row in self._rows(sort_keys='name')
@@ -49,7 +49,7 @@ class Registry:
         ]
 
     def delete(self, name: str) -> bool:
-        """See `plan_protocols.Registry.delete`.
+        """See `plan_names.Registry.delete`.
 
         :raises errors.ServiceError: another project has made an environment
             of that name public; Mistral would delete that one, too.
@@ -86,8 +86,8 @@ class Registry:
         return bool(row.get('project_id') == project)
 
 
-def _record(row: abc.Mapping[str, Any]) -> plan_protocols.Record:
-    return plan_protocols.Record(
+def _record(row: abc.Mapping[str, Any]) -> plan_names.Record:
+    return plan_names.Record(
         name=str(row['name']),
         description=str(row.get('description') or ''),
         values=outcome.mapping(row.get('variables')),

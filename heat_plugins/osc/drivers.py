@@ -31,7 +31,7 @@ from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import stores
 from heat_plugins.osc import common
 from heat_plugins.osc import progress as display
-from heat_plugins.plans import local
+from heat_plugins.plans import plan_names
 from heat_plugins.plans import plan_operations
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.deploy import deploying
@@ -502,7 +502,7 @@ def driver(manager: Any, is_local: bool) -> Driver:
             'The catalogue has no Mistral; keeping names and locks of plans '
             'in the object store'
         )
-        names: Any = local.Names(store)
+        names: Any = plan_names.Names(store)
     else:
         names = mistral_registry.Registry(cloud)
     plans = plan_service.Plans(store, names, stacks)

@@ -25,7 +25,7 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import retrying
 from heat_plugins import stored
-from heat_plugins.plans import plan_protocols
+from heat_plugins.plans import plan_names
 from heat_plugins.plans.content import plans
 
 # That of a record that is invalid; no caller has it.
@@ -76,7 +76,7 @@ class _Lock:
 class _Chain:
     """The locks of a plan, the last one ours."""
 
-    records: tuple[plan_protocols.Record, ...]
+    records: tuple[plan_names.Record, ...]
     since: float
 
 
@@ -88,7 +88,7 @@ class Locks:
 
     def __init__(
         self,
-        registry: plan_protocols.Registry,
+        registry: plan_names.Registry,
         *,
         clock: abc.Callable[[], float] = time.time,
         sleep: abc.Callable[[float], None] = time.sleep,
@@ -141,10 +141,10 @@ class Locks:
                 )
             self._sleep(_INTERVAL)
 
-    def _try(self, name: str) -> _Chain | plan_protocols.Record | None:
+    def _try(self, name: str) -> _Chain | plan_names.Record | None:
         """Take the lock; or return that of another, or None to retry."""
         now = self._clock()
-        chain: tuple[plan_protocols.Record, ...] = ()
+        chain: tuple[plan_names.Record, ...] = ()
         while True:
             ours = self._record(name, chain, now)
             if created(self._registry, ours):
@@ -160,12 +160,12 @@ class Locks:
         return _Chain(records=(*chain, ours), since=now)
 
     def _record(
-        self, name: str, chain: tuple[plan_protocols.Record, ...], now: float
-    ) -> plan_protocols.Record:
+        self, name: str, chain: tuple[plan_names.Record, ...], now: float
+    ) -> plan_names.Record:
         follows = ''
         if chain:
             follows = f'~{_lock(chain[-1]).token[:_TOKEN]}'
-        return plan_protocols.Record(
+        return plan_names.Record(
             name=f'{_PREFIX}{name}{follows}',
             description=f'Plan {name} is locked for a change',
             values={
@@ -190,9 +190,7 @@ class Locks:
             self._insist(self._registry.delete, record.name)
 
 
-def created(
-    registry: plan_protocols.Registry, record: plan_protocols.Record
-) -> bool:
+def created(registry: plan_names.Registry, record: plan_names.Record) -> bool:
     """Create a record; False where its name is taken."""
     try:
         return registry.create(record)
@@ -203,7 +201,7 @@ def created(
         raise
 
 
-def _lock(record: plan_protocols.Record) -> _Lock:
+def _lock(record: plan_names.Record) -> _Lock:
     """Read a lock. An invalid one holds nothing."""
     try:
         return stored.read(_Lock, record.values.get(_LOCK))
@@ -241,7 +239,7 @@ class Claims:
 
     def __init__(
         self,
-        registry: plan_protocols.Registry,
+        registry: plan_names.Registry,
         *,
         clock: abc.Callable[[], float] = time.time,
     ) -> None:
@@ -263,7 +261,7 @@ class Claims:
         :raises errors.Exists: what has it is not a plan.
         """
         token, since = str(uuid.uuid4()), self._now()
-        record = plan_protocols.Record(
+        record = plan_names.Record(
             name=name,
             description=description,
             values={
@@ -312,7 +310,7 @@ class Claims:
         return now.isoformat(timespec='seconds')
 
 
-def _summary(record: plan_protocols.Record) -> plans.Summary:
+def _summary(record: plan_names.Record) -> plans.Summary:
     try:
         since, description = _claim(record).since, record.description
     except errors.LaterRelease as exc:
@@ -322,7 +320,7 @@ def _summary(record: plan_protocols.Record) -> plans.Summary:
     )
 
 
-def _claim(record: plan_protocols.Record) -> Claim:
+def _claim(record: plan_names.Record) -> Claim:
     """Read a claim. An invalid one has no token."""
     values = record.values[_CLAIM]
     try:

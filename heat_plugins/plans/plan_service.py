@@ -16,7 +16,7 @@ from heat_plugins.content import texts
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import stores
 from heat_plugins.plans import plan_claims
-from heat_plugins.plans import plan_protocols
+from heat_plugins.plans import plan_names
 from heat_plugins.plans.content import capabilities as capabilities_module
 from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import exporting
@@ -50,7 +50,7 @@ class Plans:
     def __init__(
         self,
         store: stores.ObjectStore,
-        registry: plan_protocols.Registry,
+        registry: plan_names.Registry,
         stacks: plan_stacks.Stacks,
         *,
         pool: pools.Pool | None = None,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``openstack deployment plan validation list|run|stop``."""
+"""``openstack deployment plan validation list|run|stop|result …``."""
 
 import argparse
 from collections import abc
@@ -15,8 +15,8 @@ from heat_plugins.osc import common
 from heat_plugins.osc import drivers
 from heat_plugins.osc import progress
 from heat_plugins.osc.plans import plan_common
-from heat_plugins.osc.validations import validation_result
 from heat_plugins.validations import running
+from heat_plugins.validations import validation_runs
 
 # Seconds for which a run that was stopped is waited for.
 _PATIENCE = 90
@@ -24,6 +24,46 @@ _INTERVAL = 1.0
 
 # How many files that are left out have a line each.
 _NAMED = 3
+
+_CODES = {
+    validation_runs.ValidationState.PASSED: 0,
+    validation_runs.ValidationState.STOPPED: common.CANCELLED,
+    validation_runs.ValidationState.RUNNING: common.STILL_RUNNING,
+}
+
+
+def exit_code(run: dict[str, Any]) -> int:
+    """Return the exit code for how a run stands."""
+    return _CODES.get(run['state'], common.FAILED)
+
+
+def outcomes(run: dict[str, Any]) -> common.Shown:
+    """Return columns and rows of the outcome of each validation."""
+    return common.table(
+        run['outcomes'],
+        {
+            'Validation': 'validation',
+            'Name': columns.of(columns.Value, 'name'),
+            'State': columns.of(str, 'state'),
+            'Duration': columns.of(columns.Seconds, 'seconds'),
+            'Hosts': columns.of(_hosts, 'hosts'),
+            'Reason': columns.of(columns.Value, 'reason'),
+        },
+    )
+
+
+def _hosts(
+    hosts: abc.Mapping[str, abc.Mapping[str, int]],
+) -> columns.Outputs:
+    """Return the numbers of each host by their names, as people read them."""
+    return columns.Outputs(
+        {
+            host: ', '.join(
+                f'{count} {name}' for name, count in counts.items()
+            )
+            for host, counts in hosts.items()
+        }
+    )
 
 
 class _SourceCommand(plan_common.PlanCommand):
@@ -232,8 +272,8 @@ class RunValidations(_SourceCommand):
             self.exit_code = common.INTERRUPTED
             self.progress.say(*_interrupted(parsed_args.local, show.run_id))
             return (), []
-        self.exit_code = validation_result.exit_code(run)
-        return validation_result.outcomes(run)
+        self.exit_code = exit_code(run)
+        return outcomes(run)
 
 
 class StopValidations(common.Report):
@@ -257,7 +297,7 @@ class StopValidations(common.Report):
                 f'stopped within {_PATIENCE} s. If its process is dead, the '
                 'run becomes LOST'
             )
-        return validation_result.outcomes(run)
+        return outcomes(run)
 
 
 class _HostGroup:
@@ -286,3 +326,71 @@ def _interrupted(local: bool, run_id: str | None) -> tuple[str, ...]:
         f'  openstack deployment plan validation result show {run_id}',
         f'  openstack deployment plan validation stop {run_id}',
     )
+
+
+class ListResults(common.Report):
+    """List the runs of validations, the latest first."""
+
+    example = 'shop'
+
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add.value('plan', '<plan>', 'Only runs of a plan', nargs='?')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
+        core = drivers.driver(self.app.client_manager, True).validations
+        runs = core.results(parsed_args.plan)
+        if not runs:
+            self.log.warning('There are no recorded runs of validations')
+        return common.table(
+            runs,
+            {
+                'Run': 'id',
+                'Source': 'source',
+                'Stack': 'stack',
+                'State': columns.of(str, 'state'),
+                'Started': 'started_at',
+                'Duration': columns.of(columns.Seconds, 'seconds'),
+                'Summary': columns.of(columns.Outputs, 'summary'),
+            },
+        )
+
+
+class ShowResult(common.Report):
+    """Show the outcome of a run, or of a validation in it.
+
+    Exit codes: 0 passed, 3 failed, 5 stopped, 6 in progress; with a validation
+    always 0.
+    """
+
+    example = '20261121T034228Z-00f2c40a check-ram'
+
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add.value('run', '<run>', 'The run')
+        add.value(
+            'validation',
+            '<validation>',
+            'Show a validation of the run: each task on each host',
+            nargs='?',
+        )
+        add.flag('--stdout', 'With a validation: show the output of Ansible')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
+        core = drivers.driver(self.app.client_manager, True).validations
+        if parsed_args.validation is None:
+            run = core.result(parsed_args.run)
+            self.exit_code = exit_code(run)
+            if run['reason']:
+                self.log.warning('%s', run['reason'])
+            return outcomes(run)
+        detail = core.result(parsed_args.run, parsed_args.validation)
+        if detail['cut']:
+            self.log.warning('The output was longer; only a part is kept')
+        if parsed_args.stdout:
+            return ('stdout',), common.One((detail['stdout'].rstrip(),))
+        shown = {
+            name.capitalize(): columns.of(columns.Value, name)
+            for name in ('host', 'play', 'task', 'state')
+        }
+        shown['Duration'] = columns.of(columns.Seconds, 'seconds')
+        shown['Message'] = columns.of(columns.Value, 'message')
+        return common.table(detail['tasks'], shown)

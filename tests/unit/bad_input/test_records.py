@@ -28,7 +28,7 @@ from heat_plugins.objectstore import lease
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import following
 from heat_plugins.plans import plan_claims
-from heat_plugins.plans import plan_protocols
+from heat_plugins.plans import plan_names
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
@@ -331,9 +331,7 @@ class Environments:
 
 
 def environment(name, key, values):
-    return plan_protocols.Record(
-        name=name, description='', values={key: values}
-    )
+    return plan_names.Record(name=name, description='', values={key: values})
 
 
 claimed = anything.map_of(

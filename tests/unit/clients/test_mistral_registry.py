@@ -10,14 +10,14 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.clients import mistral_registry
-from heat_plugins.plans import plan_protocols
+from heat_plugins.plans import plan_names
 from tests.unit import web_service
 
 URL = 'http://mistral.example.com/v2'
 
 
 def record(name, **values):
-    return plan_protocols.Record(
+    return plan_names.Record(
         name=name, description=f'The {name}', values=values
     )
 

@@ -50,7 +50,7 @@ LIMITS = [
     ('- {:,}; beyond that, one request', 'signals.arrivals.MOST'),
     ('- {} requests a second', 'signals.watcher.PEEKS'),
     ('- {:,}; more is an error', 'objectstore.stores.MOST'),
-    ('Names of plans, without Mistral - {:,}', 'plans.local._NAMES'),
+    ('Names of plans, without Mistral - {:,}', 'plans.plan_names._NAMES'),
     ('the {} newest, by ID', 'validations.validation_ledger._READ'),
     ('; {:,} values and', 'yaml_reading.VALUES'),
     ('written out; {} levels', 'yaml_reading.DEPTH'),

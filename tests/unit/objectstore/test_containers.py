@@ -7,8 +7,7 @@ from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import stores
-from heat_plugins.plans import local
-from heat_plugins.plans import plan_protocols
+from heat_plugins.plans import plan_names
 from heat_plugins.validations import validation_ledger
 from heat_plugins.validations import validation_runs
 from tests.unit import fake_swift
@@ -70,8 +69,8 @@ class ProjectsTest(testtools.TestCase):
 
     def test_both_have_names_of_plans(self):
         for number, store in enumerate(self.stores):
-            names = local.Names(store, self.pool)
-            record = plan_protocols.Record(
+            names = plan_names.Names(store, self.pool)
+            record = plan_names.Record(
                 name='shop', description='', values={'number': number}
             )
             self.assertTrue(names.create(record))
@@ -81,11 +80,11 @@ class ProjectsTest(testtools.TestCase):
 
     def test_names_of_an_earlier_release_are_found(self):
         store = self.stores[0]
-        store.put_container(local.CONTAINER, {})
+        store.put_container(plan_names.CONTAINER, {})
         store.put_object(
-            local.CONTAINER, 'shop', b'{"description": "", "values": {}}'
+            plan_names.CONTAINER, 'shop', b'{"description": "", "values": {}}'
         )
-        names = local.Names(store, self.pool)
+        names = plan_names.Names(store, self.pool)
         self.assertEqual(['shop'], [one.name for one in names.find()])
         self.assertTrue(names.delete('shop'))
 

@@ -5,9 +5,8 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins import pools
-from heat_plugins.plans import local
 from heat_plugins.plans import plan_claims
-from heat_plugins.plans import plan_protocols
+from heat_plugins.plans import plan_names
 from heat_plugins.plans import plan_service
 from tests.unit import fake_swift
 from tests.unit.plans import fake_heat
@@ -15,14 +14,14 @@ from tests.unit.plans import fakes
 
 
 def record(name, **values):
-    return plan_protocols.Record(name=name, description='é', values=values)
+    return plan_names.Record(name=name, description='é', values=values)
 
 
 class NamesTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.store = fake_swift.Cluster().store()
-        self.names = local.Names(self.store, pools.Pool(wait=0))
+        self.names = plan_names.Names(self.store, pools.Pool(wait=0))
 
     def test_a_name_is_taken_once(self):
         self.assertIsNone(self.names.get('a'))
@@ -46,14 +45,14 @@ class NamesTest(testtools.TestCase):
     def test_what_is_no_record_is_told(self):
         self.names.create(record('a'))
         for body in (b'', b'[]', b'{"values": 1}', b'x' * 70000):
-            container = f'{local.CONTAINER}-project-1'
+            container = f'{plan_names.CONTAINER}-project-1'
             self.store.put_object(container, 'a', body)
             error = self.assertRaises(errors.ServiceError, self.names.get, 'a')
             self.assertIn('delete it', str(error))
 
     def test_on_ceph_a_plan_that_is_there_keeps_its_record(self):
         store = fake_swift.ceph().store()
-        names = local.Names(store, pools.Pool(wait=0))
+        names = plan_names.Names(store, pools.Pool(wait=0))
         plans = plan_service.Plans(store, names, fake_heat.Heat())
         plans.create('plan', fakes.content())
         before = names.get('plan')
@@ -64,7 +63,7 @@ class NamesTest(testtools.TestCase):
         cluster = fake_swift.ceph()
         cluster.store('other').put_container('plan', {})
         store = cluster.store()
-        names = local.Names(store, pools.Pool(wait=0))
+        names = plan_names.Names(store, pools.Pool(wait=0))
         plans = plan_service.Plans(store, names, fake_heat.Heat())
         error = self.assertRaises(
             errors.Denied, plans.create, 'plan', fakes.content()
@@ -77,7 +76,7 @@ class NamesTest(testtools.TestCase):
         slept = []
         both = [
             plan_claims.Locks(
-                local.Names(store, pools.Pool(wait=0)),
+                plan_names.Names(store, pools.Pool(wait=0)),
                 clock=lambda: 1e9 + len(slept),
                 sleep=slept.append,
             )

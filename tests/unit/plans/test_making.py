@@ -4,7 +4,7 @@
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.plans import plan_protocols
+from heat_plugins.plans import plan_names
 from heat_plugins.plans.content import marks
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.rendering import jinja
@@ -165,7 +165,7 @@ class CreateTest(testtools.TestCase):
         self.assertEqual({}, self.cloud.registry.records)
 
     def test_an_environment_of_somebody_else_is_left_alone(self):
-        theirs = self.cloud.registry.records['plan'] = plan_protocols.Record(
+        theirs = self.cloud.registry.records['plan'] = plan_names.Record(
             name='plan', description='', values={'x': 1}
         )
         error = self.assertRaises(errors.Exists, self.create)
@@ -295,7 +295,7 @@ class CreateTest(testtools.TestCase):
         store = self.cloud.swift.store()
         store.put_container('plan', {})
         former = self.cloud.registry.records
-        other = plan_protocols.Record(
+        other = plan_names.Record(
             name='plan',
             description='',
             values={'heat_plugins_plan': {'token': 'theirs'}},
