@@ -143,10 +143,9 @@ def _files(
     wanted: references.Resolved,
     compared: '_Texts',
 ) -> abc.Iterator[Difference]:
-    for name in sorted(actual.keys() | wanted.files.keys()):
-        before, after = actual.get(name), wanted.files.get(name)
+    for name, before, after in _changed(actual, wanted.files):
         # Environments hold values; those are compared one by one.
-        if before == after or name.startswith(f'{environments.PATH}#'):
+        if name.startswith(f'{environments.PATH}#'):
             continue
         change, detail = _change(before, after), ''
         if change is ChangeKind.CHANGED and name not in wanted.environments:
@@ -161,28 +160,22 @@ def _parameters(
     wanted: abc.Mapping[str, Any],
     hiding: _Hiding,
 ) -> abc.Iterator[Difference]:
-    before, after = (
-        heat_validation.values(actual),
-        heat_validation.values(wanted),
-    )
+    sides = heat_validation.values(actual), heat_validation.values(wanted)
     # Heat can keep hidden values encrypted; those cannot be compared.
     encrypted = set(actual.get('encrypted_param_names') or ())
-    for name in sorted(before.keys() | after.keys()):
-        if before.get(name) == after.get(name) or name in encrypted:
-            continue
+    for name, before, after in _changed(*sides):
         # Nor can anybody compare what Heat has masked itself.
-        if name in after and before.get(name) == masking.MASK:
+        if name in encrypted or (name in sides[1] and before == masking.MASK):
             continue
-        sides = [
-            hiding.shown(name, side[name])
-            for side in (before, after)
-            if name in side
-        ]
         yield Difference(
             kind=Kind.PARAMETER,
-            change=_change(before.get(name), after.get(name)),
+            change=_change(before, after),
             name=name,
-            detail=' -> '.join(sides),
+            detail=' -> '.join(
+                hiding.shown(name, side[name])
+                for side in sides
+                if name in side
+            ),
         )
 
 
@@ -191,17 +184,27 @@ def _registry(
 ) -> abc.Iterator[Difference]:
     before = actual.get('resource_registry') or {}
     after = wanted.get('resource_registry') or {}
+    for name, *sides in _changed(before, after, lambda side: side or None):
+        yield Difference(
+            kind=Kind.REGISTRY,
+            change=_change(*sides),
+            name=name,
+            detail=' -> '.join(
+                json.dumps(side) for side in sides if side is not None
+            ),
+        )
+
+
+def _changed(
+    before: abc.Mapping[str, Any],
+    after: abc.Mapping[str, Any],
+    read: abc.Callable[[Any], Any] = lambda value: value,
+) -> abc.Iterator[tuple[str, Any, Any]]:
+    """Give the names whose values differ, with both; None where one lacks."""
     for name in sorted(before.keys() | after.keys()):
-        sides = [side.get(name) or None for side in (before, after)]
+        sides = read(before.get(name)), read(after.get(name))
         if sides[0] != sides[1]:
-            yield Difference(
-                kind=Kind.REGISTRY,
-                change=_change(*sides),
-                name=name,
-                detail=' -> '.join(
-                    json.dumps(side) for side in sides if side is not None
-                ),
-            )
+            yield name, *sides
 
 
 def _change(before: Any, after: Any) -> ChangeKind:

@@ -15,7 +15,6 @@ from typing import Any
 from heat_plugins import errors
 from heat_plugins import jobs
 from heat_plugins import masking
-from heat_plugins.content import texts
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
@@ -23,6 +22,7 @@ from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.deploy import stack_following
 from heat_plugins.plans.deploy import steps as steps_module
+from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import refusals
 from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.parameters import settings
@@ -225,9 +225,7 @@ class Deployer:
             return Status(
                 plan=name, status=NOT_DEPLOYED, content_hash=plan.content_hash
             )
-        tag = _content_tag(stack)
-        annex = self._plans.annex(plan)
-        record = deploy_records.find_deployed(annex, tag) if tag else None
+        record = self._deployed(plan, stack)
         return Status(
             plan=name,
             status=stack.status,
@@ -235,7 +233,7 @@ class Deployer:
             stack_id=stack.id,
             changed_at=stack.changed_at,
             content_hash=plan.content_hash,
-            deployed_hash=tag,
+            deployed_hash=_content_tag(stack),
             deployed_at=record.at if record else '',
             current=_is_content(stack, plan),
         )
@@ -309,12 +307,17 @@ class Deployer:
     def _secrets(self, name: str) -> abc.Collection[str]:
         """Return those of what was deployed last, and of the plan now."""
         plan = self._plans.load(name)
-        stack = self._stacks.find(name)
-        annex = self._plans.annex(plan)
-        tag = _content_tag(stack) if stack else ''
-        record = deploy_records.find_deployed(annex, tag) if tag else None
+        record = self._deployed(plan, self._stacks.find(name))
         content = record.content if record else self._plans.resolve(plan)
         return secrecy.of_content(content, plan.environment)
+
+    def _deployed(
+        self, plan: plans.Plan, stack: plan_stacks.Stack | None
+    ) -> deploy_records.Record | None:
+        """Return the record of the content that a stack is from, if any."""
+        tag = _content_tag(stack) if stack else ''
+        annex = self._plans.annex(plan)
+        return deploy_records.find_deployed(annex, tag) if tag else None
 
 
 def _check(
@@ -355,8 +358,7 @@ def _has_taken(
 
 def _resources(template: str) -> tuple[str, ...]:
     # Of a nested stack Heat's preview has what is in it, and not its name.
-    root = texts.mapping(template, 'the root template')
-    return tuple(sorted(root.get('resources', root.get('Resources')) or ()))
+    return tuple(sorted(parameters.section(template, 'resources')))
 
 
 def _content_tag(stack: plan_stacks.Stack) -> str:

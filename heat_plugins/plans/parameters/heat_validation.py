@@ -38,15 +38,20 @@ def secret_names(
     environment: environments.PlanEnvironment,
 ) -> secrecy.SecretNames:
     """Return which parameters are secret, also of the cloud's templates."""
-    return secrecy.SecretNames.of(resolved, environment, _declared(answer))
+    return secrecy.SecretNames.of(
+        resolved,
+        environment,
+        [answer.get('Parameters') or {}, *_nested(answer)],
+    )
 
 
-def _declared(
+def _nested(
     answer: abc.Mapping[str, Any],
 ) -> abc.Iterator[abc.Mapping[str, Any]]:
-    yield answer.get('Parameters') or {}
+    """Give the parameters of each nested template."""
     for below in (answer.get('NestedParameters') or {}).values():
-        yield from _declared(below)
+        yield below.get('Parameters') or {}
+        yield from _nested(below)
 
 
 def secrets(
@@ -58,28 +63,23 @@ def secrets(
 
     A template's defaults are known to all who can read the template.
     """
+    handed_down = (
+        {
+            name: parameter['Value']
+            for name, parameter in nested.items()
+            if 'Value' in parameter
+        }
+        for nested in _nested(answer)
+    )
     hidden = set(masking.texts(environment.passwords))
     for values_ in (
         environment.parameter_defaults,
         environment.derived_parameters,
         _merged(answer),
+        *handed_down,
     ):
         hidden.update(names.texts(values_))
-    return frozenset(hidden.union(*_handed_down(answer, names)))
-
-
-def _handed_down(
-    answer: abc.Mapping[str, Any], names: secrecy.SecretNames
-) -> abc.Iterator[abc.Iterable[str]]:
-    for below in (answer.get('NestedParameters') or {}).values():
-        yield names.texts(
-            {
-                name: parameter['Value']
-                for name, parameter in (below.get('Parameters') or {}).items()
-                if 'Value' in parameter
-            }
-        )
-        yield from _handed_down(below, names)
+    return frozenset(hidden)
 
 
 def _merged(answer: abc.Mapping[str, Any]) -> dict[str, Any]:

@@ -92,18 +92,24 @@ class Effective:
 
 def declared(template: str) -> dict[str, abc.Mapping[str, Any]]:
     """Return what a template says of its parameters; nothing if it is none."""
+    return {
+        name: declaration
+        for name, declaration in section(template, 'parameters').items()
+        if isinstance(declaration, dict)
+    }
+
+
+def section(template: str, name: str) -> abc.Mapping[str, Any]:
+    """Return a section of a template, of AWS' form too.
+
+    Nothing if there is none, or it is no template.
+    """
     try:
         sections = texts.mapping(template, 'a template')
     except errors.Invalid:
         return {}
-    section = sections.get('parameters', sections.get('Parameters'))
-    if not isinstance(section, dict):
-        return {}
-    return {
-        name: declaration
-        for name, declaration in section.items()
-        if isinstance(declaration, dict)
-    }
+    content = sections.get(name, sections.get(name.capitalize()))
+    return content if isinstance(content, dict) else {}
 
 
 def is_hidden(declaration: abc.Mapping[str, Any]) -> bool:

@@ -18,6 +18,7 @@ from heat_plugins.plans.content import links
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import plan_stacks
+from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import secrecy
 
 # Each of them is a nested stack by itself.
@@ -56,14 +57,7 @@ def resources(content: references.Resolved) -> tuple[TemplateResource, ...]:
     for file, text in {'': content.template, **content.files}.items():
         if file and not links.is_template(text):
             continue
-        try:
-            template = texts.mapping(text, file)
-        except errors.Invalid:
-            continue
-        section = template.get('resources', template.get('Resources'))
-        for name, definition in (
-            section if isinstance(section, dict) else {}
-        ).items():
+        for name, definition in parameters.section(text, 'resources').items():
             all_resources.append(
                 TemplateResource(
                     file=file,
