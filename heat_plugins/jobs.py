@@ -45,10 +45,16 @@ class Call:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CallOutcome:
-    """The outcome of a call; `success` is None until it ends."""
+    """The outcome of a call.
+
+    :ivar success: None until it ends.
+    :ivar code: of the error of an action of ours; see `errors.restore`. It
+        has none if its executor has died.
+    """
 
     success: bool | None
     reason: str = ''
+    code: str = ''
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -28,12 +28,14 @@ class WorkflowExecution:
     """An execution of a workflow.
 
     :ivar reason: why it did not succeed; '' if it did or still runs.
+    :ivar root_id: the execution that all began with; '' for that itself.
     :ivar output: what it returns; not of one in progress.
     """
 
     id: str
     state: str
     reason: str = ''
+    root_id: str = ''
     output: abc.Mapping[str, Any] = dataclasses.field(
         default_factory=dict, repr=False
     )
@@ -155,6 +157,7 @@ class WorkflowExecutions:
                 if failed
                 else ''
             ),
+            root_id=row.get('root_execution_id') or '',
             output=outcome.mapping(row.get('output')),
         )
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions on validations: ``validations.*``.
 
-``validations.run`` lasts as long as its playbooks do; workflows of that name,
-and ``validations.run_group``, wait for their end. When the execution
-ends before its playbooks, be it cancelled or deleted, they end too.
+``validations.run`` lasts as long as its playbooks do. The workflow of that
+name takes the steps of ``validations.work``, one of which calls it; so does
+``validations.run_group``. When the execution ends before its playbooks, be it
+cancelled or deleted, they end too.
 
 What goes wrong is a map of ``code`` and ``message``.
 """
@@ -55,7 +56,11 @@ def _run(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
 
 
 def _abandoned(context: Any) -> abc.Callable[[], bool]:
-    """Return what says whether the execution around an action has ended."""
+    """Return what says whether the execution around an action has ended.
+
+    Mistral cancels and deletes the executions within one. Those within one
+    that fails go on.
+    """
     execution_id = context.execution.workflow_execution_id
     if execution_id is None:
         return lambda: False
@@ -65,7 +70,11 @@ def _abandoned(context: Any) -> abc.Callable[[], bool]:
 
     def ended() -> bool:
         try:
-            return executions.execution(execution_id).ended
+            execution = executions.execution(execution_id)
+            root = execution.root_id
+            return execution.ended or (
+                bool(root) and executions.execution(root).ended
+            )
         except errors.NotFound:
             return True
 
@@ -79,6 +88,7 @@ Required = _action(validation_operations.ValidationOperations.required)
 Stop = _action(validation_operations.ValidationOperations.stop)
 Results = _action(validation_operations.ValidationOperations.results)
 Result = _action(validation_operations.ValidationOperations.result)
+Work = _action(validation_operations.ValidationOperations.work)
 Run = making.Maker(__name__, _run)(
     validation_operations.ValidationOperations.run
 )

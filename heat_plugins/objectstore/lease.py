@@ -11,7 +11,8 @@ holder itself stops when its last renewal is older than its safe time.
 - A process that changes a plan drops the lease at the end: nothing of it is
   left. The former epochs go first. So a process that follows one of those, and
   finds it gone or replaced, holds nothing.
-- A run of validations has one holder for ever, and its record is the lease.
+- A run of validations is a record that is the lease. Once it has expired, the
+  run may be repeated, by another holder.
 
 `exclusive` says which windows remain.
 """

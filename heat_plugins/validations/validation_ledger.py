@@ -38,6 +38,8 @@ _BEGUN = re.compile(r'(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z.*')
 _RUN = '/run.json'
 _STOP = '/stop'
 
+LOST: Final = validation_runs.ValidationState.LOST
+
 _Kept = TypeVar('_Kept', validation_runs.Run, validation_runs.Detail)
 
 
@@ -58,14 +60,17 @@ class Ledger:
         )
 
     def begin(self, run: validation_runs.Run) -> None:
-        """Write a run that begins.
+        """Write a run that begins, or that is repeated as its process died.
 
         :raises errors.Exists: there is one of its id.
         :raises errors.Invalid: its id is none.
         """
         name = f'{_checked(run.id)}{_RUN}'
         if not self._records.create(name, _values(run)):
-            raise errors.Exists(f'Run {run.id} exists already')
+            former = self._read(run.id)
+            if former and former.state is not LOST:
+                raise errors.Exists(f'Run {run.id} exists already')
+            self.write(run)
 
     def write(self, run: validation_runs.Run) -> None:
         """Write how a run stands."""
@@ -173,7 +178,7 @@ class Ledger:
         if not run.state.ended and lease.has_expired(age, _SILENCE):
             return dataclasses.replace(
                 run,
-                state=validation_runs.ValidationState.LOST,
+                state=LOST,
                 reason='The process that ran it has not reported for '
                 f'{age:.0f} s',
             )

@@ -12,10 +12,12 @@ from collections import abc
 import contextlib
 import dataclasses
 import datetime
+import enum
 import re
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from heat_plugins import errors
+from heat_plugins import jobs
 from heat_plugins import masking
 from heat_plugins.content import sources
 from heat_plugins.objectstore import parcels
@@ -29,6 +31,12 @@ from heat_plugins.validations import playbook_folder
 from heat_plugins.validations import running
 from heat_plugins.validations import validation_ledger as ledgers
 from heat_plugins.validations import validation_runs
+
+#: How often a run is repeated whose process has died.
+REPEATS: Final = 2
+
+# Seconds until the next poll of a run whose process is alive.
+_POLL: Final = 20
 
 _NAME = re.compile('[A-Za-z_][A-Za-z0-9_]*')
 
@@ -209,54 +217,67 @@ class ValidationOperations:
                 f'There is no validation in {source.name}; a validation is a '
                 'playbook whose first play has vars.metadata'
             )
+        stack = self._stack(source, stack)
+        run = self._begun(source, stack, run_id)
+        # They stay until the end: a run whose process dies is repeated.
         with parcels.opened(self._plans.store, secrets or {}) as given:
             hidden = Secrets.read(given)
-        stack = self._stack(source, stack)
-        order = running.ValidationOrder(
-            validations=chosen,
-            setting=playbook_folder.Setting(
-                content=source.content,
-                hosts=inventory.grouped(
-                    inventory.hosts(self._servers, stack)
-                    if stack
-                    else [inventory.LOCALHOST],
-                    host_groups or {},
+            order = running.ValidationOrder(
+                validations=chosen,
+                setting=playbook_folder.Setting(
+                    content=source.content,
+                    hosts=inventory.grouped(
+                        inventory.hosts(self._servers, stack)
+                        if stack
+                        else [inventory.LOCALHOST],
+                        host_groups or {},
+                    ),
+                    login=inventory.Login(connection=connection, user=user),
+                    variables={
+                        **variables_of(variables or {}),
+                        **hidden.variables,
+                    },
+                    key=hidden.key,
                 ),
-                login=inventory.Login(connection=connection, user=user),
-                variables={
-                    **variables_of(variables or {}),
-                    **hidden.variables,
-                },
-                key=hidden.key,
-            ),
-            at_once=at_once,
-            timeout=timeout,
-            secrets=hidden.texts(),
-        )
-        at = self._now()
-        run = validation_runs.Run(
-            id=run_id or ledgers.new_id(at),
-            source=source.name,
-            plan=source.plan.name if source.plan else '',
-            content_hash=source.plan.content_hash if source.plan else '',
-            stack=stack,
-            started_at=at,
-        )
-        self.ledger.begin(run)
-        run = running.Runner(
-            self.ledger,
-            self._machine,
-            run,
-            order,
-            tell=tell,
-            abandoned=abandoned,
-        ).run()
+                at_once=at_once,
+                timeout=timeout,
+                secrets=hidden.texts(),
+            )
+            self.ledger.begin(run)
+            run = running.Runner(
+                self.ledger,
+                self._machine,
+                run,
+                order,
+                tell=tell,
+                abandoned=abandoned,
+            ).run()
         if source.plan is not None:
             self._record(source.plan, known, run)
         # It has been run, whatever becomes of former ones.
         with contextlib.suppress(errors.ServiceError):
             self.ledger.tidy()
         return report(run)
+
+    def work(
+        self,
+        given: abc.Mapping[str, Any],
+        state: abc.Mapping[str, Any] | None = None,
+        outcome: abc.Mapping[str, Any] | None = None,
+    ) -> Report:
+        """Take a step of the workflow validations.run.
+
+        :param given: the input of the workflow.
+        :param state: what the last step has returned; null for the first.
+        :param outcome: of the call that the last step asked for, if it did.
+        :returns: a map: state; call, the action to run next, or null;
+            next_look, the seconds to wait; success, null until the end; and
+            the reason.
+        """
+        begun = ValidationWork(
+            run_id=given.get('run_id') or ledgers.new_id(self._now())
+        )
+        return jobs.advance(ValidationJob(self, given), begun, state, outcome)
 
     def stop(self, run_id: str) -> Report:
         """Ask the process that runs validations to end their playbooks.
@@ -299,6 +320,20 @@ class ValidationOperations:
             source.plan.name
             if self._plans.stacks.find(source.plan.name)
             else ''
+        )
+
+    def _begun(
+        self, source: origins.PlaybookSource, stack: str, run_id: str | None
+    ) -> validation_runs.Run:
+        """Return a run as it begins."""
+        at = self._now()
+        return validation_runs.Run(
+            id=run_id or ledgers.new_id(at),
+            source=source.name,
+            plan=source.plan.name if source.plan else '',
+            content_hash=source.plan.content_hash if source.plan else '',
+            stack=stack,
+            started_at=at,
         )
 
     def _record(
@@ -347,3 +382,101 @@ def report(run: validation_runs.Run) -> Report:
         else None
     )
     return shown
+
+
+class ValidationPhase(enum.StrEnum):
+    """What the next step of a run of validations does."""
+
+    RUN = 'run'
+    READ = 'read'
+    END = 'end'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ValidationWork:
+    """The state of a run of validations.
+
+    :ivar repeats: how often the process that ran it has died.
+    """
+
+    run_id: str
+    phase: ValidationPhase = ValidationPhase.RUN
+    repeats: int = 0
+
+
+Step = jobs.JobStep[ValidationWork]
+
+
+class ValidationJob:
+    """Runs validations, and repeats a run whose process dies; a `jobs.Job`.
+
+    :param given: the input of the workflow.
+    """
+
+    def __init__(
+        self, core: ValidationOperations, given: abc.Mapping[str, Any]
+    ) -> None:
+        self._core = core
+        self._given = given
+        self._phases: abc.Mapping[
+            ValidationPhase,
+            abc.Callable[[ValidationWork, jobs.CallOutcome], Step],
+        ] = {
+            ValidationPhase.RUN: self._run,
+            ValidationPhase.READ: self._read,
+            ValidationPhase.END: self._read,
+        }
+
+    def step(
+        self, state: ValidationWork, outcome: jobs.CallOutcome | None
+    ) -> Step:
+        """Take a step; see `jobs.Job`.
+
+        :raises errors.Error: that of the action that ran the playbooks.
+        """
+        outcome = outcome or jobs.CallOutcome(success=None)
+        return self._phases[state.phase](state, outcome)
+
+    def output(self, state: ValidationWork) -> Report:
+        """Return what the workflow returns."""
+        ended = state.phase is ValidationPhase.END
+        return {'run': self._core.result(state.run_id) if ended else None}
+
+    def _run(self, state: ValidationWork, outcome: jobs.CallOutcome) -> Step:
+        call = jobs.Call(
+            kind=jobs.CallKind.ACTION,
+            name='validations.run',
+            input={**self._given, 'run_id': state.run_id},
+        )
+        state = dataclasses.replace(state, phase=ValidationPhase.READ)
+        return jobs.JobStep(state=state, call=call)
+
+    def _read(self, state: ValidationWork, outcome: jobs.CallOutcome) -> Step:
+        if outcome.code:
+            raise _final(outcome)
+        again = dataclasses.replace(state, repeats=state.repeats + 1)
+        try:
+            run = self._core.ledger.find(state.run_id)
+        except errors.NotFound:
+            # Its process died before it had written anything.
+            if state.repeats == REPEATS:
+                raise
+            return self._run(again, outcome)
+        if run.state is ledgers.LOST and state.repeats < REPEATS:
+            return self._run(again, outcome)
+        if not run.state.ended:
+            return jobs.JobStep(state=state, next_look=_POLL)
+        return jobs.JobStep(
+            state=dataclasses.replace(state, phase=ValidationPhase.END),
+            success=run.state is validation_runs.ValidationState.PASSED,
+            reason=run.reason,
+        )
+
+
+def _final(outcome: jobs.CallOutcome) -> errors.Error:
+    """Return the error of an action, which a job does not ride out."""
+    fields = {'code': outcome.code, 'message': outcome.reason}
+    error = errors.restore(fields)
+    if isinstance(error, errors.Unavailable | errors.PlanBusy):
+        return errors.ServiceError(outcome.reason)
+    return error

@@ -10,6 +10,8 @@ import yaml
 import yaql
 from yaql.language import factory
 
+from heat_plugins import jobs
+from heat_plugins import stored
 from heat_plugins.mistral_actions import preinstalled
 
 # As Mistral makes it.
@@ -60,12 +62,16 @@ class Task:
         """End the task; return the commands that follow."""
         self.result = result
         publish = 'publish' if clause == 'on-success' else 'publish-on-error'
+        commands = self.spec.get(clause, self.spec.get('on-complete', []))
+        published = dict(self.spec.get(publish, {}))
+        if isinstance(commands, dict):
+            published |= commands['publish']['global']
+            commands = commands.get('next', [])
         self.context |= {
             name: self.value(expression)
-            for name, expression in self.spec[publish].items()
+            for name, expression in published.items()
         }
         found = []
-        commands = self.spec.get(clause, [])
         for command in [commands] if isinstance(commands, str) else commands:
             if isinstance(command, str):
                 command = {command: True}
@@ -162,16 +168,23 @@ class TestCalls:
     @pytest.mark.parametrize(
         ('result', 'reason'),
         [
-            (DIED, ''),
-            (None, ''),
-            ({'result': 'stopped'}, ''),
-            ({'error': 'a has failed', 'reason': None}, ''),
-            ({'error': 'a has failed', 'reason': 'too small'}, 'too small'),
+            (DIED, {}),
+            (None, {}),
+            ({'result': 'stopped'}, {'reason': '', 'code': ''}),
+            (
+                {'error': 'a has failed', 'reason': None},
+                {'reason': '', 'code': ''},
+            ),
+            (
+                {'error': 'a has failed', 'reason': 'no', 'code': 'refused'},
+                {'reason': 'no', 'code': 'refused'},
+            ),
         ],
     )
     def test_with_the_reason_if_there_is_one(self, result, reason):
         found = self.outcome('on-error', result)['outcome']
-        assert found == {'success': False, 'reason': reason}
+        assert found == {'success': False, **reason}
+        assert stored.read(jobs.CallOutcome, found).success is False
 
     @pytest.mark.parametrize(
         ('result', 'reason'),
@@ -186,8 +199,49 @@ class TestCalls:
     ):
         steps = [{'kind': 'workflow', 'name': 'a', 'input': {}}]
         task = Task('plan.configure', 'run_workflow', steps=steps)
-        task.end('on-error', result)
-        assert task.context['reason'] == reason
+        assert task.end('on-error', result) == ['noop']
+        assert self.output(task) == {
+            'error': 'a has failed',
+            'reason': reason,
+            'code': None,
+        }
+
+    @pytest.mark.parametrize(
+        ('result', 'reason', 'code'),
+        [(DIED, DIED, None), (REFUSED, 'no', 'refused'), (None, '', None)],
+    )
+    def test_an_action_that_fails_says_why(self, result, reason, code):
+        steps = [{'kind': 'action', 'name': 'a', 'input': {}}]
+        task = Task('plan.configure', 'run_action', steps=steps)
+        assert task.end('on-error', result) == ['noop']
+        found = self.output(task)
+        assert (found['reason'], found['code']) == (reason, code)
+
+    def output(self, task):
+        output = task.workflow['output-on-error']
+        return {name: task.value(value) for name, value in output.items()}
+
+    def test_only_a_timer_continues_after_one(self):
+        """So what comes next has the user's token."""
+        steps = [{'kind': 'action', 'name': 'a', 'input': {}}] * 2
+        for name in ('run_action', 'run_workflow'):
+            task = Task('plan.configure', name, steps=steps)
+            assert task.end('on-success', None) == []
+        timer = Task('plan.configure', 'await', steps=steps, polls=1)
+        assert timer.spec['wait-before']
+        assert timer.end('on-success', None) == ['await']
+        assert timer.end('on-error', DIED) == ['await']
+        assert (timer.context['polls'], timer.context['steps']) == (2, steps)
+        timer.context |= {'answer': task.context['answer']}
+        assert timer.end('on-success', None) == ['next']
+        assert timer.context['steps'] == steps[1:]
+        # The answer of the one before is none of this.
+        timer.context['polls'] = 1
+        assert timer.end('on-success', None) == ['await']
+        task.context['steps'] = steps[1:]
+        task.end('on-error', DIED)
+        timer.context |= {'answer': task.context['answer']}
+        assert timer.end('on-success', None) == ['fail: a has failed']
 
     def test_those_of_a_plan_run_in_their_order(self):
         steps = [
@@ -195,13 +249,9 @@ class TestCalls:
             for kind in ('workflow', 'action')
         ]
         task = Task('plan.configure', 'next', steps=steps)
-        task.spec['publish'] = {}
-        assert task.end('on-success', None) == ['run_workflow']
-        first = Task('plan.configure', 'run_workflow', **task.context)
-        first.end('on-success', None)
-        assert first.context['steps'] == steps[1:]
-        task.context = first.context
-        assert task.end('on-success', None) == ['run_action']
+        assert task.end('on-success', None) == ['run_workflow', 'await']
+        task.context['steps'] = steps[1:]
+        assert task.end('on-success', None) == ['run_action', 'await']
         task.context['steps'] = []
         assert task.end('on-success', None) == []
 
@@ -302,6 +352,7 @@ class TestFollowers:
             ('nodes.move', 'move'),
             ('nodes.register', 'register'),
             ('plan.deploy', 'deploy'),
+            ('validations.run', 'run'),
         ],
     )
     def test_without_a_state_the_output_is_there(self, workflow, name, result):
@@ -312,7 +363,7 @@ class TestFollowers:
             for key, expression in self.workflow_outputs(task)
             if key != 'error'
         }
-        assert len(output) == 2
+        assert output
         assert not any(output.values())
 
     @staticmethod

@@ -41,6 +41,12 @@ class PreinstalledTest(testtools.TestCase):
             found = definition_checking.check(definition_reading.read(text))
             self.assertEqual([], list(found), name)
 
+    def test_what_fails_is_handled_by_on_error_alone(self):
+        """What on-complete handles fails the workflow in the end."""
+        for name, text in workflows().items():
+            for task in yaml.safe_load(text)[name]['tasks'].values():
+                self.assertNotIn('on-complete', task, name)
+
     def test_all_that_is_there_is_installed(self):
         folder = pathlib.Path(preinstalled.__file__).parent / 'workflows'
         self.assertEqual(

@@ -14,16 +14,22 @@ from tests.unit.validations import fakes
 
 
 class Executions:
-    """Mistral, asked how an execution stands."""
+    """Mistral, asked how an execution stands.
 
-    def __init__(self, answer):
+    :ivar root: the state of the one around it, if there is one.
+    """
+
+    def __init__(self, answer, root):
         self.answer = answer
+        self.root = root
 
     def execution(self, execution_id):
         if isinstance(self.answer, Exception):
             raise self.answer
         return mistral_executions.WorkflowExecution(
-            id=execution_id, state=self.answer
+            id=execution_id,
+            state=self.root if execution_id == 'root' else self.answer,
+            root_id='root' if self.root and execution_id != 'root' else '',
         )
 
 
@@ -42,13 +48,13 @@ class ActionsTest(testtools.TestCase):
     def allow(self, wanted):
         cfg.CONF.set_override('run_validations', wanted, 'heat_plugins')
 
-    def answer(self, answer):
+    def answer(self, answer, root=''):
         """Let Mistral say how the execution around an action stands."""
         self.patch(sessions, 'cloud', lambda security: None)
         self.patch(
             mistral_executions,
             'WorkflowExecutions',
-            lambda cloud: Executions(answer),
+            lambda cloud: Executions(answer, root),
         )
 
     def test_a_run_is_its_result(self):
@@ -76,19 +82,20 @@ class ActionsTest(testtools.TestCase):
     def test_it_ends_when_its_execution_does(self):
         endless = [{'kind': 'task', 'task': 'wait'}]
         self.cloud.machine.reports['validations/dns.yaml'] = endless
-        for answer in (
-            'CANCELLED',
-            'ERROR',
-            errors.NotFound('gone', 404),
+        for answer, root in (
+            ('CANCELLED', ''),
+            ('ERROR', ''),
+            ('RUNNING', 'ERROR'),
+            (errors.NotFound('gone', 404), ''),
         ):
-            self.answer(answer)
+            self.answer(answer, root)
             run = base.run(validations.Run(plan='plan'), 'execution-1')
             self.assertEqual('STOPPED', run['state'], answer)
             self.assertEqual([], self.cloud.machine.running)
 
     def test_while_its_execution_goes_on_it_does(self):
         for answer in ('RUNNING', 'PAUSED'):
-            self.answer(answer)
+            self.answer(answer, answer)
             run = base.run(validations.Run(plan='plan'), 'execution-1')
             self.assertEqual('PASSED', run['state'])
 

@@ -8,12 +8,14 @@ import time
 import testtools
 
 from heat_plugins import errors
+from heat_plugins import jobs
 from heat_plugins import masking
 from heat_plugins import pools
 from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import deploying
 from heat_plugins.validations import inventory
 from heat_plugins.validations import validation_ledger as ledgers
+from heat_plugins.validations import validation_operations
 from heat_plugins.validations import validation_runs
 from tests.unit.validations import fakes
 
@@ -470,3 +472,109 @@ class RequiredTest(OperationsTest):
                 errors.Invalid, self.validations.required, 'plan'
             )
             self.assertRaises(errors.Invalid, self.deployer.start, 'plan')
+
+
+class WorkTest(OperationsTest):
+    """The steps of the workflow validations.run."""
+
+    GIVEN = {'plan': 'plan', 'groups': ['prep'], 'run_id': None}
+
+    def setUp(self):
+        super().setUp()
+        self.make()
+        self.state = None
+
+    def step(self, **outcome):
+        """Take a step as Mistral does; return it."""
+        step = json.loads(
+            json.dumps(
+                self.validations.work(self.GIVEN, self.state, outcome or None)
+            )
+        )
+        self.state = step['state']
+        return step
+
+    def call(self, step):
+        """Run the call of a step."""
+        self.assertEqual(
+            (jobs.CallKind.ACTION, 'validations.run'),
+            (step['call']['kind'], step['call']['name']),
+        )
+        return self.validations.run(**step['call']['input'])
+
+    def die(self, step):
+        """Begin the call of a step in a process that dies; it is silent."""
+        given = step['call']['input']['run_id']
+        run = validation_runs.Run(id=given, source='x', started_at='2020')
+        self.validations.ledger.begin(run)
+        self.cloud.swift.now = lambda: time.time() + 101
+
+    def test_it_ends_as_the_playbooks_do(self):
+        run = self.call(self.step())
+        ended = self.step(success=True)
+        self.assertEqual((True, ''), (ended['success'], ended['reason']))
+        self.assertEqual(json.loads(json.dumps(run)), ended['output']['run'])
+
+    def test_one_that_does_not_pass_says_why(self):
+        self.report('ram', *BAD)
+        run = self.call(self.step())
+        ended = self.step(success=True)
+        self.assertEqual(
+            (False, run['reason']), (ended['success'], ended['reason'])
+        )
+        self.assertEqual('FAILED', ended['output']['run']['state'])
+
+    def test_what_the_action_refuses_is_its_error(self):
+        self.step()
+        for code, kind in (
+            ('refused', errors.Refused),
+            # A job would ride these out, and ask for the same outcome.
+            ('unavailable', errors.ServiceError),
+            ('busy', errors.ServiceError),
+        ):
+            raised = self.assertRaises(
+                kind, self.step, success=False, reason='no', code=code
+            )
+            self.assertNotIsInstance(raised, errors.Unavailable)
+            self.assertEqual('no', str(raised))
+
+    def test_a_run_whose_process_died_is_repeated_under_its_id(self):
+        step = self.step()
+        self.die(step)
+        again = self.step(success=False)
+        self.assertEqual(step['call'], again['call'])
+        run = self.call(again)
+        ended = self.step(success=True)
+        self.assertEqual('PASSED', ended['output']['run']['state'])
+        self.assertEqual(run['id'], step['call']['input']['run_id'])
+
+    def test_so_is_one_that_died_before_it_wrote_anything(self):
+        step = self.step()
+        self.assertEqual(step['call'], self.step(success=False)['call'])
+
+    def test_it_is_not_repeated_for_ever(self):
+        step = self.step()
+        for _ in range(validation_operations.REPEATS):
+            self.assertEqual(step['call'], self.step(success=False)['call'])
+        self.die(step)
+        ended = self.step(success=False)
+        self.assertEqual((None, False), (ended['call'], ended['success']))
+        self.assertEqual('LOST', ended['output']['run']['state'])
+
+    def test_one_that_never_began_is_not_repeated_for_ever_either(self):
+        for _ in range(validation_operations.REPEATS + 1):
+            self.assertTrue(self.step(success=False)['call'])
+        self.assertRaises(errors.NotFound, self.step, success=False)
+
+    def test_a_process_that_is_alive_is_waited_for(self):
+        self.die(self.step())
+        self.cloud.swift.now = time.time
+        waits = self.step(success=False)
+        self.assertEqual((None, None), (waits['call'], waits['success']))
+        self.assertGreater(waits['next_look'], 0)
+        self.assertIsNone(waits['output']['run'])
+
+    def test_a_run_that_has_ended_is_not_begun_again(self):
+        step = self.step()
+        self.call(step)
+        self.assertRaises(errors.Exists, self.call, step)
