@@ -11,6 +11,7 @@ import pytest
 from tests.functional import baremetal
 from tests.functional import base
 from tests.functional import conftest
+from tests.functional import executions
 
 pytestmark = [
     pytest.mark.long,
@@ -193,6 +194,26 @@ def test_workflows_do_the_same(ironic_cloud, machines, commands):
     )
     assert b'nodes.register' in answer.body
     assert baremetal.PASSWORD.encode() not in answer.body
+
+
+@pytest.mark.timeout(300)
+def test_a_move_outlives_a_mistral_that_is_killed(
+    ironic_cloud, machines, commands
+):
+    file = commands.file(map(baremetal.entry, range(3)))
+    commands('register', file, '--local', '--no-manage')
+    assert set(machines.states().values()) == {'enroll'}
+    mistral = executions.Mistral(ironic_cloud.session('admin'))
+    namespace = mistral.hasten('nodes.move', 'heat_plugins.job', seconds=15)
+    with ironic_cloud.frozen('ironic'):
+        execution_id = mistral.start('nodes.move', namespace, verb='manage')
+        mistral.acts('nodes.work')
+        ironic_cloud.crash('mistral')
+        ironic_cloud.start('mistral')
+    ended = mistral.end(execution_id)
+    assert ended['state'] == 'SUCCESS', ended
+    assert len(ended['output']['done']) == 3
+    assert set(machines.states().values()) == {'manageable'}
 
 
 @pytest.mark.timeout(300)
