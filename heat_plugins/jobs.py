@@ -21,7 +21,7 @@ from heat_plugins import stored
 
 #: Attempts in a row that a service may leave unanswered, and the seconds
 #: between two of them.
-PATIENCE = 1000
+ATTEMPTS = 1000
 PAUSE = 5.0
 
 _State = TypeVar('_State')
@@ -115,7 +115,7 @@ def drive(
         return retrying.insist(
             call,
             *args,
-            attempts=PATIENCE,
+            attempts=ATTEMPTS,
             wait=min(PAUSE, most),
             most=min(PAUSE, most),
             sleep=sleep,

@@ -147,7 +147,7 @@ _SUBREAPER = 36
 _FORKS = 5
 
 # Seconds for attempts to end what has started.
-_PATIENCE = 20.0
+_TIMEOUT = 20.0
 
 
 def main(folder: pathlib.Path) -> int:
@@ -204,7 +204,7 @@ def _listen(stopping: threading.Event, received: list[bytes]) -> None:
 
 def end_descendants() -> int:
     """Kill all processes below this one; return how many are left."""
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + _TIMEOUT
     while running := _descendants(os.getpid()):
         for process in running:
             try:

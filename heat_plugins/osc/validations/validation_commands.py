@@ -19,7 +19,7 @@ from heat_plugins.validations import running
 from heat_plugins.validations import validation_runs
 
 # Seconds for which a run that was stopped is waited for.
-_PATIENCE = 90
+_TIMEOUT = 90
 _INTERVAL = 1.0
 
 # How many files that are left out have a line each.
@@ -287,14 +287,14 @@ class StopValidations(common.Report):
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         core = drivers.driver(self.app.client_manager, True).validations
         run = core.stop(parsed_args.run)
-        until = time.monotonic() + _PATIENCE
+        until = time.monotonic() + _TIMEOUT
         while run['success'] is None and time.monotonic() < until:
             time.sleep(_INTERVAL)
             run = core.result(parsed_args.run)
         if run['success'] is None:
             raise exceptions.CommandError(
                 f'Run {parsed_args.run} was asked to stop, but has not '
-                f'stopped within {_PATIENCE} s. If its process is dead, the '
+                f'stopped within {_TIMEOUT} s. If its process is dead, the '
                 'run becomes LOST'
             )
         return outcomes(run)

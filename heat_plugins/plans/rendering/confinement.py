@@ -21,7 +21,7 @@ from typing import Any, Final
 TIMED_OUT: Final = -signal.SIGXCPU
 
 # Many times the processor time: for a machine that has much else to do.
-_PATIENCE: Final = 20
+_SLACK: Final = 20
 
 
 def run(
@@ -53,7 +53,7 @@ def run(
             env={'PYTHONPATH': os.pathsep.join(filter(None, sys.path))},
         )
         try:
-            code = process.wait(seconds * _PATIENCE)
+            code = process.wait(seconds * _SLACK)
         except subprocess.TimeoutExpired:
             code = TIMED_OUT
         finally:
