@@ -313,7 +313,8 @@ class Validations(JobProgress):
 
     def _changed(self, outcome: dict[str, Any]) -> None:
         name, state = outcome['validation'], outcome['state']
-        if self._states.get(name, 'WAITING') == state:
+        # A run that is repeated waits again.
+        if state in ('WAITING', self._states.get(name)):
             return
         self._states[name] = state
         if state == 'RUNNING':

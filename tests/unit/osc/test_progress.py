@@ -221,6 +221,17 @@ class ValidationsTest(DisplayTestCase):
             self.text(self.log).splitlines(),
         )
 
+    def test_a_run_that_is_repeated_says_each_outcome_once(self):
+        self.patch(progress.Display, 'interval', 3600)
+        with progress.Display('run', self.log) as display:
+            show = progress.Validations(display)
+            for state in ('RUNNING', 'WAITING', 'RUNNING', 'PASSED'):
+                show.changed(self.run_of(a=state))
+        self.assertEqual(
+            ['Run my-run-1', 'a: started', 'a: PASSED after 2 s'],
+            self.text(self.log).splitlines(),
+        )
+
     def test_on_a_terminal_it_is_live(self):
         with progress.Display('run', self.screen) as display:
             show = progress.Validations(display)
