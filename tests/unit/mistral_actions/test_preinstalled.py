@@ -47,6 +47,15 @@ class PreinstalledTest(testtools.TestCase):
             for task in yaml.safe_load(text)[name]['tasks'].values():
                 self.assertNotIn('on-complete', task, name)
 
+    def test_each_short_task_of_a_loop_has_a_time_limit(self):
+        """What a time limit continues has the user's token."""
+        for name in ('heat_plugins.job', 'plan.configure'):
+            tasks = yaml.safe_load(workflows()[name])[name]['tasks']
+            for task, spec in tasks.items():
+                if 'workflow' not in spec and task != 'run_action':
+                    self.assertIn('timeout', spec, task)
+                    self.assertIn('on-error', spec, task)
+
     def test_all_that_is_there_is_installed(self):
         folder = pathlib.Path(preinstalled.__file__).parent / 'workflows'
         self.assertEqual(
