@@ -82,8 +82,8 @@ def cycles(
     known = offered.environments
     try:
         _sorted(list(known), known)
-    except graphlib.CycleError as exc:
-        return (_circle(exc),)
+    except errors.Invalid as exc:
+        return (str(exc),)
     return ()
 
 
@@ -149,10 +149,7 @@ def _arranged(
     known: abc.Mapping[str, capabilities.Environment],
 ) -> environments.PlanEnvironment:
     """Put environments into order; those written out keep their places."""
-    try:
-        ordered = iter(_sorted(paths, known))
-    except graphlib.CycleError as exc:
-        raise errors.Invalid(_circle(exc)) from exc
+    ordered = iter(_sorted(paths, known))
     kept = set(paths)
     entries = [
         entry if entry.path is None else environments.Entry(path=next(ordered))
@@ -169,7 +166,7 @@ def _sorted(
 ) -> list[str]:
     """Sort so that each follows what it requires, and else as given.
 
-    :raises graphlib.CycleError: there is no such order.
+    :raises errors.Invalid: there is no such order.
     """
     places = {path: place for place, path in enumerate(paths)}
     sorter: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
@@ -178,7 +175,14 @@ def _sorted(
         sorter.add(
             path, *(required for required in requires if required in places)
         )
-    sorter.prepare()
+    try:
+        sorter.prepare()
+    except graphlib.CycleError as exc:
+        # Each is required by the next one.
+        names = bounds.listed(exc.args[1][::-1], between=' requires ')
+        raise errors.Invalid(
+            f'Environments require each other in a cycle: {names}'
+        ) from exc
     ready: list[tuple[int, str]] = []
     ordered = []
     while sorter.is_active():
@@ -188,9 +192,3 @@ def _sorted(
         ordered.append(path)
         sorter.done(path)
     return ordered
-
-
-def _circle(exc: graphlib.CycleError) -> str:
-    # Each is required by the next one.
-    names = bounds.listed(exc.args[1][::-1], between=' requires ')
-    return f'Environments require each other in a cycle: {names}'

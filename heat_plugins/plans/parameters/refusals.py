@@ -74,13 +74,10 @@ def depth(content: references.Resolved) -> int:
     """Return how many levels of nested stacks Heat makes of a content."""
     below: dict[str, set[str]] = {}
     groups: set[str] = set()
-    registry = TypeRegistry(content)
-    for resource in resources(content):
-        below.setdefault(resource.file, set()).update(
-            registry.made_of(name)[0] for name in resource.types
-        )
-        if not _GROUPS.isdisjoint(resource.types):
-            groups.add(resource.file)
+    for use in uses(content, conditional=True):
+        below.setdefault(use.resource.file, set()).add(use.type)
+        if not _GROUPS.isdisjoint(use.resource.types):
+            groups.add(use.resource.file)
     levels = 0
     level = {''}
     while level and levels < _DEEPEST:
