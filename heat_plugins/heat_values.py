@@ -59,6 +59,57 @@ class Resource:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class ServerResource:
+    """A resource that stands for a server: that has its ID as physical one.
+
+    :ivar number: of the resource, in the database.
+    :ivar stack_id: of the stack that has the resource.
+    :ivar root_stack_id: of the stack that has the resource.
+    :ivar version: changes with the metadata.
+    :ivar put_url: where its server reads the metadata, if that is the object
+        store.
+    :ivar has_queue: whether its server gets configs through Zaqar.
+    :ivar is_itself: whether the id is the resource's own, which only
+        Heat knows: that of an OS::Heat::DeployedServer.
+    :ivar is_going: whether Heat deletes the server.
+    """
+
+    name: str
+    stack_id: str
+    stack_name: str
+    root_stack_id: str
+    metadata: abc.Mapping[str, Any]
+    number: int = 0
+    version: int | None = None
+    put_url: str | None = dataclasses.field(default=None, repr=False)
+    has_queue: bool = False
+    is_itself: bool = False
+    is_going: bool = False
+
+    @property
+    def next_version(self) -> int:
+        """The version after a change of the metadata."""
+        return (self.version or 0) + 1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Server:
+    """A server of the project.
+
+    :ivar resources: in the order of their creation; none if no stack has it,
+        and perhaps several: anybody can give the id to a resource of his own
+        as ``external_id``.
+    """
+
+    id: str
+    resources: tuple[ServerResource, ...]
+
+    @property
+    def has_queue(self) -> bool:
+        return any(each.has_queue for each in self.resources)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class DerivedConfig:
     """The content of a software config, such as a server gets for an action.
 

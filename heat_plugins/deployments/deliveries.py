@@ -82,28 +82,6 @@ class Signalling:
 NOTHING = Signalling(transport=transport_names.NO_SIGNAL)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Server:
-    """A server, as it was known when an action began.
-
-    :ivar has_queue: whether it gets configs through Zaqar.
-    :ivar refusal: why it takes nothing from the deployment's stack, or None.
-    :ivar find_name: returns what people call it.
-    """
-
-    id: str
-    has_queue: bool
-    refusal: str | None
-    find_name: abc.Callable[[], str] = dataclasses.field(
-        repr=False, compare=False
-    )
-
-    @property
-    def name(self) -> str:
-        """What people call it: its resource, else its id."""
-        return self.find_name()
-
-
 class Terms:
     """What a template says of all actions of a deployment.
 

@@ -70,7 +70,7 @@ CHECKING = 60
 REPORTING = 10
 
 
-class Deployment:
+class Rescuable:
     """A resource that has delivered something to a server."""
 
     def take_back(self) -> None:
@@ -123,7 +123,7 @@ class Rescuer:
             # Heat may replace what has failed, and we answer for our own.
             has_failed = stack.status == stack.FAILED
             if loaded.type() not in _TYPES or (
-                has_failed and not isinstance(loaded, Deployment)
+                has_failed and not isinstance(loaded, Rescuable)
             ):
                 self._others.add(held.key)
                 return False
@@ -207,7 +207,7 @@ def _go_on(
     if has_failed:
         # The next scan must skip it: nothing more happens before its update.
         reason = status_reason = f'{reason}, and the stack has failed'
-    if node != loaded.id and isinstance(loaded, Deployment):
+    if node != loaded.id and isinstance(loaded, Rescuable):
         # Still the dead engine's: after a failure here the next scan retries.
         if not scans.change(context, held):
             return False

@@ -61,7 +61,7 @@ class ServerFleet:
         self._properties = properties
         self.hub = transports.hub_for(resource)
         # Servers by ID, as they were when first asked for.
-        self._known: dict[str, resources.Server] = {}
+        self._known: dict[str, heat_values.Server] = {}
 
     @property
     def label(self) -> str:
@@ -125,7 +125,7 @@ class ServerFleet:
 
     def _find(
         self, server_ids: abc.Collection[str]
-    ) -> abc.Mapping[str, resources.Server]:
+    ) -> abc.Mapping[str, heat_values.Server]:
         """Return servers; one query serves all attempts of an action."""
         missing = set(server_ids).difference(self._known)
         if missing:
@@ -135,7 +135,7 @@ class ServerFleet:
     def _refusals(
         self,
         tasks: abc.Sequence[plan_tasks.Task],
-        known: abc.Mapping[str, resources.Server],
+        known: abc.Mapping[str, heat_values.Server],
     ) -> dict[str, str]:
         """Return why servers can be given nothing, by their ids."""
         leaving = {
@@ -153,7 +153,7 @@ class ServerFleet:
     def _derive(
         self,
         task: plan_tasks.Task,
-        server: resources.Server,
+        server: heat_values.Server,
         signal: Signal,
     ) -> deliveries.Delivery:
         member, before = task.member, task.before
@@ -200,7 +200,7 @@ class ServerFleet:
             known = resources.find_all(self._context, server_ids)
         return self._gone(list(known.values()))
 
-    def _gone(self, known: abc.Sequence[resources.Server]) -> set[str]:
+    def _gone(self, known: abc.Sequence[heat_values.Server]) -> set[str]:
         return {each.id for each in known} - self._servers.all_there(known)
 
     @property

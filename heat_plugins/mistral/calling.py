@@ -57,23 +57,17 @@ def backoff(waited: float) -> int:
     return max(1, min(int(waited / 4), _LONGEST_DELAY))
 
 
-class CallerStack(Protocol):
-    """The stack of a resource."""
-
-    id: str
-    name: str
-
-
 class Caller(Protocol):
     """The part of a resource that its calls to Mistral use.
 
     :ivar resource_id: the physical one; None before it is known.
+    :ivar stack: Heat's.
     """
 
     action: str
     created_time: datetime.datetime | None
     name: str
-    stack: CallerStack
+    stack: Any
     updated_time: datetime.datetime | None
 
     @property
@@ -132,10 +126,6 @@ class Caller(Protocol):
 
     def tell(self, text: str) -> None:
         """Write an event."""
-
-
-class TrustingCaller(Caller, Protocol):
-    """A caller for which Mistral gets a trust from Keystone."""
 
     def trust_refusal(self) -> str | None:
         """Return why Keystone gives no trust; None if it does."""

@@ -7,7 +7,7 @@ writes them to its database and log, and sends them to subscribers.
 
 from collections import abc
 import contextlib
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from heat.common import exception
 from heat.common.i18n import _
@@ -41,15 +41,15 @@ class Eventful(_Resource):
         action: str,
         status: str,
         reason: object = 'state changed',
-        *args: Any,
-        **more: Any,
-    ) -> Any:
+        *args: object,
+        **more: object,
+    ) -> object:
         """Set the state, with a reason that is safe to show."""
         return super().state_set(action, status, shown(reason), *args, **more)
 
     @contextlib.contextmanager
     def _action_recorder(
-        self, *args: Any, **kwargs: Any
+        self, *args: object, **kwargs: object
     ) -> abc.Iterator[None]:
         # Heat logs why an action fails before it sets the state.
         with super()._action_recorder(*args, **kwargs), foreign.errors(shown):

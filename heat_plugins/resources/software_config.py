@@ -76,7 +76,7 @@ class CheckedConfig(_Resource):
         if errors:
             raise heat_types.invalid(self, bounds.listed(errors, between=' '))
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, object]:
         """Return the config as the template has it, for checking.
 
         Heat's resolved properties do not do: there, what another resource
@@ -94,7 +94,7 @@ class CheckedConfig(_Resource):
         """Return the properties, with UNKNOWN for what cannot be told."""
         return self._known(self.properties.data)
 
-    def _known(self, value: Any) -> Any:
+    def _known(self, value: object) -> Any:
         """Resolve what can be, and leave out what a condition leaves out."""
         if isinstance(value, function.Function):
             # Without strict validation, as in a nested stack, parameters
@@ -201,7 +201,7 @@ class SoftwareComponent(CheckedConfig, software_component.SoftwareComponent):
         super(software_component.SoftwareComponent, self).validate()
         self.check_config()
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, object]:
         """Return the component as its row in Heat will have it."""
         props = self.known_properties()
         return {
@@ -211,7 +211,7 @@ class SoftwareComponent(CheckedConfig, software_component.SoftwareComponent):
             'outputs': props.get(self.OUTPUTS),
         }
 
-    def _resolve_attribute(self, name: str) -> Any:
+    def _resolve_attribute(self, name: str) -> object:
         if name != self.ACTIONS_ATTR:
             return super()._resolve_attribute(name)
         configs = super()._resolve_attribute(self.CONFIGS_ATTR)

@@ -29,7 +29,7 @@ class SoftwareDeployment(
 
 @deployment_schema.of_group
 class SoftwareDeploymentGroup(
-    group_as_one.OneMixin, software_deployment.SoftwareDeploymentGroup
+    group_as_one.GroupAsOne, software_deployment.SoftwareDeploymentGroup
 ):
     """Runs a software config on a group of servers.
 
@@ -40,7 +40,7 @@ class SoftwareDeploymentGroup(
 
 @deployment_schema.of_group
 class SoftwareDeployments(
-    group_as_one.OneMixin, software_deployment.SoftwareDeployments
+    group_as_one.GroupAsOne, software_deployment.SoftwareDeployments
 ):
     """The former name of OS::Heat::SoftwareDeploymentGroup."""
 
@@ -58,7 +58,7 @@ class StructuredDeployment(
 
 @deployment_schema.of_group
 class StructuredDeploymentGroup(
-    group_as_one.OneMixin, structured_config.StructuredDeploymentGroup
+    group_as_one.GroupAsOne, structured_config.StructuredDeploymentGroup
 ):
     """Runs a structured config on a group of servers.
 
@@ -69,6 +69,6 @@ class StructuredDeploymentGroup(
 
 @deployment_schema.of_group
 class StructuredDeployments(
-    group_as_one.OneMixin, structured_config.StructuredDeployments
+    group_as_one.GroupAsOne, structured_config.StructuredDeployments
 ):
     """The former name of OS::Heat::StructuredDeploymentGroup."""

@@ -22,7 +22,7 @@ from heat_plugins import heat_values
 from heat_plugins.engine import heat_types
 
 
-class Heat:
+class OwnHeat:
     """Heat, as `orchestration.Deploying` has it.
 
     :param rpc: Heat's ``EngineClient``.

@@ -14,6 +14,7 @@ from heat.engine import stack as parser
 import sqlalchemy
 from sqlalchemy import orm
 
+from heat_plugins import heat_values
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import rows
 from heat_plugins.signals import signal_names
@@ -35,57 +36,6 @@ class Traversal:
     id: str | None
     action: str
     status: str
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Resource:
-    """A resource that has a server's id as its physical one.
-
-    :ivar number: of the resource, in the database.
-    :ivar stack_id: of the stack that has the resource.
-    :ivar root_stack_id: of the stack that has the resource.
-    :ivar version: changes with the metadata.
-    :ivar put_url: where its server reads the metadata, if that is the object
-        store.
-    :ivar has_queue: whether its server gets configs through Zaqar.
-    :ivar is_itself: whether the id is the resource's own, which only
-        Heat knows: that of an OS::Heat::DeployedServer.
-    :ivar is_going: whether Heat deletes the server.
-    """
-
-    name: str
-    stack_id: str
-    stack_name: str
-    root_stack_id: str
-    metadata: abc.Mapping[str, Any]
-    number: int = 0
-    version: int | None = None
-    put_url: str | None = dataclasses.field(default=None, repr=False)
-    has_queue: bool = False
-    is_itself: bool = False
-    is_going: bool = False
-
-    @property
-    def next_version(self) -> int:
-        """The version after a change of the metadata."""
-        return (self.version or 0) + 1
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Server:
-    """A server of the project.
-
-    :ivar resources: in the order of their creation; none if no stack has it,
-        and perhaps several: anybody can give the id to a resource of his own
-        as ``external_id``.
-    """
-
-    id: str
-    resources: tuple[Resource, ...]
-
-    @property
-    def has_queue(self) -> bool:
-        return any(each.has_queue for each in self.resources)
 
 
 # One resource, and what it keeps
@@ -319,7 +269,7 @@ def count_busy(context: heat_types.Context) -> int:
 # Servers
 
 
-def find(context: heat_types.Context, server_id: str) -> Server:
+def find(context: heat_types.Context, server_id: str) -> heat_values.Server:
     """Look for a server in the stacks of a project.
 
     Heat's table has no index for physical ids, so each call reads it whole:
@@ -330,7 +280,7 @@ def find(context: heat_types.Context, server_id: str) -> Server:
 
 def find_all(
     context: heat_types.Context, server_ids: abc.Collection[str]
-) -> dict[str, Server]:
+) -> dict[str, heat_values.Server]:
     """Look for servers, by id; one that no stack has is without resources."""
     is_kept = (_Data.resource_id == _Resource.id) & _Data.key.in_(
         (_PUT_URL, _QUEUE)
@@ -362,19 +312,21 @@ def find_all(
     for row in rows.select_in(context, query, column, ids.keys()):
         stacks[row.id] = row
         kept[row.id, row.key] = row.value
-    resources: dict[str, list[Resource]] = {each: [] for each in ids}
+    resources: dict[str, list[heat_values.ServerResource]] = {
+        each: [] for each in ids
+    }
     for row in stacks.values():
         resources[row.physical_resource_id].append(_resource(row, kept))
     return {
-        each: Server(id=each, resources=tuple(stand))
+        each: heat_values.Server(id=each, resources=tuple(stand))
         for each, stand in resources.items()
     }
 
 
 def _resource(
     row: Any, kept: abc.Mapping[tuple[int, str | None], str | None]
-) -> Resource:
-    return Resource(
+) -> heat_values.ServerResource:
+    return heat_values.ServerResource(
         number=row.id,
         name=row.name,
         stack_id=row.stack_id,
@@ -406,7 +358,8 @@ def above(context: heat_types.Context, stack_id: str) -> list[str]:
 
 
 def write_metadata(
-    context: heat_types.Context, changed: abc.Collection[Resource]
+    context: heat_types.Context,
+    changed: abc.Collection[heat_values.ServerResource],
 ) -> set[int]:
     """Write metadata, each over its version; return what was written.
 

@@ -24,6 +24,7 @@ from requests import adapters
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins import retrying
 from heat_plugins.engine import heat_types
@@ -51,7 +52,7 @@ _requests = pools.Pool(attempts=1)
 
 
 # A server, and the resource through which it is told.
-_Server: TypeAlias = tuple[str, resources.Resource]
+_Server: TypeAlias = tuple[str, heat_values.ServerResource]
 
 
 def tell(
@@ -185,7 +186,7 @@ def _put(server: _Server) -> None:
         _log(server_id, exc)
 
 
-def _put_once(stand: resources.Resource) -> None:
+def _put_once(stand: heat_values.ServerResource) -> None:
     try:
         answer = _session().put(
             stand.put_url or '',

@@ -16,8 +16,8 @@ from heat.common import exception
 from oslo_db import exception as db_exception
 
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins import pools
-from heat_plugins.deployments import deliveries
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
@@ -48,19 +48,19 @@ class Servers:
         self._deployment = deployment
         self._root_stack_id = root_stack_id
 
-    def find(self, server_id: str) -> deliveries.Server:
-        context = self._deployment.context
-        server = resources.find(context, server_id)
-        return deliveries.Server(
-            id=server.id,
-            has_queue=server.has_queue,
-            refusal=refusal(server, self._root_stack_id),
-            find_name=lambda: path(context, server, self._root_stack_id),
-        )
+    def find(self, server_id: str) -> heat_values.Server:
+        return resources.find(self._deployment.context, server_id)
 
     def name(self, server_id: str) -> str:
-        """Return what people call a server."""
-        return self.find(server_id).name
+        """Return what people call a server: its resource, else its ID."""
+        return self.name_of(self.find(server_id))
+
+    def name_of(self, server: heat_values.Server) -> str:
+        return path(self._deployment.context, server, self._root_stack_id)
+
+    def refusal_of(self, server: heat_values.Server) -> str | None:
+        """Say why a server takes no deployment of the stack, if so."""
+        return refusal(server, self._root_stack_id)
 
     def is_there(self, server_id: str) -> bool:
         try:
@@ -78,11 +78,9 @@ class Servers:
 
         :raises Exception: Nova's, and the database's.
         """
-        return self._is_reachable(
-            resources.find(self._deployment.context, server_id)
-        )
+        return self._is_reachable(self.find(server_id))
 
-    def _is_reachable(self, server: resources.Server) -> bool:
+    def _is_reachable(self, server: heat_values.Server) -> bool:
         stay = [each for each in server.resources if not each.is_going]
         if server.resources and not stay:
             return False
@@ -97,7 +95,9 @@ class Servers:
             return False
         return True
 
-    def all_there(self, servers: abc.Collection[resources.Server]) -> set[str]:
+    def all_there(
+        self, servers: abc.Collection[heat_values.Server]
+    ) -> set[str]:
         """Return the ids of those that can be given a config.
 
         Doubt counts as yes. Nova is asked for some at a time.
@@ -109,7 +109,7 @@ class Servers:
             if is_there
         }
 
-    def _is_there(self, server: resources.Server) -> bool:
+    def _is_there(self, server: heat_values.Server) -> bool:
         try:
             with rows.unquoted():
                 return self._is_reachable(server)
@@ -136,7 +136,7 @@ def started(action: str, name: str) -> str:
 
 
 def path(
-    context: heat_types.Context, server: resources.Server, root_stack_id: str
+    context: heat_types.Context, server: heat_values.Server, root_stack_id: str
 ) -> str:
     """Return a server's name for people: its resource's path in the stack.
 
@@ -153,7 +153,7 @@ def path(
     return '.'.join(names) or server.id
 
 
-def refusal(server: resources.Server, root_stack_id: str) -> str | None:
+def refusal(server: heat_values.Server, root_stack_id: str) -> str | None:
     """Say why a server takes no deployment; None if it does.
 
     Where several resources stand for the server, each of them has a say.

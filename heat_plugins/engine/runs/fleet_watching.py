@@ -363,7 +363,7 @@ class _Takeover:
 
     entry: Registered
     stack: Any
-    heat: own_heat.Heat
+    heat: own_heat.OwnHeat
     door: fleets.Fleets
     budget: wire.Budget
 
@@ -376,7 +376,7 @@ def _prepare(entry: Registered) -> _Takeover | None:
     """
     stack = _first_stack(entry)
     rpc = in_process.Client(rpc_client.EngineClient)
-    heat = own_heat.Heat(rpc, stack.context)
+    heat = own_heat.OwnHeat(rpc, stack.context)
     store = stack.clients.client(heat_swift.CLIENT_NAME)
 
     def door(budget: wire.Budget) -> fleets.Fleets:

@@ -77,7 +77,7 @@ class MemberBatches:
         }
 
 
-_Found = abc.Mapping[str, resources.Server]
+_Found = abc.Mapping[str, heat_values.Server]
 
 
 def _owners(member: operations.OperationMember) -> tuple[str, str]:

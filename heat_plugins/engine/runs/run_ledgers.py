@@ -47,7 +47,7 @@ def ledger_for(
     :param hub: of that stack.
     :param reading_project: see `deliveries.reading_project`.
     """
-    heat = own_heat.Heat(
+    heat = own_heat.OwnHeat(
         deployment.rpc_client(), deployment.context, reading_project
     )
     return ledgers.Ledger(
@@ -86,7 +86,7 @@ def withdraw(
     """
     root_stack_id = container.removeprefix(signal_names.container(''))
     run_records = records.Records(store, root_stack_id)
-    heat = own_heat.Heat(deployment.rpc_client(), deployment.context)
+    heat = own_heat.OwnHeat(deployment.rpc_client(), deployment.context)
     prefix = record_names.OPEN if of is None else record_names.open_folder(of)
     try:
         withdrawn = withdrawal.withdraw_all(

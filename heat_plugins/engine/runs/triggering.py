@@ -124,9 +124,11 @@ class Triggering:
             )
         server = self._servers.find(self._terms.server_id)
         if not self._servers.is_there(server.id):
-            raise errors.Refused(f'server {server.name} no longer exists')
-        if server.refusal:
-            raise errors.Refused(server.refusal)
+            raise errors.Refused(
+                f'server {self._servers.name_of(server)} no longer exists'
+            )
+        if refusal := self._servers.refusal_of(server):
+            raise errors.Refused(refusal)
         target = self._target(server, wanted.action)
         starting.check(
             target,
@@ -138,7 +140,7 @@ class Triggering:
         self,
         target: targets.Target,
         order: starting.RunOrder,
-        server: deliveries.Server,
+        server: heat_values.Server,
     ) -> runs.Run:
         deployment = self._deployment
         hub = transports.hub_for(deployment)
@@ -163,7 +165,7 @@ class Triggering:
         return run
 
     def _ledger(
-        self, hub: hubs.Hub, server: deliveries.Server
+        self, hub: hubs.Hub, server: heat_values.Server
     ) -> ledgers.Ledger:
         return run_ledgers.ledger_for(
             self._deployment,
@@ -176,14 +178,15 @@ class Triggering:
         )
 
     def _target(
-        self, server: deliveries.Server, action: str
+        self, server: heat_values.Server, action: str
     ) -> targets.Target:
         deployment, subject, row = self._deployment, self._subject, self.row
         above = deployment.stack.path_in_stack()
         path = [*(name for name, _stack in above if name), *subject.names]
-        heat = own_heat.Heat(deployment.rpc_client(), deployment.context)
+        heat = own_heat.OwnHeat(deployment.rpc_client(), deployment.context)
         if row is not None and row.server_id != server.id:
             server = self._servers.find(row.server_id)
+        name = self._servers.name_of(server)
         config = self._given(action)
         return targets.Target(
             root=heat.stack(transports.root_stack_id(deployment)),
@@ -205,7 +208,7 @@ class Triggering:
             ),
             config=config,
             declared=targets.declared_inputs(self._named_config(), config),
-            server_name=None if server.name == server.id else server.name,
+            server_name=None if name == server.id else name,
             guarded=True,
             timeout=self._terms.timeout,
             delivery_timeout=self._terms.delivery_timeout,
@@ -306,7 +309,7 @@ def operate(
 
     def create() -> operations.Operation:
         advancer = fleets.Fleets.with_own_key(
-            own_heat.Heat(resource.rpc_client(), resource.context),
+            own_heat.OwnHeat(resource.rpc_client(), resource.context),
             hub.store,
             who=run_ledgers.WHO,
             # Heat's contexts are not for several threads.

@@ -22,7 +22,7 @@ class TriggerChange(trigger_steps.Steps):
 
     def __init__(
         self,
-        resource: calling.TrustingCaller,
+        resource: calling.Caller,
         wanted: cron_triggers.TriggerOrder,
         before: cron_triggers.TriggerOrder | None = None,
         recreate: bool = False,

@@ -31,7 +31,7 @@ class Steps:
 
     def __init__(
         self,
-        resource: calling.TrustingCaller,
+        resource: calling.Caller,
         before: cron_triggers.TriggerOrder | None = None,
     ) -> None:
         """Read the record and the note.
@@ -260,7 +260,7 @@ class TriggerRemoval(Steps):
 
 
 def find_live(
-    resource: calling.TrustingCaller, before: cron_triggers.TriggerOrder | None
+    resource: calling.Caller, before: cron_triggers.TriggerOrder | None
 ) -> tuple[cron_triggers.LiveTrigger | None, bool] | None:
     """Return the trigger and whether it has expired; None: unknown."""
     steps = Check(resource, before)
@@ -281,7 +281,7 @@ def upcoming(trigger: cron_triggers.LiveTrigger) -> list[str]:
     return [schedule.show(time) for time in times]
 
 
-def _is_ours(resource: calling.TrustingCaller, row: Any) -> bool:
+def _is_ours(resource: calling.Caller, row: Any) -> bool:
     project = getattr(row, 'project_id', None)
     return project in (None, resource.project_id) or (
         getattr(row, 'scope', 'private') == 'private'

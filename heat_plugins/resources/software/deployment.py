@@ -28,6 +28,7 @@ from heat_plugins.deployments import rollout
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
 from heat_plugins.engine import deriving
+from heat_plugins.engine import heat_types
 from heat_plugins.engine import histories
 from heat_plugins.engine import server_fleets
 from heat_plugins.engine import sweeping
@@ -136,7 +137,7 @@ class DeploymentMixin(server_bound.ServerBound):
         super().validate()
         transports.check(self)
 
-    def get_attribute(self, key: str, *path: Any) -> Any:
+    def get_attribute(self, key: str, *path: object) -> object:
         """Return an output of the last action, or what Heat adds to those.
 
         :raises exception.InvalidTemplateAttribute: there is no such one.
@@ -156,7 +157,7 @@ class DeploymentMixin(server_bound.ServerBound):
             return self.data().get(triggering.URL_KEY)
         raise exception.InvalidTemplateAttribute(resource=self.name, key=key)
 
-    def _resolve_attribute(self, name: str) -> Any:
+    def _resolve_attribute(self, name: str) -> object:
         # For who asks the API; templates come by `get_attribute`.
         return self.get_attribute(name)
 
@@ -187,7 +188,10 @@ class DeploymentMixin(server_bound.ServerBound):
     # Actions
 
     def _handle_action(
-        self, action: str, config: Any = None, prev_derived_config: Any = None
+        self,
+        action: str,
+        config: object = None,
+        prev_derived_config: object = None,
     ) -> lifecycle.LifecycleAction | None:
         """Deliver an action; return what waits for it, if anything does."""
         task = plan_tasks.repeated(
@@ -264,9 +268,9 @@ class DeploymentMixin(server_bound.ServerBound):
 
     def handle_update(
         self,
-        json_snippet: Any,
-        tmpl_diff: Any,
-        prop_diff: abc.Mapping[str, Any],
+        json_snippet: heat_types.Definition,
+        tmpl_diff: object,
+        prop_diff: abc.Mapping[str, object],
     ) -> lifecycle.LifecycleAction | None:
         """Begin UPDATE, unless a changed input asks for a replacement.
 
@@ -302,7 +306,9 @@ class DeploymentMixin(server_bound.ServerBound):
             is_after_update=self.is_after_update,
         )
 
-        def draft(member: plan_tasks.Member, action: str) -> Any:
+        def draft(
+            member: plan_tasks.Member, action: str
+        ) -> heat_values.DerivedConfig:
             drafted = fleet.draft(member, action)
             if self.properties[self.NAME] or row is None:
                 return drafted
@@ -456,7 +462,9 @@ class DeploymentMixin(server_bound.ServerBound):
             rows.mark_unhealthy(self.context, [row.id])
             raise failures.Error(f'Server {row.server_id} does not exist')
 
-    def handle_adopt(self, resource_data: Any = None) -> None:
+    def handle_adopt(
+        self, resource_data: abc.Mapping[str, Any] | None = None
+    ) -> None:
         """Take over a deployment that was abandoned.
 
         :raises failures.Error: it is not there, or not complete.

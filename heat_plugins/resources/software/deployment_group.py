@@ -49,7 +49,7 @@ class GroupMixin(_Group):
         transports.check(self)
 
     def _assemble_nested(
-        self, names: abc.Iterable[str], *args: Any, **kwargs: Any
+        self, names: abc.Iterable[str], *args: object, **kwargs: object
     ) -> Any:
         """Return the template of the members, all of which begin at once.
 
@@ -67,7 +67,9 @@ class GroupMixin(_Group):
             _go_together(template, members)
         return template
 
-    def _assemble_for_rolling_update(self, *args: Any, **kwargs: Any) -> Any:
+    def _assemble_for_rolling_update(
+        self, *args: object, **kwargs: object
+    ) -> Any:
         """Return the template of a batch, which is of members alone.
 
         Heat's outputs name those of later batches, too.
@@ -228,7 +230,7 @@ class Nestable(_Group):
     engines that continue this after a crash.
     """
 
-    def _nest(self, *update: Any) -> Nesting:
+    def _nest(self, *update: object) -> Nesting:
         """Create the nested stack, with the properties before the update."""
         self.data_set(deployment_schema.FORMER_GROUP, self.resource_id)
         name = self.physical_resource_name()
@@ -244,7 +246,7 @@ class Nestable(_Group):
         return Nesting(self, update)
 
     def _stack_kwargs(
-        self, user_params: Any, *args: Any, **kwargs: Any
+        self, user_params: Any, *args: object, **kwargs: object
     ) -> Any:
         """Tell members of the nested stack that rows may wait for them."""
         former = self.data().get(deployment_schema.FORMER_GROUP)
@@ -264,7 +266,7 @@ class Nestable(_Group):
             self.data_delete(rows.CONTAINER_KEY)
         return done
 
-    def check_delete_complete(self, *args: Any) -> Any:
+    def check_delete_complete(self, *args: object) -> Any:
         """Say whether all is gone, with rows that no member has taken."""
         if not super().check_delete_complete(*args):
             return False

@@ -18,6 +18,7 @@ from heat_plugins import bounds
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import derived
 from heat_plugins.deployments import failures
@@ -25,6 +26,7 @@ from heat_plugins.deployments import fleets
 from heat_plugins.deployments import lifecycle
 from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import rollout
+from heat_plugins.engine import heat_types
 from heat_plugins.engine import server_fleets
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
@@ -47,19 +49,19 @@ _POLICIES = {
 }
 
 
-def _for_one(name: str, do: abc.Callable[..., Any]) -> Any:
+def _for_single(name: str, do: abc.Callable[..., Any]) -> Any:
     """Return a method for groups that are one; others have Heat's."""
 
-    def method(self: Any, *args: Any) -> Any:
-        if self._is_one():
+    def method(self: Any, *args: object) -> Any:
+        if self._is_single():
             return do(self, *args)
-        return getattr(super(OneMixin, self), name)(*args)
+        return getattr(super(GroupAsOne, self), name)(*args)
 
     method.__name__ = name
     return method
 
 
-class OneMixin(
+class GroupAsOne(
     deployment_group.Nestable,
     group_members.GroupMembers,
     deployment_group.GroupMixin,
@@ -71,16 +73,16 @@ class OneMixin(
 
     NOUN = 'Group'
 
-    def runs(self, source: Any, action: str) -> Any:
+    def runs(self, source: heat_values.DerivedConfig, action: str) -> bool:
         """Say whether members run anything for an action."""
         return source.runs(action, self.properties[self.DEPLOY_ACTIONS])
 
     # Life
 
-    def handle_create(self) -> Any:
+    def handle_create(self) -> object:
         """Deliver CREATE to all members, or make the nested stack."""
         default = cfg.CONF.heat_plugins.group_members
-        if not self._may_be_one(self.properties, default):
+        if not self._may_be_single(self.properties, default):
             return super().handle_create()
         self.resource_id = signal_names.new_group_id()
         name = transport_names.canonical(
@@ -105,13 +107,16 @@ class OneMixin(
         return self._begin_update(self.CREATE, {})
 
     def handle_update(
-        self, json_snippet: Any, tmpl_diff: Any, prop_diff: Any
-    ) -> Any:
+        self,
+        json_snippet: heat_types.Definition,
+        tmpl_diff: Any,
+        prop_diff: abc.Mapping[str, object],
+    ) -> object:
         """Bring the members up to date."""
-        if not self._is_one():
+        if not self._is_single():
             return super().handle_update(json_snippet, tmpl_diff, prop_diff)
         after = json_snippet.properties(self.properties_schema, self.context)
-        if not self._may_be_one(after):
+        if not self._may_be_single(after):
             return self._nest(json_snippet, tmpl_diff, prop_diff)
         known = self._wanted()
         self.properties = after
@@ -121,20 +126,23 @@ class OneMixin(
             )
         return self._begin_update(self.UPDATE, prop_diff, known)
 
-    def _wanted(self) -> Any:
+    def _wanted(self) -> dict[str, plan_tasks.Member]:
         return plan_tasks.wanted(
             self.resource_id, self.properties[self.SERVERS] or {}
         )
 
     def _begin_update(
-        self, action: Any, prop_diff: Any, known: Any = ()
-    ) -> Any:
+        self,
+        action: str,
+        prop_diff: abc.Mapping[str, object],
+        known: abc.Collection[str] = (),
+    ) -> lifecycle.LifecycleAction:
         self._check_servers()
         fleet = server_fleets.GroupFleet(self)
         wanted, rows = self._wanted(), fleet.all()
         source = fleet.source
 
-        def runs(action: str) -> Any:
+        def runs(action: str) -> bool:
             return self.runs(source, action)
 
         self._check_replacement(fleet, wanted, rows)
@@ -154,7 +162,7 @@ class OneMixin(
         undone = plan_tasks.to_undo(gone)
         removed = undone if runs(self.DELETE) else []
 
-        def finish(outage: Any) -> bool:
+        def finish(outage: object) -> bool:
             self._remove(fleet, gone)
             return True
 
@@ -162,13 +170,15 @@ class OneMixin(
             action, fleet, {action: tasks, self.DELETE: removed}, finish
         )
 
-    def _remove(self, fleet: Any, gone: abc.Collection[str]) -> None:
+    def _remove(
+        self, fleet: server_fleets.GroupFleet, gone: abc.Collection[str]
+    ) -> None:
         """Delete the rows of members that have gone."""
         if gone:
             stored = fleet.all()
             rollout.remove(fleet, {k: stored[k] for k in gone if k in stored})
 
-    def _check_servers(self) -> Any:
+    def _check_servers(self) -> None:
         """Refuse members without a server.
 
         :raises failures.Error: it names them.
@@ -183,7 +193,12 @@ class OneMixin(
                 _('These members have no server: %s') % bounds.listed(lacking)
             )
 
-    def _check_replacement(self, fleet: Any, wanted: Any, rows: Any) -> Any:
+    def _check_replacement(
+        self,
+        fleet: server_fleets.GroupFleet,
+        wanted: abc.Mapping[str, plan_tasks.Member],
+        rows: abc.Mapping[str, heat_values.DeploymentRow],
+    ) -> None:
         """Have the group replaced if an input asks for that.
 
         :raises resource.UpdateReplace: one does.
@@ -197,14 +212,14 @@ class OneMixin(
                 # All have the same.
                 return
 
-    def allowed_failures(self) -> Any:
+    def allowed_failures(self) -> int:
         """Return how many members may fail before the group does."""
         return deployment_schema.allowed_failures(
             self.properties[deployment_schema.MAX_FAILURES],
             len(self.properties[self.SERVERS] or {}),
         )
 
-    def _begin_action(self, action: Any) -> Any:
+    def _begin_action(self, action: str) -> lifecycle.LifecycleAction:
         fleet = server_fleets.GroupFleet(self)
         tasks = []
         if self.runs(fleet.source, action):
@@ -216,7 +231,7 @@ class OneMixin(
             )
         return self._begin_tasks(action, fleet, {action: tasks})
 
-    def _begin_delete(self) -> Any:
+    def _begin_delete(self) -> lifecycle.LifecycleAction:
         """Deliver DELETE to all members; then delete what they had."""
         fleet = server_fleets.GroupFleet(self)
         rows = fleet.all()
@@ -231,7 +246,9 @@ class OneMixin(
             sweeping.Removal(self, lambda: self._remove(fleet, rows)),
         )
 
-    def handle_adopt(self, resource_data: Any = None) -> Any:
+    def handle_adopt(
+        self, resource_data: abc.Mapping[str, Any] | None = None
+    ) -> object:
         """Take over a group that was abandoned."""
         group_id = (resource_data or {}).get('resource_id')
         if not signal_names.is_group(group_id):
@@ -296,9 +313,9 @@ class OneMixin(
             kinds.reason(kinds.EventKind.PROGRESS, str(progress)),
         )
 
-    def take_back(self) -> Any:
+    def take_back(self) -> None:
         """Withdraw actions in progress that no engine waits for."""
-        if not self._is_one():
+        if not self._is_single():
             return
         fleet = server_fleets.GroupFleet(self)
         rollout.take_back(
@@ -307,38 +324,28 @@ class OneMixin(
             _('The engine that waited for the server has died'),
         )
 
-    def give_way(self) -> Any:
+    def give_way(self) -> None:
         """Leave the servers to a group that takes this one's place."""
         self.take_back()
 
-    handle_suspend = _for_one(
+    handle_suspend = _for_single(
         'handle_suspend', lambda self: self._begin_action('SUSPEND')
     )
-    handle_resume = _for_one(
+    handle_resume = _for_single(
         'handle_resume', lambda self: self._begin_action('RESUME')
     )
-    handle_delete = _for_one('handle_delete', _begin_delete)
-    handle_check = _for_one(
+    handle_delete = _for_single('handle_delete', _begin_delete)
+    handle_check = _for_single(
         'handle_check', group_members.GroupMembers.check_members
     )
-    check_create_complete = _for_one(
-        'check_create_complete', server_bound.ServerBound._has_ended
-    )
-    check_update_complete = _for_one(
-        'check_update_complete', server_bound.ServerBound._has_ended
-    )
-    check_suspend_complete = _for_one(
-        'check_suspend_complete', server_bound.ServerBound._has_ended
-    )
-    check_resume_complete = _for_one(
-        'check_resume_complete', server_bound.ServerBound._has_ended
-    )
-    check_delete_complete = _for_one(
-        'check_delete_complete', server_bound.ServerBound._has_ended
-    )
-    check_check_complete = _for_one(
-        'check_check_complete', server_bound.ServerBound._has_ended
-    )
-    check_adopt_complete = _for_one(
-        'check_adopt_complete', server_bound.ServerBound._has_ended
+
+
+for _action in (
+    *('create', 'update', 'suspend', 'resume', 'delete', 'check', 'adopt'),
+):
+    _check = f'check_{_action}_complete'
+    setattr(
+        GroupAsOne,
+        _check,
+        _for_single(_check, server_bound.ServerBound._has_ended),
     )

@@ -26,7 +26,9 @@ from heat_plugins import heat_values
 from heat_plugins import tokens
 from heat_plugins.configs import config_checking
 from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import signallers
 from heat_plugins.engine import deriving
+from heat_plugins.engine import heat_types
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import deployment_rows
 from heat_plugins.engine.database import resources
@@ -57,6 +59,9 @@ _SHOWN = {
 # The transports of a group without nested stack; AUTO is tried.
 _TRANSPORTS = (transport_names.TEMP_URL_POLL, transport_names.NO_SIGNAL)
 
+#: What is known of the members, by key; None: it was given nothing.
+_States: TypeAlias = dict[str, deployment_rows.State | None]
+
 if TYPE_CHECKING:
     _Base: TypeAlias = Any
 else:
@@ -66,13 +71,15 @@ else:
 class GroupMembers(_Base):
     """The part of a group that shows its members, in front of Heat's."""
 
-    def _is_one(self) -> Any:
+    def _is_single(self) -> bool:
         """Say whether it has no nested stack, and will have none."""
         return signal_names.is_group(self.resource_id)
 
-    def _may_be_one(
-        self, properties: Any, default: Any = deployment_schema.SINGLE
-    ) -> Any:
+    def _may_be_single(
+        self,
+        properties: heat_types.Properties,
+        default: str = deployment_schema.SINGLE,
+    ) -> bool:
         """Say whether a group with these properties needs no nested stack.
 
         :param default: its kind if the template names none.
@@ -90,31 +97,32 @@ class GroupMembers(_Base):
         return self._has_our_members()
 
     # The stack as the update at hand leaves it.
-    _stack_after: Any = None
+    _stack_after: heat_types.Stack | None = None
 
     def update_convergence(
         self,
-        template_id: Any,
-        new_requires: Any,
-        engine_id: Any,
-        timeout: Any,
-        new_stack: Any,
-        *args: Any,
-    ) -> Any:
+        template_id: object,
+        new_requires: object,
+        engine_id: object,
+        timeout: object,
+        new_stack: heat_types.Stack,
+        *args: object,
+    ) -> object:
         """Update it, and note what the environment is going to say."""
         self._stack_after = new_stack
         return super().update_convergence(
             template_id, new_requires, engine_id, timeout, new_stack, *args
         )
 
-    def _environment(self) -> Any:
+    def _environment(self) -> abc.Mapping[str, object]:
         """Return the parameter defaults of the stack's environment."""
-        return (self._stack_after or self.stack).env.param_defaults
+        stack = self._stack_after or self.stack
+        defaults: abc.Mapping[str, object] = stack.env.param_defaults
+        return defaults
 
-    def _member_type(self) -> Any:
-        return self.build_resource_definition(
-            '', {self.SERVERS: {'': ''}}
-        ).resource_type
+    def _member_type(self) -> str:
+        member = self.build_resource_definition('', {self.SERVERS: {'': ''}})
+        return str(member.resource_type)
 
     def _has_our_members(self) -> bool:
         """Say whether members are of our own class in the environment."""
@@ -123,22 +131,22 @@ class GroupMembers(_Base):
         )
         return bool(issubclass(kind, deployment.DeploymentMixin))
 
-    def has_nested(self) -> Any:
+    def has_nested(self) -> bool:
         """Say whether it has a nested stack."""
-        return not self._is_one() and super().has_nested()
+        return not self._is_single() and super().has_nested()
 
-    def nested(self) -> Any:
+    def nested(self) -> heat_types.Stack | None:
         """Return its nested stack, or None."""
-        return None if self._is_one() else super().nested()
+        return None if self._is_single() else super().nested()
 
-    def nested_identifier(self) -> Any:
+    def nested_identifier(self) -> object:
         """Return the identifier of its nested stack, or None."""
-        return None if self._is_one() else super().nested_identifier()
+        return None if self._is_single() else super().nested_identifier()
 
-    def deployments(self) -> Any:
+    def deployments(self) -> list[Any]:
         """Return its members, on which a signal starts runs."""
-        if not self._is_one():
-            return super().deployments()
+        if not self._is_single():
+            return list(super().deployments())
         with self.frozen_properties():
             # Outside of an action Heat resolves nothing for a template.
             derivation = deriving.Derivation(self, self.member_properties())
@@ -188,10 +196,10 @@ class GroupMembers(_Base):
         )
 
     def trigger_member(
-        self, member: Any, details: object, signaller: Any
+        self, member: Any, details: object, signaller: signallers.Signaller
     ) -> bool:
         """Start a run on a member; say whether it has started."""
-        if not self._is_one():
+        if not self._is_single():
             return bool(super().trigger_member(member, details, signaller))
         try:
             wanted = trigger_signals.read(details, member.row.config.outputs)
@@ -214,42 +222,42 @@ class GroupMembers(_Base):
             if name != self.SERVERS
         }
 
-    def preview(self) -> Any:
+    def preview(self) -> object:
         """Return what a preview of the stack shows: itself, or members."""
         default = cfg.CONF.heat_plugins.group_members
-        if self._may_be_one(self.properties, default):
+        if self._may_be_single(self.properties, default):
             return resource.Resource.preview(self)
         return super().preview()
 
-    def prepare_abandon(self) -> Any:
+    def prepare_abandon(self) -> object:
         """Let go of its members."""
-        if self._is_one():
+        if self._is_single():
             return resource.Resource.prepare_abandon(self)
         return super().prepare_abandon()
 
-    def needs_replace_failed(self) -> Any:
+    def needs_replace_failed(self) -> bool:
         """Say whether a failed group must be replaced."""
-        return not self._is_one() and super().needs_replace_failed()
+        return not self._is_single() and super().needs_replace_failed()
 
     def _needs_update(
         self,
-        after: Any,
-        before: Any,
-        after_props: Any,
-        before_props: Any,
-        *args: Any,
-    ) -> Any:
+        after: heat_types.Definition,
+        before: heat_types.Definition,
+        after_props: heat_types.Properties,
+        before_props: heat_types.Properties,
+        *args: object,
+    ) -> bool:
         """Say whether to update it; previews of an update ask this, too.
 
         :raises resource.UpdateReplace: it must become the other kind.
         """
         known = (after, before, after_props, before_props, *args)
-        if self._is_one():
+        if self._is_single():
             if not self._has_our_members():
                 raise resource.UpdateReplace(self.name)
             changed = resource.Resource._needs_update(self, *known)
             differs = changed or self.may_differ
-            return differs or not self._may_be_one(after_props)
+            return differs or not self._may_be_single(after_props)
         former = before_props[deployment_schema.MEMBERS]
         wanted = after_props[deployment_schema.MEMBERS]
         if wanted == deployment_schema.SINGLE != former:
@@ -257,41 +265,41 @@ class GroupMembers(_Base):
         if self.state == (self.CHECK, self.FAILED) and self.resource_id:
             # Its members know whether they must run again.
             return True
-        return super()._needs_update(*known)
+        return bool(super()._needs_update(*known))
 
-    def _note_health(self, status: Any) -> Any:
+    def _note_health(self, status: str) -> None:
         """Mark the members with the group, and unmark them with it."""
-        if self._is_one():
+        if self._is_single():
             super()._note_health(status)
         elif self.state != (self.CHECK, self.IN_PROGRESS):
             for member in self.deployments():
                 with member.lock(self._calling_engine_id):
                     member.state_set(self.CHECK, status, self.status_reason)
 
-    def _handle_cancel(self) -> Any:
-        if not self._is_one():
+    def _handle_cancel(self) -> None:
+        if not self._is_single():
             super()._handle_cancel()
 
-    def get_attribute(self, key: Any, *path: Any) -> Any:
+    def get_attribute(self, key: str, *path: object) -> object:
         """Return a map of the members' values, by key.
 
         An output that the config declares comes before what we add.
 
         :raises exception.InvalidTemplateAttribute: there is no such one.
         """
-        if self._is_one():
+        if self._is_single():
             return attributes.select_from_attribute(self._values(key), path)
         if key == deployment_schema.MEMBERS and not self._declares(key):
             return attributes.select_from_attribute(self._shown(), path)
         return super().get_attribute(key, *path)
 
-    def _resolve_attribute(self, name: Any) -> Any:
+    def _resolve_attribute(self, name: str) -> object:
         # For who asks the API; templates come by `get_attribute`.
-        if self._is_one() or name == deployment_schema.MEMBERS:
+        if self._is_single() or name == deployment_schema.MEMBERS:
             return self.get_attribute(name)
         return super()._resolve_attribute(name)
 
-    def states(self) -> Any:
+    def states(self) -> _States:
         """Return what is known of the members, by key.
 
         Their keys and servers are those of the rows: outside of an action,
@@ -305,7 +313,7 @@ class GroupMembers(_Base):
             key: shown.get(key) for key in self.properties[self.SERVERS] or {}
         }
 
-    def _values(self, key: Any) -> Any:
+    def _values(self, key: str) -> dict[str, object]:
         states = self.states()
         output = _SHOWN.get(key, key)
         if not self._is_output(output, states):
@@ -320,7 +328,7 @@ class GroupMembers(_Base):
             for name, state in states.items()
         }
 
-    def _ours(self, key: Any, states: Any) -> Any:
+    def _ours(self, key: str, states: _States) -> dict[str, object] | None:
         """Return the map of an attribute that is no output, or None."""
         if key == deployment_schema.MEMBERS:
             return self._shown()
@@ -335,7 +343,7 @@ class GroupMembers(_Base):
             }
         return None
 
-    def _runs_of(self, states: Any) -> Any:
+    def _runs_of(self, states: _States) -> dict[str, object]:
         """Return what has become of the last runs of each member."""
         ids = {key: state.row.id for key, state in states.items() if state}
         if not ids:
@@ -363,7 +371,7 @@ class GroupMembers(_Base):
             for key in states
         }
 
-    def _is_output(self, name: Any, states: Any) -> Any:
+    def _is_output(self, name: str, states: _States) -> bool:
         return (
             name in config_checking.BUILT_IN_OUTPUTS
             or any(
@@ -377,7 +385,7 @@ class GroupMembers(_Base):
             or self._declares(name)
         )
 
-    def _declares(self, output: Any) -> Any:
+    def _declares(self, output: str) -> bool:
         """Say whether the template's config declares an output."""
         config = None
         with contextlib.suppress(exception.NotFound):
@@ -387,11 +395,11 @@ class GroupMembers(_Base):
         declared = config.config['outputs'] if config else ()
         return any(each['name'] == output for each in declared or ())
 
-    def _shown(self) -> Any:
+    def _shown(self) -> dict[str, object]:
         states = self.states()
         return {name: _shown(state) for name, state in states.items()}
 
-    def check_members(self) -> Any:
+    def check_members(self) -> None:
         """Check that the members have rows, and their servers exist.
 
         :raises exception.Error: it names those that have not.
@@ -409,12 +417,12 @@ class GroupMembers(_Base):
         there = servers.Servers(
             self, transports.root_stack_id(self)
         ).all_there(known.values())
-        gone = [
-            key
+        gone = {
+            key: state.row.id
             for key, state in states.items()
             if state and state.member.server_id not in there
-        ]
-        rows.mark_unhealthy(self.context, [states[key].row.id for key in gone])
+        }
+        rows.mark_unhealthy(self.context, gone.values())
         for keys, reason in (
             (missing, _('These members have no deployment: %s')),
             (gone, _('The servers of these members do not exist: %s')),
@@ -422,7 +430,7 @@ class GroupMembers(_Base):
             if keys:
                 raise exception.Error(reason % bounds.listed(keys))
 
-    def check_adoptable(self, allowed: Any) -> Any:
+    def check_adoptable(self, allowed: int) -> None:
         """Check that no member waits, and not too many have failed.
 
         :param allowed: how many may.
@@ -447,7 +455,7 @@ class GroupMembers(_Base):
             )
 
 
-def _shown(state: Any) -> Any:
+def _shown(state: deployment_rows.State | None) -> dict[str, object]:
     if state is None:
         return dict.fromkeys(
             (

@@ -34,7 +34,7 @@ config.register_opts(cfg.CONF)
 def _with_loop(name: str) -> Any:
     """Return a method that notes the loop, and calls Heat's method."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: object, **kwargs: object) -> Any:
         heats = getattr(super(Blocking, self), name)
         given = inspect.signature(heats).bind(*args, **kwargs).arguments
         self._loop = lifecycle.Loop(
@@ -72,7 +72,7 @@ class Blocking:
     delete_convergence = _with_loop('delete_convergence')
 
 
-class ServerBound(eventful.Eventful, Blocking, rescue.Deployment):
+class ServerBound(eventful.Eventful, Blocking, rescue.Rescuable):
     """A resource that servers work for.
 
     It is updated or replaced just once, leaves its servers to what takes its
@@ -98,7 +98,7 @@ class ServerBound(eventful.Eventful, Blocking, rescue.Deployment):
 
     # The template that it is checked for, and the version of the row that was
     # read for that.
-    _checked_for: tuple[Any, Any] | None = None
+    _checked_for: tuple[object, object] | None = None
 
     @property
     def label(self) -> str:
@@ -170,8 +170,8 @@ class ServerBound(eventful.Eventful, Blocking, rescue.Deployment):
         return True
 
     def action_handler_task(
-        self, action: str, args: Any = None, action_prefix: Any = None
-    ) -> abc.Iterator[Any]:
+        self, action: str, args: object = None, action_prefix: object = None
+    ) -> abc.Iterator[object]:
         """Run an action; if it ends before its signals, withdraw it.
 
         Heat tells a resource of a cancellation only once it has started to
@@ -196,15 +196,15 @@ class ServerBound(eventful.Eventful, Blocking, rescue.Deployment):
 
     @rows.unquoted()
     def update_convergence(
-        self, template_id: Any, *args: Any, **kwargs: Any
-    ) -> Any:
+        self, template_id: object, *args: Any, **kwargs: Any
+    ) -> object:
         """Check this one for another traversal of its stack."""
         self._checked_for = template_id, self._atomic_key
         return super().update_convergence(template_id, *args, **kwargs)
 
     def state_set(
-        self, action: str, status: str, *args: Any, **kwargs: Any
-    ) -> Any:
+        self, action: str, status: str, *args: object, **kwargs: object
+    ) -> object:
         """Note what is being done, or how it has ended; then clean up.
 
         :raises exception.UpdateInProgress: another check of this one does
@@ -235,7 +235,7 @@ class ServerBound(eventful.Eventful, Blocking, rescue.Deployment):
             rows.mark_unhealthy(self.context, [self.resource_id])
 
     def changed_by(
-        self, prop_diff: abc.Mapping[str, Any]
+        self, prop_diff: abc.Mapping[str, object]
     ) -> abc.Collection[str] | None:
         """Return what an update changes; see `plan_tasks.Update`."""
         is_repeated = self._state_before in (
@@ -283,8 +283,8 @@ class ServerBound(eventful.Eventful, Blocking, rescue.Deployment):
 
     @rows.unquoted()
     def make_replacement(
-        self, new_tmpl_id: Any, *args: Any, **kwargs: Any
-    ) -> Any:
+        self, new_tmpl_id: int, *args: object, **kwargs: object
+    ) -> object:
         """Create the replacement of this one, and withdraw this one.
 
         :raises exception.UpdateInProgress: another check has created one.

@@ -98,8 +98,8 @@ class MistralCalls(eventful.Eventful):
         budget: calling.RetryBudget,
         what: str,
         call: Callable[..., Any],
-        *arguments: Any,
-        **named: Any,
+        *arguments: object,
+        **named: object,
     ) -> Any:
         """Call Mistral, from one of Heat's ``check_*_complete`` methods.
 
@@ -177,8 +177,8 @@ class MistralCalls(eventful.Eventful):
         budget: calling.RetryBudget,
         what: str,
         call: Callable[..., Any],
-        *arguments: Any,
-        **named: Any,
+        *arguments: object,
+        **named: object,
     ) -> Any:
         """Call Mistral like `ask`; None if Mistral has no such object."""
         try:

@@ -284,7 +284,7 @@ def test_an_engine_puts_it_aside_and_serves_another_project(cloud):
             'MemberBatches',
             lambda context: context,
         ),
-        mock.patch.object(own_heat, 'Heat', lambda rpc, context: context),
+        mock.patch.object(own_heat, 'OwnHeat', lambda rpc, context: context),
         mock.patch.object(
             fleet_watching.rpc_client, 'EngineClient', return_value=None
         ),

@@ -21,7 +21,7 @@ class Failing:
 
 class FailureTest(testtools.TestCase):
     def told(self, error, kind):
-        heat = own_heat.Heat(Failing(error), None)
+        heat = own_heat.OwnHeat(Failing(error), None)
         found = self.assertRaises(
             kind,
             heat.create_deployment,

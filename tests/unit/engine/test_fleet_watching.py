@@ -38,10 +38,10 @@ class WatchingTest(heat_fixture.HeatTestCase):
         super().setUp()
         self.context = heat_context.get_admin_context()
         self.world = simulation.World(4, fail=[3])
-        self.real = own_heat.Heat
+        self.real = own_heat.OwnHeat
         self.load = fleet_watching._stack
         self.step_on = fleet_watching._step_on
-        self.patch(own_heat, 'Heat', lambda rpc, context: self.world.heat)
+        self.patch(own_heat, 'OwnHeat', lambda rpc, context: self.world.heat)
         self.patch(fleet_watching.rpc_client, 'EngineClient', lambda: None)
         self.stack = types.SimpleNamespace(
             context=None,

@@ -164,7 +164,7 @@ class DeliveryTest(groups.GroupTestCase):
 
     def runs(self):
         """Return the rows of runs, as a withdrawal finds them."""
-        heat = own_heat.Heat(None, self.heat.context)
+        heat = own_heat.OwnHeat(None, self.heat.context)
         return {
             row.id: row.reason
             for before in self.before
@@ -214,7 +214,7 @@ class DeliveryTest(groups.GroupTestCase):
         self.patch(deployment_rows.Rows, 'tell', lambda rows, made: None)
         self.deliver(1)
         self.assertEqual(set(), self.known())
-        heat = own_heat.Heat(
+        heat = own_heat.OwnHeat(
             in_process.Client(lambda: None), self.heat.context
         )
         heat.tell(heat.deployment(f'{1:036}'))

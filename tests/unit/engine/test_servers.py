@@ -3,6 +3,7 @@
 
 from oslo_db import exception as db_exception
 
+from heat_plugins import heat_values
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import servers
 from tests.unit import heat_fixture
@@ -28,10 +29,10 @@ class PathTest(heat_fixture.HeatTestCase):
         )
 
     def path(self, *stands, root=None):
-        server = resources.Server(
+        server = heat_values.Server(
             id='id-of-it',
             resources=tuple(
-                resources.Resource(
+                heat_values.ServerResource(
                     name='box',
                     stack_id=stack.id,
                     stack_name=stack.name,

@@ -68,7 +68,7 @@ class OperateTest(groups.GroupTestCase):
         return said
 
     def door(self, stack):
-        heat = own_heat.Heat(self.heat.rpc, stack.context)
+        heat = own_heat.OwnHeat(self.heat.rpc, stack.context)
         return fleets.Fleets.with_own_key(
             heat,
             self.swift.store(stack.context.project_id),
