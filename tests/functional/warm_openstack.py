@@ -11,7 +11,7 @@ signals, and how it ends, goes through the socket.
 import atexit
 from collections.abc import Iterator
 import contextlib
-import json
+import functools
 import logging
 import os
 import pathlib
@@ -22,9 +22,15 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import traceback
 from typing import Any, NoReturn
+
+# The command is started without it.
+sys.path.insert(
+    0, str(pathlib.Path(__file__).parents[2] / 'contrib/minicloud')
+)
+
+from minicloud_lib import forking
 
 #: In the environment: the folder with the command, to be first in PATH.
 FOLDER = 'FUNCTIONAL_OPENSTACK'
@@ -75,14 +81,15 @@ def call(folder: str, *arguments: str) -> NoReturn:
     connection.connect(f'{folder}/socket')
     for number in _PASSED_ON:
         signal.signal(number, lambda got, _: connection.sendall(bytes([got])))
-    socket.send_fds(connection, [b'!'], [0, 1, 2])
-    request = {
-        'arguments': arguments,
-        'environment': dict(os.environ),
-        'folder': os.getcwd(),
-    }
-    connection.sendall(json.dumps(request).encode() + b'\n')
-    status = int(connection.makefile().readline() or 1)
+    status = forking.send(
+        connection,
+        arguments,
+        env=os.environ,
+        folder=os.getcwd(),
+        files=[0, 1, 2],
+    )
+    if status is None:
+        os._exit(1)
     if status < 0:
         signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
@@ -102,31 +109,16 @@ def _serve(listener: socket.socket) -> None:
         shell.main(['software', 'deployment', 'run', 'show', '--help'])
     # Each call adds its own.
     logging.getLogger().handlers.clear()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    parent = os.getppid()
-    listener.settimeout(5)
-    while os.getppid() == parent:
-        try:
-            connection, _ = listener.accept()
-        except TimeoutError:
-            continue
-        if not os.fork():
-            listener.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _attend(connection, shell.main)
-        connection.close()
+    forking.serve(listener, functools.partial(_attend, shell.main))
 
 
-def _attend(connection: socket.socket, main: Any) -> NoReturn:
+def _attend(main: Any, connection: socket.socket) -> NoReturn:
     """Run the command in a child, and pass on what the caller is sent."""
-    _, files, _, _ = socket.recv_fds(connection, 1, 3)
-    request = b''
-    while not request.endswith(b'\n'):
-        request += connection.recv(1 << 16)
+    request, files = forking.receive(connection, 3)
     child = os.fork()
     if not child:
         connection.close()
-        _run(main, files, json.loads(request))
+        _run(main, files, request)
     for one in files:
         os.close(one)
     ended = os.pidfd_open(child)
@@ -155,10 +147,7 @@ def _run(main: Any, files: list[int], request: dict[str, Any]) -> NoReturn:
         # By lines: whoever waits reads what it says meanwhile.
         stream = os.fdopen(number, mode, 1, errors=errors, closefd=False)
         setattr(sys, name, stream)
-    os.chdir(request['folder'])
-    os.environ.clear()
-    os.environ.update(request['environment'])
-    time.tzset()
+    forking.adopt(request)
     # Whoever started the tests in the background had it ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv[1:] = request['arguments']

@@ -9,21 +9,20 @@ a fork of that process. Where there is none, it starts the service itself.
 
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
+import functools
 import gc
 import importlib
-import json
 import os
 import pathlib
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from typing import Any, NoReturn
 
 from minicloud_lib import environment
+from minicloud_lib import forking
 from minicloud_lib import layout
 
 #: Swift is not among them: its forks would share the state of eventlet.
@@ -96,19 +95,14 @@ def fork(
     if option != '-m' or package != _PACKAGE:
         return None
     sockets = pathlib.Path(place)
-    request = {
-        'arguments': arguments,
-        'environment': dict(env),
-        'folder': str(folder),
-    }
     try:
         if (sockets / 'python').read_text() != python:
             return None
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(sockets / service))
-            socket.send_fds(connection, [b'!'], [output])
-            connection.sendall(json.dumps(request).encode() + b'\n')
-            return int(connection.makefile().readline() or 0) or None
+            return forking.send(
+                connection, arguments, env=env, folder=folder, files=[output]
+            )
     except OSError:
         return None
 
@@ -121,35 +115,19 @@ def _serve(service: str, listener: socket.socket) -> None:
     if threading.active_count() > 1:
         raise RuntimeError(f'{service}: a fork would lack its threads')
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    parent = os.getppid()
-    listener.settimeout(5)
-    while os.getppid() == parent:
-        try:
-            connection, _ = listener.accept()
-        except TimeoutError:
-            continue
-        if not os.fork():
-            listener.close()
-            _become(module, connection)
-        connection.close()
+    forking.serve(listener, functools.partial(_become, module))
 
 
 def _become(module: Any, connection: socket.socket) -> NoReturn:
     """Run the service as it would run if it had been started."""
-    _, files, _, _ = socket.recv_fds(connection, 1, 1)
-    request = json.loads(connection.makefile().readline())
+    request, files = forking.receive(connection, 1)
     os.setsid()
     for number in (1, 2):
         os.dup2(files[0], number)
     os.close(files[0])
     connection.sendall(b'%d\n' % os.getpid())
     connection.close()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    os.chdir(request['folder'])
-    os.environ.clear()
-    os.environ.update(request['environment'])
-    time.tzset()
+    forking.adopt(request)
     tempfile.tempdir = None
     sys.argv[:] = [module.__file__, *request['arguments']]
     module.serving.run(module.main, *request['arguments'])
