@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ride out what may pass, within a budget.
+"""Retry after temporary failures, within a limit of time.
 
 `insist` repeats a call, and `follow` polls something until it has ended.
 `OutageBudget` is for a caller that waits for something by several calls.

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks at the end of a text of Heat's database that a program reads again.
+"""Marks that programs read, at the end of texts in Heat's database.
 
 Heat has a column for the reason of a status, and none for what a heat-engine
-must remember. So a reason is a sentence for people, with one of these behind
-it; no other part of it decides anything. Views leave them out; see `shown`.
+must remember. So a reason is a sentence for people, and may end in a mark. No
+program reads the rest of it. Views leave marks out; see `shown`.
 
-Releases before 0.2 wrote some of the sentences without a mark. What they left
-is understood until `Token.former` goes: with 0.4, when no
-deployment of theirs can still be in progress.
+Releases before 0.2 wrote some of the sentences without a mark. `Token.former`
+recognizes these until release 0.4; no deployment of theirs can still be in
+progress then.
 """
 
 import dataclasses

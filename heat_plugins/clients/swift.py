@@ -2,7 +2,7 @@
 """The object store over a Keystone session.
 
 A keystoneauth session pools its connections, renews its token on a 401, and
-may be used by all threads of an engine; `wire` says what for.
+may be used by all threads of an engine; see `wire`.
 """
 
 from typing import Any

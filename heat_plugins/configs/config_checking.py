@@ -5,9 +5,8 @@ Each finding rests on what Heat and heat-agents 13 do with the value. An error
 cannot work; a warning works, but hardly as meant; a note depends on the
 server's image, where hooks may be added.
 
-While a template is validated some values are not known yet. They are given as
-``findings.UNKNOWN``, and there are no findings about them. ``None`` is a
-null.
+While Heat validates a template, some values are not known yet. `UNKNOWN`
+stands for them, and there are no findings about them. ``None`` is a null.
 """
 
 import collections

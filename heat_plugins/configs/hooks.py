@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hooks that run configs on a server, and their demands."""
+"""The hooks that run configs on a server, and what each requires."""
 
 from collections.abc import Collection
 from typing import Final

@@ -7,8 +7,8 @@ run, ``derived`` in which form they get it.
 
 ``rollout`` delivers an action to its members in batches, ``waits`` takes their
 answers, and ``lifecycle`` takes an action of a stack through its rollouts.
-``fleets`` is their one way out, to servers, rows and signals; its
-implementations are in `heat_plugins.engine.server_fleets`, and a strict one
-for tests in ``tests/unit/deployments``. ``failures`` says why an action fails,
-and ``signallers`` who may answer. Nothing here knows Heat.
+They reach servers, rows and signals through the protocol `fleets.Fleet` alone;
+its implementations are in `heat_plugins.engine.server_fleets`, and a strict
+one for tests in ``tests/unit/deployments``. ``failures`` says why an action
+fails, and ``signallers`` who may answer. Nothing here knows Heat.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an action on servers needs of the world outside, and how it tells.
+"""The port of an action to its servers, their rows and their signals.
 
 A `Fleet` is the server of one deployment, or the servers of a group. Its real
 implementations are in `heat_plugins.engine`.

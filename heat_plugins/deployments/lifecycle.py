@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An action of a deployment or a group in the life of its stack, to its end.
+"""Take one action of a stack, such as UPDATE, through its rollouts.
 
-Its rollouts go one after another: an update of a group runs UPDATE on the
-servers that stay, and DELETE on those that go.
+Rollouts run one after another: an update of a group runs UPDATE on the servers
+that stay, then DELETE on those that leave.
 """
 
 from collections import abc

@@ -49,7 +49,8 @@ class _Batch:
     """Members that must be given an action, and do not wait for it yet.
 
     :ivar begun: when that was first tried.
-    :ivar is_known: whether the rows are as the tasks have them.
+    :ivar is_known: whether the tasks hold the rows as they are now; False
+        after an attempt without an answer, which may have written them.
     :ivar lost_ids: of the configs that servers have, and whose result they
         cannot send.
     :ivar config_ids: of the configs that servers may have been given by

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Members whose servers have an action, until each has answered or is late.
+"""Wait until each member that runs an action has answered or is late.
 
 Where an answer comes from is a value of the delivery: an object in the object
 store, for which the shared watcher looks; the row itself, which Heat's APIs

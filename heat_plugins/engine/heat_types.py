@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names for Heat's own objects, and what is used of our deployments.
 
-Heat ships no types: to the type checker its classes can be anything. They are
-named all the same, for who reads.
+Heat ships no types: to the type checker its classes can be anything. The names
+are for readers.
 """
 
 from collections.abc import Mapping

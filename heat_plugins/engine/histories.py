@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a deployment has made: its row, and the configs derived for it.
+"""The row of a deployment, its derived configs, and signals that settle it.
 
-Those of the last action are the server's; what came before is deleted as
-soon as can be, and remembered until then.
+The server has the config of the last action. Earlier configs are deleted as
+soon as possible; until then the resource's data name them.
 """
 
 from collections import abc
@@ -51,7 +51,7 @@ NAMING_KEY = 'heat_plugins_naming'
 
 
 class History:
-    """What one deployment has made; see the module."""
+    """The row and the derived configs of one deployment."""
 
     def __init__(self, resource: heat_types.Deployment) -> None:
         self._resource = resource
@@ -254,7 +254,7 @@ class History:
 
 
 class Answers:
-    """Takes one signal to a deployment."""
+    """Settles a deployment by a signal that came through Heat's APIs."""
 
     def __init__(
         self,

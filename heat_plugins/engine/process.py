@@ -226,10 +226,10 @@ def _repeat(scan: Scan) -> None:
 
 
 class Turns:
-    """Lets one do something after another, in the order in which they came.
+    """Gives threads turns, in the order in which they came.
 
-    Who takes longer than `lease` no longer holds up the next: it may be
-    waiting for something itself.
+    A thread that takes longer than `lease` no longer holds up the next: it may
+    itself wait for something.
 
     :param lease: seconds.
     :param clock: seconds, monotonic.

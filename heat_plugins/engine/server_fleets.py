@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers of a deployment, and of a group without nested stack.
 
-What `deployments` asks of the world outside; see `deployments.fleets.Fleet`.
-The two differ in how rows are kept: a group's stay when an action is
-withdrawn, a single deployment's goes and comes back.
+Both implement `deployments.fleets.Fleet`. They differ in what happens to a row
+when an action is withdrawn: that of a group's member stays, that of a single
+deployment is deleted, and the next action creates it again.
 """
 
 from collections import abc

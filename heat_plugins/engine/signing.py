@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What signs the URLs of a root stack's container in one engine process."""
+"""Sign the TempURLs of a root stack's container, in one engine process."""
 
 from collections import abc
 import dataclasses

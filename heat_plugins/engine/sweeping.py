@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a deployment that goes has had in the object store, and cleans up."""
+"""Clean up the object store behind a deployment that is deleted."""
 
 from collections import abc
 import contextlib
@@ -26,7 +26,7 @@ config.register_opts(cfg.CONF)
 
 
 class Sweep:
-    """Cleans up the object store behind a deployment that goes.
+    """Cleans up behind one deployment or group that is deleted.
 
     :param deployment: the resource.
     :param ends_runs: whether to end its runs where it holds no URL itself.

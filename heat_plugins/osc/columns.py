@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How runs look: one helper feeds every command that shows some."""
+"""Columns and cells of the commands that show runs."""
 
 from collections import abc
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How commands say what they take on their command line."""
+"""Arguments and options that several commands take."""
 
 import argparse
 import datetime

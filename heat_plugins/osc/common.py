@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands share: the way to the core, output and exit codes."""
+"""What all commands share: services, output formats and exit codes."""
 
 import argparse
 from collections import abc

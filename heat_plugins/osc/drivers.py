@@ -67,7 +67,7 @@ _TOP = '.heat-plugins-upload'
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Ended:
-    """How a job has ended, or stands where the command does not wait.
+    """The end of a job, or its state where the command does not wait.
 
     :ivar output: that of its workflow; see `jobs.Job.output`.
     :ivar error: why it did not succeed.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that hold what servers sent: for their user alone, whole or not there.
+"""Write what servers sent to files: for one user alone, whole or not at all.
 
 A file is written under another name and then renamed, so no symbolic link
 that another user has put there is followed, and no reader sees half of it.

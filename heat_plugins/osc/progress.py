@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a command gets on: a line on a terminal, lines in a log.
+"""Show the progress of a command: a line on a terminal, lines in a log.
 
 `Display` is the only one that writes; the other classes say in its terms
 the states of runs, of a plan's stack and of validations.
@@ -230,7 +230,7 @@ class JobProgress:
 
 
 class DeploymentProgress(JobProgress):
-    """Shows how the stack of a plan gets on.
+    """Shows the progress of a plan's stack.
 
     A log has a line when the status changes, and one for each failure.
     """

@@ -3,7 +3,8 @@
 
 Heat may find it where heat_plugins itself is not installed (a Heat in a
 virtual environment also searches /usr/lib/heat), and an exception in here
-stops heat-engine: so heat_plugins is imported late, and nothing gets out.
+stops heat-engine: so it imports heat_plugins late, and catches every
+exception.
 """
 
 from collections import abc

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat resource types, one module for each, named after it."""
+"""Heat resource types; the rooms below have what several of them share."""

@@ -2,11 +2,9 @@
 """Core: what a server's signal means, and the shared poll for signals.
 
 ``body`` says what a signal means: a result, or the report that a server has
-started. ``live`` is what a server and Heat tell each other while an action
-runs.
+started. ``live`` has the output and the control of an action while it runs.
 ``signal_names`` has the names of objects and the IDs of groups, and
-``transport_names`` those of transports.
-``watcher`` polls for the signals of all deployments that wait, ``paces`` says
-how often and wakes those who wait, and ``arrivals`` lists what has arrived.
-Nothing here knows Heat.
+``transport_names`` those of transports. ``watcher`` polls for the signals of
+all deployments that wait, ``paces`` says how often and wakes the threads that
+wait, and ``arrivals`` lists what has arrived. Nothing here knows Heat.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat's events of one resource, or of a stack, as bars."""
+"""Turn Heat's events into bars, for a resource or a stack."""
 
 from collections import abc
 import dataclasses

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derived configs and deployments, written and shared by many waiters."""
+"""Derived configs and deployments; threads that write at a time share."""
 
 from collections import abc
 import contextlib

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Heat's API does with configs and deployments, done in this process.
 
-Heat's own classes ask for it by RPC, though it is an engine that asks, and
-any engine that answers. For hundreds of deployments at once that is a
-message, a thread and a context for each question, and the threads are those
-that wait for signals.
+Heat's own classes use RPC, from one engine to any engine. Each request costs a
+message, a thread and a context. With hundreds of deployments at once, the
+threads of all engines may be taken by deployments that wait for signals.
 
 Servers are told by `server_metadata`, many at a time.
 """

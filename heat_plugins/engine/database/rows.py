@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Software deployments and their configs, as Heat's database has them.
 
-Heat's own way to a deployment's row is an RPC for each look and each change,
-and a change there overwrites whatever came before. Here many rows are read
-at once, what belongs together is one transaction, and a row is settled only
-while it is still the one that was waited for, so that two engines cannot both
-finish a signal.
+Heat reads and changes each row by an RPC, and a change overwrites what another
+engine has written meanwhile. This module reads many rows at once, changes what
+belongs together in one transaction, and settles a row only while it still has
+the awaited config, so that two engines cannot both settle one signal.
 
 The rooms `resources` and `servers` read and write the other tables.
 """

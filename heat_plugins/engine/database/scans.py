@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the scans of an engine look for in Heat's database.
 
-Resources that engines have locked, and had when they died: Heat looks for
-such a lock only once it wants the resource itself; one statement here tells of
-all stacks.
+*Held* resources are those that an engine has locked, and those that it had
+locked when it died. Heat checks such a lock only when it needs the resource;
+one statement here reads those of all stacks.
 
-Traversals that stand still. A traversal is one action of a stack: Heat keeps
-a sync point for each node of its graph, and one for the stack, which say which
-nodes before it are done. No engine holds a lock between two nodes. So if one
-dies there, the sync points alone tell that the stack is not complete.
+*Idle* traversals stand still. A traversal is one action of a stack: Heat keeps
+a sync point for each node of its graph, and one for the stack, with the
+earlier nodes that are done. No engine holds a lock between two nodes. If an
+engine dies there, only the sync points show that the stack is not complete.
 
-And the configs that register operations.
+The configs that register operations are read here, too.
 """
 
 from collections import abc
@@ -58,9 +58,9 @@ class Held:
         or none has started with it.
     :ivar version: changes with each change of its row.
     :ivar reason: why it has failed, if it has.
-    :ivar has_begun: False if an engine has made it, and it is not known
-        whether another one was told to begin with it.
-    :ivar stack_has_failed: as it was looked for, which takes a while.
+    :ivar has_begun: False for a replacement of which it is unknown whether
+        an engine was told to create it.
+    :ivar stack_has_failed: whether the stack had, when this was read.
     """
 
     id: int

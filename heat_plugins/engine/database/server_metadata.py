@@ -3,9 +3,9 @@
 
 Heat tells one server at a time, reads its whole table of resources to find
 that, and does so for each deployment. Here a few statements serve hundreds,
-and who tells a server while it is being told shares the next time. Servers
-that read their metadata from the object store take a request each, some at a
-time. Those with a Zaqar queue go Heat's own way.
+and threads that change one server's metadata at the same time share a write.
+Servers that read their metadata from the object store take a request each,
+some at a time. Heat itself serves those with a Zaqar queue.
 """
 
 from collections import abc

@@ -3,9 +3,8 @@
 
 The metadata of the resources that stand for a server say whose deployments it
 takes. Heat itself lets every stack of a project deploy to every server of it.
-What the key ``deployment_policy`` says is kept to where our classes deliver
-something to a server, and nowhere else; the page on threats tells what is
-left.
+Our classes obey the key ``deployment_policy`` when they deliver to a server;
+Heat's own do not. The page on threats lists what that leaves open.
 """
 
 from collections import abc

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a template may say of a deployment, and ask of it."""
+"""The properties and attributes of deployments and their groups."""
 
 from collections import abc
 import copy

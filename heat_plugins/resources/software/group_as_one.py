@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups without nested stack: one resource delivers to all servers.
 
-What a member must run, and how an action goes through the members, decides
-`heat_plugins.deployments`. A group that has a nested stack keeps it; see
-`deployment_group`.
+`heat_plugins.deployments` decides what a member must run, and in which order.
+A group that has a nested stack keeps it; see `deployment_group`.
 """
 
 from collections import abc

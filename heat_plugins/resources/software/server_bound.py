@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What deployments and their groups have in common: servers work for them."""
+"""The base of deployments and their groups: resources with servers."""
 
 from collections import abc
 import inspect
@@ -73,10 +73,11 @@ class Blocking:
 
 
 class ServerBound(eventful.Eventful, Blocking, rescue.Rescuable):
-    """A resource that servers work for.
+    """A resource whose actions run on servers.
 
-    It is updated or replaced just once, leaves its servers to what takes its
-    place, and withdraws from them what does not end by itself.
+    An update or a replacement is done once, however often Heat checks it. A
+    replacement inherits the servers. An action that does not end by itself,
+    such as a cancelled one, is withdrawn from them.
 
     :cvar NOUN: what the log calls it.
     """
