@@ -41,7 +41,8 @@ class Filter:
 
     :ivar resource: the path of a deployment's resource, or of one that
         holds it.
-    :ivar server: the id of a server, or the path of its resource.
+    :ivar servers: the IDs of servers, or the paths of their resources; none
+        for all.
     :ivar failed: whether only those that failed or timed out are wanted.
     :ivar single: whether to leave out the runs of operations.
     :ivar since: those that ended before it are not wanted, in seconds since
@@ -50,7 +51,7 @@ class Filter:
     """
 
     resource: str | None = None
-    server: str | None = None
+    servers: abc.Collection[str] = ()
     action: str | None = None
     state: runs.State | None = None
     failed: bool = False
@@ -61,8 +62,7 @@ class Filter:
     @property
     def names_something(self) -> bool:
         """Whether it names what may not exist."""
-        named = (self.resource, self.server, self.action)
-        return any(name is not None for name in named)
+        return bool(self.resource or self.servers or self.action)
 
     def matches(self, run: runs.Run) -> bool:
         return (
@@ -73,7 +73,12 @@ class Filter:
                 or f'{run.resource}.'.startswith(f'{self.resource}.')
                 or self.resource == run.deployment_id
             )
-            and self.server in (None, run.server_id, run.server_name)
+            and (
+                not self.servers
+                or not {run.server_id, run.server_name}.isdisjoint(
+                    self.servers
+                )
+            )
             and (not self.failed or run.state in _FAILURES)
             and (
                 self.since is None
@@ -342,7 +347,7 @@ class Runs(ledgers.Ledger):
                     action.name for each in every for action in each.actions()
                 }
             _require('action', wanted.action, known, stack)
-        if wanted.resource is None and wanted.server is None:
+        if wanted.resource is None and not wanted.servers:
             return
         known = {place.resource.physical_id for place in places}
         paths = {place.path for place in places}
@@ -353,12 +358,10 @@ class Runs(ledgers.Ledger):
             # A resource that holds one, too.
             parts = path.split('.')
             known |= {'.'.join(parts[:end]) for end in range(1, len(parts))}
-        for kind, name in (
-            ('resource', wanted.resource),
-            ('server', wanted.server),
-        ):
-            if name is not None:
-                _require(kind, name, known | paths, stack)
+        if wanted.resource is not None:
+            _require('resource', wanted.resource, known | paths, stack)
+        for server in wanted.servers:
+            _require('server', server, known | paths, stack)
 
     def _forget_ended(self, store: records.Records, run_id: str) -> runs.Run:
         run = _require_end(self._show(store, run_id))

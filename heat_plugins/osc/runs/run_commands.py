@@ -65,10 +65,12 @@ class ListRuns(_RunCommand):
             'Only entries in a state',
         )
         group.flag('--failed', 'Only runs that failed or timed out')
-        add.value(
+        add.several(
             '--server',
             '<server>',
-            'Only runs on a server: path of its resource, or its ID',
+            'Only runs on a server: path of its resource, or its ID (repeat '
+            'option for several)',
+            dest='servers',
         )
         add.entries(50)
 
@@ -78,7 +80,7 @@ class ListRuns(_RunCommand):
             parsed_args.stack,
             run_service.Filter(
                 resource=parsed_args.resource,
-                server=parsed_args.server,
+                servers=parsed_args.servers,
                 action=parsed_args.action,
                 state=runs.State(state) if state else None,
                 failed=parsed_args.failed,

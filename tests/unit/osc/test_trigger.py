@@ -326,6 +326,11 @@ class SeveralTest(TriggerCase):
         )
         _, listed = self.json('run list --server server-2')
         self.assertEqual(['web'], [one['resource'] for one in listed])
+        _, listed = self.json('run list --server server-2 --server server-3')
+        self.assertEqual(
+            [('till', 'db'), ('shop', 'web')],
+            [(one['stack'], one['resource']) for one in listed],
+        )
         self.assertEqual([], self.json('run list --action FAIL/OVER')[1])
         self.assertIn('Started by', self.run_command('run list')[1])
 
