@@ -414,18 +414,15 @@ class Runs(ledgers.Ledger):
         """
         try:
             return self._records(self._finder.root(stack).id)
-        except errors.NotFound:
+        except errors.NotFound as exc:
             store = self._records(stack)
-            if targets.STACK_ID.fullmatch(stack) and self._has(store):
-                return store
-            raise
-
-    def _has(self, store: records.Records) -> bool:
-        try:
-            self._tools.store.head_container(store.container)
-        except errors.NoObject:
-            return False
-        return True
+            if not targets.STACK_ID.fullmatch(stack):
+                raise
+            try:
+                self._tools.store.head_container(store.container)
+            except errors.NoObject:
+                raise exc from None
+            return store
 
     def _is_gone(self, stack: str) -> bool:
         try:
@@ -498,6 +495,25 @@ def explained(
     return [_explained(run, there.values()) for run in wanted]
 
 
+# What another run must be to keep a server busy, and what a user is told.
+_BUSY: abc.Sequence[tuple[abc.Callable[[runs.Run, runs.Run], bool], str]] = (
+    (
+        lambda run, other: other.state is runs.State.RUNNING,
+        'Its server is busy with {0}',
+    ),
+    (
+        lambda run, other: (
+            other.is_unanswered and other.reported_at is not None
+        ),
+        'Its server may be busy with {0}, which is {1} and has not stopped',
+    ),
+    (
+        lambda run, other: not other.ended and other.id < run.id,
+        'Its server runs {0} first',
+    ),
+)
+
+
 def _explained(run: runs.Run, there: abc.Iterable[runs.Run]) -> runs.Run:
     if run.state is not runs.State.WAITING:
         return run
@@ -506,35 +522,12 @@ def _explained(run: runs.Run, there: abc.Iterable[runs.Run]) -> runs.Run:
         for other in sorted(there, key=lambda each: each.id)
         if other.server_id == run.server_id and other.id != run.id
     ]
-    for tells in (_running, _goes_on, _before):
+    for tells, reason in _BUSY:
         for other in others:
-            if explanation := tells(run, other):
-                return dataclasses.replace(
-                    run, reason=f'{run.reason}. {explanation}'
+            if tells(run, other):
+                busy = reason.format(
+                    f'run {other.id} ({other.action} on {other.resource})',
+                    other.state.value,
                 )
+                return dataclasses.replace(run, reason=f'{run.reason}. {busy}')
     return run
-
-
-def _running(run: runs.Run, other: runs.Run) -> str | None:
-    if other.state is not runs.State.RUNNING:
-        return None
-    return f'Its server is busy with {_called(other)}'
-
-
-def _goes_on(run: runs.Run, other: runs.Run) -> str | None:
-    if not other.is_unanswered or other.reported_at is None:
-        return None
-    return (
-        f'Its server may be busy with {_called(other)}, which is '
-        f'{other.state.value} and has not stopped'
-    )
-
-
-def _before(run: runs.Run, other: runs.Run) -> str | None:
-    if other.ended or other.id > run.id:
-        return None
-    return f'Its server runs {_called(other)} first'
-
-
-def _called(run: runs.Run) -> str:
-    return f'run {run.id} ({run.action} on {run.resource})'

@@ -238,8 +238,8 @@ class Triggering:
         try:
             latest = hub.call(
                 deployment.stack,
-                lambda: self._ledger(hub, server).latest(
-                    hub.root_stack_id, deployment_id, SHOWN
+                lambda: self._ledger(hub, server).latest_of(
+                    hub.root_stack_id, [deployment_id], SHOWN
                 ),
             )
         except errors.Error as exc:
@@ -249,7 +249,7 @@ class Triggering:
                 {'deployment': deployment.label, 'error': exc},
             )
             return None
-        return [summary.of(run) for run in latest]
+        return [summary.of(run) for run in latest[deployment_id]]
 
 
 def offer_url(deployment: heat_types.Deployment, is_wanted: bool) -> None:

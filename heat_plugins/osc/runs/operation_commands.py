@@ -51,22 +51,6 @@ class OperationCommand(common.Report):
         return common.fleets(self.app.client_manager)
 
 
-class _Following(OperationCommand):
-    """A command that may wait for an operation."""
-
-    def follow(
-        self, parsed_args: argparse.Namespace, operation_id: str
-    ) -> operations.Operation:
-        limit = getattr(parsed_args, 'timeout', None)
-        follower = following.OperationFollower(
-            self, limit=limit, page=parsed_args.output
-        )
-        advancer = common.read_first(
-            self.progress, lambda: self.fleets.advancer(operation_id), limit
-        )
-        return follower.follow(advancer)
-
-
 def add_operation(add: command_line.Adder, **more: Any) -> None:
     add.value(
         'operation',
@@ -161,7 +145,7 @@ class ShowOperation(OperationCommand):
         return overview.TARGET_KEYS, operation_columns.rows(operation, members)
 
 
-class WaitOperation(_Following):
+class WaitOperation(OperationCommand):
     """Wait until an operation has ended, and advance it meanwhile.
 
     Exit codes: 0 success, 3 failed, 4 timed out, 5 cancelled, 6 not ended
@@ -180,11 +164,21 @@ class WaitOperation(_Following):
         following.add_page(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        operation = self.follow(parsed_args, parsed_args.operation)
-        return operation_columns.shown(operation, self.fleets.now())
+        limit = parsed_args.timeout
+        advancer = common.read_first(
+            self.progress,
+            lambda: self.fleets.advancer(parsed_args.operation),
+            limit,
+        )
+        follower = following.OperationFollower(
+            self, limit=limit, page=parsed_args.output
+        )
+        return operation_columns.shown(
+            follower.follow(advancer), self.fleets.now()
+        )
 
 
-class _Request(_Following):
+class _Request(OperationCommand):
     """A command that asks an operation for something."""
 
     what = ''
@@ -246,7 +240,7 @@ class CancelOperation(_Request):
         return shown
 
 
-class RetryOperation(_Following):
+class RetryOperation(OperationCommand):
     """Run an operation again where it failed, timed out or did not start.
 
     Exit codes with --wait are those of "operation wait".
@@ -263,17 +257,19 @@ class RetryOperation(_Following):
             'cancelled, skipped), or those of a server or resource',
         )
         add.flag('--wait', 'Wait until the operation has ended')
+        add.flag(
+            '--follow',
+            "Wait, and print the servers' output on standard error",
+        )
         following.add_page(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         advancer = self.fleets.request(
             parsed_args.operation, fleet_requests.RETRY, parsed_args.only
         )
-        follower = following.OperationFollower(self, page=parsed_args.output)
-        if parsed_args.wait:
-            operation = follower.follow(advancer)
-        else:
-            operation = follower.start(advancer)
+        operation = following.follow(
+            self, parsed_args, advancer, page=parsed_args.output
+        )
         return operation_columns.shown(operation, self.fleets.now())
 
 

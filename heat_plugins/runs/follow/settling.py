@@ -112,12 +112,10 @@ class Settler:
             # The process that starts it may have delivered it since it was
             # read; what that has written must not be lost.
             run = self._records.read(run.key) or run
-        if run.ended:
-            if run.signal in arrivals:
-                return self._take_late(run)
-            return run
         if run.signal in arrivals:
-            return self._take(run)
+            return self._take_late(run) if run.ended else self._take(run)
+        if run.ended:
+            return run
         now = self._tools.clock()
         if run.state is runs.State.STARTING:
             if now - run.started_at > _START_LIMIT:
@@ -239,11 +237,13 @@ class Settler:
         run: runs.Run,
         otherwise: str | None = None,
         at: float | None = None,
+        state: runs.State = runs.State.TIMED_OUT,
     ) -> runs.Run:
         """End a run by its result.
 
-        :param otherwise: why it has timed out if there is none.
-        :param at: when it has done so.
+        :param otherwise: why it ends if there is none; None if it does not.
+        :param at: when it does so.
+        :param state: in which state.
         """
         try:
             answer = self._answer(run)
@@ -252,7 +252,7 @@ class Settler:
             fresh = self._records.read(run.key)
             if fresh is None or fresh.ended or otherwise is None:
                 return self.lost(run) if fresh is None else fresh
-            return self._end(run, runs.State.TIMED_OUT, otherwise, at=at)
+            return self._end(run, state, otherwise, at=at)
         return self._end_by(run, answer)
 
     def _answer(self, run: runs.Run) -> run_objects.Result:
@@ -360,16 +360,8 @@ class Settler:
         fresh = self._records.read(run.key)
         if fresh is None or fresh.ended:
             return fresh or self.lost(run)
-        return self._take_or_fail(run)
-
-    def _take_or_fail(self, run: runs.Run) -> runs.Run:
-        with contextlib.suppress(errors.NoObject):
-            return self._end_by(run, self._answer(run))
-        return self._end(
-            run,
-            runs.State.CANCELLED,
-            'A user has deleted its deployment in Heat',
-        )
+        reason = 'A user has deleted its deployment in Heat'
+        return self._take(run, reason, state=runs.State.CANCELLED)
 
     def gone(self, run: runs.Run) -> str | None:
         """Return that a run's stack or deployment is deleted, if it is."""

@@ -49,16 +49,6 @@ class Ledger:
             self.forget_surplus(target.root.id)
         return run
 
-    def latest(
-        self, root_stack_id: str, deployment_id: str, limit: int
-    ) -> list[runs.Run]:
-        """Return runs of a deployment as they stand, the newest first.
-
-        :param limit: the most.
-        """
-        latest = self.latest_of(root_stack_id, [deployment_id], limit)
-        return latest[deployment_id]
-
     def latest_of(
         self,
         root_stack_id: str,

@@ -45,7 +45,13 @@ def derive(
     config = target.config
     declared = {str(each['name']): each for each in target.declared}
     own = [
-        _derived_input(name, declared, value) for name, value in values.items()
+        # A default would be checked against the type once more, for nothing.
+        {
+            'name': name,
+            'type': declared.get(name, {}).get('type') or 'String',
+            'value': value,
+        }
+        for name, value in values.items()
     ]
     added = {
         'deploy_server_id': target.deployment.server_id,
@@ -75,19 +81,6 @@ def derive(
         outputs=config.outputs,
         options=hidden_inputs.changed(config.options, target.current, inputs),
     )
-
-
-def own_inputs_of(inputs: abc.Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out of a run's inputs what is ours to say."""
-    return {k: v for k, v in inputs.items() if k not in schema.RESERVED}
-
-
-def _derived_input(
-    name: str, declared: abc.Mapping[str, abc.Mapping[str, Any]], value: Any
-) -> dict[str, Any]:
-    # A default would be checked against the type once more, for nothing.
-    kind = declared.get(name, {}).get('type') or 'String'
-    return {'name': name, 'type': kind, 'value': value}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -168,8 +161,19 @@ class Starter:
             delivery_timeout=(
                 order.delivery_timeout or target.delivery_timeout
             ),
-            inputs=own_inputs_of(order.inputs),
-            declared=[_declared(each) for each in target.config.outputs],
+            # What is ours to say is left out.
+            inputs={
+                name: value
+                for name, value in order.inputs.items()
+                if name not in schema.RESERVED
+            },
+            declared=[
+                {
+                    'name': output['name'],
+                    'error_output': bool(output.get('error_output')),
+                }
+                for output in target.config.outputs
+            ],
             hidden=hidden_inputs.names(target.config.options),
             repeats=order.repeats,
             standalone=target.standalone,
@@ -256,10 +260,3 @@ def _ended(store: records.Records, run: runs.Run) -> runs.Run | None:
     """Return a run as another process has ended it, if one has."""
     fresh = store.read(run.key)
     return fresh if fresh is not None and fresh.ended else None
-
-
-def _declared(output: abc.Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        'name': output['name'],
-        'error_output': bool(output.get('error_output')),
-    }

@@ -111,7 +111,8 @@ class LookTest(UnreadableTestCase):
         self.now += 10
         third = self.start(action='FAIL/OVER')
         with self.warned() as logs:
-            found = self.runs.latest(self.stack.id, self.row.id, 10)
+            found = self.runs.latest_of(self.stack.id, [self.row.id], 10)
+            found = found[self.row.id]
         self.assertEqual([third.id], [run.id for run in found])
         self.assertIn(self.name(), logs.output[0])
 
