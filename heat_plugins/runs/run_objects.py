@@ -95,9 +95,9 @@ class Result:
 class RunObjects:
     """The objects of one run, wherever they lie.
 
-    :param result: the object that is its result.
-    :param log: the prefix of what it prints.
     :param outputs: the object with outputs too large for its record.
+    :ivar result: the object that is its result.
+    :ivar log: the prefix of what it prints.
     """
 
     def __init__(
@@ -110,11 +110,11 @@ class RunObjects:
         outputs: str,
     ) -> None:
         self._store = store
-        self._container = container
+        self.container = container
         self.result = result
         self.report = body.report_name(result)
         self.control = live.control_name(result)
-        self._log = log
+        self.log = log
         self._outputs = outputs
 
     def inputs(
@@ -131,7 +131,7 @@ class RunObjects:
             live.CONTROL_INPUT: signer.url(
                 self.control, expires, method='GET'
             ),
-            live.LOG_INPUT: signer.url(self._log, expires, is_prefix=True),
+            live.LOG_INPUT: signer.url(self.log, expires, is_prefix=True),
             live.LIMIT_INPUT: str(log_limit),
         }
 
@@ -148,7 +148,7 @@ class RunObjects:
         :raises errors.NoObject: there is none, or it was taken.
         """
         try:
-            sent = self._store.fetch(self._container, self.result, BODY_LIMIT)
+            sent = self._store.fetch(self.container, self.result, BODY_LIMIT)
         except errors.TooLarge as exc:
             return Result(outcome=body.failure(str(exc)), at=now)
         its = expected()
@@ -165,12 +165,12 @@ class RunObjects:
 
     def has_result(self) -> bool:
         """Say whether there is a result, without a listing."""
-        return self._store.has_object(self._container, self.result)
+        return self._store.has_object(self.container, self.result)
 
     def discard(self, *names: str) -> None:
         """Delete what a server has sent."""
         for name in names:
-            self._store.delete_object(self._container, name)
+            self._store.delete_object(self.container, name)
 
     def request_stop(self, lifetime: int | None = None) -> None:
         """Tell the server to stop the run.
@@ -178,7 +178,7 @@ class RunObjects:
         :param lifetime: seconds after which the server asks no longer.
         """
         self._store.put_object(
-            self._container, self.control, b'{}', lifetime=lifetime
+            self.container, self.control, b'{}', lifetime=lifetime
         )
 
     def keep(self, outcome: body.SignalOutcome) -> dict[str, Any]:
@@ -186,7 +186,7 @@ class RunObjects:
         outputs, cut = shortened(outcome)
         if cut:
             content = json.dumps(_shown(outcome)).encode()
-            self._store.put_object(self._container, self._outputs, content)
+            self._store.put_object(self.container, self._outputs, content)
         return {'outputs': outputs, 'cut': cut}
 
     def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
@@ -195,7 +195,7 @@ class RunObjects:
             return run.outputs
         try:
             content = self._store.get_object(
-                self._container, self._outputs, _OUTPUTS
+                self.container, self._outputs, _OUTPUTS
             )
             return body.parse(content)
         except errors.NoObject:
@@ -207,7 +207,7 @@ class RunObjects:
 
     def remove(self) -> None:
         """Delete what is kept of the run in addition to its record."""
-        cleaning.delete_below(self._store, self._container, self._log)
+        cleaning.delete_below(self._store, self.container, self.log)
         self.discard(self.control, self._outputs)
 
 

@@ -21,7 +21,6 @@ from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import member_runs
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet.records import binding
-from heat_plugins.runs.follow import logs
 from heat_plugins.runs.records import ledgers
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
@@ -108,7 +107,6 @@ class Runs(ledgers.Ledger):
         self._operated = operation_runs.OperationRuns(
             self._tools.records,
             functools.partial(binding.seal_of, heat),
-            self._tools.monotonic,
         )
 
     # What there is to run
@@ -221,18 +219,6 @@ class Runs(ledgers.Ledger):
         (run,) = explained(store, [run], store.keys)
         return _named(run, lambda: self._places(stack))
 
-    def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
-        """Return the outputs of a run, long ones whole."""
-        if run.operation is not None:
-            return self._operated.outputs(run)
-        return super().outputs(run)
-
-    def log(self, run: runs.Run) -> logs.Reader:
-        """Return what reads the output of a run until it ends."""
-        if run.operation is not None:
-            return self._operated.log(run)
-        return super().log(run)
-
     # Ending
 
     def await_stop(self, run: runs.Run, seconds: float) -> runs.Run:
@@ -250,7 +236,7 @@ class Runs(ledgers.Ledger):
             with contextlib.suppress(errors.Unavailable):
                 if run.operation is not None:
                     run = self._operated_run(run.stack_id, run.id)
-                elif store.objects(run.key).has_result():
+                elif self._tools.objects(run).has_result():
                     run = settler.settle(run, {run.signal})
         return run
 
@@ -296,7 +282,9 @@ class Runs(ledgers.Ledger):
         if record_names.operation_of(run_id) is not None:
             ended = _require_end(self._operated_run(stack, run_id))
             # The record goes last, so that a failure can be retried.
-            self._operated.remove(ended)
+            objects = self._tools.objects(ended)
+            objects.discard(objects.result)
+            objects.remove()
             self._ask(ended, fleet_requests.DELETE_RUN)
             return ended
         store = self._records_at(stack)

@@ -14,9 +14,12 @@ from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import lease
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
+from heat_plugins.runs import run_objects
+from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.fleet.records import operation_records
+from heat_plugins.runs.records import records
 from heat_plugins.runs.records import retention
 
 #: The digests to sign with, the most wanted first.
@@ -117,6 +120,16 @@ class Services:
     def store(self) -> stores.ObjectStore:
         """The project's object store."""
         return self.records.store
+
+    def objects(self, run: runs.Run) -> run_objects.RunObjects:
+        """Return the objects of a run, wherever they lie.
+
+        Those of an operation's run are in the container of the project, others
+        in that of the stack.
+        """
+        if run.operation is not None:
+            return self.records.objects(*layout.attempt_of(run.id))
+        return records.Records(self.store, run.stack_id).objects(run.key)
 
     def leadership(self, operation_id: str) -> lease.Lease:
         """Return the leadership of an operation."""

@@ -23,7 +23,7 @@ class Live:
 
     def reindex(self) -> None:
         run = self._shell.run(
-            f'{_COMMAND} trigger web page_deployment REINDEX -f value -c id'
+            f'{_COMMAND} run start REINDEX --stack web -f value -c id'
         ).strip()
         self._screen.say(
             'It takes two minutes. The server sends what it prints meanwhile:'

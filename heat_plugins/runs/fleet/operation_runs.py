@@ -9,7 +9,6 @@ proved, see `binding`; those of a list are only shown.
 from collections import abc
 import dataclasses
 import itertools
-import time
 from typing import Any
 
 from heat_plugins import bounds
@@ -20,7 +19,6 @@ from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.fleet.records import operation_records
-from heat_plugins.runs.follow import logs
 
 LOG = foreign.logger(__name__)
 
@@ -38,12 +36,9 @@ class OperationRuns:
         self,
         records: operation_records.OperationRecords,
         seal_of: abc.Callable[[str], binding.Seal],
-        monotonic: abc.Callable[[], float] = time.monotonic,
     ) -> None:
         self._records = records
         self._seal_of = seal_of
-        self._monotonic = monotonic
-        self._logs: dict[str, logs.RunLogs] = {}
 
     def history(
         self,
@@ -109,30 +104,6 @@ class OperationRuns:
                 f'There is no run {bounds.shortened(run_id)}'
             ) from None
         return operation, member
-
-    def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
-        """Return the outputs of a run, long ones whole."""
-        return self._records.objects(*layout.attempt_of(run.id)).outputs(run)
-
-    def remove(self, run: runs.Run) -> None:
-        """Delete what is kept of a run in addition to its record."""
-        objects = self._records.objects(*layout.attempt_of(run.id))
-        objects.discard(objects.result)
-        objects.remove()
-
-    def log(self, run: runs.Run) -> logs.Reader:
-        """Return what reads the output of a run until it ends."""
-        place = layout.attempt_of(run.id)
-        source = self._logs.setdefault(
-            place[0],
-            logs.RunLogs(
-                self._records.store,
-                self._records.container,
-                layout.logs(place[0]),
-                self._monotonic,
-            ),
-        )
-        return logs.Reader(source, layout.log_folder(*place))
 
 
 def of(

@@ -83,20 +83,23 @@ class Ledger:
 
     def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
         """Return the outputs of a run, long ones whole."""
-        return self._records(run.stack_id).objects(run.key).outputs(run)
+        return self._tools.objects(run).outputs(run)
 
     def log(self, run: runs.Run) -> logs.Reader:
         """Return what reads the output of a run until it ends."""
+        objects = self._tools.objects(run)
+        # Of the runs of a stack, or of an operation.
+        prefix = objects.log.rstrip('/').rpartition('/')[0] + '/'
         source = self._logs.setdefault(
-            run.stack_id,
+            objects.container + '/' + prefix,
             logs.RunLogs(
                 self._tools.store,
-                self._records(run.stack_id).container,
-                record_names.LOGS,
+                objects.container,
+                prefix,
                 self._tools.monotonic,
             ),
         )
-        return logs.Reader(source, record_names.log_folder(run.id))
+        return logs.Reader(source, objects.log)
 
     def tail(
         self,

@@ -120,7 +120,8 @@ def test_who_may_create_no_deployments_registers_nothing(world):
 
 def test_the_runs_of_a_stack_have_their_outputs_whole(world):
     world.stdout = 'x' * (runs.TAIL + 1)
-    door = operation_runs.OperationRuns(world.tools().records, world.seals.get)
+    tools = world.tools()
+    door = operation_runs.OperationRuns(tools.records, world.seals.get)
     for name in ('20270115T080000Z-00c0ffee', '20270115T080000Z-11c0ffee'):
         order = dataclasses.replace(world.order(), id=name)
         one = world.begin(order)
@@ -135,10 +136,11 @@ def test_the_runs_of_a_stack_have_their_outputs_whole(world):
     assert listed(action='OTHER') == []
     assert listed(limit=1) == [newest]
     assert len(newest.outputs['deploy_stdout']) == runs.TAIL
-    assert door.outputs(newest)['deploy_stdout'] == world.stdout
+    whole = tools.objects(newest).outputs(newest)
+    assert whole['deploy_stdout'] == world.stdout
     container = world.cluster.container(simulation.CONTAINER)
     del container.objects[layout.outputs(*layout.attempt_of(oldest.id))]
-    assert door.outputs(oldest) == oldest.outputs
+    assert tools.objects(oldest).outputs(oldest) == oldest.outputs
     # What is repeated must be proved; a list shows it all the same.
     name = layout.order(oldest.operation)
     container.objects[name] += b' '
