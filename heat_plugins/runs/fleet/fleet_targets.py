@@ -234,13 +234,9 @@ class Chooser:
                 _matches(place, pattern) for pattern in wanted.resources
             )
 
-        targets_there: abc.Iterable[targets.Target]
-        if config is not None:
-            targets_there = finder.servers(stack, config, is_wanted)
-        else:
-            targets_there = finder.matching(stack, is_wanted, counter.first)
         has_metadata = self._has_metadata(stack, wanted.metadata)
-        for target in targets_there:
+        offered = finder.matching(stack, is_wanted, config, counter.first)
+        for target in offered:
             reason = None
             if not has_metadata(target.deployment.server_id):
                 reason = 'its server has other metadata'
@@ -326,19 +322,15 @@ class Chooser:
     def _hint(self, action: str | None, stack: heat_values.Stack) -> str:
         """Say which resources may be named."""
         places = stack_tree.find(self._heat, stack)
+        what, kind = 'an action', 'deployments'
+        offer = stack_tree.offer_deployments(places)
         if action is None:
-            hint = (
-                'a script runs on servers, so a resource must be one, or '
-                'contain some. '
-            )
+            what, kind = 'a script', 'servers'
             offer = stack_tree.offer_servers(places)
-        else:
-            hint = (
-                'an action runs on deployments, so a resource must be one, or '
-                'contain some. '
-            )
-            offer = stack_tree.offer_deployments(places)
-        return f'{hint}Stack {stack.name}: {offer}'
+        return (
+            f'{what} runs on {kind}, so a resource must be one, or contain '
+            f'some. Stack {stack.name}: {offer}'
+        )
 
 
 def _matches(place: stack_tree.Place, wanted: str) -> bool:

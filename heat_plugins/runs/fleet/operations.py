@@ -111,18 +111,15 @@ class OperationLimits:
         for name in ('max_concurrent', 'max_errors'):
             if name in limits:
                 limits[name] = Share.parse(str(limits[name]))
-        for name in _COUNTS:
-            value = limits.get(name)
+        for name, least in _LEAST.items():
+            value = limits.get(name, least)
             if isinstance(value, str) and value.isdecimal():
                 # YAQL and templates make texts of numbers.
-                limits[name] = int(value)
-        for name in ('canary', 'pause'):
-            if not _is_count(limits.get(name, 0)):
-                raise ValueError(f'{name} must be a number, at least 0')
-        for name in ('timeout', 'delivery_timeout', 'deadline'):
-            value = limits.get(name)
-            if value is not None and not (_is_count(value) and value):
-                raise ValueError(f'{name} must be a number, at least 1')
+                limits[name] = value = int(value)
+            if value is None and least:
+                continue
+            if not _is_count(value) or value < least:
+                raise ValueError(f'{name} must be a number, at least {least}')
         if not isinstance(limits.get('approve_after_canary', False), bool):
             raise ValueError('approve_after_canary must be true or false')
         if limits.get('if_running', SKIP) not in (SKIP, WAIT):
@@ -135,7 +132,14 @@ LIMIT_NAMES = tuple(
     field.name for field in dataclasses.fields(OperationLimits)
 )
 
-_COUNTS = ('canary', 'pause', 'timeout', 'delivery_timeout', 'deadline')
+# Limits that are numbers, and the least of each.
+_LEAST = {
+    'canary': 0,
+    'pause': 0,
+    'timeout': 1,
+    'delivery_timeout': 1,
+    'deadline': 1,
+}
 
 
 def _is_count(value: object) -> bool:

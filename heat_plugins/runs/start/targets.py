@@ -332,46 +332,40 @@ class Finder:
         self,
         stack: heat_values.Stack,
         is_wanted: abc.Callable[[stack_tree.Place], bool],
+        config: heat_values.Config | None = None,
         first: int | None = None,
     ) -> abc.Iterator[Target]:
         """Yield the deployments of a root stack that are wanted.
 
         :param is_wanted: asked about each resource; with one that is wanted,
             those inside of it are.
+        :param config: see `server`; then the targets are servers.
         :param first: how many to read before the others; None to read all at
             once.
         """
         places = stack_tree.find(self._heat, stack)
-        wanted = [
-            place
-            for place in stack_tree.below(
-                places, list(filter(is_wanted, places))
-            )
-            if place.is_deployment
-        ]
+        chosen = list(filter(is_wanted, places))
+        below = stack_tree.below(places, chosen)
+        if config is not None:
+            for place in self._servers(chosen, below):
+                yield _standalone(stack, '', place, config)
+            return
+        wanted = [place for place in below if place.is_deployment]
         names = stack_tree.server_names(places)
-        parts = [wanted] if first is None else [wanted[:first], wanted[first:]]
-        for part in filter(None, parts):
+        split = len(wanted) if first is None else first
+        for part in filter(None, (wanted[:split], wanted[split:])):
             yield from self._targets(stack, '', part, names)
 
-    def servers(
+    def _servers(
         self,
-        stack: heat_values.Stack,
-        config: heat_values.Config,
-        is_wanted: abc.Callable[[stack_tree.Place], bool],
-    ) -> list[Target]:
-        """Return the servers of a root stack that are wanted, as targets.
+        chosen: list[stack_tree.Place],
+        below: list[stack_tree.Place],
+    ) -> list[stack_tree.Place]:
+        """Return the servers of a stack that are wanted.
 
-        :param config: see `server`.
-        :param is_wanted: see `matching`.
+        :param below: what was chosen, and what is nested in it.
         """
-        places = stack_tree.find(self._heat, stack)
-        chosen = list(filter(is_wanted, places))
-        servers = [
-            place
-            for place in stack_tree.below(places, chosen)
-            if place.is_server
-        ]
+        servers = [place for place in below if place.is_server]
         if not servers and len(chosen) == 1:
             # One of a type of the stack's own environment.
             servers = [
@@ -380,7 +374,7 @@ class Finder:
                 if place.resource.physical_id
                 and stack_tree.is_server(self._heat, place.resource)
             ]
-        return [_standalone(stack, '', place, config) for place in servers]
+        return servers
 
     def _above(
         self, stack: heat_values.Stack

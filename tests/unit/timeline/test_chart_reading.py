@@ -99,12 +99,12 @@ class ChartReaderTest(base.RunsTestCase):
     def run_script(self, *servers):
         """Run a script on servers of the stack, as operations do."""
         config = start_commands.config_of('#!/bin/sh\nuptime\n', 'script', {})
-        found = targets.Finder(self.heat).servers(
-            self.stack, config, lambda place: place.path in servers
+        found = targets.Finder(self.heat).matching(
+            self.stack, lambda place: place.path in servers, config
         )
         order = base.starting.RunOrder(action='APPLY')
         advancer = self.fleets().create(
-            fleet_targets.Chosen(targets=found),
+            fleet_targets.Chosen(targets=list(found)),
             operations.OperationLimits(),
             order,
             config,
