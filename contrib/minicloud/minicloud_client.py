@@ -80,6 +80,7 @@ class Cloud:
         executor_threads: int | None = None,
         profile: str | None = None,
         extras: Sequence[str] = (),
+        omitted: Sequence[str] = (),
         rgw_url: str | None = None,
         implicit_tenants: bool | None = None,
     ) -> None:
@@ -95,6 +96,8 @@ class Cloud:
             arguments += ['--profile', profile]
         for extra in extras:
             arguments += ['--with', extra]
+        for service in omitted:
+            arguments += ['--without', service]
         if rgw_url:
             arguments += ['--rgw-url', rgw_url]
         if implicit_tenants is not None:
@@ -122,9 +125,10 @@ class Cloud:
 
     def revive(self) -> None:
         """Start the services that do not run; costs little if all do."""
-        profile = settings.require(self._instance).profile
-        for service in catalog.services(profile).values():
-            if not service.on_demand and not service.process(self._instance):
+        found = settings.require(self._instance)
+        for service in catalog.services(found.profile).values():
+            absent = service.on_demand or service.name in found.omitted
+            if not absent and not service.process(self._instance):
                 self.start(service.name)
 
     def status(self) -> dict[str, Any]:
@@ -161,6 +165,7 @@ class Cloud:
             **settings.require(self._instance).user_env(user),
             'MINICLOUD_HOME': str(home.path),
             'MINICLOUD_NAME': self.name,
+            'MINICLOUD_HEAT_CONF': str(self._instance.conf / 'heat.conf'),
             'PATH': f'{home.bin}:{os.environ.get("PATH", os.defpath)}',
         }
 

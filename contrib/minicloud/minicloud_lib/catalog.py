@@ -122,6 +122,9 @@ SMALL = {
 #: What ``up --with`` adds to the profile ``small``, and its services.
 EXTRAS = {'baremetal': ('ironic',), 'compute': ('glance', 'nova')}
 
+#: What ``up --without`` leaves out of the profile ``small``.
+OMITTABLE = ('mistral', 'swift')
+
 PROFILES = ('small', 'rgw', 'production')
 
 #: What ``up --store`` names, and the profile that has it.

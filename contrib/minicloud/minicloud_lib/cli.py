@@ -195,6 +195,15 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
 def _add_up(parser: argparse.ArgumentParser) -> None:
     _add_profile(parser)
     parser.add_argument(
+        '--without',
+        dest='omitted',
+        choices=catalog.OMITTABLE,
+        action='append',
+        default=[],
+        help='leave a service out of a new cloud of the profile small, as '
+        'many clouds do',
+    )
+    parser.add_argument(
         '--plugin',
         metavar='PATH',
         help='load heat-plugins from this source tree; "none" for Heat\'s '

@@ -44,12 +44,14 @@ def up(
     executor_threads: int | None = None,
     profile: str | None = None,
     extras: Sequence[str] = (),
+    omitted: Sequence[str] = (),
     rgw_url: str | None = None,
     implicit_tenants: bool | None = None,
 ) -> Settings:
     """Start what does not run, and restart what would run differently.
 
     :param extras: what to start as well, from now on.
+    :param omitted: what a new cloud never has.
     :param rgw_url: the form of the object store's URL, from now on; one of
         `instance_settings.RGW_URLS`.
     :param implicit_tenants: whether RGW gives each project containers of its
@@ -62,6 +64,17 @@ def up(
         raise errors.UsageError(
             f'--with {extras[0]} is for the profiles small and rgw',
             'Choose another --name, or no profile.',
+        )
+    if omitted and profile != 'small':
+        raise errors.UsageError(
+            f'--without {omitted[0]} is for the profile small',
+            'Choose another --name, or no profile.',
+        )
+    if found and not set(omitted) <= set(found.omitted):
+        raise errors.UsageError(
+            f'the instance {instance.name} has {omitted[0]} in its catalogue',
+            'Choose another --name, or forget this one: minicloud down '
+            f'--purge --name {instance.name}',
         )
     if profile != 'rgw' and (rgw_url or implicit_tenants is not None):
         raise errors.UsageError(
@@ -79,6 +92,7 @@ def up(
     with files.lock(instance.lock):
         settings = instance_settings.prepare(instance, profile)
         settings.extras = sorted({*settings.extras, *extras})
+        settings.omitted = sorted({*settings.omitted, *omitted})
         settings.plugin = str(source) if source else None
         settings.plugin_dirs = line or plugin.NO_PLUGIN
         settings.plugin_version = plugin.digest(source) if source else ''
@@ -103,9 +117,12 @@ def up(
         services = [
             service
             for service in catalog.services(profile).values()
-            if not service.on_demand
-            or service.name in added
-            or service.process(instance)
+            if service.name not in settings.omitted
+            and (
+                not service.on_demand
+                or service.name in added
+                or service.process(instance)
+            )
         ]
         with _all_or_nothing(instance) as started:
             if profile == 'production':
@@ -297,11 +314,13 @@ def _warm_up(settings: Settings) -> None:
     """
     rest.trust(settings.ca_file)
     demo = identity.Client(settings.auth_url, 'demo', settings.secrets['demo'])
-    for service_type, path in (
-        ('orchestration', '/stacks'),
-        ('object-store', ''),
-        ('workflowv2', '/workflows?limit=1'),
+    for name, service_type, path in (
+        ('heat', 'orchestration', '/stacks'),
+        ('swift', 'object-store', ''),
+        ('mistral', 'workflowv2', '/workflows?limit=1'),
     ):
+        if name in settings.omitted:
+            continue
         url = demo.endpoint(service_type) + path
         answer = rest.send('GET', url, token=demo.token)
         if not answer.ok:

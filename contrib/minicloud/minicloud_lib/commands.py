@@ -46,6 +46,7 @@ def up(options: argparse.Namespace) -> None:
         executor_threads=options.executor_threads,
         profile=_profile(options),
         extras=options.extras,
+        omitted=options.omitted,
         rgw_url=options.rgw_url,
         implicit_tenants=options.rgw_implicit_tenants,
     )
@@ -72,7 +73,8 @@ def status(options: argparse.Namespace) -> int:
             'log': str(instance.log(service.log_name)),
         }
         for service in catalog.services(found.profile).values()
-        if service.process(instance) or not service.on_demand
+        if service.process(instance)
+        or not (service.on_demand or service.name in found.omitted)
     ]
     all_agents = [agent.about() for agent in agents.known(instance)]
     if options.format == 'json':
@@ -117,6 +119,8 @@ def env(options: argparse.Namespace) -> None:
         **found.user_env(options.user),
         'MINICLOUD_HOME': str(instance.home.path),
         'MINICLOUD_NAME': instance.name,
+        # For heat-plugins-status.
+        'MINICLOUD_HEAT_CONF': str(instance.conf / 'heat.conf'),
     }
     if options.format == 'json':
         print(json.dumps(variables, indent=2))

@@ -93,6 +93,8 @@ class Settings:
     implicit_tenants: bool = False
     #: What there is as well as its services; see the catalog.
     extras: list[str] = dataclasses.field(default_factory=list)
+    #: Which of its services there are not; see the catalog.
+    omitted: list[str] = dataclasses.field(default_factory=list)
     #: The authority that clients of the public side must trust;
     #: without it the public side is the services' own.
     ca_file: str | None = None
@@ -102,17 +104,21 @@ class Settings:
     @property
     def offered(self) -> dict[str, int]:
         """The ports that Keystone's catalog is to have."""
-        absent = {
-            port
+        absent = [
+            service
             for extra, services in catalog.EXTRAS.items()
             if extra not in self.extras
             for service in services
+        ]
+        unused = {
+            port
+            for service in [*absent, *self.omitted]
             for port in catalog.SMALL[service].ports
         }
         return {
             name: port
             for name, port in self.ports.items()
-            if name not in absent
+            if name not in unused
         }
 
     def url(self, port: str) -> str:
@@ -226,4 +232,5 @@ def prepare(instance: layout.Instance, profile: str | None = None) -> Settings:
         rgw_url=found.rgw_url if found else Settings.rgw_url,
         implicit_tenants=found.implicit_tenants if found else False,
         extras=found.extras if found else [],
+        omitted=found.omitted if found else [],
     )

@@ -142,6 +142,15 @@ def _write_commands(home: layout.Home) -> None:
             f'exec {program} "$@"\n',
             mode=0o700,
         )
+    program = shlex.quote(str(home.venv / 'bin/heat-plugins-status'))
+    files.write(
+        home.bin / 'heat-plugins-status',
+        '#!/bin/sh\n'
+        '# "minicloud env" names the heat.conf of its cloud.\n'
+        f'exec {program} ${{MINICLOUD_HEAT_CONF:+--config-file '
+        '"$MINICLOUD_HEAT_CONF"} "$@"\n',
+        mode=0o700,
+    )
     (home.bin / 'minicloud').unlink(missing_ok=True)
     (home.bin / 'minicloud').symlink_to(layout.SOURCE / 'minicloud')
 

@@ -108,6 +108,15 @@ class InstanceTest(testtools.TestCase):
         again = settings.prepare(self.instance)
         self.assertEqual(again.ports, again.offered)
 
+    def test_what_is_left_out_stays_out(self):
+        found = self.prepared()
+        found.omitted = ['swift']
+        found.save(self.instance)
+        again = settings.prepare(self.instance)
+        self.assertIn('mistral', again.offered)
+        for absent in ('swift', 'swift_object'):
+            self.assertNotIn(absent, again.offered)
+
     def test_the_form_of_the_gateway_restarts_the_gateway_alone(self):
         found = self.prepared('rgw')
         services = catalog.services('rgw')

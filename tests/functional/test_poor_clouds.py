@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clouds without Mistral or an object store: what works, and what says no."""
+
+from collections.abc import Iterator
+import json
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.functional import base
+from tests.functional import conftest
+from tests.functional import servers
+
+pytestmark = pytest.mark.skipif(
+    conftest.PROFILE != 'small' or conftest.STORE != 'swift',
+    reason='leaves services out of the profile small',
+)
+
+#: What needs the object store, and what needs Mistral.
+OF_SWIFT = {
+    'Deployments by TEMP_URL_POLL',
+    'Runs and operations',
+    'Actions by webhook',
+    'Plans',
+    'Plans by workflow',
+}
+OF_MISTRAL = {'Workflows', 'Cron triggers', 'Plans by workflow'}
+
+#: The mini cloud has no Zaqar.
+NEVER = {'Deployments by ZAQAR_SIGNAL'}
+
+WORKFLOW = """
+heat_template_version: 2021-04-16
+resources:
+  workflow:
+    type: OS::Mistral::Workflow
+    properties: {type: direct, tasks: [{name: a, action: std.noop}]}
+"""
+
+
+@pytest.fixture(scope='module', params=['mistral', 'swift'])
+def lacking(
+    request: pytest.FixtureRequest,
+) -> Iterator[tuple[str, base.minicloud_client.Cloud]]:
+    """A cloud, and the service that it lacks."""
+    for found in conftest.clouds(
+        request, 'poor', plugin=base.ROOT, omitted=[request.param]
+    ):
+        yield request.param, found
+
+
+def run(
+    cloud: base.minicloud_client.Cloud, command: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command.split(), env=cloud.env(), capture_output=True, text=True
+    )
+
+
+def test_the_status_names_what_does_not_work_and_the_rest_does(
+    lacking: tuple[str, base.minicloud_client.Cloud],
+) -> None:
+    service, cloud = lacking
+    done = run(cloud, 'heat-plugins-status feature list -f json')
+    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    absent = {row['name']: row['reason'] for row in rows if not row['works']}
+    # Whether triggers fire is not known where there are none.
+    absent.pop('Cron triggers', None)
+    wanted = OF_SWIFT if service == 'swift' else OF_MISTRAL
+    assert set(absent) == (wanted | NEVER) - {'Cron triggers'}
+    text = 'object-store' if service == 'swift' else 'workflowv2'
+    assert text in absent['Plans by workflow']
+
+
+def test_deployments_by_heats_own_transports_work(
+    lacking: tuple[str, base.minicloud_client.Cloud],
+) -> None:
+    service, cloud = lacking
+    stack = base.Stack(cloud.session(), base.software(signal_transport='AUTO'))
+    with servers.agent(cloud, stack):
+        stack.wait('CREATE_COMPLETE')
+    shown = stack.resource('deployment', 'signal_transport')['attributes']
+    assert shown['signal_transport'] == (
+        'CFN_SIGNAL' if service == 'swift' else 'TEMP_URL_POLL'
+    )
+    assert stack.outputs['deployment_greeting'] == 'hello world'
+    stack.delete()
+    stack.wait('DELETE_COMPLETE')
+
+
+def test_what_cannot_work_says_why_and_what_helps(
+    lacking: tuple[str, base.minicloud_client.Cloud],
+) -> None:
+    service, cloud = lacking
+    if service == 'swift':
+        stack = base.Stack(
+            cloud.session(), base.software(signal_transport='TEMP_URL_POLL')
+        )
+        done = run(cloud, 'openstack software deployment operation list')
+        expected = 'no object store'
+    else:
+        stack = base.Stack(cloud.session(), WORKFLOW)
+        done = run(cloud, 'openstack deployment plan deploy shop')
+        expected = 'Mistral'
+    stack.wait('CREATE_FAILED')
+    assert expected in stack.reason
+    assert done.returncode == 1
+    assert expected in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    stack.delete()
+    stack.wait('DELETE_COMPLETE')
