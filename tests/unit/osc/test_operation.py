@@ -151,6 +151,14 @@ class OperationTestCase(OperationCase):
         self.assertEqual((0, 'complete'), (code, shown['state']))
         self.assertEqual(6, len(self.world.executed))
 
+    def test_a_retry_is_followed(self):
+        self.use(simulation.World(4, fail=[2]))
+        _, shown = self.run_it('--stack s0 --wait')
+        self.world.fail.clear()
+        code, shown = self.json(f'operation retry {shown["id"]} --follow')
+        self.assertEqual((0, 'complete'), (code, shown['state']))
+        self.assertIn('s0 server2: n2', self.stderr.getvalue())
+
     def test_targets_are_chosen_by_tag_and_metadata(self):
         self.world.heat.tags[self.world.stacks[0].id] = ['production']
         code, shown = self.run_it(
