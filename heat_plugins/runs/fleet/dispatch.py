@@ -286,8 +286,13 @@ class Dispatcher:
     ) -> _Operation:
         """Give some members their run, those who wait first."""
         self._queue += members
-        batches = self._tools.batches
-        size = _CHUNK if batches is None else _TOGETHER
+        batches, size = self._tools.batches, _CHUNK
+        if batches is not None:
+            size = _TOGETHER
+            # A server is told once of the runs of all its stacks.
+            self._queue.sort(
+                key=lambda n: operation.order.members[n].server_id
+            )
         chunk = self._queue[:size]
         if not chunk:
             return operation

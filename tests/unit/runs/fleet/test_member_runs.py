@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a member of an operation is given, and how its answer is read."""
 
+import collections
 import dataclasses
 
 import testtools
@@ -161,6 +162,20 @@ class HandlingTestCase(testtools.TestCase):
         made = [one for one in world.heat.asked if one.startswith('deliver')]
         self.assertEqual(['deliver 250', 'deliver 50'], made)
         self.assertEqual(300, len(world.given))
+
+    def test_a_server_in_several_stacks_is_told_of_all_runs_together(self):
+        world = simulation.World(300, engines=simulation.everybody)
+        # The second half are on the servers of the first.
+        world.members[150:] = [
+            dataclasses.replace(one, server_id=other.server_id)
+            for one, other in zip(
+                world.members[150:], world.members[:150], strict=True
+            )
+        ]
+        order = world.order(max_concurrent=operations.Share(300))
+        world.begin(order).step()
+        counts = collections.Counter(one.server_id for one in world.given)
+        self.assertEqual({2: 125}, dict(collections.Counter(counts.values())))
 
     def test_what_is_wrong_with_a_target_keeps_no_run_from_the_others(self):
         world = simulation.World(3, stacks=1, engines=simulation.everybody)
