@@ -121,12 +121,27 @@ class EngineState:
         return {row[0]: _input(row[1], 'deploy_signal_id') for row in rows}
 
     def triggered(self, action: str) -> list[str]:
-        """Return the ids of the rows that are in progress with an action."""
+        """Return the ids of the rows of runs of an action in progress."""
         return [
             row[0]
             for row in self._database.execute(
                 'SELECT id FROM software_deployment'
-                " WHERE action = ? AND status = 'IN_PROGRESS'",
+                " WHERE action = ? AND status = 'IN_PROGRESS'"
+                " AND status_reason LIKE 'heat-plugins run %'",
+                (action,),
+            )
+        ]
+
+    def told(self, action: str) -> list[str]:
+        """Return those whose servers' metadata have the config."""
+        return [
+            row[0]
+            for row in self._database.execute(
+                'SELECT DISTINCT d.id FROM software_deployment d'
+                ' JOIN resource r ON r.nova_instance = d.server_id'
+                " WHERE d.action = ? AND d.status = 'IN_PROGRESS'"
+                " AND d.status_reason LIKE 'heat-plugins run %'"
+                ' AND instr(r.rsrc_metadata, d.config_id)',
                 (action,),
             )
         ]

@@ -20,6 +20,8 @@ import time
 
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
+from tests.bench import counting
+from tests.bench import engine_state
 from tests.bench import lab as labs
 from tests.bench import rounds
 from tests.bench import scenarios
@@ -38,6 +40,12 @@ _STACKS = 20
 _LISTED, _TARGETS = 100, 1000
 
 _ACTION = 'BACKUP'
+
+# No engine looks for operations.
+_ALONE = """\
+[heat_plugins]
+rescue_interval = 0
+"""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -143,9 +151,30 @@ def _listing(lab: labs.Lab, say: Callable[[str], None]) -> '_Done':
 def on_cloud(lab: labs.Lab, say: Callable[[str], None]) -> list[list[str]]:
     """Run one on groups in all stacks, by the command; list past ones.
 
+    Once heat-engine advances it, once the command does.
+
     Returns a table.
     """
-    lab.start(labs.SIDES['ours'])
+    columns = [_advanced(lab, say, conf) for conf in ('', _ALONE)]
+    listed = _listing(lab, say)
+    by_engine, by_command = columns
+    return [
+        [
+            f'{_TARGETS:,} targets in {_STACKS} stacks, advanced by',
+            'heat-engine',
+            'the command',
+        ],
+        *([name, by_engine[name], by_command[name]] for name in by_engine),
+        [f'operation list of {_LISTED}, s', f'{listed.seconds:.1f}', ''],
+        ['CPU of the command for that, s', f'{listed.cpu:.1f}', ''],
+    ]
+
+
+def _advanced(
+    lab: labs.Lab, say: Callable[[str], None], conf: str
+) -> dict[str, str]:
+    """Return the figures of an operation, by their names."""
+    lab.start(labs.SIDES['ours'], conf)
     servers = lab.servers
     each = _TARGETS // _STACKS
     templates = [
@@ -157,20 +186,25 @@ def on_cloud(lab: labs.Lab, say: Callable[[str], None]) -> list[list[str]]:
         )
         for first in range(0, _TARGETS, each)
     ]
+    meter = counting.Meter(lab.cloud)
     with lab.state() as state:
         rounds.warm_up(lab, state)
         group = stacks.Stacks(lab, state, templates, _TARGETS)
         group.create()
         group.signal('CREATE')
+        before = meter.mark()
         begun = time.time()
-        cpu = _cpu(lab)
         names = [part for name in group.names for part in ('--stack', name)]
         starting = _command(
             lab,
             *('run', _ACTION, *names, '--yes', '--max-errors', '100%'),
             *('--max-concurrent', '100%', '-f', 'value', '-c', 'id'),
         )
-        cpu = _cpu(lab) - cpu
+        engine_state.until(
+            lambda: len(state.told(_ACTION)) == _TARGETS, 300, 'all runs'
+        )
+        seconds = time.time() - begun
+        counts = meter.between(before, meter.mark())
         given = state.triggered(_ACTION)
         if len(given) != _TARGETS:
             raise RuntimeError(f'{len(given)} runs have started')
@@ -186,21 +220,21 @@ def on_cloud(lab: labs.Lab, say: Callable[[str], None]) -> list[list[str]]:
         ]
         group.delete()
     listings = sum('prefix' in one['query'] for one in seen)
-    say(f'{starting} {ending}')
+    say(f'{seconds:.1f} {starting} {ending} {counts.rpc}')
     requests = len(seen) - listings
-    listed = _listing(lab, say)
-    return [
-        [f'{_TARGETS:,} targets in {_STACKS} stacks', ''],
-        ['until all were started, s', f'{starting.seconds:.0f}'],
-        ['CPU of the command for that, s', f'{starting.cpu:.0f}'],
-        ['CPU of Heat and Swift for that, s', f'{cpu:.0f}'],
-        ['until all results were read, s', f'{ending.seconds:.0f}'],
-        ['requests to the object store per run', f'{requests / _TARGETS:.1f}'],
-        ['listings', f'{listings}'],
-        ['memory of the command, MB', f'{starting.memory:.0f}'],
-        [f'operation list of {_LISTED}, s', f'{listed.seconds:.1f}'],
-        ['CPU of the command for that, s', f'{listed.cpu:.1f}'],
-    ]
+    messages = sum(counts.rpc.values())
+    cpu = counts.cpu['heat'] + counts.cpu['swift']
+    return {
+        'until the command ended, s': f'{starting.seconds:.0f}',
+        'until all servers had their run, s': f'{seconds:.0f}',
+        'CPU of the command for that, s': f'{starting.cpu:.0f}',
+        'CPU of Heat and Swift for that, s': f'{cpu:.0f}',
+        "messages to Heat's engines for that": f'{messages}',
+        'until all results were read, s': f'{ending.seconds:.0f}',
+        'requests to the object store per run': f'{requests / _TARGETS:.1f}',
+        'listings': f'{listings}',
+        'memory of the command, MB': f'{starting.memory:.0f}',
+    }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -211,13 +245,6 @@ class _Done:
     cpu: float
     memory: float
     printed: str = dataclasses.field(repr=False)
-
-
-def _cpu(lab: labs.Lab) -> float:
-    return sum(
-        lab.cloud.usage(service)['cpu_seconds']
-        for service in ('heat', 'swift')
-    )
 
 
 def _command(lab: labs.Lab, *words: str) -> _Done:
