@@ -61,6 +61,10 @@ ENGINE_DIED = Token(
     text='[hp:engine-died]', former=(('Engine ', ' has died'),)
 )
 
+#: The deployment that registers an operation, in an answer of Heat's API: an
+#: engine advances the operation as soon as no other process does.
+ADVANCED = Token(text='[hp:advanced]')
+
 
 def shown(text: str) -> str:
     """Return a text as people see it, without a mark."""

@@ -263,13 +263,15 @@ class Heat:
         # Heat tells a server of whatever config a deployment is changed to.
         self._change(deployment.id, config_id=deployment.config_id)
 
-    def set_status(self, deployment_id: str, status: str) -> None:
-        self._change(deployment_id, status=status)
+    def set_status(self, deployment_id: str, status: str) -> str | None:
+        reason: str | None = self._change(deployment_id, status=status)
+        return reason
 
-    def _change(self, deployment_id: str, **values: str) -> None:
+    def _change(self, deployment_id: str, **values: str) -> Any:
         path = f'/software_deployments/{_quoted(deployment_id)}'
         what = f'software deployment {deployment_id}'
-        self._rest.call('PUT', path, what, json=values)
+        answer = self._send('PUT', path, what, values)
+        return answer['software_deployment'].get('status_reason')
 
     def server_configs(self, server_id: str) -> list[heat_values.Config]:
         path = f'/software_deployments/metadata/{_quoted(server_id)}'

@@ -233,6 +233,18 @@ PATCHES = (
         'an engine starts',
     ),
     Patch(
+        module='heat.engine.service_software_config',
+        function='SoftwareConfigService.update_software_deployment',
+        parameters=('self', 'cnxt', 'deployment_id'),
+        wrap=fleet_watching.answering,
+        purpose='a command that starts or retries an operation can hand it '
+        'to heat-engine',
+        without='a command advances what it starts by itself, until '
+        'heat-engine finds it within a minute',
+        gain='1000 targets in 20 stacks have their run 23 s after the command '
+        'has started, instead of 46 s',
+    ),
+    Patch(
         module='heat.engine.check_resource',
         function='CheckResource._initiate_propagate_resource',
         parameters=(

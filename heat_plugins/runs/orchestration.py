@@ -39,8 +39,11 @@ class Deploying(Protocol):
     def tell(self, deployment: heat_values.Deployment) -> None:
         """Tell a server again what it was given; it may know."""
 
-    def set_status(self, deployment_id: str, status: str) -> None:
-        """Change the status of a deployment; its server is told nothing."""
+    def set_status(self, deployment_id: str, status: str) -> str | None:
+        """Change the status of a deployment; its server is told nothing.
+
+        :returns: the reason that Heat shows then.
+        """
 
     def server_configs(self, server_id: str) -> list[heat_values.Config]:
         """Return the configs of the deployments of a server."""

@@ -5,7 +5,12 @@ import pytest
 
 from heat_plugins import tokens
 
-ALL = (tokens.STARTED, tokens.UNHEALTHY, tokens.ENGINE_DIED)
+ALL = (
+    tokens.STARTED,
+    tokens.UNHEALTHY,
+    tokens.ENGINE_DIED,
+    tokens.ADVANCED,
+)
 
 
 @pytest.mark.parametrize('token', ALL)

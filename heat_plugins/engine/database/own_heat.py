@@ -102,11 +102,13 @@ class OwnHeat:
                 self._context, deployment.id, config_id=deployment.config_id
             )
 
-    def set_status(self, deployment_id: str, status: str) -> None:
+    def set_status(self, deployment_id: str, status: str) -> str | None:
         with translated(f'change deployment {deployment_id}'):
-            self._rpc.update_software_deployment(
+            shown = self._rpc.update_software_deployment(
                 self._context, deployment_id, status=status
             )
+        reason: str | None = shown['status_reason']
+        return reason
 
     def server_configs(self, server_id: str) -> list[heat_values.Config]:
         with translated(f'list the configs of server {server_id}'):

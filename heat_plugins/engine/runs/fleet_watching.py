@@ -22,11 +22,13 @@ from typing import Any, TypeVar
 from heat.common import context as heat_context
 from heat.engine import stack as parser
 from heat.rpc import client as rpc_client
+from oslo_config import cfg
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import pools
+from heat_plugins import tokens
 from heat_plugins.clients import heat_swift
 from heat_plugins.engine import process
 from heat_plugins.engine.database import in_process
@@ -73,6 +75,11 @@ _LEFTOVER = 600
 _THREADS = 16
 _WORKERS = process.Places(_THREADS, _THREADS)
 _PROJECTS = process.Places(_THREADS, 1)
+
+# The operations that this process was asked to advance, and how often, and
+# after how many seconds, it looks whether their leaders have released them.
+_OFFERS = process.Places(_THREADS, 4)
+_LOOKS, _LOOK_AGAIN = 20, 0.5
 
 _Item = TypeVar('_Item')
 
@@ -300,11 +307,46 @@ def _draw(waiting: collections.deque[tuple[str, list[Registered]]]) -> None:
                 _PROJECTS.leave(project_id)
 
 
-def look_for(operation_id: str) -> None:
-    """Take over a new operation now, and not only in the next scan."""
+def look_for(
+    operation_id: str, sleep: abc.Callable[[float], None] = time.sleep
+) -> None:
+    """Take over an operation once its leader has released it.
+
+    The next scan looks for what is not released within some seconds.
+    """
     context = heat_context.get_admin_context()
-    for entry in registered(context, operation_id):
-        take_over(entry)
+    for _ in range(_LOOKS):
+        # Anybody may have registered others of that name.
+        taken = [take_over(each) for each in registered(context, operation_id)]
+        if any(taken):
+            return
+        sleep(_LOOK_AGAIN)
+
+
+def answering(update: abc.Callable[..., Any]) -> abc.Callable[..., Any]:
+    """Return what tells that this engine advances an operation.
+
+    A process that has an operation asks for it by the status of the
+    deployment that registers the operation; see `binding.offer`.
+    """
+
+    def update_software_deployment(
+        service: Any, cnxt: Any, deployment_id: str, *args: Any, **more: Any
+    ) -> Any:
+        shown = update(service, cnxt, deployment_id, *args, **more)
+        operation_id = str(shown['server_id'])
+        if (
+            shown['status'] == binding.IN_PROGRESS
+            and layout.is_operation_id(operation_id)
+            and cfg.CONF.heat_plugins.rescue_interval
+            and _OFFERS.take(operation_id, cnxt.project_id)
+        ):
+            _OFFERS.run(operation_id, SCAN.name, look_for, operation_id)
+            reason = tokens.ADVANCED.after('heat-engine advances it')
+            return {**shown, 'status_reason': reason}
+        return shown
+
+    return update_software_deployment
 
 
 def _shuffled(items: abc.Iterable[_Item]) -> list[_Item]:
@@ -328,10 +370,10 @@ def _look_at(entries: abc.Iterable[Registered]) -> None:
             take_over(each)
 
 
-def take_over(entry: Registered) -> None:
-    """Advance an operation in a thread, unless another process does."""
+def take_over(entry: Registered) -> bool:
+    """Advance an operation in a thread; False if another process does."""
     if not ADVANCED.take(entry.config_id, entry.project_id):
-        return
+        return False
     takeover = None
     try:
         takeover = _prepare(entry)
@@ -347,6 +389,7 @@ def take_over(entry: Registered) -> None:
             _advance,
             takeover,
         )
+    return takeover is not None
 
 
 def _back_off(entry: Registered, exc: Exception) -> None:

@@ -114,9 +114,13 @@ class OperationFollower(_Follower):
 
     def start(self, advancer: advancing.Advancer) -> operations.Operation:
         """Start what may run at first, and leave the rest to others."""
+        is_handed_over = False
         try:
+            is_handed_over = self._hand_over(advancer)
             self._shown.changed(advancer.step())
-            while advancer.is_busy or _is_over(advancer.operation):
+            while advancer.is_leading and (
+                advancer.is_busy or _is_over(advancer.operation)
+            ):
                 self._shown.changed(advancer.step())
         except errors.Unavailable as exc:
             # It is recorded, and continues nevertheless.
@@ -127,13 +131,23 @@ class OperationFollower(_Follower):
             advancer.release()
         operation = advancer.operation
         write_page(self._page, operation)
-        if not operation.ended:
+        if not (operation.ended or is_handed_over):
             self._command.progress.say(
                 'If your cloud is set up for that, heat-engine advances it '
                 'within a minute. To advance it yourself:',
                 f'  {_COMMAND} wait {operation.id}',
             )
         return operation
+
+    def _hand_over(self, advancer: advancing.Advancer) -> bool:
+        """Let an engine advance a new operation; False if none does."""
+        is_handed_over = advancer.hand_over()
+        if is_handed_over:
+            self._shown.changed(advancer.operation)
+            self._command.progress.say(
+                f'heat-engine advances operation {advancer.operation.id}'
+            )
+        return is_handed_over
 
     def follow(self, advancer: advancing.Advancer) -> operations.Operation:
         """Advance an operation to its end, or see another one do so."""
@@ -152,6 +166,8 @@ class OperationFollower(_Follower):
         outage = retrying.OutageBudget(
             self._command.progress.say, clock=time.monotonic
         )
+        with outage.ridden_out():
+            self._hand_over(advancer)
         while True:
             operation = advancer.operation
             with outage.ridden_out():

@@ -32,9 +32,12 @@ LOG = foreign.logger(__name__)
 #: Seconds between two listings.
 POLL = 1.0
 
-# How the seconds between two steps grow while nothing happens, and those until
-# the next look at what another process advances.
-_GROWTH, _LONGEST, _FOLLOWING = 1.5, 5.0, 5.0
+# How the seconds between two steps grow while nothing happens.
+_GROWTH, _LONGEST = 1.5, 5.0
+
+# Seconds for an engine to begin with what it has said that it advances, and
+# between two looks whether it has.
+_HANDOVER, _LOOK = 15.0, 0.5
 
 _Operation = operations.Operation
 
@@ -89,9 +92,7 @@ class Advancer:
     @property
     def pause(self) -> float:
         """The seconds until the next step is worth its requests."""
-        if self.is_busy:
-            return 0.0
-        return self._pause if self.is_leading else _FOLLOWING
+        return 0.0 if self.is_busy else self._pause
 
     @property
     def is_busy(self) -> bool:
@@ -154,6 +155,26 @@ class Advancer:
                 self.release()
                 return
             self._finish()
+
+    def hand_over(self) -> bool:
+        """Let an engine advance a new operation.
+
+        :returns: False if none does; this process leads it, or may lead it.
+        """
+        epoch = self._lease.epoch
+        try:
+            if epoch is None or not binding.offer(self._tools.heat, self._op):
+                return False
+        except errors.Error as exc:
+            LOG.info('No engine advances %s: %s', self._order.id, exc)
+            return False
+        self.release()
+        until = self._tools.monotonic() + _HANDOVER
+        while self._tools.monotonic() < until:
+            self._tools.sleep(_LOOK)
+            if self._records.epoch(self._order.id, certain=False) > epoch:
+                return True
+        return False
 
     def release(self) -> None:
         """Let another process advance it at once."""
@@ -258,7 +279,7 @@ class Advancer:
                 operation = self._obey(operation, name)
             self._journal.use(name)
         if self._op.ended and not operation.ended:
-            binding.resume(self._tools.heat, operation)
+            binding.offer(self._tools.heat, operation)
         return operation
 
     def _obey(self, operation: _Operation, name: str) -> _Operation:

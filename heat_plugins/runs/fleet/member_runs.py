@@ -112,7 +112,8 @@ class MemberRuns:
 
         Heat takes each just once, since its IDs follow from that of the run.
 
-        :returns: what changes of each attempt, or why it has no run.
+        :returns: what changes of each attempt, or why it has no run; nothing
+            for those that `start` has a config for.
         :raises errors.Error: see `services.Batching.deliver`.
         """
         order = operation.order
@@ -123,6 +124,9 @@ class MemberRuns:
         made: dict[int, deliveries.Delivery] = {}
         outcomes: dict[int, dict[str, Any] | errors.Error] = {}
         for n in members:
+            if operation.run_id(n) in self._configs:
+                # Heat may have its deployment already; see `start`.
+                continue
             try:
                 made[n] = self._delivery(operation, n)
             except errors.Error as exc:

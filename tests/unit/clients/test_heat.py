@@ -158,12 +158,15 @@ class HeatTest(HeatCase):
         self.assertRaises(errors.NotFound, self.heat.deployment, '')
 
     def test_a_deployment_has_a_status_and_a_server_its_configs(self):
-        self.answer('PUT /software_deployments/d', {'software_deployment': {}})
+        self.answer(
+            'PUT /software_deployments/d',
+            {'software_deployment': {'status_reason': 'as it was'}},
+        )
         config = {'id': 'c', 'name': 'n', 'group': 'g', 'config': 'text'}
         self.answer(
             'GET /software_deployments/metadata/s', {'metadata': [config]}
         )
-        self.heat.set_status('d', 'COMPLETE')
+        self.assertEqual('as it was', self.heat.set_status('d', 'COMPLETE'))
         sent = self.wire.sent['PUT /software_deployments/d']
         self.assertEqual({'status': 'COMPLETE'}, json.loads(sent.body))
         deployment = heat_values.Deployment(

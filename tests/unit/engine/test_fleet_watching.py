@@ -9,11 +9,14 @@ import types
 
 from heat.common import context as heat_context
 from heat.common import exception
+from heat.engine import service_software_config
 from heat.objects import software_config as config_objects
 from heat.objects import software_deployment as deployment_objects
+from oslo_config import cfg
 import sqlalchemy
 
 from heat_plugins import errors
+from heat_plugins import tokens
 from heat_plugins.engine import process
 from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.runs import fleet_watching
@@ -347,7 +350,8 @@ class WatchingTest(heat_fixture.HeatTestCase):
             sqlalchemy.event.remove, engine, 'before_cursor_execute', keep
         )
         fleet_watching.registered(self.context)
-        fleet_watching.look_for(JUNK)
+        self.patch(fleet_watching, '_LOOKS', 1)
+        fleet_watching.look_for(JUNK, lambda seconds: None)
         every, one = [each for each in statements if 'rank' in each]
         for statement in (every, one):
             joined, _, filtered = statement.partition('WHERE')
@@ -360,10 +364,55 @@ class WatchingTest(heat_fixture.HeatTestCase):
         advancer = self.left()
         self.register(JUNK)
         taken = []
-        self.patch(fleet_watching, 'take_over', taken.append)
-        fleet_watching.look_for(advancer.operation.id)
-        (one,) = taken
-        self.assertEqual(advancer.operation.id, one.operation_id)
+
+        def take_over(entry):
+            taken.append(entry.operation_id)
+            # It is released after the second look.
+            return len(taken) == 3
+
+        self.patch(fleet_watching, 'take_over', take_over)
+        fleet_watching.look_for(advancer.operation.id, lambda seconds: None)
+        self.assertEqual([advancer.operation.id] * 3, taken)
+
+    def ask(self, row, status='IN_PROGRESS'):
+        """Return what Heat shows of a deployment whose status is set."""
+        update = fleet_watching.answering(
+            service_software_config.SoftwareConfigService.update_software_deployment
+        )
+        names = ('config_id', 'input_values', 'output_values', 'action')
+        others = (*names, 'status_reason', 'updated_at')
+        return update(
+            service_software_config.SoftwareConfigService(),
+            self.context,
+            row.id,
+            status=status,
+            **dict.fromkeys(others),
+        )['status_reason']
+
+    def test_it_advances_at_once_what_it_is_asked_to(self):
+        advancer = self.begin()
+        advancer.release()
+        asked = []
+        self.patch(fleet_watching, 'look_for', asked.append)
+        self.patch(fleet_watching, '_OFFERS', process.Places(1, 1))
+        self.patch(
+            process, 'threading', threads.stand_in(lambda target: target())
+        )
+        self.addCleanup(
+            cfg.CONF.clear_override, 'rescue_interval', 'heat_plugins'
+        )
+        cfg.CONF.set_override('rescue_interval', 60, 'heat_plugins')
+        row = self.register(advancer.operation.id)
+        self.assertTrue(tokens.ADVANCED.marks(self.ask(row)))
+        self.assertEqual([advancer.operation.id], asked)
+        # Nothing of that is kept.
+        self.assertEqual('', self.ask(row, 'COMPLETE'))
+        # What registers no operation is none of its business.
+        other = self.register('any', text='{}')
+        self.assertEqual('', self.ask(other))
+        cfg.CONF.set_override('rescue_interval', 0, 'heat_plugins')
+        self.assertEqual('', self.ask(row))
+        self.assertEqual([advancer.operation.id], asked)
 
     def test_it_has_the_stored_credentials_of_a_stack(self):
         stack = self.heat.create({'heat_template_version': '2021-04-16'})

@@ -12,6 +12,7 @@ import uuid
 
 from heat_plugins import errors
 from heat_plugins import heat_values
+from heat_plugins import tokens
 from heat_plugins.signals import signal_names
 from heat_plugins.timeline import stack_events
 
@@ -50,6 +51,8 @@ class Heat:
         #: Method name to what it raises, until it is taken away.
         self.failing = {}
         self.asked = []
+        #: Advances the operation of an ID, if an engine answers.
+        self.engine = None
         #: The rows of which no server was told.
         self.untold = set()
 
@@ -278,6 +281,10 @@ class Heat:
         self._ask('set_status', deployment_id)
         row = self._found(self.rows, deployment_id)
         self.rows[row.id] = dataclasses.replace(row, status=status)
+        if status == 'IN_PROGRESS' and self.engine is not None:
+            self.engine(row.server_id)
+            return tokens.ADVANCED.after(row.reason)
+        return row.reason
 
     def server_configs(self, server_id):
         self._ask('server_configs', server_id)

@@ -24,6 +24,7 @@ from typing import Any
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import heat_values
+from heat_plugins import tokens
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import operations
 
@@ -233,12 +234,13 @@ def register(
         raise
 
 
-def resume(
+def offer(
     heat: orchestration.Deploying,
     operation: operations.Operation,
-) -> None:
-    """Let engines know of an operation that is retried."""
-    heat.set_status(str(operation.control.registered), IN_PROGRESS)
+) -> bool:
+    """Let engines know of an operation to advance; True if one answers."""
+    registered = str(operation.control.registered)
+    return tokens.ADVANCED.marks(heat.set_status(registered, IN_PROGRESS))
 
 
 def finish(

@@ -220,3 +220,52 @@ def test_what_cannot_be_checked_is_not_forgotten():
     objects[layout.order(oldest)] = objects[layout.order(oldest)][:-1]
     door.forget_surplus()
     assert oldest in heads.ids()
+
+
+def test_an_engine_that_answers_advances_what_a_command_has_started(world):
+    order = world.order()
+    asked = []
+    sleep = world.sleep
+
+    def slept(seconds):
+        sleep(seconds)
+        if asked:
+            engine.lead()
+
+    def ask(operation_id):
+        asked.append(operation_id)
+        # As the command has not released it yet, it looks again.
+        assert not engine.lead()
+
+    world.sleep, world.heat.engine = slept, ask
+    engine = world.advancer(order, 'engine')
+    command = world.begin(order)
+    assert command.hand_over()
+    assert asked == [order.id]
+    assert engine.is_leading
+    command.step()
+    assert not command.is_leading
+    found = simulation.run(world, [engine, command])
+    assert found.control.phase.value == 'complete'
+    assert set(world.executed.values()) == {1}
+
+
+def test_what_no_engine_begins_with_the_command_advances(world):
+    order = world.order()
+    world.heat.engine = lambda operation_id: None
+    command = world.begin(order)
+    before = world.now
+    assert not command.hand_over()
+    assert world.now - before <= 16
+    found = simulation.run(world, [command])
+    assert found.control.phase.value == 'complete'
+
+
+@pytest.mark.parametrize('failure', [None, errors.Denied('no', 403)])
+def test_where_no_engine_answers_a_command_leads_on(world, failure):
+    command = world.begin(world.order())
+    world.heat.failing |= {'set_status': failure} if failure else {}
+    before = world.now
+    assert not command.hand_over()
+    assert command.is_leading
+    assert world.now == before
