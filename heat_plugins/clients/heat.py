@@ -16,7 +16,7 @@ from heat_plugins import heat_values
 from heat_plugins.clients import rest
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import plan_stacks
-from heat_plugins.timeline import stack_events
+from heat_plugins.timeline import chart_reading
 from heat_plugins.validations import inventory
 
 # It is no matter for parameters whether this cloud has all services (Heat's
@@ -194,7 +194,7 @@ class Heat:
 
     def all_events(
         self, stack: heat_values.Stack
-    ) -> list[stack_events.StackEvent]:
+    ) -> list[chart_reading.StackEvent]:
         path, what = f'{_path(stack)}/events', f'events of stack {stack.name}'
         query = {'nested_depth': str(_NESTED_DEPTH), 'sort_dir': 'asc'}
         entries = self._pages(path, what, 'events', query)
@@ -452,14 +452,14 @@ def lineage(
     return tuple(path)
 
 
-def timeline_event(answer: abc.Mapping[str, Any]) -> stack_events.StackEvent:
-    return stack_events.StackEvent(
+def timeline_event(answer: abc.Mapping[str, Any]) -> chart_reading.StackEvent:
+    return chart_reading.StackEvent(
         resource=answer['resource_name'],
         stack_id=_links(answer)['stack'][-1],
         physical_id=answer.get('physical_resource_id') or '',
         status=answer['resource_status'],
         reason=answer.get('resource_status_reason') or '',
-        time=stack_events.moment(answer['event_time']),
+        time=chart_reading.moment(answer['event_time']),
     )
 
 

@@ -17,7 +17,7 @@ from oslo_config import cfg
 
 from heat_plugins import config
 from heat_plugins.clients import heat
-from heat_plugins.clients import mistral_registry
+from heat_plugins.clients import mistral_plans
 from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import making
 from heat_plugins.mistral_actions import sessions
@@ -34,7 +34,7 @@ def core(context: Any) -> plan_operations.PlanOperations:
     cloud = sessions.cloud(context.security)
     plans = plan_service.Plans(
         swift.connect(cloud),
-        mistral_registry.Registry(cloud),
+        mistral_plans.Registry(cloud),
         heat.Heat(cloud),
         limits=limits(),
     )

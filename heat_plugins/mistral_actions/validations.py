@@ -17,8 +17,7 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins.clients import heat
-from heat_plugins.clients import mistral_executions
-from heat_plugins.clients import mistral_registry
+from heat_plugins.clients import mistral_plans
 from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import making
 from heat_plugins.mistral_actions import sessions
@@ -33,7 +32,7 @@ def core(context: Any) -> validation_operations.ValidationOperations:
     cloud = sessions.cloud(context.security)
     objects = swift.connect(cloud)
     stacks = heat.Heat(cloud)
-    registry = mistral_registry.Registry(cloud)
+    registry = mistral_plans.Registry(cloud)
     return validation_operations.ValidationOperations(
         plan_service.Plans(objects, registry, stacks), stacks
     )
@@ -64,7 +63,7 @@ def _abandoned(context: Any) -> abc.Callable[[], bool]:
     execution_id = context.execution.workflow_execution_id
     if execution_id is None:
         return lambda: False
-    executions = mistral_executions.WorkflowExecutions(
+    executions = mistral_plans.WorkflowExecutions(
         sessions.cloud(context.security)
     )
 

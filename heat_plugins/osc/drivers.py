@@ -20,8 +20,7 @@ from heat_plugins import retrying
 from heat_plugins.clients import heat
 from heat_plugins.clients import ironic
 from heat_plugins.clients import mistral_api
-from heat_plugins.clients import mistral_executions
-from heat_plugins.clients import mistral_registry
+from heat_plugins.clients import mistral_plans
 from heat_plugins.clients import swift
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
@@ -93,7 +92,7 @@ class Driver:
         plans: plan_operations.PlanOperations,
         nodes: node_operations.NodeOperations,
         validations: validation_operations.ValidationOperations,
-        executions: mistral_executions.WorkflowExecutions,
+        executions: mistral_plans.WorkflowExecutions,
         local: bool,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
@@ -399,7 +398,7 @@ class Driver:
         tell: abc.Callable[[], bool | None],
         begun: abc.Callable[[str], None] = lambda execution_id: None,
         content: sources.Content | None = None,
-    ) -> mistral_executions.WorkflowExecution:
+    ) -> mistral_plans.WorkflowExecution:
         """Start a workflow, and follow it to its end.
 
         :param tell: is called at each poll; True ends the waiting.
@@ -410,7 +409,7 @@ class Driver:
                 workflow, sent, _description(workflow, arguments)
             )
             begun(execution_id)
-            return mistral_executions.follow(
+            return mistral_plans.follow(
                 self.executions, execution_id, tell=tell, sleep=self.sleep
             )
 
@@ -458,7 +457,7 @@ class Driver:
             )
 
 
-def _ended(execution: mistral_executions.WorkflowExecution) -> Ended:
+def _ended(execution: mistral_plans.WorkflowExecution) -> Ended:
     if execution.success or not execution.ended:
         return Ended(output=execution.output)
     error = execution.error()
@@ -504,7 +503,7 @@ def driver(manager: Any, is_local: bool) -> Driver:
         )
         names: Any = plan_names.Names(store)
     else:
-        names = mistral_registry.Registry(cloud)
+        names = mistral_plans.Registry(cloud)
     plans = plan_service.Plans(store, names, stacks)
     return Driver(
         store=store,
@@ -513,6 +512,6 @@ def driver(manager: Any, is_local: bool) -> Driver:
             ironic.BaremetalAPI(cloud), store
         ),
         validations=validation_operations.ValidationOperations(plans, stacks),
-        executions=mistral_executions.WorkflowExecutions(cloud),
+        executions=mistral_plans.WorkflowExecutions(cloud),
         local=is_local,
     )

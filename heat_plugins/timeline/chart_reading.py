@@ -4,6 +4,7 @@
 import collections
 from collections import abc
 import dataclasses
+import datetime
 import itertools
 import time
 from typing import Any, Protocol
@@ -18,7 +19,141 @@ from heat_plugins.runs.start import stack_tree
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import signal_names
 from heat_plugins.timeline import chart
-from heat_plugins.timeline import stack_events
+from heat_plugins.timeline import kinds
+
+_REFUSALS = (
+    kinds.EventKind.NOT_TRIGGERED,
+    kinds.EventKind.RESULT_REFUSED,
+    kinds.EventKind.SIGNAL_FAILED,
+)
+
+ENDS = {
+    'COMPLETE': chart.State.COMPLETE,
+    'FAILED': chart.State.FAILED,
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StackEvent:
+    """An event, as Heat lists it.
+
+    :ivar stack_id: the stack that the resource stands in.
+    :ivar status: action and status, such as ``CREATE_IN_PROGRESS``.
+    :ivar time: seconds since the epoch.
+    """
+
+    resource: str
+    stack_id: str
+    physical_id: str
+    status: str
+    reason: str
+    time: float
+
+    @property
+    def of_stack(self) -> bool:
+        """Whether it is about a stack as a whole."""
+        return self.physical_id == self.stack_id
+
+
+def moment(text: str) -> float:
+    """Return a time, given in ISO 8601; one without a zone is in UTC.
+
+    :raises ValueError: it is invalid.
+    """
+    time = datetime.datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=datetime.UTC)
+    return time.timestamp()
+
+
+def bars(
+    events: abc.Iterable[StackEvent], ongoing: chart.State
+) -> tuple[chart.Bar, ...]:
+    """Return the bars of a resource's or a stack's events.
+
+    :param events: its events, the oldest first. Heat deletes old ones, so the
+        first may be an end.
+    :param ongoing: the state of bars without an end.
+    """
+    done: list[chart.Bar] = []
+    current: chart.Bar | None = None
+    for event in events:
+        action, _, status = event.status.partition('_')
+        kind = kinds.of(event.reason)
+        if current is not None and kind is kinds.EventKind.STARTED:
+            current = dataclasses.replace(
+                current,
+                state=chart.State.RUNNING,
+                working_since=event.time,
+            )
+        elif current is not None and kind is kinds.EventKind.UNKNOWN_HOOK:
+            current = dataclasses.replace(current, hint=event.reason)
+        elif action == 'SIGNAL':
+            # The status of a signal's event is the resource's own.
+            if kind in _REFUSALS:
+                refused = _instant(event, action, chart.State.FAILED)
+                done.append(dataclasses.replace(refused, aside=True))
+        elif status == 'IN_PROGRESS':
+            if current is not None and current.label == action:
+                continue
+            if current is not None:
+                done.append(_superseded(current, event, action))
+            current = chart.Bar(
+                label=action, state=ongoing, start=event.time, end=None
+            )
+        elif status in ENDS:
+            if current is not None and current.label != action:
+                done.append(_superseded(current, event, action))
+                current = None
+            if current is None and done and _fails_again(done[-1], event):
+                current = done.pop()
+            begun = current or _instant(event, action, ongoing)
+            done.append(
+                dataclasses.replace(
+                    begun,
+                    state=ENDS[status],
+                    end=event.time,
+                    reason=event.reason,
+                )
+            )
+            current = None
+    if current is not None:
+        done.append(current)
+    return tuple(sorted(done, key=lambda bar: bar.start))
+
+
+def _fails_again(bar: chart.Bar, event: StackEvent) -> bool:
+    """Say whether an event repeats the failure of an action.
+
+    Heat repeats a stack's failure for each resource that fails. CHECK is
+    different: a resource that is marked as unhealthy has no start.
+    """
+    return (
+        event.status == f'{bar.label}_FAILED' != 'CHECK_FAILED'
+        and bar.state is chart.State.FAILED
+        and not bar.aside
+    )
+
+
+def _instant(event: StackEvent, action: str, state: chart.State) -> chart.Bar:
+    return chart.Bar(
+        label=action,
+        state=state,
+        start=event.time,
+        end=event.time,
+        reason=event.reason,
+    )
+
+
+def _superseded(bar: chart.Bar, event: StackEvent, action: str) -> chart.Bar:
+    """Return an action whose end has no event."""
+    return dataclasses.replace(
+        bar,
+        state=chart.State.CANCELLED,
+        end=event.time,
+        reason=f'{action} interrupted it',
+    )
+
 
 _DEPLOYMENTS = frozenset(
     f'OS::Heat::{name}'
@@ -48,9 +183,7 @@ _STATES = {
 class StackHistory(orchestration.Orchestration, Protocol):
     """Heat, with the requests that only a timeline makes."""
 
-    def all_events(
-        self, stack: heat_values.Stack
-    ) -> list[stack_events.StackEvent]:
+    def all_events(self, stack: heat_values.Stack) -> list[StackEvent]:
         """Return the events of a stack and its nested ones, oldest first."""
 
 
@@ -122,7 +255,7 @@ class ChartReader:
             return []
 
     def _now(
-        self, happened: list[stack_events.StackEvent], listed: list[runs.Run]
+        self, happened: list[StackEvent], listed: list[runs.Run]
     ) -> float:
         """Return the time; other machines' clocks may be ahead of ours."""
         times = [event.time for event in happened]
@@ -158,13 +291,13 @@ class _Rows:
 
     def __init__(
         self,
-        happened: abc.Iterable[stack_events.StackEvent],
+        happened: abc.Iterable[StackEvent],
         wanted: ChartFilter,
         now: float,
     ) -> None:
         self._wanted = wanted
         self._now = now
-        self._events: dict[tuple[str, str], list[stack_events.StackEvent]] = {}
+        self._events: dict[tuple[str, str], list[StackEvent]] = {}
         for event in happened:
             name = '' if event.of_stack else event.resource
             self._events.setdefault((event.stack_id, name), []).append(event)
@@ -184,9 +317,7 @@ class _Rows:
             kind=chart.RowKind.STACK,
             path='',
             name=stack.name,
-            bars=self._lately(
-                stack_events.bars(happened, chart.State.RUNNING)
-            ),
+            bars=self._lately(bars(happened, chart.State.RUNNING)),
         )
         return [row] if row.bars else []
 
@@ -204,7 +335,7 @@ class _Rows:
             kind=_kind(resource),
             path=place.path,
             name=resource.name,
-            bars=self._lately(stack_events.bars(happened, ongoing)),
+            bars=self._lately(bars(happened, ongoing)),
         )
         if resource.nested_id or signal_names.is_group(resource.physical_id):
             self._nested[place.path] = row
@@ -222,9 +353,9 @@ class _Rows:
         ended = member.ended_at
         bar = chart.Bar(
             label=member.action,
-            state=stack_events.ENDS.get(member.status, chart.State.WAITING),
-            start=stack_events.moment(member.delivered_at),
-            end=None if ended is None else stack_events.moment(ended),
+            state=ENDS.get(member.status, chart.State.WAITING),
+            start=moment(member.delivered_at),
+            end=None if ended is None else moment(ended),
             reason=member.reason,
         )
         self._own[place.path].append(
@@ -265,11 +396,11 @@ class _Rows:
         for execution in executions:
             state = _STATES.get(str(execution['state']), chart.State.RUNNING)
             workflow = str(execution['workflow_name'])
-            ended = stack_events.moment(str(execution['updated_at']))
+            ended = moment(str(execution['updated_at']))
             bar = chart.Bar(
                 label=workflow,
                 state=state,
-                start=stack_events.moment(str(execution['created_at'])),
+                start=moment(str(execution['created_at'])),
                 end=ended if state.ended else None,
                 reason=_outcome(execution, state),
             )

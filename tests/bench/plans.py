@@ -15,7 +15,7 @@ from keystoneauth1 import session as ks_session
 from keystoneauth1.identity import v3
 
 from heat_plugins.clients import heat
-from heat_plugins.clients import mistral_registry
+from heat_plugins.clients import mistral_plans
 from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from heat_plugins.plans import plan_operations
@@ -47,7 +47,7 @@ class Bench:
         reached = rest.Cloud(session)
         self.plans = plan_service.Plans(
             swift.connect(reached),
-            mistral_registry.Registry(reached),
+            mistral_plans.Registry(reached),
             heat.Heat(reached),
         )
         self.rows: list[dict[str, Any]] = []

@@ -15,7 +15,7 @@ import pytest
 from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.clients import heat
-from heat_plugins.clients import mistral_registry
+from heat_plugins.clients import mistral_plans
 from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from heat_plugins.content import storage
@@ -47,7 +47,7 @@ class User:
     """What a user has of a cloud."""
 
     store: stores.ObjectStore
-    registry: mistral_registry.Registry
+    registry: mistral_plans.Registry
     stacks: heat.Heat
 
     def plans(self, registry: Any = None) -> plan_service.Plans:
@@ -73,7 +73,7 @@ def user(cloud: base.minicloud_client.Cloud) -> User:
     reached = rest.Cloud(session)
     return User(
         store=swift.connect(reached),
-        registry=mistral_registry.Registry(reached),
+        registry=mistral_plans.Registry(reached),
         stacks=heat.Heat(reached),
     )
 

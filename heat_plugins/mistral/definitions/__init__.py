@@ -3,9 +3,9 @@
 
 A definition is a text with one or several workflows, or a workbook.
 `definition_reading` turns it into a `definition_reading.Definition`;
-`definition_checking` and `locating` say what is wrong with it and on which
-line. `structured` writes a definition, of a workflow or of an ad-hoc action,
-from a resource's properties, and `renaming` the text that Mistral is given.
+`definition_checking` says what is wrong with it and on which line.
+`structured` writes a definition, of a workflow or of an ad-hoc action, from a
+resource's properties, and `renaming` the text that Mistral is given.
 `publishing` brings workflows to Mistral and removes them, and
 `definition_records` knows their names there.
 """

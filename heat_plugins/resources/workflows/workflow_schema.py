@@ -20,7 +20,6 @@ from heat_plugins.engine import heat_types
 from heat_plugins.mistral.definitions import definition_checking
 from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import definition_records
-from heat_plugins.mistral.definitions import locating
 from heat_plugins.mistral.definitions import structured
 from heat_plugins.mistral.executions import ending
 from heat_plugins.resources import schemas
@@ -396,7 +395,9 @@ class WorkflowChecks(workflow.Workflow):
         self, definition: definition_reading.Definition
     ) -> list[definition_reading.DefinitionProblem]:
         try:
-            return locating.locate(definition, self._service().refusal)
+            return definition_checking.locate(
+                definition, self._service().refusal
+            )
         except Exception as error:
             # It will be asked again when the stack is created.
             LOG.warning(

@@ -28,7 +28,7 @@ from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import body
-from heat_plugins.timeline import stack_events
+from heat_plugins.timeline import chart_reading
 from heat_plugins.validations import inventory
 from tests.unit import fake_swift
 from tests.unit import growth
@@ -291,7 +291,7 @@ EVENTS = ['server ', 'server a has begun ', ' ', 'a', 'server a has begun a!']
 @pytest.mark.parametrize('text', EVENTS)
 def test_an_event_costs_no_more_than_its_size(text):
     def read(reason):
-        event = stack_events.StackEvent(
+        event = chart_reading.StackEvent(
             resource='a',
             stack_id='s',
             physical_id='p',
@@ -299,7 +299,7 @@ def test_an_event_costs_no_more_than_its_size(text):
             reason=reason,
             time=1.0,
         )
-        stack_events.bars([event, event], 'running')
+        chart_reading.bars([event, event], 'running')
 
     growth.check(read, functools.partial(_filled, text))
 

@@ -12,7 +12,6 @@ from heat_plugins import bounds
 from heat_plugins.mistral.definitions import definition_checking
 from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import definition_records
-from heat_plugins.mistral.definitions import locating
 from heat_plugins.mistral.definitions import renaming
 from heat_plugins.mistral.definitions import structured
 from heat_plugins.mistral.executions import outcome
@@ -295,7 +294,7 @@ def test_to_place_a_refusal_costs_no_more_than_its_size(made):
     answers = {}
 
     def place(said):
-        (found,) = locating.locate(definition, lambda *_: said)
+        (found,) = definition_checking.locate(definition, lambda *_: said)
         assert len(str(found)) < 700
         answers[len(said)] = found
 
@@ -312,7 +311,7 @@ def test_mistral_is_not_asked_about_each_of_many_workflows():
         asked.append(text)
         return None if len(asked) > 1 else 'something'
 
-    (found,) = locating.locate(definition, ask)
+    (found,) = definition_checking.locate(definition, ask)
     assert str(found) == 'Mistral says: something'
     assert len(asked) < 60
 

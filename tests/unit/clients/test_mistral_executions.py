@@ -7,7 +7,7 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins import jobs
-from heat_plugins.clients import mistral_executions
+from heat_plugins.clients import mistral_plans
 from tests.unit import web_service
 
 URL = 'http://mistral.example.com/v2'
@@ -36,11 +36,11 @@ def action(state, **output):
 class ActionTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.patch(mistral_executions, '_SOON', 0)
+        self.patch(mistral_plans, '_SOON', 0)
 
     def executions(self, *answers):
         self.mistral = Mistral(*answers)
-        return mistral_executions.WorkflowExecutions(
+        return mistral_plans.WorkflowExecutions(
             web_service.cloud(self.mistral, URL)
         )
 
@@ -138,15 +138,13 @@ class Polled:
         found = self.answers.pop(0)
         if isinstance(found, Exception):
             raise found
-        return mistral_executions.WorkflowExecution(
-            id=execution_id, state=found
-        )
+        return mistral_plans.WorkflowExecution(id=execution_id, state=found)
 
 
 class FollowTest(testtools.TestCase):
     def follow(self, *answers, **more):
         self.slept = []
-        return mistral_executions.follow(
+        return mistral_plans.follow(
             Polled(*answers), 'e-1', sleep=self.slept.append, **more
         )
 
@@ -175,7 +173,7 @@ class FollowTest(testtools.TestCase):
 
 class ErrorTest(testtools.TestCase):
     def error(self, output):
-        return mistral_executions.WorkflowExecution(
+        return mistral_plans.WorkflowExecution(
             id='e-1', state='ERROR', reason='because', output=output
         ).error()
 

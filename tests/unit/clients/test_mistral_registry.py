@@ -9,7 +9,7 @@ import requests
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.clients import mistral_registry
+from heat_plugins.clients import mistral_plans
 from heat_plugins.plans import plan_names
 from tests.unit import web_service
 
@@ -94,7 +94,7 @@ class RegistryTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.mistral = Mistral()
-        self.registry = mistral_registry.Registry(
+        self.registry = mistral_plans.Registry(
             web_service.cloud(self.mistral, URL, auth=Auth)
         )
 

@@ -31,10 +31,16 @@ LIMITS = [
     ('{:,} keys and values', 'mistral.definitions.definition_reading.NODES'),
     ('keys and values, {} levels', 'bounds.DEPTH'),
     ('{} are told; no others', 'bounds.LISTED'),
-    ('{} requests to Mistral', 'mistral.definitions.locating._ASKED'),
+    (
+        '{} requests to Mistral',
+        'mistral.definitions.definition_checking._ASKED',
+    ),
     ('the first {:,} characters;', 'bounds.TEXT'),
     ('; {} of them are shown', 'mistral.executions.outcome.REASON_LIMIT'),
-    ('of the path, {} characters', 'mistral.definitions.locating._LENGTH'),
+    (
+        'of the path, {} characters',
+        'mistral.definitions.definition_checking._LENGTH',
+    ),
     ('- {} characters; 10,000', 'mistral.triggers.schedule._LONGEST'),
     ('{:,} of its times', 'mistral.triggers.schedule._COUNTED'),
     ('``signal_body_limit`` ({:,} bytes)', 'runs.run_objects.BODY_LIMIT'),

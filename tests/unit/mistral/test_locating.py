@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finding the place of what Mistral does not accept."""
 
+from heat_plugins.mistral.definitions import definition_checking
 from heat_plugins.mistral.definitions import definition_reading
-from heat_plugins.mistral.definitions import locating
 
 TEXT = """\
 version: '2.0'
@@ -45,7 +45,7 @@ def tasks(definition):
 
 
 def located(text, mistral):
-    found = locating.locate(definition_reading.read(text), mistral)
+    found = definition_checking.locate(definition_reading.read(text), mistral)
     return [str(one) for one in found]
 
 

@@ -6,7 +6,7 @@ import testtools
 
 from heat_plugins import config
 from heat_plugins import errors
-from heat_plugins.clients import mistral_executions
+from heat_plugins.clients import mistral_plans
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.mistral_actions import validations
 from tests.unit.mistral_actions import base
@@ -26,7 +26,7 @@ class Executions:
     def execution(self, execution_id):
         if isinstance(self.answer, Exception):
             raise self.answer
-        return mistral_executions.WorkflowExecution(
+        return mistral_plans.WorkflowExecution(
             id=execution_id,
             state=self.root if execution_id == 'root' else self.answer,
             root_id='root' if self.root and execution_id != 'root' else '',
@@ -52,7 +52,7 @@ class ActionsTest(testtools.TestCase):
         """Let Mistral say how the execution around an action stands."""
         self.patch(sessions, 'cloud', lambda security: None)
         self.patch(
-            mistral_executions,
+            mistral_plans,
             'WorkflowExecutions',
             lambda cloud: Executions(answer, root),
         )

@@ -17,7 +17,7 @@ import types
 from osc_lib import exceptions
 import testtools
 
-from heat_plugins.clients import mistral_executions
+from heat_plugins.clients import mistral_plans
 from heat_plugins.osc import common
 from heat_plugins.osc import drivers
 from heat_plugins.osc.runs import following
@@ -166,7 +166,7 @@ class Executions:
         if isinstance(found, BaseException):
             raise found
         state, output = found if isinstance(found, tuple) else (found, {})
-        return mistral_executions.WorkflowExecution(
+        return mistral_plans.WorkflowExecution(
             id=execution_id, state=state, reason='because', output=output
         )
 

@@ -7,7 +7,7 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins import pools
-from heat_plugins.clients import mistral_executions
+from heat_plugins.clients import mistral_plans
 from heat_plugins.osc import drivers
 from heat_plugins.plans import plan_operations
 from tests.unit.osc import base
@@ -110,9 +110,7 @@ class ThroughMistralTest(testtools.TestCase):
 
         def look(execution_id):
             seen.append((dict(self.uploads().lifetimes), execution_id))
-            return mistral_executions.WorkflowExecution(
-                id='e-1', state='ERROR'
-            )
+            return mistral_plans.WorkflowExecution(id='e-1', state='ERROR')
 
         self.driver.executions.execution = look
         self.assertRaises(errors.ServiceError, self.create)
@@ -176,7 +174,7 @@ class ThroughMistralTest(testtools.TestCase):
         def look(execution_id):
             if not self.looks:
                 self.cloud.heat.become('plan', 'CREATE_COMPLETE')
-                return mistral_executions.WorkflowExecution(
+                return mistral_plans.WorkflowExecution(
                     id='e', state='SUCCESS', output={'warnings': ['beware']}
                 )
             raise self.looks.pop(0)

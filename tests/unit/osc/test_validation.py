@@ -4,7 +4,7 @@
 import json
 
 from heat_plugins import errors
-from heat_plugins.clients import mistral_executions
+from heat_plugins.clients import mistral_plans
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import drivers
@@ -33,12 +33,12 @@ class Executions(base.Executions):
         execution_id = f'execution-{len(self.started)}'
         try:
             run = self.validations.run(**arguments)
-            self.found[execution_id] = mistral_executions.WorkflowExecution(
+            self.found[execution_id] = mistral_plans.WorkflowExecution(
                 id=execution_id, state='SUCCESS', output={'run': run}
             )
         except errors.Error as exc:
             error = {'code': 'refused', 'message': str(exc)}
-            self.found[execution_id] = mistral_executions.WorkflowExecution(
+            self.found[execution_id] = mistral_plans.WorkflowExecution(
                 id=execution_id, state='ERROR', output={'error': error}
             )
         return execution_id
@@ -250,7 +250,7 @@ class MistralTest(ValidationCase):
 
         executions = self.mistral.executions
         self.patch(executions, 'start_workflow', start)
-        executions.found['execution-1'] = mistral_executions.WorkflowExecution(
+        executions.found['execution-1'] = mistral_plans.WorkflowExecution(
             id='execution-1', state='ERROR', reason='Heartbeat was not heard'
         )
         self.assert_refused(

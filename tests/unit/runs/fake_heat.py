@@ -14,7 +14,7 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins import tokens
 from heat_plugins.signals import signal_names
-from heat_plugins.timeline import stack_events
+from heat_plugins.timeline import chart_reading
 
 COMPONENT = {
     'configs': [
@@ -177,7 +177,7 @@ class Heat:
     def happens(self, stack, name, status, time, physical_id=''):
         """Let an event be listed."""
         self.happened.append(
-            stack_events.StackEvent(
+            chart_reading.StackEvent(
                 resource=name,
                 stack_id=stack.id,
                 physical_id=physical_id,

@@ -4,14 +4,14 @@
 import testtools
 
 from heat_plugins.timeline import chart
+from heat_plugins.timeline import chart_reading
 from heat_plugins.timeline import kinds
-from heat_plugins.timeline import stack_events
 
 WAITING = chart.State.WAITING
 
 
 def event(status, time, reason='', physical_id='p'):
-    return stack_events.StackEvent(
+    return chart_reading.StackEvent(
         resource='db',
         stack_id='s',
         physical_id=physical_id,
@@ -24,7 +24,7 @@ def event(status, time, reason='', physical_id='p'):
 def bars(*found):
     return [
         (bar.label, bar.state.value, bar.start, bar.end)
-        for bar in stack_events.bars([event(*one) for one in found], WAITING)
+        for bar in chart_reading.bars([event(*one) for one in found], WAITING)
     ]
 
 
@@ -42,7 +42,7 @@ class BarsTest(testtools.TestCase):
         )
 
     def test_the_reason_is_that_of_the_end(self):
-        (bar,) = stack_events.bars(
+        (bar,) = chart_reading.bars(
             [
                 event('CREATE_IN_PROGRESS', 1, 'state changed'),
                 event('CREATE_FAILED', 2, 'no space left'),
@@ -62,7 +62,7 @@ class BarsTest(testtools.TestCase):
             ('CREATE_IN_PROGRESS', 'Started: CREATE on server web'),
             ('SIGNAL_IN_PROGRESS', 'Signal: Started: CREATE on server web'),
         ):
-            (bar,) = stack_events.bars(
+            (bar,) = chart_reading.bars(
                 [event('CREATE_IN_PROGRESS', 1), event(status, 3, reason)],
                 WAITING,
             )
@@ -121,7 +121,7 @@ class BarsTest(testtools.TestCase):
             kinds.EventKind.RESULT_REFUSED,
             kinds.EventKind.SIGNAL_FAILED,
         ):
-            found = stack_events.bars(
+            found = chart_reading.bars(
                 [
                     event('CREATE_COMPLETE', 1),
                     event(
@@ -146,11 +146,11 @@ class BarsTest(testtools.TestCase):
             event('CREATE_IN_PROGRESS', 1),
             event('CREATE_IN_PROGRESS', 2, hint),
         ]
-        (bar,) = stack_events.bars(happened, WAITING)
+        (bar,) = chart_reading.bars(happened, WAITING)
         self.assertEqual('', bar.explanation(10))
         self.assertEqual(hint, bar.explanation(100))
         happened.append(event('CREATE_IN_PROGRESS', 3, 'Started: CREATE on x'))
-        (bar,) = stack_events.bars(happened, WAITING)
+        (bar,) = chart_reading.bars(happened, WAITING)
         self.assertEqual('', bar.explanation(100))
 
 
@@ -173,15 +173,15 @@ class KindsTest(testtools.TestCase):
 class MomentTest(testtools.TestCase):
     def test_heats_and_mistrals_times_are_utc(self):
         self.assertEqual(
-            1_800_000_000, stack_events.moment('2027-01-15T08:00:00Z')
+            1_800_000_000, chart_reading.moment('2027-01-15T08:00:00Z')
         )
         self.assertEqual(
-            1_800_000_000, stack_events.moment('2027-01-15 08:00:00')
+            1_800_000_000, chart_reading.moment('2027-01-15 08:00:00')
         )
 
     def test_a_zone_counts(self):
         self.assertEqual(
-            1_800_000_000, stack_events.moment('2027-01-15T09:00:00+01:00')
+            1_800_000_000, chart_reading.moment('2027-01-15T09:00:00+01:00')
         )
 
 
