@@ -14,7 +14,7 @@ from heat_plugins.signals import transport_names
 from heat_plugins.signals import watcher
 
 # The input with the URL that a result is sent to.
-_URL_INPUT = 'deploy_signal_id'
+URL_INPUT = 'deploy_signal_id'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class Signalling:
 
         The key that has signed it may have been changed since.
         """
-        url = row.inputs.get(_URL_INPUT)
+        url = row.inputs.get(URL_INPUT)
         if self.signer is None or self.object_name is None or not url:
             return self
         signer = self.signer.behind(self.object_name, str(url))

@@ -12,16 +12,20 @@ from typing import Any
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
+from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import servers
 from heat_plugins.signals import body
+from heat_plugins.signals import presigned
 from heat_plugins.signals import transport_names
 from heat_plugins.signals import watcher
+from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)
 
@@ -253,6 +257,36 @@ class History:
             self._resource.data_delete(UNDO_KEY)
 
 
+def _is_for(details: object, row: heat_values.DeploymentRow) -> bool:
+    """Say whether a signal is for the action in progress, as far as it shows.
+
+    A server may answer an earlier action late, or run it again.
+    """
+    return (
+        body.is_for(details, row.config.id)
+        and _came_by_its_url(details, row) is not False
+    )
+
+
+def _came_by_its_url(
+    details: object, row: heat_values.DeploymentRow
+) -> bool | None:
+    return presigned.came_by(details, row.inputs.get(deliveries.URL_INPUT))
+
+
+def _outcome(
+    details: object, row: heat_values.DeploymentRow
+) -> body.SignalOutcome:
+    try:
+        return body.outcome(body.as_map(details), row.config.outputs, row.mask)
+    except errors.BadSignal as exc:
+        return body.failure(str(exc))
+
+
+def _verb(outcome: body.SignalOutcome) -> str:
+    return 'succeeded' if outcome.status == body.COMPLETE else 'failed'
+
+
 class Answers:
     """Settles a deployment by a signal that came through Heat's APIs."""
 
@@ -276,16 +310,12 @@ class Answers:
 
         :raises failures.Error: it is of another than the row's server.
         """
-        if row is None or not row.in_progress:
-            # No engine waits for it, or no longer.
+        if row is None:
             return None
-        if not body.is_for(details, row.config.id):
-            LOG.info(
-                '%(deployment)s already runs %(action)s; ignoring a signal '
-                'of an earlier action',
-                {'deployment': self._resource.label, 'action': row.action},
-            )
-            return None
+        if _came_by_its_url(details, row) is False:
+            row = self._replaced(details) or row
+        if not row.in_progress or not _is_for(details, row):
+            return self._ignored(details, row)
         self._check_may_answer(row, details)
         ticket = watcher.Ticket(
             deployment_id=row.id, config_id=row.config.id, object_name=None
@@ -296,16 +326,51 @@ class Answers:
             return servers.started(
                 row.action, self._servers.name(row.server_id)
             )
-        try:
-            outcome = body.outcome(
-                body.as_map(details), row.config.outputs, row.mask
-            )
-        except errors.BadSignal as exc:
-            outcome = body.failure(str(exc))
+        outcome = _outcome(details, row)
         if not self._rows.settle({ticket: outcome}):
             return None
-        verb = 'succeeded' if outcome.status == body.COMPLETE else 'failed'
-        return f'deployment {row.id} {verb}'
+        return f'deployment {row.id} {_verb(outcome)}'
+
+    def _replaced(self, details: object) -> heat_values.DeploymentRow | None:
+        """Return the deployment in whose place this one is, if it answers.
+
+        A server signals by the name of the resource, which is that of both.
+        """
+        resource = self._resource
+        ids = resources.replaced_ids(
+            resource.context, resource.stack.id, resource.name, resource.id
+        )
+        rows = self._rows.read(ids) if ids else {}
+        for row in rows.values():
+            if _came_by_its_url(details, row):
+                return row
+        return None
+
+    def _ignored(
+        self, details: object, row: heat_values.DeploymentRow
+    ) -> str | None:
+        """Return the event of a result that no engine waits for.
+
+        A server sends one if it lost its disk, and runs again what it had run
+        before. It is the only sign of that, and of how it ended.
+        """
+        if body.is_report(details):
+            return None
+        outcome = _outcome(details, row)
+        end = _verb(outcome)
+        code = outcome.outputs.get(body.STATUS_CODE)
+        # What else it holds may be a secret of the action before.
+        if outcome.status != body.COMPLETE and isinstance(code, int):
+            end = f'{end} with exit code {code}'
+        server = f'server {self._servers.name(row.server_id)}'
+        text = f'it came after the end of {row.action} on {server}: {end}'
+        if row.in_progress:
+            text = (
+                f'it answers an earlier action on {server}, which {end}; '
+                f'{row.action} still waits'
+            )
+        LOG.info('%s: ignoring a result: %s', self._resource.label, text)
+        return kinds.reason(kinds.EventKind.RESULT_IGNORED, text)
 
     def _check_may_answer(
         self, row: heat_values.DeploymentRow, details: object
@@ -317,6 +382,9 @@ class Answers:
                 signallers.check_may_update(self._signaller)
             except errors.Refused as exc:
                 raise failures.Error(str(exc)) from exc
+            return
+        if row.id != self._resource.resource_id:
+            # The URL has told that it is of the server.
             return
         transport = row.transport
         if self._signaller.is_of_server and (
@@ -331,7 +399,7 @@ class Answers:
         if body.names_config(details):
             if naming != row.server_id:
                 self._resource.data_set(NAMING_KEY, row.server_id)
-        elif naming == row.server_id:
+        elif naming == row.server_id and not _came_by_its_url(details, row):
             raise failures.Error(
                 f'the agent of server {self._servers.name(row.server_id)} '
                 f'names the config that it answers ({body.CONFIG_ID}), '

@@ -28,6 +28,7 @@ from heat_plugins.engine import process
 from heat_plugins.engine import rescue
 from heat_plugins.engine import traversals
 from heat_plugins.engine.runs import fleet_watching
+from heat_plugins.signals import presigned
 
 # A turn takes about 20 ms of CPU, and more on a busy engine. Who takes longer
 # than that has met another process in a sync point, and pauses.
@@ -213,6 +214,35 @@ def _forget_ended(add_thread: _Function) -> _Function:
     return add
 
 
+def _note_signature(resource_signal: _Function) -> _Function:
+    """Let a resource know the signature of the URL that a signal came by.
+
+    Heat's API hands it to the engine, which would lose it.
+    """
+
+    def signal(
+        service: Any,
+        cnxt: Any,
+        stack_identity: Any,
+        resource_name: str,
+        details: object,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        details = presigned.noted(details, cnxt.aws_creds)
+        return resource_signal(
+            service,
+            cnxt,
+            stack_identity,
+            resource_name,
+            details,
+            *args,
+            **kwargs,
+        )
+
+    return signal
+
+
 #: In the order in which they are installed.
 PATCHES = (
     Patch(
@@ -286,6 +316,23 @@ PATCHES = (
         'instead of 8.4 MB more memory for each stack that comes and goes',
         since=25,
         serves_deployments=False,
+    ),
+    Patch(
+        module='heat.engine.service',
+        function='EngineService.resource_signal',
+        parameters=(
+            'self',
+            'cnxt',
+            'stack_identity',
+            'resource_name',
+            'details',
+        ),
+        wrap=_note_signature,
+        purpose='a signal shows by which URL of CFN_SIGNAL it came',
+        without='with CFN_SIGNAL a server that was rebuilt may complete an '
+        'update with the result of the action before',
+        gain='the only way to tell; heat-agents send a result without a word '
+        'of what it answers',
     ),
 )
 

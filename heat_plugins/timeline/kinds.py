@@ -32,6 +32,9 @@ class EventKind(enum.Enum):
     NOT_TRIGGERED = 'Not triggered'
     #: The sender of a result lacks the permission.
     RESULT_REFUSED = 'Result refused'
+    #: A result of an action that no engine waits for: a server has sent
+    #: it twice, or has run the action again.
+    RESULT_IGNORED = 'Result ignored'
     #: A signal to a workflow had no effect.
     SIGNAL_FAILED = 'Signal failed'
     #: heat-agents have no hook for what a server was given.

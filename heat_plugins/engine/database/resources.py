@@ -141,6 +141,22 @@ def data_of_later(
     return {row.value for row in rows.select(context, query)}
 
 
+def replaced_ids(
+    context: heat_types.Context, stack_id: str, name: str, number: int
+) -> set[str]:
+    """Return the physical IDs of what a resource replaces, until it is gone.
+
+    :param number: of the resource, in the database.
+    """
+    query = sqlalchemy.select(_Resource.physical_resource_id).where(
+        _Resource.stack_id == stack_id,
+        _Resource.name == name,
+        _Resource.id < number,
+        _Resource.physical_resource_id.is_not(None),
+    )
+    return {row.physical_resource_id for row in rows.select(context, query)}
+
+
 def has_replacement(template_id: object, *conditions: Any) -> Any:
     """Return the condition that a template replaces a resource.
 

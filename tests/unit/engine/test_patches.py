@@ -19,6 +19,7 @@ import testtools
 from heat_plugins import registry
 from heat_plugins.engine import patches
 from heat_plugins.resources.software import server_bound
+from heat_plugins.signals import presigned
 from tests.unit import threads
 
 ALL = registry.DEPLOYMENT_TYPES | {'OS::Mistral::Workflow'}
@@ -280,3 +281,29 @@ def _accepts(ours, heats):
     except TypeError:
         return False
     return True
+
+
+class SignatureTest(testtools.TestCase):
+    """What Heat's API has checked reaches the resource."""
+
+    def test_a_resource_knows_the_url_of_a_signal(self):
+        seen = []
+        (patch,) = (
+            each
+            for each in patches.PATCHES
+            if each.function == 'EngineService.resource_signal'
+        )
+        signal = patch.wrap(lambda *args, **_: seen.append(args[-1]))
+        checked = '{"ec2Credentials": {"signature": "a"}}'
+        for credentials in (checked, None):
+            signal(
+                'engine',
+                mock.Mock(aws_creds=credentials),
+                stack_identity={},
+                resource_name='deployment',
+                details={'deploy_status_code': 0},
+                sync_call=False,
+            )
+        self.assertEqual([{'deploy_status_code': 0}] * 2, seen)
+        self.assertEqual('a', seen[0].signature)
+        self.assertNotIsInstance(seen[1], presigned.Presigned)

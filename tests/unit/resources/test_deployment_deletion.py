@@ -12,6 +12,7 @@ from heat.engine.clients.os import nova
 from keystoneauth1 import exceptions as ks_exceptions
 
 from heat_plugins.engine import hubs
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from tests.unit.resources import deployments
 
@@ -188,6 +189,22 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         self.heat.load(stack)['deployment'].take_back()
         self.replaced(stack)
         self.assertEqual(['CREATE', 'CREATE'], self.actions())
+
+    def test_what_is_replaced_can_be_found(self):
+        stack = self.refused()
+        former, replacement = self.replace_by(
+            stack, self.other_template(stack, server='another')
+        )
+        for each, replaced in (
+            (former, set()),
+            (replacement, {former.resource_id}),
+        ):
+            self.assertEqual(
+                replaced,
+                resources.replaced_ids(
+                    stack.context, stack.id, each.name, each.id
+                ),
+            )
 
     def test_a_server_that_a_replacement_leaves_is_cleaned_up(self):
         self.replaced(self.refused(), server='another')

@@ -3,17 +3,22 @@
 
 import collections
 import contextlib
+import datetime
 from unittest import mock
+import urllib.parse
 
 from heat.common import context as heat_context
 from heat.common import exception
 from heat.common import messaging
 from heat.common import policy
 from oslo_config import cfg
+from oslo_utils import timeutils
 
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
+from heat_plugins.engine.database import resources
 from heat_plugins.signals import body
+from heat_plugins.signals import presigned
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
 from tests.unit.resources import stack_domain
@@ -21,6 +26,9 @@ from tests.unit.resources import test_deployment_triggers
 
 BACKUP = test_deployment_triggers.BACKUP
 CFN = 'http://cfn.invalid/v1'
+
+#: Later than all that the tests have done.
+NEXT_DAY = datetime.datetime(2100, 1, 2)
 
 
 class _Threads:
@@ -284,6 +292,88 @@ class ResultTest(SignallerTestCase):
         self.send_as(stack, self.heat.context, {})
         self.finish(task)
         self.assertEqual('COMPLETE', again.status)
+
+    def by_url(self, number, **details):
+        """Return a result that comes by the URL of the action so numbered."""
+        inputs = self.handed[number]['inputs']
+        (url,) = (
+            each['value']
+            for each in inputs
+            if each['name'] == 'deploy_signal_id'
+        )
+        query = urllib.parse.urlsplit(url).query
+        (signature,) = urllib.parse.parse_qs(query)['Signature']
+        return presigned.Presigned(
+            {'deploy_status_code': 0, **details}, signature
+        )
+
+    def rebuilt(self):
+        """Return a stack, the server of which has lost its disk, in UPDATE."""
+        stack, task = self.waiting_for()
+        # Its first image had the add-on.
+        self.send_as(stack, self.own(stack), self.named())
+        self.finish(task)
+        stack.persist_state_and_release_lock('engine')
+        # The URLs of a second are the same.
+        clock = mock.Mock(wraps=timeutils.utcnow)
+        clock.side_effect = lambda: NEXT_DAY
+        self.patch(timeutils, 'utcnow', clock)
+        again = self.heat.load(stack)
+        _, task = self.waiting(
+            self.template(
+                signal_transport='CFN_SIGNAL', input_values={'who': 'moon'}
+            ),
+            'UPDATE',
+            again,
+        )
+        return again, task
+
+    def test_the_url_of_a_result_tells_which_action_it_answers(self):
+        stack, task = self.rebuilt()
+        own = self.own(stack)
+        said = self.send_as(stack, own, self.by_url(0, deploy_status_code=7))
+        self.assertEqual(
+            'Signal: Result ignored: it answers an earlier action on server '
+            'server, which failed with exit code 7; UPDATE still waits',
+            said,
+        )
+        (row,) = self.deployment_rows()
+        self.assertEqual('IN_PROGRESS', row.status)
+        # It names no config any more, but came by the right URL.
+        self.assertIn('succeeded', self.send_as(stack, own, self.by_url(-1)))
+        self.finish(task)
+        self.assertEqual('COMPLETE', stack.status)
+
+    def test_a_result_reaches_the_deployment_that_was_replaced(self):
+        former, task = self.waiting_for()
+        (row,) = self.deployment_rows()
+        result = self.by_url(-1)
+        own = self.own(former)
+        self.patch(timeutils, 'utcnow', lambda: NEXT_DAY)
+        whole = self.template(signal_transport='CFN_SIGNAL')
+        stack, other = self.waiting(stack=self.heat.stack(whole, 'second'))
+        self.patch(resources, 'replaced_ids', lambda *_: {row.id})
+        # Both have the same name.
+        self.assertIn(
+            f'deployment {row.id} succeeded',
+            self.send_as(stack, own, result),
+        )
+        self.finish(task)
+        self.assertEqual('COMPLETE', former.status)
+        self.send_as(stack, self.own(stack), self.by_url(-1))
+        self.finish(other)
+
+    def test_what_is_run_again_later_changes_nothing_and_is_told(self):
+        stack, task = self.rebuilt()
+        own = self.own(stack)
+        self.send_as(stack, own, self.by_url(-1))
+        self.finish(task)
+        said = self.send_as(stack, own, self.by_url(0))
+        self.assertIn(
+            'Result ignored: it came after the end of UPDATE on server', said
+        )
+        (row,) = self.deployment_rows()
+        self.assertEqual('COMPLETE', row.status)
 
     def test_an_agent_that_names_none_any_more_is_heard_after_a_failure(self):
         stack, task = self.waiting_for(timeout=60)
