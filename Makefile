@@ -68,7 +68,7 @@ help:
 pictures: ## draw the pages' pictures again; needs Debian's graphviz
 demo: ## watch a real Heat deploy software and run workflows
 demo-plan: ## watch templates become a plan that is deployed
-demo-server: ## watch a virtual machine boot and answer; root, Debian
+demo-server: ## watch Nova start, rebuild and delete a server of a stack
 lint: ## ruff, mypy, import-linter, words, spelling, bandit and pip-audit
 unit: ## the tests without a cloud; BAD_INPUT=long makes up input for an hour
 docs: ## the pages for users, in doc/build: html and man

@@ -2,7 +2,7 @@
 """Signals by pre-signed URLs of Heat's CFN API, as CFN_SIGNAL has them.
 
 The URL of each action has a signature of its own. The API has checked it when
-heat-engine gets the signal, and hands it over; so whatever a result holds, it
+heat-engine gets the signal, and passes it on; so whatever a result holds, it
 shows which action it answers.
 """
 
