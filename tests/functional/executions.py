@@ -19,8 +19,11 @@ class Mistral:
 
     def __init__(self, session: base.minicloud_client.Session) -> None:
         self._session = session
+        # Those that a crash has left, which Mistral notices in five minutes.
+        self._left: set[str] = set()
 
     def start(self, workflow: str, namespace: str = '', **given: Any) -> str:
+        self._left = {action['id'] for action in self._running()}
         answer = self._session.post(
             MISTRAL,
             '/executions',
@@ -94,16 +97,20 @@ class Mistral:
 
     def acts(self, action: str, phase: str = '') -> None:
         """Wait until an executor runs an action, in a phase of its job."""
-        query = f'/action_executions?name={action}&state=RUNNING'
         base.until(
             lambda: any(
                 phase in str(running['input'])
-                for running in self._session.get(MISTRAL, query).json()[
-                    'action_executions'
-                ]
+                for running in self._running(f'&name={action}')
+                if running['id'] not in self._left
             ),
             pause=0.2,
         )
+
+    def _running(self, query: str = '') -> list[Template]:
+        """Return the actions that executors run, or ran as they died."""
+        place = f'/action_executions?state=RUNNING{query}'
+        answer = self._session.get(MISTRAL, place)
+        return list(answer.json()['action_executions'])
 
     def pauses(self, workflow: str, but: Container[str] = ()) -> None:
         """Wait until a workflow is between two tasks: it runs no action.
