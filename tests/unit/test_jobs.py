@@ -115,7 +115,7 @@ class DriveTest(testtools.TestCase):
         self.assertEqual([1, 2, 3, 4, 5, 5], told)
 
     def test_an_outage_for_good_is_an_error(self):
-        self.patch(jobs, 'PATIENCE', 3)
+        self.patch(jobs, 'ATTEMPTS', 3)
 
         def tell(step):
             self.job.failing = 99
