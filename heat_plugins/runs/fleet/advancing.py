@@ -163,7 +163,8 @@ class Advancer:
         """
         epoch = self._lease.epoch
         try:
-            if epoch is None or not binding.offer(self._tools.heat, self._op):
+            if epoch != 1 or not binding.offer(self._tools.heat, self._op):
+                # A command advances what it retries.
                 return False
         except errors.Error as exc:
             LOG.info('No engine advances %s: %s', self._order.id, exc)

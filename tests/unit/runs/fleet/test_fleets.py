@@ -261,6 +261,22 @@ def test_what_no_engine_begins_with_the_command_advances(world):
     assert found.control.phase.value == 'complete'
 
 
+def test_a_command_sees_a_retry_through(world):
+    world.fail = {0}
+    order = world.order()
+    ended = simulation.run(world, [world.begin(order)])
+    assert ended.control.phase.value == 'failed'
+    world.fail = set()
+    asked = []
+    world.heat.engine = asked.append
+    door = fleets.Fleets(world.heat, world.tools())
+    command = door.request(order.id, 'retry')
+    # Engines know of it, and wait until it is released.
+    assert asked == [order.id]
+    assert not command.hand_over()
+    assert command.is_leading
+
+
 @pytest.mark.parametrize('failure', [None, errors.Denied('no', 403)])
 def test_where_no_engine_answers_a_command_leads_on(world, failure):
     command = world.begin(world.order())
