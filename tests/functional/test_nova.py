@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers of a real Nova: what becomes of their deployments with them."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.functional import base
+from tests.functional import conftest
+from tests.functional import servers
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        conftest.PROFILE != 'small',
+        reason='Nova is an addition to the profile small',
+    ),
+]
+
+TRANSPORTS = ('TEMP_URL_POLL', 'CFN_SIGNAL')
+
+each_transport = pytest.mark.parametrize('transport', TRANSPORTS)
+
+
+class Nova:
+    """A cloud's Nova, as the user demo sees it."""
+
+    def __init__(self, cloud: base.minicloud_client.Cloud) -> None:
+        self._cloud = cloud
+        self._session = cloud.session()
+
+    def servers(self) -> dict[str, str]:
+        """Return the status of each server, by its ID."""
+        answer = self._session.get('compute', '/servers/detail')
+        return {one['id']: one['status'] for one in answer.json()['servers']}
+
+    def reach(self, server: str, status: str | None) -> None:
+        """Wait until a server has a status; None: until it is gone."""
+        base.until(lambda: self.servers().get(server) == status)
+
+    def stop(self, server: str) -> None:
+        self._act(server, 'os-stop')
+        self.reach(server, 'SHUTOFF')
+
+    def start(self, server: str) -> None:
+        self._act(server, 'os-start')
+
+    def disk(self, server: str) -> base.minicloud_client.Agent:
+        """Return what is on a server."""
+        return self._cloud.agent(server)
+
+    def _act(self, server: str, action: str) -> None:
+        answer = self._session.post(
+            'compute', f'/servers/{server}/action', {action: None}
+        )
+        assert answer.ok, answer
+
+
+@pytest.fixture(scope='module')
+def cloud(
+    request: pytest.FixtureRequest,
+) -> Iterator[base.minicloud_client.Cloud]:
+    """A cloud with Nova, which nobody else uses."""
+    installer = base.minicloud_client.Cloud('nova')
+    done = installer.minicloud('install', '--with', 'compute', check=False)
+    if done.returncode:
+        pytest.skip(f'Nova cannot be installed: {done.stderr}')
+    yield from conftest.clouds(
+        request, 'nova', plugin=base.ROOT, extras=['compute']
+    )
+
+
+@pytest.fixture
+def nova(cloud: base.minicloud_client.Cloud) -> Nova:
+    return Nova(cloud)
+
+
+@pytest.fixture
+def stacks(
+    cloud: base.minicloud_client.Cloud, nova: Nova
+) -> Iterator[Callable[..., base.Stack]]:
+    """Makes stacks; deletes them, and holds that nothing stays behind."""
+    before = base.Leftovers.of(cloud)
+    yield from conftest._stacks(cloud)
+    assert nova.servers() == {}
+    _sweep(cloud)
+    assert base.Leftovers.of(cloud) == before
+
+
+def _sweep(cloud: base.minicloud_client.Cloud) -> None:
+    """Delete what Heat leaves of servers with POLL_TEMP_URL."""
+    session = cloud.session()
+    listed = session.get('object-store', '?format=json').json() or []
+    for container in (one['name'] for one in listed):
+        path = f'/{container}'
+        for one in session.get('object-store', f'{path}?format=json').json():
+            session.delete('object-store', f'{path}/{one["name"]}')
+        session.delete('object-store', path)
+
+
+def template(
+    transport: str, *, server: dict[str, Any] | None = None, **properties: Any
+) -> base.Template:
+    """Return a template with a deployment to a server of Nova."""
+    found = base.software(
+        signal_transport=transport,
+        actions=['CREATE', 'UPDATE', 'DELETE'],
+        server={
+            'image': 'agent',
+            'flavor': 'small',
+            'networks': [{'allocate_network': 'none'}],
+            'user_data_format': 'SOFTWARE_CONFIG',
+            # With POLL_SERVER_CFN a server that is replaced reads no more.
+            'software_config_transport': 'POLL_TEMP_URL',
+            **(server or {}),
+        },
+        **properties,
+    )
+    found['resources']['server']['type'] = 'OS::Nova::Server'
+    return found
+
+
+def server_of(stack: base.Stack) -> str:
+    return str(stack.resource('server')['physical_resource_id'])
+
+
+def config_of(stack: base.Stack) -> str:
+    """Return the ID of what the server was given last."""
+    deployment = stack.deployment()
+    assert deployment is not None
+    return str(deployment.config['id'])
+
+
+def greeting(stack: base.Stack) -> str:
+    return str(stack.outputs['deployment_greeting'])
+
+
+def reasons(stack: base.Stack) -> list[str]:
+    """Return what the events of the deployment say."""
+    return [
+        one['resource_status_reason'] for one in stack.events('deployment')
+    ]
+
+
+@pytest.mark.quick
+def test_nova_starts_it_and_its_user_data_does_the_rest(nova, stacks):
+    stack = stacks(template('TEMP_URL_POLL'))
+    stack.wait('CREATE_COMPLETE')
+    assert greeting(stack) == 'hello world'
+    server = server_of(stack)
+    disk = nova.disk(server)
+    drive = disk.path / 'config-2/openstack/latest/user_data'
+    assert b'cfn-init-data' in drive.read_bytes()
+    log = disk.log.open()
+    stack.delete()
+    stack.wait('DELETE_COMPLETE')
+    # DELETE has run before Nova has deleted the server, with its disk.
+    assert 'DELETE for world' in log.read()
+    assert not disk.path.exists()
+
+
+@each_transport
+def test_a_server_that_is_off_answers_when_it_is_on_again(
+    nova, stacks, transport
+):
+    stack = stacks(template(transport))
+    stack.wait('CREATE_COMPLETE')
+    server = server_of(stack)
+    nova.stop(server)
+    stack.update(template(transport), who='moon')
+    stack.waiting(action='UPDATE')
+    assert server_of(stack) == server
+    nova.start(server)
+    stack.wait('UPDATE_COMPLETE')
+    assert greeting(stack) == 'hello moon'
+    # Nova suspends it, and Heat runs nothing on it.
+    stack.action(suspend=None)
+    stack.wait('SUSPEND_COMPLETE')
+    assert nova.servers() == {server: 'SUSPENDED'}
+    stack.action(resume=None)
+    stack.wait('RESUME_COMPLETE')
+    assert nova.servers() == {server: 'ACTIVE'}
+    stack.action(check=None)
+    stack.wait('CHECK_COMPLETE')
+
+
+#: What is run before an update may still run when the update has begun.
+_SLOW = base.SCRIPT + '[ "$who" = moon ] || sleep 4\n'
+
+
+@pytest.mark.parametrize(
+    'transport',
+    [
+        'TEMP_URL_POLL',
+        pytest.param('CFN_SIGNAL', marks=pytest.mark.quick),
+    ],
+)
+def test_a_rebuilt_server_answers_an_update_by_its_own_result(
+    nova, stacks, transport
+):
+    def booting(image: str) -> base.Template:
+        return template(transport, script=_SLOW, server={'image': image})
+
+    stack = stacks(booting('agent-supervised'))
+    stack.wait('CREATE_COMPLETE')
+    server, created = server_of(stack), config_of(stack)
+    stack.update(booting('agent'))
+    stack.wait('UPDATE_COMPLETE')
+    assert nova.servers() == {server: 'ACTIVE'}
+    # Its disk is empty, so it runs again what it ran before; and meanwhile:
+    stack.update(booting('agent'), who='moon')
+    stack.wait('UPDATE_COMPLETE')
+    assert greeting(stack) == 'hello moon'
+    disk = nova.disk(server)
+    assert servers.has_run(disk) == {created, config_of(stack)}
+    if transport == 'CFN_SIGNAL':
+        assert any(
+            'Result ignored: it answers an earlier action' in reason
+            for reason in reasons(stack)
+        )
+
+
+@each_transport
+def test_a_server_that_is_resized_keeps_its_disk(nova, stacks, transport):
+    stack = stacks(template(transport))
+    stack.wait('CREATE_COMPLETE')
+    server, created = server_of(stack), config_of(stack)
+    resized = template(transport, server={'flavor': 'medium'})
+    stack.update(resized, who='moon')
+    stack.wait('UPDATE_COMPLETE')
+    assert greeting(stack) == 'hello moon'
+    assert server_of(stack) == server
+    assert nova.servers() == {server: 'ACTIVE'}
+    # It has run each of them once.
+    disk = nova.disk(server)
+    assert servers.has_run(disk) == {created, config_of(stack)}
+    assert disk.log.read_text().count('CREATE for world') == 1
+
+
+@each_transport
+def test_a_server_that_is_replaced_runs_delete_before(nova, stacks, transport):
+    stack = stacks(template(transport))
+    stack.wait('CREATE_COMPLETE')
+    former = server_of(stack)
+    log = nova.disk(former).log.open()
+    replaced = template(
+        transport,
+        server={
+            'image': 'agent-supervised',
+            'image_update_policy': 'REPLACE',
+        },
+    )
+    stack.update(replaced, who='moon')
+    stack.wait('UPDATE_COMPLETE')
+    assert greeting(stack) == 'hello moon'
+    assert nova.servers() == {server_of(stack): 'ACTIVE'}
+    assert server_of(stack) != former
+    assert 'DELETE for world' in log.read()
+
+
+def test_what_no_host_has_room_for_fails_before_the_deployment(nova, stacks):
+    def sized(flavor: str) -> base.Template:
+        return template(
+            'TEMP_URL_POLL',
+            # Heat waits for a RESIZE that Nova has given up.
+            server={'flavor': flavor, 'flavor_update_policy': 'REPLACE'},
+        )
+
+    stack = stacks(sized('small'))
+    stack.wait('CREATE_COMPLETE')
+    server, created = server_of(stack), config_of(stack)
+    stack.update(sized('huge'), who='moon')
+    stack.wait('UPDATE_FAILED')
+    assert 'server' in stack.reason
+    assert config_of(stack) == created
+    assert greeting(stack) == 'hello world'
+    assert nova.servers()[server] == 'ACTIVE'
+    stack.update(sized('small'), who='moon')
+    stack.wait('UPDATE_COMPLETE')
+    assert greeting(stack) == 'hello moon'
+    assert nova.servers() == {server_of(stack): 'ACTIVE'}
