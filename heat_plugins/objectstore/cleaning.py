@@ -2,7 +2,6 @@
 """Delete objects and containers, with few requests."""
 
 from collections import abc
-import itertools
 import threading
 import time
 
@@ -65,7 +64,7 @@ def delete_below(
         `_DROPPED` objects; it can be called again.
     """
     for _ in range(_PASSES):
-        names = _some(store, container, prefix)
+        names = store.first_names(container, prefix, _DROPPED)
         delete(store, container, names)
         if len(names) < _DROPPED:
             return
@@ -73,17 +72,6 @@ def delete_below(
         f'Container {container} holds more than {_PASSES * _DROPPED} objects '
         f'below {prefix}, or objects keep arriving. Repeat the deletion'
     )
-
-
-def _some(
-    store: stores.ObjectStore, container: str, prefix: str = ''
-) -> list[str]:
-    """List as many objects as one attempt deletes; none without container."""
-    entries = store.iterate(container, prefix)
-    try:
-        return [entry.name for entry in itertools.islice(entries, _DROPPED)]
-    except errors.NoObject:
-        return []
 
 
 def delete_together(
@@ -120,7 +108,9 @@ def drop(store: stores.ObjectStore, container: str) -> None:
         try:
             if attempt:
                 keys.withdraw(store, container)
-            delete(store, container, _some(store, container))
+            delete(
+                store, container, store.first_names(container, '', _DROPPED)
+            )
             store.delete_container(container)
         except errors.NoObject:
             return

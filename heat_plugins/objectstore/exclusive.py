@@ -22,7 +22,7 @@ Of the candidates that see each other, one wins:
   the others have given way or won: they may have read their listings before
   its announcement.
 - A candidate whose last listing is older than `PATIENCE` seconds reads
-  another. After `_LOOKS` of those it gives way. So a candidate waits at
+  another. After a few times `PATIENCE` it gives way. So a candidate waits at
   most `PATIENCE` for one that has died.
 
 These windows remain:
@@ -68,7 +68,7 @@ CANDIDATES = 1000
 
 _PAUSE = 0.25
 
-# Listings that may come too late, one after another.
+# For how many times `PATIENCE` a candidate reads listings.
 _LOOKS = 3
 
 # Seconds by which an announcement must be older than ours, clocks compared,
@@ -148,24 +148,21 @@ class Contest:
         """
         # Before our announcement can be in the way of others.
         self._must_wait(None)
+        won = False
         try:
             announce(self.store, self.container, self.folder + self.ours)
-            announced = clock()
-            looks = 0
-            while looks < _LOOKS:
+            announced = listed = clock()
+            while not won and listed - announced <= _LOOKS * PATIENCE:
                 listed = clock()
                 if self._must_wait(listed - announced):
                     sleep(_PAUSE)
-                    continue
-                if clock() - listed <= PATIENCE:
+                elif clock() - listed <= PATIENCE:
                     take()
-                    return True
-                looks += 1
-        except BaseException:
-            self.withdraw(self.ours)
-            raise
-        self.withdraw(self.ours)
-        return False
+                    won = True
+        finally:
+            if not won:
+                self.withdraw(self.ours)
+        return won
 
     def withdraw(self, candidate: str) -> None:
         """Delete an announcement, if it is there."""

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lease: one process at a time holds it, until it releases it or dies.
 
-Its holder creates an object with the number of its epoch, and renews it by
-rewriting it. The object's age, by the store's clock, tells whether the holder
-lives: once it `has_expired`, another process may hold the next epoch. The
-holder itself stops when its last renewal is older than its safe time.
+Its holder creates a record with the number of its epoch, once, and renews it
+by rewriting it. The record's age tells whether the holder lives: once it
+`has_expired`, another process may hold the next epoch. The holder itself stops
+when its last renewal is older than its safe time.
 
 - The leader of an operation writes its records below its epoch, so no process
-  reads what a former leader still writes. Its epochs stay.
-- A process that changes a plan drops the lease at the end: nothing of it is
-  left. The former epochs go first. So a process that follows one of those, and
-  finds it gone or replaced, holds nothing.
+  reads what a former leader still writes. Its epochs are objects, and stay.
+- A process that changes a plan drops the lease at the end: nothing of it is left. Its
+  epochs are records in the registry of names, see `plans.plan_claims`, and the
+  first one goes first. So a process that follows a later one, and finds the
+  first gone or replaced, holds nothing.
 - A run of validations is a record that is the lease. Once it has expired, the
   run may be repeated, by another holder.
 
@@ -19,11 +20,10 @@ holder itself stops when its last renewal is older than its safe time.
 
 from collections import abc
 import dataclasses
-import itertools
 import re
 import threading
 import time
-from typing import Any
+from typing import Any, Protocol
 
 from heat_plugins import errors
 from heat_plugins import stored
@@ -34,7 +34,7 @@ from heat_plugins.objectstore import stores
 #: Seconds after which a lease that is not renewed has expired.
 EXPIRY = 45.0
 
-#: Seconds after a renewal in which its leader relies on it.
+#: Seconds after a renewal in which its holder relies on it.
 SAFE = 25.0
 
 # Seconds between two renewals.
@@ -66,17 +66,45 @@ class Renewal:
     released: bool = False
 
 
+class Epochs(Protocol):
+    """Where the epochs of a lease are recorded by name, each created once.
+
+    They are objects, see `json_records.Records`, or for plans names in a
+    registry.
+    """
+
+    def fetch(self, name: str) -> json_records.FetchedRecord:
+        """Return an epoch; see `json_records.Records.fetch`."""
+
+    def create(
+        self,
+        name: str,
+        value: Any,
+        *,
+        now: abc.Callable[[], float],
+        clock: abc.Callable[[], float],
+        sleep: abc.Callable[[float], None],
+    ) -> bool:
+        """Record an epoch; False if another process has done so."""
+
+    def write(self, name: str, value: Any) -> None:
+        """Record an epoch that we hold once more."""
+
+    def delete(self, name: str) -> None:
+        """Delete an epoch, if it is there."""
+
+
 class Lost(Exception):
     """Another process leads, or may do so."""
 
 
 def has_expired(age: float, expiry: float = EXPIRY) -> bool:
-    """Say whether the holder of an object of that age counts as dead."""
+    """Say whether the holder of what has that age counts as dead."""
     return age > expiry
 
 
-def name(folder: str, epoch: int) -> str:
-    """Return the name of an epoch's object.
+def name(epoch: int, folder: str = '') -> str:
+    """Return the name of an epoch.
 
     :param folder: the prefix of the names of all epochs.
     """
@@ -100,10 +128,12 @@ def last(
     """
 
     def has(epoch: int) -> bool:
-        return store.has_object(container, name(folder, epoch))
+        return store.has_object(container, name(epoch, folder))
 
-    number, there = 0, _listed(store, container, folder)
-    hidden = _HIDDEN if certain else 0
+    names = store.first_names(container, folder, _LISTED)
+    numbers = [each.removeprefix(folder) for each in names]
+    there = {int(each) for each in numbers if _EPOCH.fullmatch(each)}
+    number, hidden = 0, _HIDDEN if certain else 0
     while number + 1 in there or (hidden and has(number + 1)):
         number += 1
         hidden -= number not in there
@@ -112,33 +142,26 @@ def last(
     return number
 
 
-def _listed(
+def objects(
     store: stores.ObjectStore, container: str, folder: str
-) -> set[int]:
-    try:
-        entries = itertools.islice(store.iterate(container, folder), _LISTED)
-        numbers = [entry.name.removeprefix(folder) for entry in entries]
-    except errors.NoObject:
-        return set()
-    return {int(number) for number in numbers if _EPOCH.fullmatch(number)}
+) -> json_records.Records:
+    """Return what keeps the epochs of a lease as objects."""
+    return json_records.Records(store, container, prefix=folder, limit=_LIMIT)
 
 
 class Lease:
     """The lease of one record or task.
 
-    :param folder: the prefix of the names of its epochs' objects.
-    :param who: the name of this process, for people.
+    :param who: the name of this process, for people; unique if the lease is
+        dropped.
     :param expiry: seconds after which it has expired if it is not renewed.
     :param safe: seconds after a renewal in which we rely on it.
     :ivar epoch: the epoch that we hold; None if we hold none.
-    :ivar other: the process that kept us from it, if that is known.
     """
 
     def __init__(
         self,
-        store: stores.ObjectStore,
-        container: str,
-        folder: str,
+        epochs: Epochs,
         *,
         who: str,
         expiry: float = EXPIRY,
@@ -147,10 +170,7 @@ class Lease:
         monotonic: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
-        self._store = store
-        self._container = container
-        self._records = json_records.Records(store, container, limit=_LIMIT)
-        self._folder = folder
+        self._epochs = epochs
         self._who = who
         self._expiry = expiry
         self._safe = safe
@@ -159,45 +179,39 @@ class Lease:
         self._sleep = sleep
         self._lock = threading.Lock()
         self._renewed = 0.0
+        # Who had the first epoch when we acquired ours.
+        self._first: str | None = None
         self.epoch: int | None = None
-        self.other: Renewal | None = None
 
     def begin(self) -> None:
-        """Lead the first epoch of a new lease, unknown to other processes."""
+        """Hold the first epoch of a new lease, unknown to other processes."""
         self._renewed = self._monotonic()
-        self._put(1)
+        self._epochs.write(name(1), self._values())
         self.epoch = 1
-
-    def take(self) -> bool:
-        """Hold it, unless another process does."""
-        return self.acquire(last(self._store, self._container, self._folder))
 
     def acquire(self, epoch: int) -> bool:
         """Hold the next epoch, unless another process holds the last.
 
         :param epoch: the last one.
         """
-        former = self._fetch(epoch) if epoch else None
-        if former is not None and self._is_held(former):
+        if epoch and self.is_held(epoch):
             return False
+        self._first = self.holder(1) if epoch else self._who
         begun = self._monotonic()
-        created = self._records.create(
-            name(self._folder, epoch + 1),
+        if not self._epochs.create(
+            name(epoch + 1),
             self._values(),
             now=self._clock,
             clock=self._monotonic,
             sleep=self._sleep,
-        )
-        if created and former is not None:
-            now = self._fetch(epoch)
-            if now is None or now.value != former.value:
-                # It was dropped meanwhile, or its holder lives after all.
-                self._records.delete(name(self._folder, epoch + 1))
-                return False
-        if created:
-            self._renewed = begun
-            self.epoch = epoch + 1
-        return created
+        ):
+            return False
+        if epoch and self.holder(1) != self._first:
+            # It was dropped meanwhile.
+            self._epochs.delete(name(epoch + 1))
+            return False
+        self._renewed, self.epoch = begun, epoch + 1
+        return True
 
     def check(self) -> None:
         """Renew the lease when it is due.
@@ -205,12 +219,9 @@ class Lease:
         :raises Lost: another process may lead.
         """
         with self._lock:
-            while True:
-                if self.epoch is None:
-                    raise Lost
-                now = self._monotonic()
-                if now - self._renewed < _RENEWAL:
-                    return
+            if self.epoch is None:
+                raise Lost
+            while (now := self._monotonic()) - self._renewed >= _RENEWAL:
                 try:
                     self._renew(self.epoch, now)
                 except errors.Unavailable:
@@ -223,51 +234,53 @@ class Lease:
         late = now - self._renewed > self._safe
         if late:
             self._check_following(epoch)
-        self._put(epoch)
+        self._epochs.write(name(epoch), self._values())
         if late:
             # Another process may have taken over between the two requests.
             self._check_following(epoch)
         self._renewed = now
 
     def _check_following(self, epoch: int) -> None:
-        if self._records.has(name(self._folder, epoch + 1)):
+        if self.holder(epoch + 1) is not None:
             self.epoch = None
             raise Lost
 
     def release(self) -> None:
-        """Let another process lead at once."""
+        """Let another process hold it at once."""
         with self._lock:
             epoch, self.epoch = self.epoch, None
             if epoch is not None:
-                self._put(epoch, released=True)
+                self._epochs.write(name(epoch), self._values(released=True))
 
     def drop(self) -> None:
-        """Release the lease, and leave nothing of it.
+        """Release it, and leave nothing of it.
 
-        Who comes too late leaves it all to its next holder.
+        Who comes too late leaves that to the next holder: another process may
+        have taken over, or is about to.
         """
         with self._lock:
-            if self._monotonic() - self._renewed <= self._safe:
-                for epoch in range(self.epoch or 0):
-                    self._records.delete(name(self._folder, epoch + 1))
-            self.epoch = None
+            epoch, self.epoch = self.epoch or 0, None
+            late = self._monotonic() - self._renewed > self._safe
+            if not late and self.holder(1) == self._first:
+                for each in range(1, epoch + 1):
+                    self._epochs.delete(name(each))
 
-    def is_held(self, epoch: int) -> bool:
-        """Say whether a process holds an epoch."""
-        record = self._fetch(epoch)
-        return record is not None and self._is_held(record)
-
-    def _fetch(self, epoch: int) -> json_records.FetchedRecord | None:
-        """Return what is stored of an epoch; no value if it is unreadable."""
+    def holder(self, epoch: int) -> str | None:
+        """Return who has recorded an epoch; None if it is not there."""
         try:
-            return self._records.fetch(name(self._folder, epoch))
+            value = self._epochs.fetch(name(epoch)).value
+            return stored.read(Renewal, value).who
         except errors.NoObject:
             return None
         except ValueError:
-            return json_records.FetchedRecord(value=None, age=0.0)
+            return ''
 
-    def _is_held(self, record: json_records.FetchedRecord) -> bool:
-        self.other = None
+    def is_held(self, epoch: int) -> bool:
+        """Say whether a process holds an epoch."""
+        try:
+            record = self._epochs.fetch(name(epoch))
+        except (errors.NoObject, ValueError):
+            return False
         try:
             other = stored.read(Renewal, record.value)
         except stored.LaterRelease:
@@ -278,13 +291,7 @@ class Lease:
             clocks.warn_if_ahead(other.at, self._clock(), other.who)
         # A store may tell no ages. Then two clocks are compared.
         age = record.age or self._clock() - other.at - _SKEW
-        self.other = other
         return not (other.released or has_expired(age, self._expiry))
-
-    def _put(self, epoch: int, *, released: bool = False) -> None:
-        self._records.write(
-            name(self._folder, epoch), self._values(released=released)
-        )
 
     def _values(self, *, released: bool = False) -> dict[str, Any]:
         ours = Renewal(who=self._who, at=self._clock(), released=released)

@@ -208,6 +208,14 @@ class ObjectStore:
             )
         return entries
 
+    def first_names(self, container: str, prefix: str, most: int) -> list[str]:
+        """List the first objects below a prefix; none without a container."""
+        entries = itertools.islice(self.iterate(container, prefix), most)
+        try:
+            return [entry.name for entry in entries]
+        except errors.NoObject:
+            return []
+
     def iterate(
         self,
         container: str,

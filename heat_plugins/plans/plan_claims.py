@@ -2,14 +2,9 @@
 """Who has the name of a plan, and who may change the plan just now.
 
 A claim is a record of the name in a registry, for as long as there is the
-plan; what the plan is, its container alone tells. A lock is one, too. Of two
-callers at once a registry lets only one create a record of a name. A
-deletion, however, removes the name's record of the moment, which may be
-another's. So no caller takes over a lock by deleting it: a caller that takes
-the holder of a lock for dead creates a record whose name is made of that
-lock's token, which only one can. The locks of a plan are such a chain, and the
-last one holds the plan. A release deletes the chain, its first record first: a
-chain without its first record holds nothing.
+plan; what the plan is, its container alone tells. Of two callers at once a
+registry lets only one create a record of a name. Who may change the plan holds
+a lease, see `objectstore.lease`, with its epochs in the same registry.
 """
 
 from collections import abc
@@ -18,13 +13,15 @@ import dataclasses
 import datetime
 import functools
 import time
-from typing import Final
+from typing import Any, Final
 import uuid
 
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import retrying
 from heat_plugins import stored
+from heat_plugins.objectstore import json_records
+from heat_plugins.objectstore import lease
 from heat_plugins.plans import plan_names
 from heat_plugins.plans.content import plans
 
@@ -43,14 +40,13 @@ _VERSION: Final = 1
 # No plan can have such a name.
 _PREFIX: Final = 'plan-lock:'
 
-# So much of a token stands in the name of the next lock of a chain.
+# So much of a token stands in the name of the next epoch.
 _TOKEN: Final = 8
 
-# Seconds after which the holder of a lock is taken for dead.
-_LEASE: Final = 900.0
-
-# Who gives a lock back does so by then: a request may be long on its way.
-_RETURN: Final = _LEASE - 120.0
+# Seconds after which the holder of a lock is taken for dead, and after which
+# it no longer releases it: a request may be long on its way.
+_EXPIRY: Final = 900.0
+_SAFE: Final = _EXPIRY - 120.0
 
 # For so long another one's change is waited for.
 _PATIENCE: Final = 30.0
@@ -62,7 +58,7 @@ _ATTEMPTS: Final = 3
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Lock:
-    """What a record says of a lock.
+    """An epoch of a lock, as the registry has it.
 
     :ivar until: after this time it holds nothing.
     """
@@ -72,12 +68,63 @@ class _Lock:
     until: float
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Chain:
-    """The locks of a plan, the last one ours."""
+class _Epochs:
+    """The epochs of a plan's lock, as records; see `lease.Epochs`.
 
-    records: tuple[plan_names.Record, ...]
-    since: float
+    The name of each but the first is made of the token of the one before. They
+    are for one attempt to acquire the lock.
+
+    :ivar since: when the last one that was fetched began, for people.
+    """
+
+    def __init__(
+        self,
+        registry: plan_names.Registry,
+        plan: str,
+        clock: abc.Callable[[], float],
+        insist: abc.Callable[..., Any],
+    ) -> None:
+        self._registry = registry
+        self._plan = plan
+        self._clock = clock
+        self._insist = insist
+        self._names = {lease.name(1): f'{_PREFIX}{plan}'}
+        self.since = 'just now'
+
+    def fetch(self, name: str) -> json_records.FetchedRecord:
+        record = self._insist(self._registry.get, self._names[name])
+        if record is None:
+            raise errors.NoObject(name)
+        lock, now = _lock(record), self._clock()
+        # It stays the next one if the record is replaced meanwhile.
+        self._names.setdefault(
+            lease.name(int(name) + 1),
+            f'{_PREFIX}{self._plan}~{lock.token[:_TOKEN]}',
+        )
+        self.since, at = lock.since, min(lock.until - _EXPIRY, now)
+        value = {'who': lock.token, 'at': at}
+        return json_records.FetchedRecord(value=value, age=now - at)
+
+    def create(self, name: str, value: Any, **options: Any) -> bool:
+        self.since, at = 'just now', value['at']
+        values = {
+            'version': _VERSION,
+            'token': value['who'],
+            'since': _time(at),
+            'until': at + _EXPIRY,
+        }
+        record = plan_names.Record(
+            name=self._names[name],
+            description=f'Plan {self._plan} is locked for a change',
+            values={_LOCK: values},
+        )
+        return created(self._registry, record)
+
+    def write(self, name: str, value: Any) -> None:
+        raise NotImplementedError('a registry changes no record')
+
+    def delete(self, name: str) -> None:
+        self._insist(self._registry.delete, self._names[name])
 
 
 class Locks:
@@ -109,88 +156,54 @@ class Locks:
 
         :raises errors.PlanBusy: another caller changes it, for too long.
         """
-        chain = self._wait(name)
+        lock = self._wait(name)
+        until = _time(self._clock() + _EXPIRY)
         try:
             yield
         finally:
             try:
-                self._give_back(chain)
+                lock.drop()
             except errors.Error as exc:
                 LOG.warning(
                     'Cannot release the lock of plan %s: %s. It blocks other '
                     'changes until %s, unless you delete the Mistral '
-                    'environment %s.',
+                    'environment %s%s.',
                     name,
                     exc,
-                    _time(chain.since + _LEASE),
-                    chain.records[0].name,
+                    until,
+                    _PREFIX,
+                    name,
                 )
 
-    def _wait(self, name: str) -> _Chain:
+    def _wait(self, name: str) -> lease.Lease:
         deadline = self._clock() + _PATIENCE
         while True:
-            holder = self._try(name)
-            if isinstance(holder, _Chain):
-                return holder
+            epochs = _Epochs(self._registry, name, self._clock, self._insist)
+            lock = lease.Lease(
+                epochs,
+                who=str(uuid.uuid4()),
+                expiry=_EXPIRY,
+                safe=_SAFE,
+                clock=self._clock,
+                monotonic=self._clock,
+            )
+            epoch = 0
+            while lock.holder(epoch + 1) is not None:
+                epoch += 1
+            if lock.acquire(epoch):
+                return lock
             if self._clock() >= deadline:
-                since = _lock(holder).since if holder else 'just now'
                 raise errors.PlanBusy(
                     f'Plan {name} has been locked for a change since '
-                    f'{since}; wait for it, or, if it was interrupted, '
+                    f'{epochs.since}; wait for it, or, if it was interrupted, '
                     f'delete the Mistral environment {_PREFIX}{name}'
                 )
             self._sleep(_INTERVAL)
 
-    def _try(self, name: str) -> _Chain | plan_names.Record | None:
-        """Take the lock; or return that of another, or None to retry."""
-        now = self._clock()
-        chain: tuple[plan_names.Record, ...] = ()
-        while True:
-            ours = self._record(name, chain, now)
-            if created(self._registry, ours):
-                break
-            other = self._registry.get(ours.name)
-            if other is None or _lock(other).until >= now:
-                return other
-            chain += (other,)
-        if chain and self._registry.get(chain[0].name) != chain[0]:
-            # Another caller has released all of it since.
-            self._registry.delete(ours.name)
-            return None
-        return _Chain(records=(*chain, ours), since=now)
 
-    def _record(
-        self, name: str, chain: tuple[plan_names.Record, ...], now: float
-    ) -> plan_names.Record:
-        follows = ''
-        if chain:
-            follows = f'~{_lock(chain[-1]).token[:_TOKEN]}'
-        return plan_names.Record(
-            name=f'{_PREFIX}{name}{follows}',
-            description=f'Plan {name} is locked for a change',
-            values={
-                _LOCK: {
-                    'version': _VERSION,
-                    'token': str(uuid.uuid4()),
-                    'since': _time(now),
-                    'until': now + _LEASE,
-                }
-            },
-        )
-
-    def _give_back(self, chain: _Chain) -> None:
-        if self._clock() >= chain.since + _RETURN:
-            # Another may have taken this caller for dead; the next one
-            # does.
-            return
-        first, *more = chain.records
-        if self._insist(self._registry.get, first.name) == first:
-            self._insist(self._registry.delete, first.name)
-        for record in more:
-            self._insist(self._registry.delete, record.name)
-
-
-def created(registry: plan_names.Registry, record: plan_names.Record) -> bool:
+def created(
+    registry: plan_names.Registry, record: plan_names.Record
+) -> bool:
     """Create a record; False where its name is taken."""
     try:
         return registry.create(record)

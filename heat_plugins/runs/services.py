@@ -134,9 +134,9 @@ class Services:
     def leadership(self, operation_id: str) -> lease.Lease:
         """Return the leadership of an operation."""
         return lease.Lease(
-            self.store,
-            self.records.container,
-            layout.leads(operation_id),
+            lease.objects(
+                self.store, self.records.container, layout.leads(operation_id)
+            ),
             who=self.who,
             clock=self.clock,
             monotonic=self.monotonic,

@@ -360,7 +360,12 @@ def claim(
     key, others = run.key, OtherOperations(tools)
 
     def check(is_announced: bool) -> None:
-        if is_announced and (other := _of_operation(others, run)):
+        running = {}
+        if is_announced:
+            running = others.running(
+                key.action, [run.stack_id], [key.deployment_id]
+            )
+        for other, _ in running.values():
             operation = record_names.operation_of(other)
             raise _already_runs(
                 run,
@@ -388,13 +393,6 @@ def claim(
             f'{run.resource}: a listing of the object store took more '
             f'than {exclusive.PATIENCE:.0f} s. Retry later'
         )
-
-
-def _of_operation(others: OtherOperations, run: runs.Run) -> str | None:
-    """Return the run of an operation that is there, if one is."""
-    running = others.running(run.action, [run.stack_id], [run.deployment_id])
-    run_id, _ = running.get(run.deployment_id, (None, None))
-    return run_id
 
 
 def _started(candidate: str) -> float | None:

@@ -48,7 +48,7 @@ NAMES = {
     'head': layout.head(ID),
     'control': layout.control(ID, 1),
     'attempts': layout.shard(ID, 1, 0),
-    'lease': lease.name(layout.leads(ID), 1),
+    'lease': lease.name(1, layout.leads(ID)),
     'request': f'{layout.requests(ID)}1800000000.000000-00000000',
 }
 

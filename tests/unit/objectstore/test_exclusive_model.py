@@ -176,9 +176,7 @@ class Leading(stateful.RuleBasedStateMachine):
 
     def _lease(self, number):
         return lease.Lease(
-            self.store,
-            'box',
-            'leads/',
+            lease.objects(self.store, 'box', 'leads/'),
             who=str(number),
             clock=lambda: self.now,
             monotonic=lambda: self.now,
@@ -206,7 +204,7 @@ class Leading(stateful.RuleBasedStateMachine):
     @stateful.rule(number=st.integers(1, 20))
     def lag(self, number):
         """Let listings not show an epoch for a while."""
-        self.cluster.lagging.add(('box', lease.name('leads/', number)))
+        self.cluster.lagging.add(('box', lease.name(number, 'leads/')))
 
     @stateful.rule()
     def show(self):

@@ -13,7 +13,6 @@ what proves them.
 from collections import abc
 import contextlib
 import dataclasses
-import itertools
 import json
 from typing import Any, TypeVar
 
@@ -372,22 +371,15 @@ class OperationRecords:
         One that has ended is among them if its leader died at the end.
         """
         prefix = layout.live(action)
-        try:
-            entries = list(
-                itertools.islice(
-                    self.store.iterate(self.container, prefix), _OTHERS + 1
-                )
-            )
-        except errors.NoObject:
-            return []
-        if len(entries) > _OTHERS:
+        names = self.store.first_names(self.container, prefix, _OTHERS + 1)
+        if len(names) > _OTHERS:
             LOG.warning(
                 'More than %(number)s operations with %(action)s may be in '
                 'progress; heat-plugins looks at the oldest',
                 {'number': _OTHERS, 'action': action},
             )
-        names = [each.name.removeprefix(prefix) for each in entries[:_OTHERS]]
-        return [each for each in names if layout.is_operation_id(each)]
+        ids = [each.removeprefix(prefix) for each in names[:_OTHERS]]
+        return [each for each in ids if layout.is_operation_id(each)]
 
     # Requests and results
 

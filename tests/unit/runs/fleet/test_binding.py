@@ -119,7 +119,7 @@ def test_a_state_cannot_be_moved_to_another_epoch():
     for name in (control, shard):
         moved = name.replace('/000001/', '/000002/')
         attacked.objects[moved] = attacked.objects[name]
-    attacked.objects[lease.name(layout.leads(attacked.order.id), 2)] = b'{}'
+    attacked.objects[lease.name(2, layout.leads(attacked.order.id))] = b'{}'
     assert_refused(attacked, '/000002/control')
 
 

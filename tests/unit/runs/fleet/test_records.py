@@ -91,7 +91,7 @@ def test_a_number_that_a_user_wrote_costs_no_requests(case, names):
 
 def test_epochs_without_an_end_cost_few_requests(case):
     for epoch in range(1, 30):
-        case.put(lease.name(layout.leads(case.id), epoch), {})
+        case.put(lease.name(epoch, layout.leads(case.id)), {})
     number, error = case.asked(lambda: case.door.show(case.id))
     assert number < 40
     assert 'processes that led it wrote nothing' in str(error)
@@ -102,7 +102,7 @@ def test_too_many_epochs_are_listed_once(case, monkeypatch):
     monkeypatch.setattr(lease, '_EPOCHS', 10)
     monkeypatch.setattr(lease, '_LISTED', 10)
     for epoch in range(1, 2000):
-        case.put(lease.name(layout.leads(case.id), epoch), {})
+        case.put(lease.name(epoch, layout.leads(case.id)), {})
     number, error = case.asked(lambda: case.door.show(case.id))
     assert number < 30
     assert 'more than 10 processes led it' in str(error)
@@ -174,7 +174,7 @@ def test_records_have_versions_and_those_without_are_read(case):
         layout.order(case.id),
         layout.head(case.id),
         layout.control(case.id, 1),
-        lease.name(layout.leads(case.id), 1),
+        lease.name(1, layout.leads(case.id)),
     ):
         values = case.values(name)
         assert values.pop('version') == 1, name
@@ -270,9 +270,9 @@ def test_an_unreadable_head_is_never_surplus(case):
 )
 def test_a_lease_that_says_nothing_is_not_held(case, renewal, is_held):
     case.world.sleep(3)
-    case.put(lease.name(layout.leads(case.id), 1), renewal)
+    case.put(lease.name(1, layout.leads(case.id)), renewal)
     case.world.cluster.container(simulation.CONTAINER).times[
-        lease.name(layout.leads(case.id), 1)
+        lease.name(1, layout.leads(case.id))
     ] = case.world.cluster.now() - 2
     after = case.world.advancer(case.order, 'bob')
     after.step()
@@ -284,7 +284,7 @@ def test_a_lease_of_long_ago_is_no_warning(
     case, age, warnings, monkeypatch, caplog
 ):
     monkeypatch.setattr(clocks, '_warned', {'host'})
-    name = lease.name(layout.leads(case.id), 1)
+    name = lease.name(1, layout.leads(case.id))
     case.put(name, {'who': 'x', 'at': case.world.now + 600})
     container = case.world.cluster.container(simulation.CONTAINER)
     container.times[name] = case.world.cluster.now() - age
@@ -369,7 +369,7 @@ def test_a_list_of_runs_reads_few_operations(case, monkeypatch):
 
 
 def test_candidates_without_an_end_are_refused(case):
-    name = parse.quote(lease.name(layout.leads(case.id), 2), safe='')
+    name = parse.quote(lease.name(2, layout.leads(case.id)), safe='')
     for n in range(exclusive.CANDIDATES + 1):
         case.put(f'{exclusive.FOLDER}{name}/{n}', {})
     case.advancer.release()
