@@ -50,6 +50,9 @@ _LIMIT = 64 * 1024
 # listing may not show yet.
 _EPOCHS, _LISTED, _HIDDEN = 20_000, 25_000, 20
 
+# The most epochs that are asked for by name, where none is listed.
+_ASKED = 100
+
 _EPOCH = re.compile('[0-9]{6}')
 
 
@@ -189,14 +192,19 @@ class Lease:
         self._epochs.write(name(1), self._values())
         self.epoch = 1
 
-    def acquire(self, epoch: int) -> bool:
+    def acquire(self, epoch: int | None = None) -> bool:
         """Hold the next epoch, unless another process holds the last.
 
-        :param epoch: the last one.
+        :param epoch: the last one; None: it is asked for by name.
         """
-        if epoch and self.is_held(epoch):
+        # Before all that is judged: if it is still there at the end, no
+        # process has dropped the lease meanwhile.
+        first = None if epoch == 0 else self.holder(1)
+        if epoch is None:
+            epoch = 0 if first is None else self._last()
+        if epoch and (first is None or self.is_held(epoch)):
             return False
-        self._first = self.holder(1) if epoch else self._who
+        self._first = first if epoch else self._who
         begun = self._monotonic()
         if not self._epochs.create(
             name(epoch + 1),
@@ -212,6 +220,11 @@ class Lease:
             return False
         self._renewed, self.epoch = begun, epoch + 1
         return True
+
+    def _last(self) -> int:
+        """Return the last epoch after the first, as far as many are read."""
+        numbers = range(1, _ASKED)
+        return next((n for n in numbers if self.holder(n + 1) is None), _ASKED)
 
     def check(self) -> None:
         """Renew the lease when it is due.

@@ -187,10 +187,7 @@ class Locks:
                 clock=self._clock,
                 monotonic=self._clock,
             )
-            epoch = 0
-            while lock.holder(epoch + 1) is not None:
-                epoch += 1
-            if lock.acquire(epoch):
+            if lock.acquire():
                 return lock
             if self._clock() >= deadline:
                 raise errors.PlanBusy(

@@ -1,268 +1,497 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `exclusive` and `lease` promise on an object store that fails.
+"""What `exclusive` and `lease` promise on services that fail.
 
-Each candidate has a thread, which stops before each request until the test
-lets it go: so requests of several come in any order, late, and fail.
+Each process has a thread, which stops before each request until the test lets
+it go. So requests of several come in any order, and each may be refused
+(``unserved``), served without an answer (``unanswered``), served after its
+caller has got an error (``late``) or served again later (``twice``). Listings
+may not show what was written a moment ago, and processes die anywhere.
+
+What the docstring of `exclusive` names as a window is told here where it
+opens; nothing else may break a promise.
 """
 
-import contextlib
 import functools
+import itertools
 import threading
 
 from hypothesis import settings
 from hypothesis import stateful
 from hypothesis import strategies as st
+import pytest
 
 from heat_plugins import errors
 from heat_plugins.objectstore import exclusive
 from heat_plugins.objectstore import lease
+from heat_plugins.plans import plan_claims
 from tests.unit import examples
 from tests.unit import fake_swift
+from tests.unit.plans import fakes
 
-_FAULTS = ('none', 'none', 'none', 'unserved', 'unanswered', 'twice')
+_FAULTS = (*['none'] * 6, 'unserved', 'unanswered', 'late', 'twice')
+
+# Seconds by which a request may take effect late: less than a holder leaves
+# between the last use of its lease and the end of that.
+_LATE = 15.0
 
 
-class Candidate:
-    """Creates the object, one request at a time."""
+class Killed(BaseException):
+    """The process is no more."""
 
-    def __init__(self, number, cluster, clock, done):
-        self.body = str(number).encode()
-        self.won = None
-        self._cluster = cluster
-        self._clock = clock
-        self._done = done
-        self._go, self._stopped = threading.Semaphore(0), threading.Event()
+
+class Process:
+    """Does one job after the other, each one request at a time.
+
+    :ivar outcome: what the last job has returned, or the error it has raised.
+    :ivar is_faulty: whether a request of that job has failed.
+    :ivar relies_until: when it no longer relies on what it holds.
+    """
+
+    def __init__(self, model):
+        self.relies_until = 0.0
+        self.outcome = None
+        self.thread = None
+        self._model = model
         self._fault = 'none'
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-        self._stopped.wait()
 
     @property
     def is_running(self):
-        return self._thread.is_alive()
+        return self.thread is not None and self.thread.is_alive()
 
-    def step(self, fault):
+    def begin(self, job):
+        self.is_faulty = False
+        self._go, self._stopped = threading.Semaphore(0), threading.Event()
+        self.thread = threading.Thread(
+            target=self._run, args=(job,), daemon=True
+        )
+        self.thread.start()
+        self._wait()
+
+    def step(self, fault='none'):
         """Serve its next request."""
         self._fault = fault
+        self.is_faulty |= fault != 'none'
         self._stopped.clear()
         self._go.release()
-        self._stopped.wait()
-        if self.won is not None:
-            self._thread.join()
+        self._wait()
 
-    def _run(self):
-        store = self._cluster.store()
+    def _wait(self):
+        self._stopped.wait()
+        if self._is_done:
+            self.thread.join()
+
+    _is_done = False
+
+    def _run(self, job):
+        self._is_done = False
         try:
-            self.won = exclusive.create(
-                store,
-                'box',
-                'a',
-                self.body,
-                now=self._clock,
-                clock=self._clock,
-                sleep=lambda seconds: None,
-            )
-        except errors.Unavailable:
-            self.won = False
+            self.outcome = job()
+        except (errors.Error, lease.Lost, Killed) as exc:
+            self.outcome = exc
         finally:
+            self._is_done = True
             self._stopped.set()
 
-    def serve(self, serve, *args, **more):
+    def serve(self, serve, is_write):
         self._stopped.set()
         self._go.acquire()
         fault = self._fault
-        if fault == 'unserved':
+        if fault == 'killed':
+            raise Killed
+        if fault == 'late' and is_write:
+            self._model.postpone(serve)
+        if fault in ('unserved', 'late'):
             raise errors.Unavailable('503')
-        answer = serve(*args, **more)
-        if fault == 'twice':
-            self._done.append(functools.partial(serve, *args, **more))
+        answer = serve()
+        if fault == 'twice' and is_write:
+            self._model.postpone(serve)
         if fault == 'unanswered':
             raise errors.Unavailable('the answer was lost')
         return answer
 
 
-class Creating(stateful.RuleBasedStateMachine):
+class Creating:
     """Candidates for one object."""
+
+    WAITS, EXAMPLES, STEPS = (1,), 300, 12
+
+    def __init__(self, model):
+        self.model = model
+        self.winners = []
+        self.numbers = itertools.count()
+        self.jobs = {'create': self.create}
+
+    def create(self, process):
+        body = str(next(self.numbers)).encode()
+        if self.create_of(body):
+            self.winners.append(body)
+
+    def create_of(self, body):
+        return exclusive.create(
+            self.model.store,
+            'box',
+            'a',
+            body,
+            now=self.model.clock,
+            clock=self.model.clock,
+            sleep=lambda seconds: None,
+        )
+
+    def check(self):
+        assert len(self.winners) <= 1 or self.model.is_blind
+
+    def end(self):
+        self.model.now += 300
+        model, objects = self.model, self.model.objects
+        if not self.winners and 'a' not in objects:
+            assert self.create_of(b'last')
+        assert 'a' in objects
+        if self.winners and not (model.is_blind or model.was_late):
+            assert objects['a'] == self.winners[0]
+        if not model.has_failed:
+            assert set(objects) == {'a'}
+
+
+class Held:
+    """Processes that hold one thing in turn."""
+
+    def __init__(self, model):
+        self.model = model
+        # Whether the last holder has given it back, and nobody has wanted it
+        # since.
+        self.is_free = False
+
+    def check(self):
+        now = self.model.now
+        relying = [p for p in self.model.processes if now < p.relies_until]
+        assert len(relying) <= 1 or self.model.is_blind
+        # A repeated request of before may hold it until that expires.
+        assert not self.is_free or self.model.was_late or not self.is_held()
+
+    def acquired(self, process, held, since):
+        process.relies_until = since + self.RELIANCE if held else 0.0
+
+    def let_go(self, process):
+        process.relies_until = 0.0
+        self.is_free = not process.is_faulty and not any(
+            other.is_running
+            for other in self.model.processes
+            if other is not process
+        )
+
+
+class Leading(Held):
+    """Leaders of an operation: epochs are objects, and stay."""
+
+    WAITS, EXAMPLES, STEPS = (1, 5, 12, 18, 24, 40, 46), 400, 20
+    RELIANCE = lease.EXPIRY - lease.SAFE
+
+    def __init__(self, model):
+        super().__init__(model)
+        self.jobs = {
+            'acquire': self.acquire,
+            'check': self.renew,
+            'release': self.release,
+        }
+
+    def lease_of(self, process):
+        return lease.Lease(
+            lease.objects(self.model.store, 'box', 'leads/'),
+            who=str(self.model.processes.index(process))
+            if process in self.model.processes
+            else 'other',
+            clock=self.model.clock,
+            monotonic=self.model.clock,
+            sleep=lambda seconds: None,
+        )
+
+    def last(self):
+        return lease.last(self.model.store, 'box', 'leads/')
+
+    def is_held(self):
+        last = self.last()
+        return last > 0 and self.lease_of(None).is_held(last)
+
+    def acquire(self, process):
+        if process.relies_until:
+            return
+        self.is_free = False
+        process.lease = self.lease_of(process)
+        since = self.model.now
+        self.acquired(process, process.lease.acquire(self.last()), since)
+
+    def renew(self, process):
+        if process.relies_until:
+            since = self.model.now
+            process.relies_until = 0.0
+            process.lease.check()
+            self.acquired(process, True, since)
+
+    def release(self, process):
+        if process.relies_until:
+            process.relies_until = 0.0
+            process.lease.release()
+            self.let_go(process)
+
+    def end(self):
+        # A candidate may have died as well.
+        self.model.now += lease.EXPIRY + 120
+        assert self.lease_of(None).acquire(self.last())
+
+
+class Locking(Held):
+    """Changes of a plan: epochs are names in a registry, and go."""
+
+    WAITS, EXAMPLES, STEPS = (1, 300, 700, 770, 890, 910), 400, 15
+    RELIANCE = 780.0
+
+    def __init__(self, model):
+        super().__init__(model)
+        self.registry = fakes.Registry()
+        self.jobs = {'acquire': self.acquire, 'drop': self.drop}
+
+    def create(self, record):
+        return self.model.serve(self.registry.create, record)
+
+    def get(self, name):
+        return self.model.serve(self.registry.get, name, is_write=False)
+
+    def delete(self, name):
+        return self.model.serve(self.registry.delete, name)
+
+    def lock(self):
+        locks = plan_claims.Locks(
+            self, clock=self.model.clock, sleep=lambda seconds: None
+        )
+        return locks.lock('plan')
+
+    def is_held(self):
+        return bool(self.registry.records)
+
+    def acquire(self, process):
+        if process.relies_until:
+            return
+        self.is_free = False
+        process.lease = self.lock()
+        since = self.model.now
+        process.lease.__enter__()
+        self.acquired(process, True, since)
+
+    def drop(self, process):
+        if process.relies_until:
+            is_late = self.model.now >= process.relies_until
+            process.relies_until = 0.0
+            process.lease.__exit__(None, None, None)
+            if not is_late:
+                self.let_go(process)
+
+    def end(self):
+        self.model.now += 901
+        with self.lock():
+            pass
+        if not self.model.has_failed:
+            assert not self.registry.records
+
+
+class Revoking:
+    """A process that delivers something while another revokes it."""
+
+    WAITS, EXAMPLES, STEPS = (1,), 150, 8
+
+    def __init__(self, model):
+        self.model = model
+        self.delivered = self.withdrawn = None
+        self.jobs = {'deliver': self.deliver, 'revoke': self.revoke}
+
+    def deliver(self, process):
+        if self.delivered is None:
+            self.delivered = False
+            store = self.model.store
+            exclusive.announce(store, 'box', 'open')
+            store.put_object('box', 'record', b'')
+            self.delivered = exclusive.stands(store, 'box', 'open')
+
+    def revoke(self, process):
+        store = self.model.store
+        if self.withdrawn is None and store.has_object('box', 'open'):
+            exclusive.revoke(store, 'box', 'open')
+            self.withdrawn = store.has_object('box', 'record')
+
+    def check(self):
+        lost = self.delivered and self.withdrawn is False
+        assert not lost or self.model.was_late
+
+    def end(self):
+        self.check()
+
+
+class Exclusive(stateful.RuleBasedStateMachine):
+    """Processes, a service that fails, and one use of exclusiveness.
+
+    :cvar USE: that use.
+    :ivar is_blind: whether a listing did not show an announcement: the first
+        window.
+    :ivar was_late: whether a request took effect late: the third one.
+    :ivar has_failed: whether anything failed at all.
+    """
+
+    USE = Creating
 
     def __init__(self):
         super().__init__()
         # It overwrites, whatever it is told of If-None-Match.
         self.cluster = fake_swift.ceph()
-        self.cluster.store().put_container('box', {})
-        self.now = 1_800_000_000.0
-        self.candidates = []
-        self.repeated = []
-        self.serve, self.cluster.serve = self.cluster.serve, self._serve
-
-    def _serve(self, *args, **more):
-        for one in self.candidates:
-            if one._thread is threading.current_thread():
-                return one.serve(self.serve, *args, **more)
-        return self.first.serve(self.serve, *args, **more)
-
-    @stateful.initialize()
-    def begin_two(self):
-        self.begin()
-        self.begin()
-
-    @stateful.precondition(lambda self: len(self.candidates) < 4)
-    @stateful.rule()
-    def begin(self):
-        self.now += 0.01
-        candidate = Candidate.__new__(Candidate)
-        self.first = candidate
-        candidate.__init__(
-            len(self.candidates),
-            self.cluster,
-            lambda: self.now,
-            self.repeated,
-        )
-        self.candidates.append(candidate)
-
-    @stateful.rule(
-        number=st.integers(0, 3),
-        requests=st.integers(1, 7),
-        fault=st.sampled_from(_FAULTS),
-    )
-    def go(self, number, requests, fault):
-        # Less in all than a candidate waits for another: a longer standstill
-        # is the window that remains.
-        self.now += 0.1
-        running = [one for one in self.candidates if one.is_running]
-        for _ in range(requests - 1):
-            if running and running[number % len(running)].is_running:
-                running[number % len(running)].step('none')
-        if running and running[number % len(running)].is_running:
-            running[number % len(running)].step(fault)
-
-    @stateful.precondition(lambda self: self.repeated)
-    @stateful.rule()
-    def serve_again(self):
-        self.repeated.pop()()
-
-    @stateful.invariant()
-    def at_most_one_wins(self):
-        assert sum(one.won is True for one in self.candidates) <= 1
-
-    def teardown(self):
-        for _ in range(400):
-            running = [one for one in self.candidates if one.is_running]
-            if not running:
-                break
-            self.now += 0.05
-            for one in running:
-                one.step('none')
-        self.at_most_one_wins()
-        assert not any(one.is_running for one in self.candidates)
-        won = [one.body for one in self.candidates if one.won]
-        content = self.cluster.container('box').objects.get('a')
-        # Of a candidate whose answer was lost, or of the one that has won.
-        assert not won or content == won[0]
-
-
-class Leading(stateful.RuleBasedStateMachine):
-    """Processes that lead one thing in turn."""
-
-    def __init__(self):
-        super().__init__()
-        self.cluster = fake_swift.ceph()
         self.store = self.cluster.store()
         self.store.put_container('box', {})
         self.now = 1_800_000_000.0
-        self.cluster.now = lambda: self.now
-        self.faults = []
-        self.serve, self.cluster.serve = self.cluster.serve, self._serve
-        self.leases = [self._lease(n) for n in range(3)]
+        self.cluster.now = self.clock
+        self.is_blind = self.was_late = self.has_failed = False
+        self.late = []
+        self._serve = self.cluster.serve
+        self.cluster.serve = self._serve_object
+        self.processes = [Process(self) for _ in range(3)]
+        self.use = self.USE(self)
 
-    def _lease(self, number):
-        return lease.Lease(
-            lease.objects(self.store, 'box', 'leads/'),
-            who=str(number),
-            clock=lambda: self.now,
-            monotonic=lambda: self.now,
-            sleep=self._sleep,
+    def clock(self):
+        return self.now
+
+    @property
+    def objects(self):
+        return self.cluster.container('box').objects
+
+    def serve(self, serve, *args, is_write=True):
+        """Serve a request of the process whose thread this is."""
+        serve = functools.partial(serve, *args)
+        for process in self.processes:
+            if process.thread is threading.current_thread():
+                return process.serve(serve, is_write)
+        return serve()
+
+    def _serve_object(self, project_id, request, body=b''):
+        serve = functools.partial(
+            self._serve_listed, project_id, request, body
         )
+        return self.serve(serve, is_write=request.method in ('PUT', 'DELETE'))
 
-    def _sleep(self, seconds):
-        self.now += seconds
+    def _serve_listed(self, project_id, request, body):
+        if request.method == 'GET' and 'prefix=.heat-plugins' in request.url:
+            self.is_blind |= any(
+                name.startswith(exclusive.FOLDER) and name in self.objects
+                for _, name in self.cluster.lagging
+            )
+        return self._serve(project_id, request, body)
 
-    def _serve(self, *args, **more):
-        fault = self.faults.pop() if self.faults else 'none'
-        if fault == 'unserved':
-            raise errors.Unavailable('503')
-        answer = self.serve(*args, **more)
-        if fault == 'twice':
-            self.serve(*args, **more)
-        if fault == 'unanswered':
-            raise errors.Unavailable('the answer was lost')
-        return answer
+    def postpone(self, serve):
+        self.late.append((self.now, serve))
 
-    @stateful.rule(faults=st.lists(st.sampled_from(_FAULTS), max_size=2))
-    def fail(self, faults):
-        self.faults = faults
+    def some(self, number, *, is_running):
+        """Return a process that is at it, or is not; None if there is none."""
+        some = [p for p in self.processes if p.is_running is is_running]
+        return some[number % len(some)] if some else None
 
-    @stateful.rule(number=st.integers(1, 20))
-    def lag(self, number):
-        """Let listings not show an epoch for a while."""
-        self.cluster.lagging.add(('box', lease.name(number, 'leads/')))
+    @stateful.rule(
+        number=st.integers(0, 2),
+        job=st.sampled_from([0, 0, 1, 2]),
+        requests=st.sampled_from([40, 0, 1, 2, 3, 4, 5, 6, 7]),
+    )
+    def do(self, number, job, requests):
+        """Begin a job; most do all of it at once."""
+        process = self.some(number, is_running=False)
+        if process is not None:
+            jobs = [*self.use.jobs.values()]
+            job = jobs[job % len(jobs)]
+            process.begin(functools.partial(job, process))
+            self._step(process, requests)
+
+    @stateful.rule(
+        number=st.integers(0, 2),
+        requests=st.sampled_from([1, 1, 2, 3, 4, 40]),
+        fault=st.sampled_from(_FAULTS),
+    )
+    def go(self, number, requests, fault):
+        """Serve requests of a job, the last one with a fault."""
+        process = self.some(number, is_running=True)
+        if process is not None:
+            self._step(process, requests - 1)
+        if process is not None and process.is_running:
+            self.has_failed |= fault != 'none'
+            process.step(fault)
+
+    def _step(self, process, requests):
+        # Less in all than a candidate waits for another: a longer standstill
+        # is the second window, and the fourth.
+        for _ in range(requests):
+            if process.is_running:
+                self.now += 0.005
+                process.step()
+
+    @stateful.rule(number=st.integers(0, 2), is_idle=st.booleans())
+    def die(self, number, is_idle):
+        process = self.some(number, is_running=not is_idle)
+        if process is None:
+            return
+        self.has_failed = True
+        while process.is_running:
+            process.step('killed')
+        process.relies_until = 0.0
+
+    @stateful.precondition(lambda self: self.late)
+    @stateful.rule()
+    def arrive(self):
+        """Let a request take effect late."""
+        self.was_late = True
+        _, serve = self.late.pop(0)
+        serve()
+
+    @stateful.rule(claims=st.booleans(), number=st.integers(1, 20))
+    def lag(self, claims, number):
+        """Let listings not show announcements, or an epoch."""
+        folder = exclusive.FOLDER if claims else 'leads/'
+        names = {lease.name(number, 'leads/'), *self.objects}
+        self.cluster.lagging.update(
+            ('box', name) for name in names if name.startswith(folder)
+        )
 
     @stateful.rule()
     def show(self):
         self.cluster.lagging.clear()
 
-    @stateful.rule(seconds=st.sampled_from([1, 12, 24, 40, 50, 60]))
-    def wait(self, seconds):
+    @stateful.precondition(
+        lambda self: not any(p.is_running for p in self.processes)
+    )
+    @stateful.rule(number=st.integers(0, 5))
+    def wait(self, number):
+        seconds = self.use.WAITS[number % len(self.use.WAITS)]
+        while self.late and self.late[0][0] + _LATE < self.now + seconds:
+            self.arrive()
         self.now += seconds
 
-    @stateful.rule(number=st.integers(0, 2))
-    def acquire_after_a_while(self, number):
-        self.now += lease.EXPIRY + 1
-        self.acquire(number)
+    @stateful.invariant()
+    def promises(self):
+        self.use.check()
 
-    @stateful.rule(number=st.integers(0, 2))
-    def acquire(self, number):
-        one = self.leases[number]
-        if one.epoch is not None:
-            return
-        with contextlib.suppress(errors.Unavailable):
-            one.acquire(lease.last(self.store, 'box', 'leads/'))
-
-    @stateful.rule(number=st.integers(0, 2))
-    def die(self, number):
-        self.leases[number] = self._lease(number)
-
-    @stateful.rule(number=st.integers(0, 2))
-    def release(self, number):
-        with contextlib.suppress(errors.Unavailable):
-            self.leases[number].release()
-
-    @stateful.rule()
-    def at_most_one_leads(self):
-        # At the same moment, as what follows on a check has no window here.
-        faults, self.faults = self.faults, []
-        leading = [one.epoch for one in self.leases if self._leads(one)]
-        self.faults = faults
-        assert len(leading) <= 1
-
-    def _leads(self, one):
-        try:
-            one.check()
-        except (lease.Lost, errors.Unavailable):
-            return False
-        return True
+    def teardown(self):
+        self.cluster.lagging.clear()
+        while self.late:
+            self.arrive()
+        while any(process.is_running for process in self.processes):
+            self.now += 0.05
+            for process in self.processes:
+                if process.is_running:
+                    process.step()
+        self.promises()
+        self.use.end()
 
 
-TestCreating = Creating.TestCase
-TestCreating.settings = settings(
-    max_examples=examples.number(80),
-    stateful_step_count=15,
-    deadline=None,
-    derandomize=True,
-)
-TestLeading = Leading.TestCase
-TestLeading.settings = settings(
-    max_examples=examples.number(150),
-    stateful_step_count=25,
-    deadline=None,
-    derandomize=True,
-)
+@pytest.mark.parametrize('use', [Creating, Leading, Locking, Revoking])
+def test_no_promise_is_broken(use):
+    model = type(use.__name__, (Exclusive,), {'USE': use})
+    stateful.run_state_machine_as_test(
+        model,
+        settings=settings(
+            max_examples=examples.number(use.EXAMPLES),
+            stateful_step_count=use.STEPS,
+            deadline=None,
+            derandomize=True,
+        ),
+    )
