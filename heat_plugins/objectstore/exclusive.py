@@ -7,8 +7,8 @@ is about to do, with an object of its own, and then reads what others have
 announced: at least one of two sees the other. All exclusiveness builds on
 that:
 
-- `create`: an object, by the first of all candidates; so names of plans
-  without Mistral, runs of validations, and each epoch of a `lease`;
+- `create`: an object, by the first of all candidates; so names and locks of
+  plans without Mistral, runs of validations, and epochs of a `lease`;
 - `Contest`: the same for what is no object: a run of an action on a
   deployment, see `runs.fleet.exclusions`, which adds operations;
 - `revoke`: of a run that is just being delivered. The process that delivers
@@ -23,7 +23,8 @@ Of the candidates that see each other, one wins:
   its announcement.
 - A candidate whose last listing is older than `PATIENCE` seconds reads
   another. After a few times `PATIENCE` it gives way. So a candidate waits at
-  most `PATIENCE` for one that has died.
+  most `PATIENCE` for a later one that has died. An earlier one that has died
+  refuses others for `_STALE` seconds.
 
 These windows remain:
 

@@ -8,10 +8,10 @@ when its last renewal is older than its safe time.
 
 - The leader of an operation writes its records below its epoch, so no process
   reads what a former leader still writes. Its epochs are objects, and stay.
-- A process that changes a plan drops the lease at the end: nothing of it is left. Its
-  epochs are records in the registry of names, see `plans.plan_claims`, and the
-  first one goes first. So a process that follows a later one, and finds the
-  first gone or replaced, holds nothing.
+- The caller who changes a plan drops the lease at the end, without a trace.
+  Its epochs are records in the registry of names, see `plans.plan_claims`, and
+  the first one goes first. So a process that follows a later one, and finds
+  the first gone or replaced, holds nothing.
 - A run of validations is a record that is the lease. Once it has expired, the
   run may be repeated, by another holder.
 
