@@ -198,9 +198,7 @@ class Locks:
             self._sleep(_INTERVAL)
 
 
-def created(
-    registry: plan_names.Registry, record: plan_names.Record
-) -> bool:
+def created(registry: plan_names.Registry, record: plan_names.Record) -> bool:
     """Create a record; False where its name is taken."""
     try:
         return registry.create(record)
