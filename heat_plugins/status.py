@@ -183,16 +183,12 @@ class Checks(upgradecheck.UpgradeCommands):
         return 0
 
     def features(self) -> 'list[features.Feature]':
-        """Return what works here, and what does not.
-
-        :raises cfg.Error: an option of heat.conf is invalid.
-        """
+        """Return what works here, and what does not."""
         from heat_plugins.checks import features
 
         session = self._session
         if isinstance(session, Exception):
-            # The checks say so.
-            session = None
+            return features.features(None, foreign.line(session))
         return features.features(session)
 
     def _ask(
@@ -257,7 +253,7 @@ def main(args: abc.Sequence[str] | None = None) -> int:
 def _run(args: abc.Sequence[str]) -> int:
     # Those that heat-engine reads.
     files = cfg.find_config_files(project='heat', prog='heat-engine')
-    if 'feature' not in args:
+    if _command(args) != 'feature':
         return upgradecheck.main(
             cfg.CONF,
             project='heat',
@@ -270,6 +266,17 @@ def _run(args: abc.Sequence[str]) -> int:
     )
     cfg.CONF(args=args, project='heat', default_config_files=files)
     return Checks().list_features()
+
+
+def _command(args: abc.Sequence[str]) -> str:
+    """Return the subcommand, which follows the options of the whole one."""
+    remaining = iter(args)
+    for each in remaining:
+        if each in _GLOBALS:
+            next(remaining, None)
+        elif not each.startswith('-'):
+            return each
+    return ''
 
 
 def _add_feature(

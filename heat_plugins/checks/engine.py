@@ -195,9 +195,14 @@ def resource_types() -> upgradecheck.Result:
 
 
 def check_served(report: cloud.CheckReport, names: abc.Iterable[str]) -> None:
-    """Report whether our classes serve all of these resource types."""
+    """Report whether our classes serve all of these resource types.
+
+    :raises cfg.Error: an option of heat.conf is invalid.
+    """
     try:
         origins = _origins(registry.examine(cfg.CONF).classes)
+    except cfg.Error:
+        raise
     except Exception as exc:
         report.fail(
             'heat-engine cannot load its plugins '

@@ -12,6 +12,7 @@ import dataclasses
 import functools
 
 from keystoneauth1 import session as ks_session
+from oslo_config import cfg
 
 from heat_plugins import errors
 from heat_plugins import registry
@@ -48,10 +49,14 @@ class Parts:
 
     :param session: of a user who may own stacks; None checks only heat.conf
         and the plugins.
+    :param why_not: why there is no session.
     """
 
-    def __init__(self, session: ks_session.Session | None) -> None:
+    def __init__(
+        self, session: ks_session.Session | None, why_not: str
+    ) -> None:
         self._session = session
+        self._why_not = why_not
 
     @functools.cached_property
     def deployments(self) -> cloud.CheckReport:
@@ -96,7 +101,7 @@ class Parts:
         report = cloud.CheckReport()
         agents.check_transport(report, self._session, name)
         if self._session is None:
-            report.unsure(_CANNOT_ASK)
+            report.unsure(self._why_not)
         return report
 
     @functools.cached_property
@@ -148,7 +153,7 @@ class Parts:
     ) -> cloud.CheckReport:
         report = cloud.CheckReport()
         if self._session is None:
-            report.unsure(_CANNOT_ASK)
+            report.unsure(self._why_not)
         else:
             check(report, self._session)
         return report
@@ -187,17 +192,29 @@ _FEATURES = {
 }
 
 
-def features(session: ks_session.Session | None) -> list[Feature]:
+def features(
+    session: ks_session.Session | None, why_not: str = _CANNOT_ASK
+) -> list[Feature]:
     """Return what works with this heat.conf and cloud, and what does not.
 
     :param session: of a user who may own stacks; without it, whatever needs
         the cloud is unknown.
+    :param why_not: why there is no session.
     """
-    parts = Parts(session)
+    parts = Parts(session, why_not)
     return [
-        _feature(name, [getattr(parts, part) for part in needed])
+        _feature(name, [_checked(parts, part) for part in needed])
         for name, needed in _FEATURES.items()
     ]
+
+
+def _checked(parts: Parts, part: str) -> cloud.CheckReport:
+    try:
+        report: cloud.CheckReport = getattr(parts, part)
+    except cfg.Error as exc:
+        report = cloud.CheckReport()
+        report.fail(f'heat.conf is wrong: {exc}')
+    return report
 
 
 def _feature(name: str, parts: abc.Sequence[cloud.CheckReport]) -> Feature:

@@ -2,6 +2,7 @@
 """The command heat-plugins-status, up to what its checks find."""
 
 import importlib.metadata
+import json
 import os
 import pathlib
 import subprocess
@@ -76,6 +77,25 @@ class CommandTest(testtools.TestCase):
         self.assertIn('| Check: Resource types', done.stdout)
         self.assertIn('| Result: Failure', done.stdout)
         self.assertEqual(2, done.stdout.count('| Details: Skipped'))
+
+    def test_what_an_option_is_given_is_no_subcommand(self):
+        for args, command in (
+            (['--os-cloud', 'feature', 'upgrade', 'check'], 'upgrade'),
+            (['--config-dir=feature', 'upgrade', 'check'], 'upgrade'),
+            (['--os-cloud', 'x', 'feature', 'list'], 'feature'),
+            (['--help'], ''),
+        ):
+            self.assertEqual(command, status._command(args))
+
+    def test_why_a_cloud_gives_no_token_is_told_by_the_features_too(self):
+        self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
+        done = run(
+            *('-m', 'heat_plugins.status', '--config-file', self.heat_conf),
+            *('--os-cloud', 'nosuch', 'feature', 'list', '-f', 'json'),
+        )
+        self.assertEqual(0, done.returncode, done.stderr)
+        rows = {row['name']: row for row in json.loads(done.stdout)}
+        self.assertIn('nosuch', rows['Plans']['reason'])
 
     def test_the_console_script_is_the_command(self):
         (script,) = importlib.metadata.entry_points(

@@ -3,6 +3,7 @@
 
 from unittest import mock
 
+from oslo_config import cfg
 import testtools
 
 from heat_plugins.checks import agents
@@ -105,6 +106,29 @@ class FeaturesTest(testtools.TestCase):
         self.checks[object_store, 'check_temp_urls'] = check
         self.of()
         check.assert_called_once()
+
+    def test_an_invalid_option_is_named_where_it_matters(self):
+        def invalid(report, session, name):
+            if name == 'CFN_SIGNAL':
+                raise cfg.ConfigFileValueError('multi_cloud is no boolean')
+
+        self.checks[agents, 'check_transport'] = invalid
+        names = self.names(False)
+        self.assertEqual(
+            {'Deployments by CFN_SIGNAL', 'Actions by webhook'}, names
+        )
+        _, reason = self.of()['Actions by webhook']
+        self.assertEqual(
+            'heat.conf is wrong: multi_cloud is no boolean', reason
+        )
+
+    def test_why_the_cloud_was_not_asked_is_told(self):
+        for (module, name), check in self.checks.items():
+            self.patch(module, name, check)
+        rows = features.features(None, 'Cannot get a token: no cloud x')
+        self.assertEqual(
+            {'Cannot get a token: no cloud x'}, {row.reason for row in rows}
+        )
 
     def test_without_credentials_only_what_is_certain_is_told(self):
         def broken(report, session, name):
