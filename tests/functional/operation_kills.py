@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 import dataclasses
 import json
-import re
 import subprocess
 import sys
 import tempfile
@@ -86,6 +85,14 @@ class Database(kills.Database):
             for row in self.rows()
             if row.reason.startswith('heat-plugins run ')
         ]
+
+    def operation(self) -> str | None:
+        """Return the operation that goes on; None for none."""
+        for row in self.rows():
+            is_operation = row.reason.startswith('heat-plugins operation ')
+            if is_operation and row.status == 'IN_PROGRESS':
+                return row.server_id
+        return None
 
     def told(self) -> list[base.Template]:
         """Return the configs of runs that servers have."""
@@ -328,8 +335,7 @@ def kill(fleet: Fleet, who: str, name: str) -> Killed:
     if not step.is_late:
         _arm(fleet, step)
     command = fleet.begin(step, *words)
-    assert command.stderr is not None
-    operation_id = _operation_id(command.stderr)
+    operation_id = base.until(fleet.database.operation, 90, pause=0.2)
     try:
         _reach(fleet, step)
         command.kill()
@@ -354,14 +360,6 @@ def kill(fleet: Fleet, who: str, name: str) -> Killed:
     base.until(lambda: fleet.leftovers() == before, 30)
     base.until(lambda: not fleet.objects(operation_id), 30)
     return Killed(who=who, step=name, seconds=seconds)
-
-
-def _operation_id(said: Any) -> str:
-    """Return the ID of the operation that a command has started."""
-    for line in said:
-        if match := re.search(r'[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}', line):
-            return match[0]
-    raise AssertionError('the command has started nothing')
 
 
 def _arm(fleet: Fleet, step: Step) -> None:

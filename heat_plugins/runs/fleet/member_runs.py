@@ -142,11 +142,10 @@ class MemberRuns:
         self, operation: operations.Operation, member: int
     ) -> deliveries.Delivery:
         run_id = operation.run_id(member)
-        name = f'{self._tools.records.container}/{run_id}'
         return deliveries.Delivery(
-            deployment_id=str(uuid.uuid5(_NAMES, f'{name}/deployment')),
+            deployment_id=self._id(run_id, 'deployment'),
             server_id=operation.order.members[member].server_id,
-            config_id=str(uuid.uuid5(_NAMES, f'{name}/config')),
+            config_id=self._id(run_id, 'config'),
             action=operation.order.action,
             draft=self._draft(operation, member),
             input_values=None,
@@ -155,6 +154,11 @@ class MemberRuns:
             before=None,
             reason=tokens.of_run(run_id),
         )
+
+    def _id(self, run_id: str, kind: str) -> str:
+        """Return the ID of what an engine has made for a run."""
+        name = f'{self._tools.records.container}/{run_id}/{kind}'
+        return str(uuid.uuid5(_NAMES, name))
 
     def adopt(
         self,
@@ -246,7 +250,9 @@ class MemberRuns:
         self._check()
         run = operation_runs.run_of(operation, member)
         if run.config_id is None:
-            run = dataclasses.replace(run, config_id=self._configs.get(run.id))
+            # An engine may have died between its deployment and its config.
+            config_id = self._configs.get(run.id) or self._id(run.id, 'config')
+            run = dataclasses.replace(run, config_id=config_id)
         withdrawal.withdraw(self._tools.heat, run, is_proved=True)
         self._given.pop(run.id, None)
         self._configs.pop(run.id, None)

@@ -216,6 +216,21 @@ class HandlingTestCase(testtools.TestCase):
             self.assertEqual('complete', found.control.phase.value)
             self.assertEqual({1}, set(world.executed.values()))
 
+    def test_who_dies_before_a_config_goes_leaves_that_to_the_next(self):
+        world = self.world = simulation.World(
+            2, stacks=1, engines=simulation.everybody
+        )
+        order = world.order()
+        advancer = world.begin(order)
+        advancer.step()
+        world.heat.failing['delete_config'] = simulation.Killed()
+        self.assertRaises(simulation.Killed, self.end, advancer)
+        del world.heat.failing['delete_config']
+        world.sleep(60)
+        found = self.end(world.advancer(order))
+        self.assertEqual('complete', found.control.phase.value)
+        self.assertEqual(world.configs, set(world.heat.configs))
+
     def test_all_servers_are_told_to_stop_before_one_is_withdrawn(self):
         self.world.silent = {0, 1}
         advancer = self.begin(operations.OperationLimits())
