@@ -7,7 +7,6 @@ import subprocess
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.functional import base
 from tests.functional import conftest
@@ -94,7 +93,7 @@ def test_what_cannot_work_is_refused_with_what_helps(
     lacking: tuple[str, base.minicloud_client.Cloud],
 ) -> None:
     service, cloud = lacking
-    template: Any = yaml.safe_load(WORKFLOW)
+    template: base.Template | str = WORKFLOW
     command = 'openstack deployment plan deploy shop'
     reason, told = 'workflowv2 endpoint is not in', 'Mistral'
     if service == 'swift':
