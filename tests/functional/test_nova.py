@@ -2,6 +2,9 @@
 """Servers of a real Nova: what becomes of their deployments with them."""
 
 from collections.abc import Callable, Iterator
+import json
+import pathlib
+import subprocess
 from typing import Any
 
 import pytest
@@ -46,9 +49,21 @@ class Nova:
     def start(self, server: str) -> None:
         self._act(server, 'os-start')
 
+    def delete(self, server: str) -> None:
+        answer = self._session.delete('compute', f'/servers/{server}')
+        assert answer.ok, answer
+        self.reach(server, None)
+
     def disk(self, server: str) -> base.minicloud_client.Agent:
         """Return what is on a server."""
         return self._cloud.agent(server)
+
+    def label(self, server: str, **metadata: str) -> None:
+        """Add to the metadata of a server."""
+        answer = self._session.post(
+            'compute', f'/servers/{server}/metadata', {'metadata': metadata}
+        )
+        assert answer.ok, answer
 
     def _act(self, server: str, action: str) -> None:
         answer = self._session.post(
@@ -259,6 +274,31 @@ def test_a_server_that_is_replaced_runs_delete_before(nova, stacks, transport):
     assert 'DELETE for world' in log.read()
 
 
+@each_transport
+def test_a_server_that_is_gone_is_replaced(nova, stacks, transport):
+    stack = stacks(template(transport))
+    stack.wait('CREATE_COMPLETE')
+    former = server_of(stack)
+    nova.delete(former)
+    stack.action(check=None)
+    stack.wait('CHECK_FAILED')
+    assert stack.resource('server')['resource_status'] == 'CHECK_FAILED'
+    stack.update(template(transport), who='moon')
+    stack.wait('UPDATE_COMPLETE')
+    assert greeting(stack) == 'hello moon'
+    second = server_of(stack)
+    assert nova.servers() == {second: 'ACTIVE'}
+    stack.mark('server')
+    stack.update(template(transport), who='sun')
+    stack.wait('UPDATE_COMPLETE')
+    assert greeting(stack) == 'hello sun'
+    assert nova.servers().keys() == {server_of(stack)} != {second}
+    # Nobody is left to run DELETE.
+    nova.delete(server_of(stack))
+    stack.delete()
+    stack.wait('DELETE_COMPLETE')
+
+
 def test_what_no_host_has_room_for_fails_before_the_deployment(nova, stacks):
     def sized(flavor: str) -> base.Template:
         return template(
@@ -280,3 +320,47 @@ def test_what_no_host_has_room_for_fails_before_the_deployment(nova, stacks):
     stack.wait('UPDATE_COMPLETE')
     assert greeting(stack) == 'hello moon'
     assert nova.servers() == {server_of(stack): 'ACTIVE'}
+
+
+def test_an_operation_finds_servers_by_what_nova_knows_of_them(
+    cloud: base.minicloud_client.Cloud,
+    nova: Nova,
+    stacks: Callable[..., base.Stack],
+    tmp_path: pathlib.Path,
+) -> None:
+    found = template('TEMP_URL_POLL', server={'metadata': {'role': 'web'}})
+    other = template('TEMP_URL_POLL')['resources']['server']
+    found['resources']['other'] = other
+    stack = stacks(found)
+    stack.wait('CREATE_COMPLETE')
+    by_name = {
+        name: str(stack.resource(name)['physical_resource_id'])
+        for name in ('server', 'other')
+    }
+
+    def operation(*arguments: str) -> str:
+        command = ['openstack', 'software', 'deployment', 'operation']
+        done = subprocess.run(
+            [*command, *arguments],
+            env=cloud.env(),
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def reached(*selection: str) -> set[str]:
+        """Run a script on servers; return the names of those it ran on."""
+        journal = tmp_path / 'journal'
+        journal.write_text('')
+        script = ['sh', '-c', f'pwd >> {journal}']
+        options = ['--stack', stack.name, *selection, '--yes', '--wait']
+        ended = operation('run', *options, '-f', 'json', '--', *script)
+        operation('delete', json.loads(ended)['id'])
+        places = journal.read_text()
+        return {name for name, server in by_name.items() if server in places}
+
+    assert reached() == {'server', 'other'}
+    assert reached('--server-metadata', 'role=web') == {'server'}
+    nova.label(by_name['other'], role='web')
+    assert reached('--server-metadata', 'role=web') == {'server', 'other'}
