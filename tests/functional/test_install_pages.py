@@ -56,7 +56,7 @@ def ours(host: debian.Host, python: str = 'python3') -> dict[str, str]:
     probe = f'{debian.SOURCE}/tests/unit/engine_probe.py'
     shutil.copy(f'{host.path}{probe}', host.path / 'tmp/probe.py')
     said = host.run(
-        f'{python} -P /tmp/probe.py --config-file {_HEAT_CONF} 2>/dev/null',
+        f'echo {_HEAT_CONF} | {python} -P /tmp/probe.py 2>/dev/null',
         folder='/tmp',
         user='heat',
     )
@@ -100,7 +100,7 @@ def test_debians_heat_stays_as_it_is(
     assert host.run(verify) == before
     assert (host.path / _HEAT_CONF[1:]).read_bytes() == conf
     assert ours(host) == OURS
-    release = host.run('heat-plugins-status --version', user='heat')
+    release = host.run('heat-plugins-status --version', '/tmp', 'heat')
     assert release.startswith('heat-plugins 0.2.0')
     host.run(' '.join(remove.split()))
     assert host.run(verify) == before
