@@ -2,9 +2,9 @@
 """Runs of validations in the object store, and how to stop one from afar.
 
 All lie in one container of the project, each below its id: what the run is,
-the details of each validation, and a wish to stop it. The record of a run is
-the lease of the process that runs it, see `objectstore.lease`; the process
-rewrites it every few seconds.
+the details of each validation, a wish to stop it, and a claim of each process
+that repeats it. The record of a run is the lease of the process that runs it,
+see `objectstore.lease`; the process rewrites it every few seconds.
 """
 
 import dataclasses
@@ -67,10 +67,34 @@ class Ledger:
         """
         name = f'{_checked(run.id)}{_RUN}'
         if not self._records.create(name, _values(run)):
-            former = self._read(run.id)
-            if former and former.state is not LOST:
+            if not self._is_ours_to_repeat(run.id):
                 raise errors.Exists(f'Run {run.id} exists already')
             self.write(run)
+
+    def _is_ours_to_repeat(self, run_id: str) -> bool:
+        """Say whether its process has died, and no other one repeats it."""
+        # Each repetition has a claim, older than the record that it led to.
+        number = 0
+        while self._is_lost(run_id):
+            claim = f'{run_id}/repeat-{number}'
+            if self._records.create(claim, True):
+                # Another one may have repeated it meanwhile.
+                return self._is_lost(run_id)
+            if not self._has_lapsed(claim):
+                return False
+            number += 1
+        return False
+
+    def _is_lost(self, run_id: str) -> bool:
+        run = self._read(run_id)
+        return run is not None and run.state is LOST
+
+    def _has_lapsed(self, claim: str) -> bool:
+        try:
+            age = self._records.fetch(claim).age
+        except errors.NoObject:
+            return False
+        return lease.has_expired(age, _SILENCE)
 
     def write(self, run: validation_runs.Run) -> None:
         """Write how a run stands."""

@@ -4,6 +4,7 @@
 import gzip
 import json
 import time
+from unittest import mock
 
 import testtools
 
@@ -357,6 +358,29 @@ class ResultsTest(OperationsTest):
         self.cloud.swift.now = lambda: time.time() + 101
         found = self.validations.result('my-run-0')
         self.assertEqual(('LOST', False), (found['state'], found['success']))
+
+    def test_who_cannot_see_the_record_yet_does_not_run_it(self):
+        """An earlier candidate has not written anything."""
+        run = validation_runs.Run(id='my-run-0', source='x', started_at='2020')
+        ledger = self.validations.ledger
+        self.patch(ledger._records, 'create', lambda name, value: False)
+        self.assertRaises(errors.Exists, ledger.begin, run)
+        self.assertRaises(errors.NotFound, ledger.find, 'my-run-0')
+
+    def test_a_lost_one_is_repeated_by_one_process_only(self):
+        run = validation_runs.Run(id='my-run-0', source='x', started_at='2020')
+        ledger = self.validations.ledger
+        ledger.begin(run)
+        for silences in (1, 2):
+            at = time.time() + 101 * silences
+            self.cloud.swift.now = lambda at=at: at
+            # Both see that it is lost, before either has written it.
+            lost = ledger.find('my-run-0')
+            self.assertEqual('LOST', lost.state)
+            ledger.begin(run)
+            with mock.patch.object(ledger, '_read', return_value=lost):
+                self.assertRaises(errors.Exists, ledger.begin, run)
+            self.assertEqual('RUNNING', ledger.find('my-run-0').state)
 
     def test_one_that_lasts_is_not_lost(self):
         self.make()
