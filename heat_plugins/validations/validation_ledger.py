@@ -163,13 +163,18 @@ class Ledger:
         """Say whether a caller has asked for it."""
         return self._records.has(f'{run_id}{_STOP}')
 
-    def tidy(self, kept: int = KEPT) -> None:
-        """Forget the runs that have ended before the last few."""
+    def tidy(self, kept: int = KEPT, spared: str = '') -> None:
+        """Forget the runs that have ended before the last few.
+
+        :param spared: the id of one that stays in any case.
+        """
         objects = self._objects()
         if len(objects) <= kept:
             return
         ended = [run for run in self.every() if run.state.ended]
         for run in ended[kept:]:
+            if run.id == spared:
+                continue
             # What says that there is a run goes last: what is interrupted here
             # is done the next time.
             names = objects.get(run.id, [])

@@ -256,7 +256,7 @@ class ValidationOperations:
             self._record(source.plan, known, run)
         # It has been run, whatever becomes of former ones.
         with contextlib.suppress(errors.ServiceError):
-            self.ledger.tidy()
+            self.ledger.tidy(spared=run.id)
         return report(run)
 
     def work(
@@ -418,6 +418,8 @@ class ValidationJob:
     ) -> None:
         self._core = core
         self._given = given
+        # Of the run that has ended with the step that was taken.
+        self._report: Report | None = None
         self._phases: abc.Mapping[
             ValidationPhase,
             abc.Callable[[ValidationWork, jobs.CallOutcome], Step],
@@ -439,8 +441,7 @@ class ValidationJob:
 
     def output(self, state: ValidationWork) -> Report:
         """Return what the workflow returns."""
-        ended = state.phase is ValidationPhase.END
-        return {'run': self._core.result(state.run_id) if ended else None}
+        return {'run': self._report}
 
     def _run(self, state: ValidationWork, outcome: jobs.CallOutcome) -> Step:
         call = jobs.Call(
@@ -458,14 +459,16 @@ class ValidationJob:
         try:
             run = self._core.ledger.find(state.run_id)
         except errors.NotFound:
-            # Its process died before it had written anything.
-            if state.repeats == REPEATS:
+            # Its process died before it had written anything, or its record
+            # was deleted after its end.
+            if outcome.success or state.repeats == REPEATS:
                 raise
             return self._run(again, outcome)
         if run.state is ledgers.LOST and state.repeats < REPEATS:
             return self._run(again, outcome)
         if not run.state.ended:
             return jobs.JobStep(state=state, next_look=_POLL)
+        self._report = report(run)
         return jobs.JobStep(
             state=dataclasses.replace(state, phase=ValidationPhase.END),
             success=run.state is validation_runs.ValidationState.PASSED,

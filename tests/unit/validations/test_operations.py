@@ -308,6 +308,19 @@ class ResultsTest(OperationsTest):
         )
         self.assertEqual(8, len(self.objects()))
 
+    def test_a_long_run_does_not_forget_itself(self):
+        self.make()
+        self.patch(
+            self.validations.ledger.tidy.__func__, '__defaults__', (1, '')
+        )
+        self.run_all(run_id='my-run-1')
+        self.cloud.now -= 3600
+        self.run_all(run_id='my-run-0')
+        self.assertEqual(
+            ['my-run-1', 'my-run-0'],
+            [one['id'] for one in self.validations.results()],
+        )
+
     def test_what_broke_off_while_one_was_forgotten_goes_the_next_time(self):
         self.make()
         self.run_all(run_id='my-run-1')
@@ -329,7 +342,7 @@ class ResultsTest(OperationsTest):
     def test_former_runs_that_cannot_be_forgotten_spoil_no_new_one(self):
         self.make()
 
-        def refuse(kept=0):
+        def refuse(**given):
             raise errors.Unavailable('no', 503)
 
         self.patch(self.validations.ledger, 'tidy', refuse)
@@ -575,6 +588,25 @@ class WorkTest(OperationsTest):
     def test_so_is_one_that_died_before_it_wrote_anything(self):
         step = self.step()
         self.assertEqual(step['call'], self.step(success=False)['call'])
+
+    def test_one_that_has_ended_and_is_forgotten_is_not_repeated(self):
+        self.call(self.step())
+        self.validations.ledger.tidy(kept=0)
+        self.assertRaises(errors.NotFound, self.step, success=True)
+
+    def test_its_end_is_read_once(self):
+        self.call(self.step())
+        find = self.validations.ledger.find
+
+        def forget(run_id):
+            run = find(run_id)
+            self.validations.ledger.tidy(kept=0)
+            return run
+
+        self.patch(self.validations.ledger, 'find', forget)
+        self.assertEqual(
+            'PASSED', self.step(success=True)['output']['run']['state']
+        )
 
     def test_it_is_not_repeated_for_ever(self):
         step = self.step()
