@@ -37,6 +37,7 @@ class Task:
     """A task of a workflow, and the context that it has ended in.
 
     :ivar result: what it has ended with.
+    :ivar cancelled: the tasks of its execution that were cancelled.
     """
 
     def __init__(self, workflow, name, **context):
@@ -44,6 +45,7 @@ class Task:
         self.spec = self.workflow['tasks'][name]
         self.context = context
         self.result = None
+        self.cancelled = []
 
     def value(self, expression):
         """Evaluate an expression as Mistral does."""
@@ -52,6 +54,13 @@ class Task:
         context.register_function(
             lambda: {'result': self.result, 'state_info': 'Task timed out'},
             name='task',
+        )
+        context.register_function(lambda: {'id': 'e'}, name='execution')
+        context.register_function(
+            lambda execution, recursive, state: {
+                ('e', False, 'CANCELLED'): self.cancelled
+            }[execution, recursive, state],
+            name='tasks',
         )
         text = re.fullmatch('<%(.*)%>', str(expression))
         if text is None:
@@ -242,6 +251,13 @@ class TestCalls:
         task.end('on-error', DIED)
         timer.context |= {'answer': task.context['answer']}
         assert timer.end('on-success', None) == ['fail: a has failed']
+
+    def test_a_cancelled_one_is_not_waited_for(self):
+        """Nothing follows, so Mistral cancels the execution."""
+        steps = [{'kind': 'action', 'name': 'a', 'input': {}}]
+        timer = Task('plan.configure', 'await', steps=steps, polls=1)
+        timer.cancelled = [{'name': 'run_action'}]
+        assert timer.end('on-success', None) == []
 
     def test_those_of_a_plan_run_in_their_order(self):
         steps = [
