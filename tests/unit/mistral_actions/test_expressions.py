@@ -188,6 +188,10 @@ class TestCalls:
                 {'error': 'a has failed', 'reason': 'no', 'code': 'refused'},
                 {'reason': 'no', 'code': 'refused'},
             ),
+            (
+                {'reason': {'a': 1}, 'code': 404},
+                {'reason': "{'a': 1}", 'code': '404'},
+            ),
         ],
     )
     def test_with_the_reason_if_there_is_one(self, result, reason):
@@ -201,6 +205,7 @@ class TestCalls:
             (DIED, None),
             ({'error': 'boom'}, None),
             ({'error': REFUSED}, 'no'),
+            ({'error': {'message': None}}, ''),
         ],
     )
     def test_a_workflow_that_fails_says_why_if_it_is_one_of_ours(
@@ -217,7 +222,14 @@ class TestCalls:
 
     @pytest.mark.parametrize(
         ('result', 'reason', 'code'),
-        [(DIED, DIED, None), (REFUSED, 'no', 'refused'), (None, '', None)],
+        [
+            (DIED, DIED, None),
+            (REFUSED, 'no', 'refused'),
+            (None, '', None),
+            # Actions of others have maps of their own.
+            ({'code': 404, 'message': ['no']}, "['no']", '404'),
+            ({'a': 1}, '', ''),
+        ],
     )
     def test_an_action_that_fails_says_why(self, result, reason, code):
         steps = [{'kind': 'action', 'name': 'a', 'input': {}}]
