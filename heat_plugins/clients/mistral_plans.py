@@ -133,6 +133,10 @@ class WorkflowExecution:
         return self.state == 'SUCCESS'
 
     @property
+    def cancelled(self) -> bool:
+        return self.state == 'CANCELLED'
+
+    @property
     def own_error(self) -> abc.Mapping[str, Any]:
         """The error that the workflow itself returned; see `errors.restore`.
 

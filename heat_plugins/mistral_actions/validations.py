@@ -57,8 +57,8 @@ def _run(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
 def _abandoned(context: Any) -> abc.Callable[[], bool]:
     """Return what says whether the execution around an action has ended.
 
-    Mistral cancels and deletes the executions within one. Those within one
-    that fails go on.
+    Mistral cancels and deletes the executions within one, which may take a
+    while. Those within one that fails go on: another branch may have failed.
     """
     execution_id = context.execution.workflow_execution_id
     if execution_id is None:
@@ -72,7 +72,7 @@ def _abandoned(context: Any) -> abc.Callable[[], bool]:
             execution = executions.execution(execution_id)
             root = execution.root_id
             return execution.ended or (
-                bool(root) and executions.execution(root).ended
+                bool(root) and executions.execution(root).cancelled
             )
         except errors.NotFound:
             return True

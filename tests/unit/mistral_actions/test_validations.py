@@ -85,7 +85,7 @@ class ActionsTest(testtools.TestCase):
         for answer, root in (
             ('CANCELLED', ''),
             ('ERROR', ''),
-            ('RUNNING', 'ERROR'),
+            ('RUNNING', 'CANCELLED'),
             (errors.NotFound('gone', 404), ''),
         ):
             self.answer(answer, root)
@@ -94,8 +94,23 @@ class ActionsTest(testtools.TestCase):
             self.assertEqual([], self.cloud.machine.running)
 
     def test_while_its_execution_goes_on_it_does(self):
-        for answer in ('RUNNING', 'PAUSED'):
-            self.answer(answer, answer)
+        machine = self.cloud.machine
+        machine.reports['validations/dns.yaml'] = [fakes.result()]
+
+        def end_after_looks():
+            if machine.now - begun > 10:
+                for process in machine.running:
+                    process._news = [fakes.end()]
+
+        machine.while_waiting = end_after_looks
+        for answer, root in (
+            ('RUNNING', 'RUNNING'),
+            ('PAUSED', 'PAUSED'),
+            # Another branch has failed.
+            ('RUNNING', 'ERROR'),
+        ):
+            self.answer(answer, root)
+            begun = machine.now
             run = base.run(validations.Run(plan='plan'), 'execution-1')
             self.assertEqual('PASSED', run['state'])
 
