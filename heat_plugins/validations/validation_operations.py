@@ -397,11 +397,13 @@ class ValidationWork:
     """The state of a run of validations.
 
     :ivar repeats: how often the process that ran it has died.
+    :ivar reason: what is known of the last death; '' for nothing.
     """
 
     run_id: str
     phase: ValidationPhase = ValidationPhase.RUN
     repeats: int = 0
+    reason: str = ''
 
 
 Step = jobs.JobStep[ValidationWork]
@@ -455,25 +457,50 @@ class ValidationJob:
     def _read(self, state: ValidationWork, outcome: jobs.CallOutcome) -> Step:
         if outcome.code:
             raise _final(outcome)
-        again = dataclasses.replace(state, repeats=state.repeats + 1)
+        if outcome.reason:
+            state = dataclasses.replace(state, reason=outcome.reason)
         try:
             run = self._core.ledger.find(state.run_id)
-        except errors.NotFound:
+        except errors.NotFound as exc:
             # Its process died before it had written anything, or its record
             # was deleted after its end.
-            if outcome.success or state.repeats == REPEATS:
+            if not outcome.success and state.repeats < REPEATS:
+                return self._repeat(state, outcome)
+            if outcome.success or not state.reason:
                 raise
-            return self._run(again, outcome)
-        if run.state is ledgers.LOST and state.repeats < REPEATS:
-            return self._run(again, outcome)
-        if not run.state.ended:
-            return jobs.JobStep(state=state, next_look=_POLL)
+            raise errors.ServiceError(state.reason) from exc
+        if run.state is ledgers.LOST:
+            return self._lost(state, outcome, run)
+        return self._end(state, run) if run.state.ended else _poll(state, run)
+
+    def _lost(
+        self,
+        state: ValidationWork,
+        outcome: jobs.CallOutcome,
+        run: validation_runs.Run,
+    ) -> Step:
+        if state.repeats < REPEATS:
+            return self._repeat(state, outcome)
+        reason = ': '.join(filter(None, (run.reason, state.reason)))
+        return self._end(state, dataclasses.replace(run, reason=reason))
+
+    def _repeat(
+        self, state: ValidationWork, outcome: jobs.CallOutcome
+    ) -> Step:
+        again = dataclasses.replace(state, repeats=state.repeats + 1)
+        return self._run(again, outcome)
+
+    def _end(self, state: ValidationWork, run: validation_runs.Run) -> Step:
         self._report = report(run)
         return jobs.JobStep(
             state=dataclasses.replace(state, phase=ValidationPhase.END),
             success=run.state is validation_runs.ValidationState.PASSED,
             reason=run.reason,
         )
+
+
+def _poll(state: ValidationWork, run: validation_runs.Run) -> Step:
+    return jobs.JobStep(state=state, next_look=_POLL)
 
 
 def _final(outcome: jobs.CallOutcome) -> errors.Error:

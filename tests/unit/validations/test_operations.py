@@ -620,7 +620,26 @@ class WorkTest(OperationsTest):
     def test_one_that_never_began_is_not_repeated_for_ever_either(self):
         for _ in range(validation_operations.REPEATS + 1):
             self.assertTrue(self.step(success=False)['call'])
+        state = self.state
         self.assertRaises(errors.NotFound, self.step, success=False)
+        self.state = state
+        raised = self.assertRaises(
+            errors.ServiceError, self.step, success=False, reason='no memory'
+        )
+        self.assertEqual('no memory', str(raised))
+
+    def test_why_its_process_died_is_told_at_the_end(self):
+        step = self.step()
+        for _ in range(validation_operations.REPEATS):
+            self.step(success=False)
+        self.die(step)
+        self.cloud.swift.now = time.time
+        self.step(success=False, reason='no memory')
+        self.cloud.swift.now = lambda: time.time() + 101
+        ended = self.step()
+        self.assertEqual('LOST', ended['output']['run']['state'])
+        self.assertIn(': no memory', ended['reason'])
+        self.assertEqual(ended['reason'], ended['output']['run']['reason'])
 
     def test_a_process_that_is_alive_is_waited_for(self):
         self.die(self.step())
