@@ -38,6 +38,9 @@ REPEATS: Final = 2
 # Seconds until the next poll of a run whose process is alive.
 _POLL: Final = 20
 
+# Polls without news of a run, after which its process counts as dead.
+_SILENT: Final = 15
+
 _NAME = re.compile('[A-Za-z_][A-Za-z0-9_]*')
 
 
@@ -398,12 +401,16 @@ class ValidationWork:
 
     :ivar repeats: how often the process that ran it has died.
     :ivar reason: what is known of the last death; '' for nothing.
+    :ivar seconds: how long the run had lasted at the last poll.
+    :ivar polls: how often it has not gone on since.
     """
 
     run_id: str
     phase: ValidationPhase = ValidationPhase.RUN
     repeats: int = 0
     reason: str = ''
+    seconds: float = 0.0
+    polls: int = 0
 
 
 Step = jobs.JobStep[ValidationWork]
@@ -471,7 +478,26 @@ class ValidationJob:
             raise errors.ServiceError(state.reason) from exc
         if run.state is ledgers.LOST:
             return self._lost(state, outcome, run)
-        return self._end(state, run) if run.state.ended else _poll(state, run)
+        return (
+            self._end(state, run)
+            if run.state.ended
+            else self._poll(state, run)
+        )
+
+    def _poll(self, state: ValidationWork, run: validation_runs.Run) -> Step:
+        is_alive = run.seconds != state.seconds
+        polls = 0 if is_alive else state.polls + 1
+        if polls > _SILENT:
+            # Its record would have said so, if the store told ages.
+            reason = f'The process that ran it is silent: {state.reason}'
+            return self._end(
+                state,
+                dataclasses.replace(
+                    run, state=ledgers.LOST, reason=reason.rstrip(': ')
+                ),
+            )
+        state = dataclasses.replace(state, polls=polls, seconds=run.seconds)
+        return jobs.JobStep(state=state, next_look=_POLL)
 
     def _lost(
         self,
@@ -487,7 +513,7 @@ class ValidationJob:
     def _repeat(
         self, state: ValidationWork, outcome: jobs.CallOutcome
     ) -> Step:
-        again = dataclasses.replace(state, repeats=state.repeats + 1)
+        again = dataclasses.replace(state, repeats=state.repeats + 1, polls=0)
         return self._run(again, outcome)
 
     def _end(self, state: ValidationWork, run: validation_runs.Run) -> Step:
@@ -497,10 +523,6 @@ class ValidationJob:
             success=run.state is validation_runs.ValidationState.PASSED,
             reason=run.reason,
         )
-
-
-def _poll(state: ValidationWork, run: validation_runs.Run) -> Step:
-    return jobs.JobStep(state=state, next_look=_POLL)
 
 
 def _final(outcome: jobs.CallOutcome) -> errors.Error:

@@ -649,6 +649,36 @@ class WorkTest(OperationsTest):
         self.assertGreater(waits['next_look'], 0)
         self.assertIsNone(waits['output']['run'])
 
+    def test_one_that_is_silent_in_a_store_without_ages_is_lost(self):
+        self.die(self.step())
+        self.cloud.swift.now = lambda: 0.0
+        ended = self.step(success=False, reason='no memory')
+        polls = 0
+        while ended['success'] is None and polls < 100:
+            self.assertIsNone(ended['call'])
+            polls += 1
+            ended = self.step()
+        # As many seconds as a record may be silent for, and more.
+        self.assertGreater(polls * 20, 100)
+        self.assertEqual('LOST', ended['output']['run']['state'])
+        self.assertIn('no memory', ended['reason'])
+
+    def test_one_that_goes_on_is_polled_without_an_end(self):
+        step = self.step()
+        self.die(step)
+        self.cloud.swift.now = lambda: 0.0
+        given = step['call']['input']['run_id']
+        for second in range(100):
+            self.validations.ledger.write(
+                validation_runs.Run(
+                    id=given,
+                    source='x',
+                    started_at='2020',
+                    seconds=float(second // 10),
+                )
+            )
+            self.assertIsNone(self.step(success=False)['success'])
+
     def test_a_run_that_has_ended_is_not_begun_again(self):
         step = self.step()
         self.call(step)
