@@ -150,12 +150,12 @@ class Ledger:
         return sorted(every, key=lambda run: run.started_at, reverse=True)
 
     def stop(self, run_id: str) -> None:
-        """Ask the process that runs it to stop.
+        """Ask the process that runs it, or would repeat it, to stop.
 
         :raises errors.Refused: it has ended.
         """
         run = self.find(run_id)
-        if run.state.ended:
+        if run.state.ended and run.state is not LOST:
             raise errors.Refused(f'Run {run_id} has ended: {run.state}')
         self._records.write(f'{run_id}{_STOP}', True)
 

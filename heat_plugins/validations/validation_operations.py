@@ -505,10 +505,23 @@ class ValidationJob:
         outcome: jobs.CallOutcome,
         run: validation_runs.Run,
     ) -> Step:
+        if self._core.ledger.is_to_stop(state.run_id):
+            return self._stopped(state, run)
         if state.repeats < REPEATS:
             return self._repeat(state, outcome)
         reason = ': '.join(filter(None, (run.reason, state.reason)))
         return self._end(state, dataclasses.replace(run, reason=reason))
+
+    def _stopped(
+        self, state: ValidationWork, run: validation_runs.Run
+    ) -> Step:
+        run = dataclasses.replace(
+            run,
+            state=validation_runs.ValidationState.STOPPED,
+            reason='It was stopped',
+        )
+        self._core.ledger.write(run)
+        return self._end(state, run)
 
     def _repeat(
         self, state: ValidationWork, outcome: jobs.CallOutcome

@@ -608,6 +608,17 @@ class WorkTest(OperationsTest):
             'PASSED', self.step(success=True)['output']['run']['state']
         )
 
+    def test_one_that_is_to_stop_is_not_repeated(self):
+        step = self.step()
+        self.die(step)
+        given = step['call']['input']['run_id']
+        self.assertEqual('LOST', self.validations.stop(given)['state'])
+        ended = self.step(success=False)
+        self.assertEqual((None, False), (ended['call'], ended['success']))
+        self.assertEqual('STOPPED', ended['output']['run']['state'])
+        self.assertEqual('STOPPED', self.validations.result(given)['state'])
+        self.assertRaises(errors.Refused, self.validations.stop, given)
+
     def test_it_is_not_repeated_for_ever(self):
         step = self.step()
         for _ in range(validation_operations.REPEATS):
