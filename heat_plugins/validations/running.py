@@ -20,6 +20,10 @@ from heat_plugins.validations import validation_runs
 _INTERVAL = 0.3
 _LOOK = 2.0
 
+# Seconds without an answer of the object store or of the caller, after which
+# a run stops: it is soon lost, and may be repeated elsewhere.
+_ALONE = 60.0
+
 #: The most playbooks that run at once.
 MOST_AT_ONCE = 16
 
@@ -132,6 +136,8 @@ class Runner:
         self._begun_at = self._now()
         self._looked_at = self._begun_at
         self._written_at = self._begun_at
+        # When the object store or the caller has answered last.
+        self._heard_at = self._begun_at
 
     def run(self) -> validation_runs.Run:
         """Run them to the end, and return how that was.
@@ -210,14 +216,24 @@ class Runner:
         if self._stopping or now - self._looked_at < _LOOK:
             return
         self._looked_at = now
-        # They go on even while the store cannot be reached.
-        with contextlib.suppress(errors.Unavailable):
-            self._stopping = (
-                self._ledger.is_to_stop(self._run.id) or self._abandoned()
-            )
+        # They go on even while one of the two cannot be reached.
+        answers = [
+            self._asked(lambda: self._ledger.is_to_stop(self._run.id)),
+            self._asked(self._abandoned),
+        ]
+        is_alone = self._now() - self._heard_at > _ALONE
+        self._stopping = is_alone or any(answers)
         if self._stopping:
             for active in self._active:
                 active.playbook.stop()
+
+    def _asked(self, ask: abc.Callable[[], bool]) -> bool:
+        now = self._now()
+        with contextlib.suppress(errors.Unavailable):
+            answer = ask()
+            self._heard_at = now
+            return answer
+        return False
 
     def _note(self, run: validation_runs.Run) -> None:
         now = self._now()

@@ -232,6 +232,33 @@ class StopTest(OperationsTest):
         self.assertEqual('STOPPED', run['state'])
         self.assertLess(1010, self.machine.now)
 
+    def test_it_ends_before_another_process_may_repeat_it(self):
+        """It reaches neither the object store nor Mistral any more."""
+        self.begin()
+        self.validations.ledger = ledgers.Ledger(
+            self.cloud.swift.store(), pools.Pool(attempts=1)
+        )
+
+        def abandoned():
+            if self.machine.now > 1100:
+                raise errors.Unavailable('no')
+            return False
+
+        def break_down():
+            # Each of the two alone may be away for long.
+            self.cloud.swift.heal()
+            if self.machine.now > 1010:
+                self.cloud.swift.fail(times=999, status=503)
+            if self.machine.now > 1200:
+                raise AssertionError('It goes on')
+
+        self.machine.while_waiting = break_down
+        self.assertRaises(
+            errors.Unavailable, self.run_all, abandoned=abandoned
+        )
+        self.assertLess(1155, self.machine.now)
+        self.assertEqual([], self.machine.running)
+
     def test_nothing_is_left_when_the_object_store_lets_nobody_in(self):
         self.begin()
 
