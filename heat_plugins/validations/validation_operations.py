@@ -462,9 +462,11 @@ class ValidationJob:
         return jobs.JobStep(state=state, call=call)
 
     def _read(self, state: ValidationWork, outcome: jobs.CallOutcome) -> Step:
-        if outcome.code:
+        # A process that was slow goes on, or somebody else has repeated it.
+        is_elsewhere = state.repeats and outcome.code == errors.Exists.code
+        if outcome.code and not is_elsewhere:
             raise _final(outcome)
-        if outcome.reason:
+        if outcome.reason and not is_elsewhere:
             state = dataclasses.replace(state, reason=outcome.reason)
         try:
             run = self._core.ledger.find(state.run_id)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be done with validations, on a machine that runs none."""
 
+import dataclasses
 import gzip
 import json
 import time
@@ -686,6 +687,31 @@ class WorkTest(OperationsTest):
         self.assertEqual((None, None), (waits['call'], waits['success']))
         self.assertGreater(waits['next_look'], 0)
         self.assertIsNone(waits['output']['run'])
+
+    def test_a_process_that_was_only_slow_is_waited_for(self):
+        step = self.step()
+        given = step['call']['input']['run_id']
+        self.die(step)
+        self.assertEqual(step['call'], self.step(success=False)['call'])
+        # It goes on, so the other one may not begin.
+        run = self.validations.ledger.find(given)
+        run = dataclasses.replace(
+            run, state=validation_runs.ValidationState.RUNNING
+        )
+        self.validations.ledger.write(run)
+        refused = {'success': False, 'reason': 'exists', 'code': 'exists'}
+        waits = self.step(**refused)
+        self.assertEqual((None, None), (waits['call'], waits['success']))
+        ended = dataclasses.replace(
+            run, state=validation_runs.ValidationState.PASSED, reason=''
+        )
+        self.validations.ledger.write(ended)
+        self.assertTrue(self.step()['success'])
+
+    def test_an_id_that_is_taken_is_refused(self):
+        self.step()
+        refused = {'success': False, 'reason': 'exists', 'code': 'exists'}
+        self.assertRaises(errors.Exists, self.step, **refused)
 
     def test_one_that_is_silent_in_a_store_without_ages_is_lost(self):
         self.die(self.step())
