@@ -20,6 +20,7 @@ from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import advancing
+from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.follow import waiting
@@ -30,6 +31,10 @@ _QUICK = waiting.Pace(most=2.0)
 
 # Seconds between two pages.
 _PAGE = 5.0
+
+# Seconds for which a command that does not wait for the end of an operation
+# waits until heat-engine has started its first runs.
+_FIRST = 60.0
 
 
 _COMMAND = 'openstack software deployment operation'
@@ -122,6 +127,8 @@ class OperationFollower(_Follower):
                 advancer.is_busy or _is_over(advancer.operation)
             ):
                 self._shown.changed(advancer.step())
+            if is_handed_over:
+                self._await_first(advancer)
         except errors.Unavailable as exc:
             # It is recorded, and continues nevertheless.
             self._command.progress.say(
@@ -138,6 +145,17 @@ class OperationFollower(_Follower):
                 f'  {_COMMAND} wait {operation.id}',
             )
         return operation
+
+    def _await_first(self, advancer: advancing.Advancer) -> None:
+        """Wait until heat-engine has started all runs that may run now."""
+        until = time.monotonic() + _FIRST
+        while (
+            not advancer.is_leading
+            and _is_starting(advancer.operation)
+            and time.monotonic() < until
+        ):
+            time.sleep(advancing.POLL)
+            self._shown.changed(advancer.step())
 
     def _hand_over(self, advancer: advancing.Advancer) -> bool:
         """Let an engine advance a new operation; False if none does."""
@@ -220,6 +238,14 @@ class OperationFollower(_Follower):
 def _is_over(operation: operations.Operation) -> bool:
     """Say whether nothing is left to do but to record the end."""
     return not (operation.ended or operation.live or operation.pending)
+
+
+def _is_starting(operation: operations.Operation) -> bool:
+    """Say whether runs start now, or their targets are being decided on."""
+    return any(
+        attempt.state is operations.State.STARTING
+        for attempt in operation.attempts
+    ) or bool(deciding.advance(operation, time.time()).start)
 
 
 def _come_back(operation: operations.Operation) -> list[str]:

@@ -82,6 +82,57 @@ class SeveralTest(StartCase):
         self.assertEqual({'waiting': 1, 'pending': 1}, shown['counts'])
         self.assertEqual(self.keys(f'operation show {shown["id"]}'), [*shown])
 
+    def engine_that_starts_later(self):
+        """Let an engine lead what it is offered, and start runs later."""
+        engines = []
+
+        def ask(operation_id):
+            engines.append(self.fleets().advancer(operation_id))
+
+        def sleep(seconds):
+            self.now += seconds
+            for each in engines:
+                each.step() if each.is_leading else each.lead()
+
+        self.heat.engine, self.sleep = ask, sleep
+
+    def test_what_an_engine_starts_is_shown(self):
+        self.engine_that_starts_later()
+        code, shown = self.begin('BACKUP --stack shop')
+        self.assertEqual((0, {'waiting': 2}), (code, shown['counts']))
+        self.assertIn('heat-engine advances', self.stderr.getvalue())
+
+    def test_an_engine_starts_no_more_than_the_limit_before_that(self):
+        self.engine_that_starts_later()
+        began = self.now
+        _, shown = self.begin('BACKUP --stack shop --max-concurrent 1')
+        self.assertEqual({'waiting': 1, 'pending': 1}, shown['counts'])
+        self.assertLess(self.now - began, 40)
+
+    def test_an_engine_that_starts_nothing_keeps_no_command(self):
+        engines = []
+        self.heat.engine = lambda operation_id: engines.append(
+            self.fleets().advancer(operation_id)
+        )
+
+        def sleep(seconds):
+            self.now += seconds
+            for each in engines:
+                each.lead()
+
+        self.sleep = sleep
+        began = self.now
+        _, shown = self.begin('BACKUP --stack shop')
+        self.assertEqual(2, shown['targets'])
+        self.assertLess(self.now - began, 120)
+
+    def test_what_an_engine_skips_everywhere_is_refused(self):
+        for resource in 'db', 'web':
+            self.start('BACKUP', resource=resource)
+        self.engine_that_starts_later()
+        code, shown = self.begin('BACKUP --stack shop')
+        self.assertEqual((1, {'skipped': 2}), (code, shown['counts']))
+
     def test_targets_are_listed_before(self):
         _, listed = self.begin('BACKUP --stack shop --dry-run')
         self.assertEqual(['db', 'web'], [one['resource'] for one in listed])
