@@ -366,9 +366,12 @@ def _end(operation: _Operation) -> _Phase:
 
 
 def _cancelled(operation: _Operation) -> int:
-    """Return how many runs a user has cancelled one by one."""
+    """Return how many runs were cancelled, but not with the operation."""
+    is_withdrawn = operation.control.stopped in _WITHDRAWN
     return sum(
-        attempt.cancelled_by is not None and attempt.state is _State.CANCELLED
+        attempt.state is _State.CANCELLED
+        and not attempt.gone
+        and (attempt.cancelled_by is not None or not is_withdrawn)
         for attempt in operation.attempts
     )
 

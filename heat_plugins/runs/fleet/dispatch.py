@@ -162,7 +162,7 @@ class Dispatcher:
             lambda each: withdrawal.is_gone(self._tools.heat, each) or None,
             sorted(stacks),
         )
-        reasons = self._deleted(operation.order, members) | {
+        reasons = self._deleted(operation, members) | {
             n: f'Stack {target.stack_name} was deleted'
             for n in members
             if (target := operation.order.members[n]).stack_id in gone
@@ -170,18 +170,25 @@ class Dispatcher:
         if not reasons:
             return operation
         operation = self._persist(operation, list(reasons))
-        changes = self._each(
-            lambda n: self._left_out(operation, n, reasons[n]), list(reasons)
-        )
+        live = set(operation.live)
+
+        def left_out(n: int) -> _Changes:
+            is_stack_gone = operation.order.members[n].stack_id in gone
+            changes = self._left_out(operation, n, reasons[n])
+            # Heat may only have withdrawn the deployment of a live run.
+            return {**changes, 'gone': is_stack_gone or n not in live}
+
+        changes = self._each(left_out, list(reasons))
         return self._changed(operation, changes)
 
     def _deleted(
-        self, order: operations.OperationOrder, members: abc.Sequence[int]
+        self, operation: _Operation, members: abc.Sequence[int]
     ) -> dict[int, str]:
-        """Return why members are left out whose deployments are deleted.
+        """Return why runs end, or never start, whose deployments are missing.
 
         Heat's API is asked for some of them in turn.
         """
+        order = operation.order
         if order.config is not None:
             return {}
         ids = {n: order.members[n].deployment_id for n in members}
@@ -192,7 +199,13 @@ class Dispatcher:
             turn = [n for n in self._turn if n in ids] or list(members)
             some, self._turn = turn[:_ASKED], turn[_ASKED:]
             gone = list(self._each(lambda n: self._is_deleted(ids[n]), some))
-        return {n: _deployment_gone(order.members[n]) for n in gone}
+        live = set(operation.live)
+        return {
+            n: withdrawal.deployment_gone(target.resource, target.stack_name)
+            if n in live
+            else _deployment_gone(target)
+            for n, target in ((n, order.members[n]) for n in gone)
+        }
 
     def _is_deleted(self, deployment_id: str) -> bool | None:
         try:

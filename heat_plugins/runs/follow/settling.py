@@ -372,10 +372,7 @@ class Settler:
         try:
             self._tools.heat.deployment(run.deployment_id)
         except errors.NotFound:
-            return (
-                f'Deployment {run.resource} of stack {run.stack_name} was '
-                'deleted or withdrawn from its server'
-            )
+            return withdrawal.deployment_gone(run.resource, run.stack_name)
         return None
 
     def _is_gone(self, stack_id: str) -> bool:

@@ -146,12 +146,36 @@ class HandlingTestCase(testtools.TestCase):
             found = self.end(advancer)
             # Heat's API is asked for ten at a time.
             self.assertLess(world.now - began, 90)
-            self.assertEqual('complete', found.control.phase.value)
+            self.assertEqual('cancelled', found.control.phase.value)
             for n in (3, 11):
                 attempt = found.attempts[n]
                 self.assertIs(operations.State.CANCELLED, attempt.state)
-                self.assertIn('no longer in stack s0', attempt.reason)
+                self.assertIn('deleted or withdrawn', attempt.reason)
             self.assertEqual([], world.given)
+
+    def test_a_run_whose_deployment_was_withdrawn_can_be_retried(self):
+        # As an action of the stack that times out withdraws it.
+        for engines in (simulation.nobody, simulation.everybody):
+            world = self.world = simulation.World(
+                2, stacks=1, silent={1}, engines=engines
+            )
+            advancer = world.begin(world.order(timeout=600))
+            advancer.step()
+            row_id = world.members[1].deployment_id
+            row = world.heat.rows.pop(row_id)
+            operation = self.end(advancer)
+            self.assertEqual(
+                'Deployment db1 of stack s0 was deleted or withdrawn from its '
+                'server',
+                operation.attempts[1].reason,
+            )
+            self.assertIn('1 cancelled', operation.control.reason)
+            self.assertTrue(operation.attempts[1].counts)
+            world.heat.rows[row_id], world.silent = row, set()
+            door = fleets.Fleets(world.heat, world.tools())
+            operation = self.end(door.request(operation.id, 'retry'))
+            states = {each.state for each in operation.attempts}
+            self.assertEqual({operations.State.COMPLETE}, states)
 
     def test_an_engine_gives_all_their_runs_at_once(self):
         world = simulation.World(300, engines=simulation.everybody)
