@@ -281,11 +281,16 @@ class Runs(ledgers.Ledger):
         """
         if record_names.operation_of(run_id) is not None:
             ended = _require_end(self._operated_run(stack, run_id))
+            door = fleets.Fleets(self._heat, self._tools)
+            door.check(
+                str(ended.operation), fleet_requests.DELETE_RUN, ended.id
+            )
             # The record goes last, so that a failure can be retried.
             objects = self._tools.objects(ended)
             objects.discard(objects.result)
             objects.remove()
             self._ask(ended, fleet_requests.DELETE_RUN)
+            self._require_deletion(ended)
             return ended
         store = self._records_at(stack)
         try:
@@ -307,6 +312,20 @@ class Runs(ledgers.Ledger):
         return run
 
     # What these share
+
+    def _require_deletion(self, run: runs.Run) -> None:
+        """Check that an operation no longer has a run.
+
+        :raises errors.Unavailable: the process that advances it has not
+            deleted the run.
+        """
+        with contextlib.suppress(errors.NotFound):
+            self._operated.find(run.id)
+            raise errors.Unavailable(
+                f'Run {run.id} is still listed, because the process that '
+                f'advances operation {run.operation} has not deleted it yet. '
+                'Delete the run again later'
+            )
 
     def _places(self, stack: str) -> list[stack_tree.Place]:
         """Return the resources of a stack; none if it is deleted."""

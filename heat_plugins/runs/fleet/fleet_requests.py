@@ -56,6 +56,11 @@ def refusal(
             )
         return None
     if what == DELETE_RUN:
+        if isinstance(seal, binding.Former):
+            return (
+                'it is of a former release; "software deployment operation '
+                f'delete {operation.id}" deletes all its runs'
+            )
         return None if _place(operation, only) else 'there is no such run'
     if operation.ended:
         return f'it has ended: {control.phase.value}'

@@ -369,26 +369,37 @@ class Fleets:
             the operation will.
         :raises errors.Refused: it makes no sense now.
         """
-        seal = self._seal(self._records.find(operation_id))
-        before = self._records.show(seal)
-        if refusal := fleet_requests.refusal(before, what, seal, only):
-            raise errors.Refused(
-                f'Cannot {what} operation {before.id}: {refusal}'
-            )
+        seal, before = self._permitted(operation_id, what, only)
         now = fleet_requests.next_time(before, self._tools.clock())
         wanted = {'do': what, 'who': self._tools.who}
         if only is not None:
             wanted['only'] = only
-        self._records.request(seal, now, **wanted)
+        name = self._records.request(seal, now, **wanted)
         advancer = advancing.Advancer(self._tools, before.order, seal)
         until = self._tools.monotonic() + _PATIENCE
-        handled = set(before.control.handled)
         while self._tools.monotonic() < until:
-            operation = advancer.step()
-            if set(operation.control.handled) - handled:
+            if name in advancer.step().control.handled:
                 break
             self._tools.sleep(advancing.POLL)
         return advancer
+
+    def check(self, operation_id: str, what: str, only: str) -> None:
+        """Check whether `request` would be permitted now.
+
+        :raises errors.Refused: it makes no sense now.
+        """
+        self._permitted(operation_id, what, only)
+
+    def _permitted(
+        self, operation_id: str, what: str, only: str | None
+    ) -> tuple[binding.Seal, operations.Operation]:
+        seal = self._seal(self._records.find(operation_id))
+        operation = self._records.show(seal)
+        if refusal := fleet_requests.refusal(operation, what, seal, only):
+            raise errors.Refused(
+                f'Cannot {what} operation {operation.id}: {refusal}'
+            )
+        return seal, operation
 
     def delete(self, operation_id: str, *, force: bool = False) -> str:
         """Forget an operation that has ended; return its id.

@@ -383,13 +383,11 @@ class OperationRecords:
 
     # Requests and results
 
-    def request(self, seal: binding.Seal, now: float, **wanted: str) -> None:
-        """Ask who leads an operation for something."""
-        self._write(
-            seal,
-            layout.new_request(seal.operation_id, now),
-            stored.versioned(operations.Request, wanted),
-        )
+    def request(self, seal: binding.Seal, now: float, **wanted: str) -> str:
+        """Ask who leads an operation for something; return the object."""
+        name = layout.new_request(seal.operation_id, now)
+        self._write(seal, name, stored.versioned(operations.Request, wanted))
+        return name
 
     def read_request(
         self, seal: binding.Seal, name: str

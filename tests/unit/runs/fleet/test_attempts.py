@@ -11,6 +11,7 @@ from heat_plugins import masking
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import deciding
+from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
@@ -241,3 +242,49 @@ def test_the_last_attempt_is_what_trigger_shows(world):
     found = retried(world, found, 'failed')
     assert len(operation_runs.of(found)) == 4
     assert len(operation_runs.every(found)) == 5
+
+
+def test_the_request_of_another_user_deletes_no_run_of_this_one(world):
+    operation = ended(world)
+    run_id = f'{operation.id}.0.1'
+    leader = world.advancer(operation.order, 'bob')
+    leader._is_asked = lambda: True
+    assert leader.lead()
+    sleep = world.sleep
+
+    def slept(seconds):
+        sleep(seconds)
+        # The leader follows what others ask for, and never this.
+        name = layout.new_request(operation.id, world.now)
+        leader._op = fleet_requests.remember(leader._op, name)
+        leader._lease.check()
+        leader._journal.record(leader._op)
+
+    world.sleep = slept
+    service = world.service()
+    with pytest.raises(errors.Unavailable, match='Delete the run again'):
+        service.delete('s0', run_id)
+    assert service.show('s0', run_id).ended
+
+
+def test_a_request_is_awaited_until_it_is_followed(world):
+    operation = ended(world)
+    leader = world.advancer(operation.order, 'bob')
+    leader._is_asked = lambda: True
+    assert leader.lead()
+    sleep, slept = world.sleep, []
+
+    def wait(seconds):
+        sleep(seconds)
+        slept.append(seconds)
+        name = layout.new_request(operation.id, world.now - 100)
+        leader._op = fleet_requests.remember(leader._op, name)
+        leader._journal.record(leader._op)
+        if len(slept) == 4:
+            leader.step()
+
+    world.sleep = wait
+    run_id = f'{operation.id}.0.1'
+    assert world.service().delete('s0', run_id).id == run_id
+    with pytest.raises(errors.NotFound):
+        world.service().show('s0', run_id)

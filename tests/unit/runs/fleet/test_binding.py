@@ -274,6 +274,17 @@ def test_one_that_has_ended_is_started_anew():
         former.door.request(former.order.id, 'retry')
 
 
+def test_a_run_of_one_is_deleted_with_all_others_alone():
+    former = Former()
+    advancer = former.door.advancer(former.order.id)
+    simulation.run(former.world, [advancer])
+    objects = former.world.cluster.container(simulation.CONTAINER).objects
+    before = dict(objects)
+    with pytest.raises(errors.Refused, match='operation delete'):
+        former.world.service().delete('s0', f'{former.order.id}.0.1')
+    assert objects == before
+
+
 @pytest.mark.parametrize('name', ['another', None])
 def test_one_that_heat_does_not_know_is_not_advanced(name):
     former = Former()
