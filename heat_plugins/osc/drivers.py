@@ -404,14 +404,18 @@ class Driver:
         :param tell: is called at each poll; True ends the waiting.
         :param begun: is called with the id of the execution.
         """
-        with self._sent(workflow, arguments, content) as sent:
+        goes_on = False
+        with self._sent(workflow, arguments, content, lambda: goes_on) as sent:
             execution_id = self.executions.start_workflow(
                 workflow, sent, _description(workflow, arguments)
             )
+            goes_on = True
             begun(execution_id)
-            return mistral_plans.follow(
+            execution = mistral_plans.follow(
                 self.executions, execution_id, tell=tell, sleep=self.sleep
             )
+            goes_on = not execution.ended
+        return execution
 
     @contextlib.contextmanager
     def _sent(
@@ -419,11 +423,14 @@ class Driver:
         name: str,
         arguments: abc.Mapping[str, Any],
         content: sources.Content | None = None,
+        goes_on: abc.Callable[[], bool] = lambda: False,
     ) -> abc.Iterator[Report]:
         """Give arguments with references to what must not go through Mistral.
 
         :param name: of the workflow or action.
         :param content: files, for the arguments container and object.
+        :param goes_on: says at the end whether it may still need them, such as
+            for a repetition. Then secrets go with it, and all after a day.
         """
         sent = dict(arguments)
         places = []
@@ -441,7 +448,7 @@ class Driver:
                 sent[private] = send(json.dumps(sent[private]).encode())
             yield sent
         finally:
-            for place in places:
+            for place in [] if goes_on() else places:
                 self._forget(place['container'], place['object'])
 
     def _forget(self, container: str, name: str) -> None:

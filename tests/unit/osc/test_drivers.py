@@ -118,6 +118,23 @@ class ThroughMistralTest(testtools.TestCase):
         self.assertEqual(['86400'], list(lifetimes.values()))
         self.assertEqual({}, self.uploads().objects)
 
+    def test_what_goes_on_keeps_what_was_uploaded_for_a_repetition(self):
+        def interrupt(execution_id):
+            raise KeyboardInterrupt
+
+        self.driver.executions.execution = interrupt
+        self.assertRaises(KeyboardInterrupt, self.create)
+        [name] = self.uploads().objects
+        self.assertEqual({name: '86400'}, dict(self.uploads().lifetimes))
+
+    def test_what_cannot_be_begun_keeps_nothing(self):
+        def refuse(*given):
+            raise errors.Denied('no')
+
+        self.driver.executions.start_workflow = refuse
+        self.assertRaises(errors.Denied, self.create)
+        self.assertEqual({}, self.uploads().objects)
+
     def test_an_upload_rides_out_a_store_that_is_out_of_order(self):
         self.cloud.swift.fail(times=3, status=503, method='PUT')
         self.looks += [('SUCCESS', {'plan': 'it'})]
