@@ -402,7 +402,7 @@ class ValidationWork:
     :ivar repeats: how often the process that ran it has died.
     :ivar reason: what is known of the last death; '' for nothing.
     :ivar seconds: how long the run had lasted at the last poll.
-    :ivar polls: how often it has not gone on since.
+    :ivar polls: the polls in a row since without news of it.
     """
 
     run_id: str
@@ -462,7 +462,7 @@ class ValidationJob:
         return jobs.JobStep(state=state, call=call)
 
     def _read(self, state: ValidationWork, outcome: jobs.CallOutcome) -> Step:
-        # A process that was slow goes on, or somebody else has repeated it.
+        # A process that was only slow runs it, or another repetition.
         is_elsewhere = state.repeats and outcome.code == errors.Exists.code
         if outcome.code and not is_elsewhere:
             raise _final(outcome)
