@@ -471,11 +471,13 @@ class ValidationJob:
         try:
             run = self._core.ledger.find(state.run_id)
         except errors.NotFound as exc:
-            # Its process died before it had written anything, or its record
-            # was deleted after its end.
-            if not outcome.success and state.repeats < REPEATS:
+            # Its process died before it had written anything. Or its record
+            # was deleted after its end: it was there at the last poll.
+            if outcome.success is not False:
+                raise
+            if state.repeats < REPEATS:
                 return self._repeat(state, outcome)
-            if outcome.success or not state.reason:
+            if not state.reason:
                 raise
             raise errors.ServiceError(state.reason) from exc
         if run.state is ledgers.LOST:

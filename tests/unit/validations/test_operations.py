@@ -622,6 +622,14 @@ class WorkTest(OperationsTest):
         self.validations.ledger.tidy(kept=0)
         self.assertRaises(errors.NotFound, self.step, success=True)
 
+    def test_nor_is_one_that_is_forgotten_between_two_polls(self):
+        step = self.step()
+        self.die(step)
+        self.cloud.swift.now = time.time
+        self.assertIsNone(self.step(success=False)['call'])
+        self.objects().clear()
+        self.assertRaises(errors.NotFound, self.step)
+
     def test_its_end_is_read_once(self):
         self.call(self.step())
         find = self.validations.ledger.find
