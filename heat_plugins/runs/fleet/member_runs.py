@@ -9,6 +9,7 @@ from typing import Any
 import uuid
 
 from heat_plugins import errors
+from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins import masking
 from heat_plugins import stored
@@ -25,6 +26,8 @@ from heat_plugins.runs.start import targets
 from heat_plugins.signals import body
 from heat_plugins.signals import live
 from heat_plugins.signals import transport_names
+
+LOG = foreign.logger(__name__)
 
 _States = operations.State
 
@@ -180,8 +183,7 @@ class MemberRuns:
         if not rows:
             return None
         if resumes:
-            with contextlib.suppress(errors.NotFound):
-                self._tools.heat.tell(rows[0])
+            self._tell(rows[0])
         # A withdrawal finds what was delivered twice.
         row_id = rows[0].id if len(rows) == 1 else None
         return {
@@ -189,6 +191,25 @@ class MemberRuns:
             'row_id': row_id,
             'config_id': rows[0].config_id,
         }
+
+    def _tell(self, row: heat_values.Deployment) -> None:
+        """Tell a server again what it must run.
+
+        A refusal must not keep other members from their runs; if the server
+        was never told, the run times out.
+        """
+        try:
+            self._tools.heat.tell(row)
+        except errors.Unavailable:
+            raise
+        except errors.NotFound:
+            pass
+        except errors.Error as exc:
+            LOG.warning(
+                'Cannot tell server %(server)s again what it must run: '
+                '%(error)s',
+                {'server': row.server_id, 'error': exc},
+            )
 
     def settle(
         self, operation: operations.Operation, member: int

@@ -177,6 +177,30 @@ class HandlingTestCase(testtools.TestCase):
             states = {each.state for each in operation.attempts}
             self.assertEqual({operations.State.COMPLETE}, states)
 
+    def test_a_server_that_cannot_be_told_again_holds_up_no_other(self):
+        world = self.world = simulation.World(2, stacks=1)
+        advancer = world.begin(world.order(timeout=60))
+
+        def refuse(row):
+            raise errors.Denied('no', 403)
+
+        world.heat.tell = refuse
+        operation = advancer.operation.attempted(
+            {0: {'state': operations.State.STARTING, 'number': 1}}
+        )
+        members = member_runs.MemberRuns(world.tools(), lambda: None)
+        members.start(operation, 0)
+        adopted = members.adopt(operation, 0, resumes=True)
+        self.assertIs(operations.State.WAITING, adopted['state'])
+
+        def fail(row):
+            raise errors.Unavailable('later')
+
+        world.heat.tell = fail
+        self.assertRaises(
+            errors.Unavailable, members.adopt, operation, 0, resumes=True
+        )
+
     def test_an_engine_gives_all_their_runs_at_once(self):
         world = simulation.World(300, engines=simulation.everybody)
         everything = operations.Share(300)
