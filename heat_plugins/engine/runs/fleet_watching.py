@@ -317,8 +317,10 @@ def look_for(
     context = heat_context.get_admin_context()
     for _ in range(_LOOKS):
         # Anybody may have registered others of that name.
-        taken = [take_over(each) for each in registered(context, operation_id)]
-        if any(taken):
+        known = registered(context, operation_id)
+        due = [e for e in known if not BACKOFF.is_delayed(e.config_id)]
+        taken = [take_over(each) for each in due]
+        if any(taken) or (known and not due):
             return
         sleep(_LOOK_AGAIN)
 

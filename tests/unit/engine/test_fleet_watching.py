@@ -374,6 +374,23 @@ class WatchingTest(heat_fixture.HeatTestCase):
         fleet_watching.look_for(advancer.operation.id, lambda seconds: None)
         self.assertEqual([advancer.operation.id] * 3, taken)
 
+    def test_a_signal_for_what_fails_counts_as_a_single_failure(self):
+        advancer = self.left()
+        delays = []
+        add = fleet_watching.BACKOFF.add
+
+        def note(*failure):
+            delays.append(failure)
+            add(*failure)
+
+        self.patch(fleet_watching.BACKOFF, 'add', note)
+        self.world.cluster.fail(times=1000)
+        for _ in range(2):
+            fleet_watching.look_for(
+                advancer.operation.id, lambda seconds: None
+            )
+        self.assertEqual(1, len(delays))
+
     def ask(self, row, status='IN_PROGRESS'):
         """Return what Heat shows of a deployment whose status is set."""
         update = fleet_watching.answering(
