@@ -35,12 +35,19 @@ _settlements = sharing.Batches(
     lambda exc: not isinstance(exc, _PASSING),
 )
 
-# What is delivered while others are written is written together with others.
-_deliveries: sharing.Batches[str, tuple[deliveries.Delivery, str]]
-_deliveries = sharing.Batches(
-    lambda made: rows.deliver(made.values()),
-    lambda exc: not isinstance(exc, _PASSING),
-)
+#: Deliveries, each with its project, by the ID of their config.
+Batches = sharing.Batches[str, tuple[deliveries.Delivery, str]]
+
+
+def new_batches() -> Batches:
+    """Return what writes together what is delivered at the same time."""
+    return sharing.Batches(
+        lambda made: rows.deliver(made.values()),
+        lambda exc: not isinstance(exc, _PASSING),
+    )
+
+
+_deliveries = new_batches()
 
 
 class Rows:
@@ -52,9 +59,15 @@ class Rows:
     :param context: with credentials for the project.
     """
 
-    def __init__(self, rpc: Any, context: heat_types.Context) -> None:
+    def __init__(
+        self,
+        rpc: Any,
+        context: heat_types.Context,
+        batches: Batches = _deliveries,
+    ) -> None:
         self._rpc = rpc
         self._context = context
+        self._batches = batches
 
     @contextlib.contextmanager
     def guarded(self, *, everything: bool = False) -> abc.Iterator[None]:
@@ -83,7 +96,7 @@ class Rows:
         new = sum(each.before is None for each in made)
         in_process.check_room(self._context, new)
         project_id = self._context.project_id
-        _deliveries.share(
+        self._batches.share(
             {each.config_id: (each, project_id) for each in made}
         )
 

@@ -20,6 +20,10 @@ from heat_plugins.engine.database import servers
 from heat_plugins.runs.fleet import operations
 from heat_plugins.signals import signal_names
 
+# Apart from those of stacks. A delivery that is repeated has the IDs that Heat
+# already has, so all that is written with it is written again one by one.
+_deliveries = deployment_rows.new_batches()
+
 
 class MemberBatches:
     """See `services.Batching`.
@@ -29,7 +33,7 @@ class MemberBatches:
 
     def __init__(self, context: heat_types.Context) -> None:
         self._context = context
-        self._rows = deployment_rows.Rows(None, context)
+        self._rows = deployment_rows.Rows(None, context, _deliveries)
 
     def read(
         self, deployment_ids: abc.Collection[str]

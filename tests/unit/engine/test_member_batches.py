@@ -22,6 +22,23 @@ from tests.unit.resources import test_deployment_policy as policies
 from tests.unit.resources import test_group_as_one as groups
 
 
+class ApartTest(groups.GroupTestCase):
+    def test_operations_share_no_transaction_with_stacks(self):
+        shared = []
+        self.patch(
+            deployment_rows._deliveries, 'share', lambda made: shared.append(1)
+        )
+        own = []
+        self.patch(
+            member_batches._deliveries, 'share', lambda made: own.append(1)
+        )
+        self.patch(in_process, 'check_room', lambda context, new: None)
+        deployment_rows.Rows(None, self.heat.context).write([])
+        chosen = member_batches.MemberBatches(self.heat.context)
+        chosen._rows.write([])
+        self.assertEqual(([1], [1]), (shared, own))
+
+
 class RefusalsTest(groups.GroupTestCase):
     def member(self, stack, **values):
         deployment = stack['deployment']
