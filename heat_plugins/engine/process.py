@@ -133,6 +133,11 @@ class Places:
             self._taken[key] = project_id
             return True
 
+    def has(self, key: str) -> bool:
+        """Say whether the key has a place."""
+        with self._lock:
+            return key in self._taken
+
     def leave(self, key: str) -> None:
         with self._lock:
             self._taken.pop(key, None)

@@ -341,14 +341,22 @@ def answering(update: abc.Callable[..., Any]) -> abc.Callable[..., Any]:
             shown['status'] == binding.IN_PROGRESS
             and layout.is_operation_id(operation_id)
             and cfg.CONF.heat_plugins.rescue_interval
-            and _OFFERS.take(operation_id, cnxt.project_id)
+            and _is_accepted(operation_id, cnxt.project_id)
         ):
-            _OFFERS.run(operation_id, SCAN.name, look_for, operation_id)
             reason = tokens.ADVANCED.after('heat-engine advances it')
             return {**shown, 'status_reason': reason}
         return shown
 
     return update_software_deployment
+
+
+def _is_accepted(operation_id: str, project_id: str) -> bool:
+    """Look for an operation in a thread; False if there is no place."""
+    if _OFFERS.take(operation_id, project_id):
+        _OFFERS.run(operation_id, SCAN.name, look_for, operation_id)
+        return True
+    # It may be offered twice: as a retry is followed, and with its release.
+    return _OFFERS.has(operation_id)
 
 
 def _shuffled(items: abc.Iterable[_Item]) -> list[_Item]:

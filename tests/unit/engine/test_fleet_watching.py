@@ -422,6 +422,13 @@ class WatchingTest(heat_fixture.HeatTestCase):
         row = self.register(advancer.operation.id)
         self.assertTrue(tokens.ADVANCED.marks(self.ask(row)))
         self.assertEqual([advancer.operation.id], asked)
+        # Offered again meanwhile, it is accepted, and looked for only once.
+        fleet_watching._OFFERS.take(advancer.operation.id, PROJECT)
+        self.assertTrue(tokens.ADVANCED.marks(self.ask(row)))
+        self.assertEqual([advancer.operation.id], asked)
+        other = self.register('20270115T080000Z-11c0ffee', text='{}')
+        self.assertEqual('', self.ask(other))
+        fleet_watching._OFFERS.leave(advancer.operation.id)
         # Nothing of that is kept.
         self.assertEqual('', self.ask(row, 'COMPLETE'))
         # What registers no operation is none of its business.
