@@ -225,7 +225,13 @@ class TestCalls:
         [
             (DIED, DIED, None),
             (REFUSED, 'no', 'refused'),
-            (None, '', None),
+            (None, None, None),
+            # With this text come the action's input, and its secrets.
+            (
+                "The action raised an exception [params='{'key': 'x'}']",
+                None,
+                None,
+            ),
             # Actions of others have maps of their own.
             ({'code': 404, 'message': ['no']}, "['no']", '404'),
             ({'a': 1}, '', ''),
