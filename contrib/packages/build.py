@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import zipfile
 
 GIT = shutil.which('git') or 'git'
 
@@ -220,9 +219,7 @@ def build_deb(
     version = release.replace('.dev', '~dev')
     tree = work / 'tree'
     packages = tree / 'usr/lib/python3/dist-packages'
-    with zipfile.ZipFile(wheel) as archive:
-        # It is our own.
-        archive.extractall(packages)  # noqa: S202
+    shutil.unpack_archive(wheel, packages, 'zip')
     (data,) = packages.glob('*.data')
     shutil.copytree(data / 'data/lib', tree / 'usr/lib', dirs_exist_ok=True)
     shutil.rmtree(data)
