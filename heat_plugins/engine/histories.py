@@ -399,7 +399,11 @@ class Answers:
         if body.names_config(details):
             if naming != row.server_id:
                 self._resource.data_set(NAMING_KEY, row.server_id)
-        elif naming == row.server_id and not _came_by_its_url(details, row):
+        elif naming == row.server_id and not (
+            # A server that was rebuilt may have an agent that names none: the
+            # URL tells, as long as no agent has reported the action by name.
+            _came_by_its_url(details, row) and not row.has_started
+        ):
             raise failures.Error(
                 f'the agent of server {self._servers.name(row.server_id)} '
                 f'names the config that it answers ({body.CONFIG_ID}), '

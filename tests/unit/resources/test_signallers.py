@@ -344,6 +344,15 @@ class ResultTest(SignallerTestCase):
         self.finish(task)
         self.assertEqual('COMPLETE', stack.status)
 
+    def test_nor_does_one_by_the_url_once_the_agent_has_named_the_action(self):
+        stack, task = self.rebuilt()
+        own = self.own(stack)
+        self.send_as(stack, own, self.named(**{body.REPORT: {}}))
+        self.assert_refused(stack, own, self.by_url(-1), 'names none')
+        self.send_as(stack, own, self.named())
+        self.finish(task)
+        self.assertEqual('COMPLETE', stack.status)
+
     def test_a_result_reaches_the_deployment_that_was_replaced(self):
         former, task = self.waiting_for()
         (row,) = self.deployment_rows()
