@@ -147,7 +147,10 @@ class OperationFollower(_Follower):
         return operation
 
     def _await_first(self, advancer: advancing.Advancer) -> None:
-        """Wait until heat-engine has started all runs that may run now."""
+        """Wait until heat-engine has started all runs that may run now.
+
+        How they continue is not shown: that is for commands that wait.
+        """
         until = time.monotonic() + _FIRST
         while (
             not advancer.is_leading
@@ -155,7 +158,7 @@ class OperationFollower(_Follower):
             and time.monotonic() < until
         ):
             time.sleep(advancing.POLL)
-            self._shown.changed(advancer.step())
+            advancer.step()
 
     def _hand_over(self, advancer: advancing.Advancer) -> bool:
         """Let an engine advance a new operation; False if none does."""

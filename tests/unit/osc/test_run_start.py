@@ -102,6 +102,15 @@ class SeveralTest(StartCase):
         self.assertEqual((0, {'waiting': 2}), (code, shown['counts']))
         self.assertIn('heat-engine advances', self.stderr.getvalue())
 
+    def test_what_becomes_of_a_canary_is_not_shown_without_wait(self):
+        self.engine_that_starts_later()
+        _, shown = self.begin(
+            'BACKUP --stack shop --canary 1 --approve-after-canary'
+        )
+        self.assertEqual({'waiting': 1, 'pending': 1}, shown['counts'])
+        *_, last = self.stderr.getvalue().splitlines()
+        self.assertIn('heat-engine advances', last)
+
     def test_an_engine_starts_no_more_than_the_limit_before_that(self):
         self.engine_that_starts_later()
         began = self.now
