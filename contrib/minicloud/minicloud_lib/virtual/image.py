@@ -159,7 +159,9 @@ def _build(home: layout.Home, image: Image) -> None:
     shutil.rmtree(image.path, ignore_errors=True)
     files.make_folder(image.path)
     log = image.path / 'build.log'
-    with tempfile.TemporaryDirectory(dir=image.path) as name:
+    # Not in the home, which may lie in a checkout: its tree has a /proc at
+    # times, and a build of the checkout would look through it.
+    with tempfile.TemporaryDirectory(prefix='minicloud-') as name:
         folder = pathlib.Path(name)
         root = folder / 'root'
         packages.make_tree(root, SUITE, PACKAGES, log)
