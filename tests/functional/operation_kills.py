@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kill whoever advances an operation, at each step; hold what it promises.
+"""Kill the process that advances an operation, at each step of it.
 
 ``make kills`` runs an operation on thirty servers for each step: in one cloud
 an engine advances it, in another the command that has started it. That process
@@ -40,7 +40,7 @@ rescue_interval = 0
 """
 
 # Seconds for which the object store holds a request, and for which a process
-# must have stood at it.
+# must have waited at it.
 _HOLD, _STAND = 30, 3
 
 _RUN = "status_reason LIKE 'heat-plugins run %'"

@@ -76,7 +76,7 @@ class Nova:
 def cloud(
     request: pytest.FixtureRequest,
 ) -> Iterator[base.minicloud_client.Cloud]:
-    """A cloud with Nova, which nobody else uses."""
+    """A cloud with Nova, for these tests alone."""
     installer = base.minicloud_client.Cloud('nova')
     done = installer.minicloud('install', '--with', 'compute', check=False)
     if done.returncode:
@@ -293,7 +293,7 @@ def test_a_server_that_is_gone_is_replaced(nova, stacks, transport):
     stack.wait('UPDATE_COMPLETE')
     assert greeting(stack) == 'hello sun'
     assert nova.servers().keys() == {server_of(stack)} != {second}
-    # Nobody is left to run DELETE.
+    # No server is left to run DELETE.
     nova.delete(server_of(stack))
     stack.delete()
     stack.wait('DELETE_COMPLETE')

@@ -67,6 +67,13 @@ _FIXED = {
 }
 
 
+# What the argument <resource> takes.
+_RESOURCE = (
+    'A deployment, or a resource that has some, such as a group: name, path '
+    'in nested stacks (parent.child) or physical ID'
+)
+
+
 class Inputs(columns.Column):
     """Declared inputs, with types and defaults."""
 
@@ -100,9 +107,7 @@ class ListActions(common.Report):
         add.value(
             'resource',
             '<resource>',
-            'A deployment, or a resource that has some, such as a group: '
-            'name, path in nested stacks (parent.child) or physical ID '
-            '(default: all)',
+            f'{_RESOURCE} (default: all)',
             nargs='?',
         )
         add.flag(
@@ -321,9 +326,7 @@ class Trigger(StartRun):
         add.value(
             'resources',
             '<resource>',
-            'A deployment, or a resource that has some, such as a group: '
-            'name, path in nested stacks (parent.child) or physical ID; '
-            'repeat for several',
+            f'{_RESOURCE}; repeat for several',
             nargs='*',
         )
         add.value('action', '<action>', 'The action, such as BACKUP')

@@ -157,7 +157,7 @@ class Held:
 
     def __init__(self, model):
         self.model = model
-        # Whether the last holder has given it back, and nobody has wanted it
+        # Whether the last holder has given it back, and no other has wanted it
         # since.
         self.is_free = False
 

@@ -339,7 +339,7 @@ class ResultTest(SignallerTestCase):
         )
         (row,) = self.deployment_rows()
         self.assertEqual('IN_PROGRESS', row.status)
-        # It names no config any more, but came by the right URL.
+        # It no longer names a config, but came by the right URL.
         self.assertIn('succeeded', self.send_as(stack, own, self.by_url(-1)))
         self.finish(task)
         self.assertEqual('COMPLETE', stack.status)
