@@ -12,6 +12,7 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins.objectstore import stores
+from heat_plugins.runs import attempts
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
@@ -210,9 +211,11 @@ class Runs(ledgers.Ledger):
         if record_names.operation_of(run_id) is not None:
             run = self._operated_run(stack, run_id)
             store = self._records(run.stack_id)
-            if not run.ended and (gone := self._settler(store).gone(run)):
+            its = attempts.Attempts(self._tools)
+            if not run.ended and (gone := its.gone(run)):
                 # Who advances the operation ends it, if a process does.
                 run = dataclasses.replace(run, reason=gone)
+            run = its.hinted(run)
         else:
             store = self._records_at(stack)
             run = self._show(store, run_id)
@@ -399,10 +402,12 @@ class Runs(ledgers.Ledger):
         run = operation_runs.run_of(operation, member)
         if stack not in (run.stack_name, run.stack_id):
             raise errors.NotFound(f'Run {run.id} is not on stack {stack}')
+        its = member_runs.MemberRuns(self._tools, operation.order)
+        if run.state is runs.State.RUNNING:
+            return its.reported(operation, member)
         if not run.is_unanswered:
             return run
         # It is noted as the operation is advanced, if it is.
-        its = member_runs.MemberRuns(self._tools, lambda: None)
         return dataclasses.replace(
             run, **(its.settle_late(operation, member) or {})
         )

@@ -77,6 +77,8 @@ class RunTarget:
         server, for a config of the user's own.
     :ivar server_name: the path of the server's resource; None if the stack
         has none, or an earlier release wrote the record.
+    :ivar unknown_hook: the hook that it needs, if servers are not known to
+        have one of that name.
     """
 
     stack_id: str
@@ -85,6 +87,7 @@ class RunTarget:
     deployment_id: str
     server_id: str
     server_name: str | None = None
+    unknown_hook: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -132,17 +135,35 @@ def overdue(
     timeout: int,
     delivery_timeout: int | None,
     now: float,
-) -> str | None:
-    """Return why the time of a run is over; None if it is not."""
-    age = now - (attempt.started_at or 0)
-    if age >= timeout:
-        return f'There was no result within {timeout} s'
-    if attempt.reported_at is None and age >= (delivery_timeout or timeout):
-        return (
+) -> tuple[int, str] | None:
+    """Return when the time of a run was over, and why; None if it is not."""
+    began = attempt.started_at or 0
+    if now >= began + timeout:
+        return began + timeout, f'There was no result within {timeout} s'
+    report = began + (delivery_timeout or timeout)
+    if attempt.reported_at is None and now >= report:
+        return report, (
             f'The server did not report within {delivery_timeout} s that it '
             'started'
         )
     return None
+
+
+def begun(attempt: RunAttempt, now: float) -> dict[str, Any]:
+    """Return what changes of an attempt as its server reports its start."""
+    return {
+        'state': State.RUNNING,
+        'reason': 'The server has started the action',
+        'reported_at': attempt.reported_at or int(now),
+    }
+
+
+def cancelled(attempt: RunAttempt, who: str) -> str:
+    """Return why an attempt ends that a user cancels."""
+    begun = attempt.state is State.RUNNING
+    return f'Cancelled by {who}' + (
+        ' after the server had begun' if begun else ''
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -159,8 +180,6 @@ class Run(RunTarget, RunAttempt):
     :ivar standalone: whether it runs a config that is not the stack's.
     :ivar guarded: whether an engine ends it when its deployment goes. Then
         it may go on while the deployment's row is withdrawn.
-    :ivar unknown_hook: the hook that it needs, if servers are not known to
-        have one of that name.
     """
 
     id: str
@@ -181,7 +200,6 @@ class Run(RunTarget, RunAttempt):
     repeats: str | None = None
     standalone: bool = False
     guarded: bool = False
-    unknown_hook: str | None = None
 
     @property
     def key(self) -> record_names.Key:

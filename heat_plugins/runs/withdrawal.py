@@ -105,6 +105,11 @@ def is_gone(heat: orchestration.Deploying, stack_id: str) -> bool:
         return True
 
 
+def stack_gone(stack_name: str) -> str:
+    """Return why a run ends whose stack is gone."""
+    return f'Stack {stack_name} was deleted'
+
+
 def deployment_gone(resource: str, stack_name: str) -> str:
     """Return why a run ends whose deployment Heat no longer has.
 

@@ -69,7 +69,7 @@ class Advancer:
         self._exclusion = exclusions.Exclusion(tools)
         self._dispatcher = dispatch.Dispatcher(
             tools,
-            member_runs.MemberRuns(tools, self._lease.check, chosen),
+            member_runs.MemberRuns(tools, order, self._lease.check, chosen),
             self._journal,
             self._exclusion,
         )

@@ -40,15 +40,15 @@ class Step:
 
     :ivar operation: what to record before anything else.
     :ivar start: the members to start a run on; they are marked as starting.
-    :ivar expire: the members whose run has had its time, with the reason.
-        Settle them, and decide again.
+    :ivar expire: the members whose run has had its time. Settle them, and
+        decide again.
     :ivar withdraw: the members to take their run from. Settle them as
         cancelled, and decide again.
     """
 
     operation: _Operation
     start: tuple[int, ...] = ()
-    expire: abc.Mapping[int, str] = dataclasses.field(default_factory=dict)
+    expire: tuple[int, ...] = ()
     withdraw: tuple[int, ...] = ()
 
 
@@ -222,19 +222,17 @@ def _stopped(operation: _Operation, now: float) -> _Operation:
 
 def _overdue(
     operation: _Operation, live: abc.Iterable[int], now: float
-) -> dict[int, str]:
-    return {
-        n: reason
+) -> tuple[int, ...]:
+    return tuple(
+        n
         for n in live
-        if (
-            reason := runs.overdue(
-                operation.attempts[n],
-                operation.timeout(n),
-                operation.delivery_timeout(n),
-                now,
-            )
+        if runs.overdue(
+            operation.attempts[n],
+            operation.timeout(n),
+            operation.delivery_timeout(n),
+            now,
         )
-    }
+    )
 
 
 def _next(operation: _Operation, now: float) -> tuple[int, ...]:

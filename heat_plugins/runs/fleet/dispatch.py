@@ -13,6 +13,7 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs import withdrawal
 from heat_plugins.runs.fleet import deciding
@@ -22,6 +23,7 @@ from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import journals
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.signals import body
+from heat_plugins.signals import live
 
 LOG = foreign.logger(__name__)
 
@@ -119,10 +121,7 @@ class Dispatcher:
                 attempt.reported_at is None
                 and body.report_name(name) in arrived
             ):
-                changes[n] = {
-                    'state': _State.RUNNING,
-                    'reported_at': int(self._tools.clock()),
-                }
+                changes[n] = runs.begun(attempt, self._tools.clock())
         operation = self._read_late(operation.attempted(changes), arrived)
         return self._settled(operation, results[:_CHUNK])
 
@@ -135,7 +134,10 @@ class Dispatcher:
         changes = self._each(
             lambda n: self._members.settle_late(operation, n), late
         )
-        self._journal.use(*(names[n] for n in changes))
+        self._journal.use(
+            *(names[n] for n in changes),
+            *(live.control_name(names[n]) for n in changes),
+        )
         return operation.attempted(changes)
 
     def _settled(
@@ -163,23 +165,34 @@ class Dispatcher:
             sorted(stacks),
         )
         reasons = self._deleted(operation, members) | {
-            n: f'Stack {target.stack_name} was deleted'
+            n: withdrawal.stack_gone(target.stack_name)
             for n in members
             if (target := operation.order.members[n]).stack_id in gone
         }
         if not reasons:
             return operation
+        running = set(operation.live)
+        # Heat may only have withdrawn the deployment of one that runs.
+        left_out = {
+            n
+            for n in reasons
+            if n not in running or operation.order.members[n].stack_id in gone
+        }
         operation = self._persist(operation, list(reasons))
-        live = set(operation.live)
-
-        def left_out(n: int) -> _Changes:
-            is_stack_gone = operation.order.members[n].stack_id in gone
-            changes = self._left_out(operation, n, reasons[n])
-            # Heat may only have withdrawn the deployment of a live run.
-            return {**changes, 'gone': is_stack_gone or n not in live}
-
-        changes = self._each(left_out, list(reasons))
-        return self._changed(operation, changes)
+        operation = self._ended(
+            operation,
+            {
+                n: self._members.cancelled(operation, n, reason)
+                for n, reason in reasons.items()
+            },
+        )
+        return operation.attempted(
+            {
+                n: {'gone': True}
+                for n in left_out
+                if operation.attempts[n].state is _State.CANCELLED
+            }
+        )
 
     def _deleted(
         self, operation: _Operation, members: abc.Sequence[int]
@@ -199,10 +212,10 @@ class Dispatcher:
             turn = [n for n in self._turn if n in ids] or list(members)
             some, self._turn = turn[:_ASKED], turn[_ASKED:]
             gone = list(self._each(lambda n: self._is_deleted(ids[n]), some))
-        live = set(operation.live)
+        running = set(operation.live)
         return {
             n: withdrawal.deployment_gone(target.resource, target.stack_name)
-            if n in live
+            if n in running
             else _deployment_gone(target)
             for n, target in ((n, order.members[n]) for n in gone)
         }
@@ -213,14 +226,6 @@ class Dispatcher:
         except errors.NotFound:
             return True
         return None
-
-    def _left_out(
-        self, operation: _Operation, member: int, reason: str
-    ) -> _Changes:
-        changes = self._members.end(
-            operation, member, _State.CANCELLED, reason
-        )
-        return {**changes, 'gone': True}
 
     def _resolve(self, operation: _Operation) -> _Operation:
         """Look up the runs that another process may have given."""
@@ -266,33 +271,37 @@ class Dispatcher:
 
         A result that has come counts.
         """
-        operation = step.operation
         members = [*step.expire, *step.withdraw]
-        operation = self._settled(operation, members)
+        operation = self._settled(step.operation, members)
         members = [n for n in members if operation.attempts[n].is_live]
         operation = self._persist(operation, members)
-        # All of them before the first is withdrawn, which takes longer.
-        stopped = self._each(
-            lambda n: self._members.stop(operation, n), members
+        over = self._each(lambda n: self._members.over(operation, n), members)
+        operation = operation.attempted(
+            {
+                n: runs.begun(run, self._tools.clock())
+                for n, run in over.items()
+                if not run.ended
+            }
         )
-        control = operation.control
+        return self._ended(
+            operation, {n: run for n, run in over.items() if run.ended}
+        )
 
-        def end(n: int) -> _Changes:
-            if n in step.expire:
-                known = self._members.explained(operation, n)
-                reason = f'{step.expire[n]}. {known}'
-                return self._members.end(
-                    operation, n, _State.TIMED_OUT, reason
-                )
-            who = operation.attempts[n].cancelled_by or control.stopped_by
-            reason = (
-                f'Cancelled by {who}'
-                if who
-                else 'The deadline of the operation has passed'
-            )
-            return self._members.end(operation, n, _State.CANCELLED, reason)
-
-        return self._changed(operation, self._each(end, list(stopped)))
+    def _ended(
+        self, operation: _Operation, ends: abc.Mapping[int, runs.Run]
+    ) -> _Operation:
+        """Take runs that end without a result from their servers."""
+        delivered = [
+            n
+            for n in ends
+            if operation.attempts[n].state in (_State.WAITING, _State.RUNNING)
+        ]
+        # All of them before the first is withdrawn, which takes longer.
+        stopped = self._each(lambda n: self._members.stop(ends[n]), delivered)
+        failed = set(delivered) - stopped.keys()
+        ready = [n for n in ends if n not in failed]
+        changes = self._each(lambda n: self._members.end(ends[n]), ready)
+        return self._changed(operation, changes)
 
     def start(
         self, operation: _Operation, members: abc.Iterable[int]
@@ -389,8 +398,12 @@ class Dispatcher:
         if isinstance(exc, errors.NotFound) and not isinstance(
             exc, errors.NoObject
         ):
-            return self._left_out(operation, member, _deployment_gone(target))
-        return self._members.end(operation, member, _State.FAILED, str(exc))
+            run = self._members.cancelled(
+                operation, member, _deployment_gone(target)
+            )
+            return {**self._members.end(run), 'gone': True}
+        run = self._members.cancelled(operation, member, str(exc))
+        return {**self._members.end(run), 'state': _State.FAILED}
 
     def _each(
         self,

@@ -85,15 +85,16 @@ class Chosen:
             or limits.if_running == operations.WAIT
         )
 
-    def members(self) -> list[operations.OperationMember]:
+    def members(
+        self, action: str, known_hooks: abc.Collection[str]
+    ) -> list[operations.OperationMember]:
+        """Return the members of an operation with an action.
+
+        :param known_hooks: those that servers are known to have.
+        """
         return [
             operations.OperationMember(
-                stack_id=target.root.id,
-                stack_name=target.root.name,
-                resource=target.path,
-                deployment_id=target.deployment.id,
-                server_id=target.deployment.server_id,
-                server_name=target.server_name,
+                **target.place(action, known_hooks),
                 source_id=target.source_id,
                 timeout=target.timeout,
                 delivery_timeout=target.delivery_timeout,

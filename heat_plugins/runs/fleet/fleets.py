@@ -226,7 +226,9 @@ class Fleets:
             id=record_names.new_run_id(now),
             action=order.action,
             limits=limits,
-            members=tuple(chosen.members()),
+            members=tuple(
+                chosen.members(order.action, self._tools.known_hooks)
+            ),
             created_at=int(now),
             created_by=self._tools.who,
             targets=chosen.description,

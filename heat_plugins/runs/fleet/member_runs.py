@@ -16,20 +16,20 @@ from heat_plugins import stored
 from heat_plugins import tokens
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.deployments import deliveries
+from heat_plugins.runs import attempts
 from heat_plugins.runs import run_objects
+from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs import withdrawal
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
-from heat_plugins.signals import body
 from heat_plugins.signals import live
 from heat_plugins.signals import transport_names
 
 LOG = foreign.logger(__name__)
-
-_States = operations.State
 
 # Bytes of what members print that are kept, unless it is said otherwise: of
 # all together, and the least of each.
@@ -41,6 +41,9 @@ _FRESH = 120.0
 # How the answer of a run comes: its config says where to.
 _SIGNALLING = deliveries.Signalling(transport=transport_names.TEMP_URL_POLL)
 
+# What the end of a run changes of its attempt.
+_ENDED = ('state', 'reason', 'ended_at', 'outputs', 'cut', 'late')
+
 # Names what Heat has of a run that an engine has delivered.
 _NAMES = uuid.UUID('6c0f0d5e-3f0b-4c6e-9d52-7d1f2b8a4e10')
 
@@ -48,6 +51,9 @@ _NAMES = uuid.UUID('6c0f0d5e-3f0b-4c6e-9d52-7d1f2b8a4e10')
 class MemberRuns:
     """Gives members of an operation their part; safe for threads.
 
+    Those that change something return what changes of the attempt.
+
+    :param order: of the operation.
     :param check: raises if another process may lead the operation.
     :param chosen: targets as they were chosen a moment ago, by deployment.
     """
@@ -55,54 +61,39 @@ class MemberRuns:
     def __init__(
         self,
         tools: services.Services,
-        check: abc.Callable[[], None],
+        order: operations.OperationOrder,
+        check: abc.Callable[[], None] = lambda: None,
         chosen: abc.Iterable[targets.Target] = (),
     ) -> None:
         self._tools = tools
+        self._order = order
         self._check = check
+        self._attempts = attempts.Attempts(tools, check, self._as_stack_has_it)
         self._chosen = {each.deployment.id: each for each in chosen}
         self._fresh_until = tools.clock() + _FRESH
         self._sources: dict[str, heat_values.Config | None] = {}
         self._lock = threading.Lock()
-        # By run: what it was given, and the config that was made for it.
-        self._given: dict[str, run_objects.Expected] = {}
-        self._configs: dict[str, str] = {}
         # By ID, as they were read for one delivery.
         self._rows: abc.Mapping[str, heat_values.DeploymentRow] = {}
 
     def start(
-        self,
-        operation: operations.Operation,
-        member: int,
+        self, operation: operations.Operation, member: int
     ) -> dict[str, Any]:
-        """Give a member its run; return what changes of its attempt.
-
-        Called again after Heat has not answered, it gives the server the
-        same config: an agent runs none twice.
+        """Give a member its run.
 
         :raises errors.Error: Heat refuses it, or its inputs no longer fit.
         """
-        order, target = operation.order, operation.order.members[member]
-        run_id = operation.run_id(member)
-        if (config_id := self._configs.get(run_id)) is None:
-            draft = self._draft(operation, member)
-            config_id = self._tools.heat.create_config(draft)
-            self._configs[run_id] = config_id
-        self._check()
-        row_id = self._tools.heat.create_deployment(
-            config_id=config_id,
-            server_id=target.server_id,
-            action=order.action,
-            reason=tokens.of_run(run_id),
+        run = operation_runs.run_of(operation, member)
+        return self._waiting(
+            self._attempts.deliver(run, lambda: self._draft(run, member))
         )
-        return self._waiting(row_id, config_id)
 
-    def _waiting(self, row_id: str | None, config_id: str) -> dict[str, Any]:
+    def _waiting(self, run: runs.Run) -> dict[str, Any]:
         return {
-            'state': _States.WAITING,
+            'state': runs.State.WAITING,
             'started_at': int(self._tools.clock()),
-            'row_id': row_id,
-            'config_id': config_id,
+            'row_id': run.row_id,
+            'config_id': run.config_id,
         }
 
     def start_together(
@@ -119,48 +110,53 @@ class MemberRuns:
             for those that `start` has a config for.
         :raises errors.Error: see `services.Batching.deliver`.
         """
-        order = operation.order
-        if order.config is None:
+        if self._order.config is None:
             self._rows = batches.read(
-                [order.members[n].deployment_id for n in members]
+                [self._order.members[n].deployment_id for n in members]
             )
         made: dict[int, deliveries.Delivery] = {}
         outcomes: dict[int, dict[str, Any] | errors.Error] = {}
         for n in members:
-            if operation.run_id(n) in self._configs:
+            run = operation_runs.run_of(operation, n)
+            if self._attempts.has_config(run):
                 # Heat may have its deployment already; see `start`.
                 continue
             try:
-                made[n] = self._delivery(operation, n)
+                made[n] = self._delivery(self._named(run), n)
             except errors.Error as exc:
                 outcomes[n] = exc
         self._rows = {}
         self._check()
         batches.deliver(list(made.values()))
-        for n, each in made.items():
-            outcomes[n] = self._waiting(each.deployment_id, each.config_id)
+        for n in made:
+            run = self._named(operation_runs.run_of(operation, n))
+            outcomes[n] = self._waiting(run)
         return outcomes
 
-    def _delivery(
-        self, operation: operations.Operation, member: int
-    ) -> deliveries.Delivery:
-        run_id = operation.run_id(member)
+    def _delivery(self, run: runs.Run, member: int) -> deliveries.Delivery:
         return deliveries.Delivery(
-            deployment_id=self._id(run_id, 'deployment'),
-            server_id=operation.order.members[member].server_id,
-            config_id=self._id(run_id, 'config'),
-            action=operation.order.action,
-            draft=self._draft(operation, member),
+            deployment_id=str(run.row_id),
+            server_id=run.server_id,
+            config_id=str(run.config_id),
+            action=run.action,
+            draft=self._draft(run, member),
             input_values=None,
             signalling=_SIGNALLING,
             reading_project=None,
             before=None,
-            reason=tokens.of_run(run_id),
+            reason=tokens.of_run(run.id),
         )
 
-    def _id(self, run_id: str, kind: str) -> str:
-        """Return the ID of what an engine has made for a run."""
-        name = f'{self._tools.records.container}/{run_id}/{kind}'
+    def _named(self, run: runs.Run) -> runs.Run:
+        """Return a run with the IDs that an engine has for what it makes."""
+        return dataclasses.replace(
+            run,
+            row_id=self._id(run, 'deployment'),
+            config_id=self._id(run, 'config'),
+        )
+
+    def _id(self, run: runs.Run, kind: str) -> str:
+        name = f'{self._tools.records.container}/{run.id}/{kind}'
         return str(uuid.uuid5(_NAMES, name))
 
     def adopt(
@@ -175,7 +171,7 @@ class MemberRuns:
         :param resumes: whether that process may have died before it has told
             the server.
         """
-        target = operation.order.members[member]
+        target = self._order.members[member]
         self._check()
         rows = withdrawal.marked(
             self._tools.heat, target.server_id, operation.run_id(member)
@@ -187,7 +183,7 @@ class MemberRuns:
         # A withdrawal finds what was delivered twice.
         row_id = rows[0].id if len(rows) == 1 else None
         return {
-            'state': _States.WAITING,
+            'state': runs.State.WAITING,
             'row_id': row_id,
             'config_id': rows[0].config_id,
         }
@@ -211,125 +207,98 @@ class MemberRuns:
                 {'server': row.server_id, 'error': exc},
             )
 
+    def reported(
+        self, operation: operations.Operation, member: int
+    ) -> runs.Run:
+        """Return the run of a member with what its server reports."""
+        run = operation_runs.run_of(operation, member)
+        with contextlib.suppress(errors.NoObject):
+            return self._attempts.reported(run)
+        return run
+
     def settle(
         self, operation: operations.Operation, member: int
     ) -> dict[str, Any] | None:
         """Read the answer of a server, and take the run from it.
 
-        :returns: what changes of the attempt; None if there is no answer.
+        :returns: None if there is no answer.
         """
-        attempt = operation.attempts[member]
-        objects = self._objects(operation, member)
-        now, begun = self._tools.clock(), attempt.started_at or 0
-        try:
-            result = objects.fetch(
-                lambda: self._known(operation, member),
-                operation.order.inputs,
-                now,
-            )
-        except errors.NoObject:
-            return None
-        timeout = operation.timeout(member)
-        if result.is_late(begun + timeout):
-            late = result.late(f'The result came after {timeout} s')
-            return self.end(operation, member, _States.TIMED_OUT, **late)
-        return self.end(
-            operation,
-            member,
-            result.state,
-            result.outcome.reason,
-            ended_at=max(int(result.at), begun),
-            **objects.keep(result.outcome),
-        )
+        run = operation_runs.run_of(operation, member)
+        with contextlib.suppress(errors.NoObject):
+            return self.end(self._attempts.answered(run))
+        return None
 
     def settle_late(
         self, operation: operations.Operation, member: int
     ) -> dict[str, Any] | None:
         """Read the result of a run that has ended without it.
 
-        :returns: what changes of the attempt; None if there is no result.
+        :returns: None if there is no result.
         """
-        try:
-            result = self._objects(operation, member).fetch(
-                lambda: self._known(operation, member),
-                operation.order.inputs,
-                self._tools.clock(),
-            )
-        except errors.NoObject:
-            return None
-        return result.late(operation.attempts[member].reason)
-
-    def end(
-        self,
-        operation: operations.Operation,
-        member: int,
-        state: operations.State,
-        reason: str,
-        **more: Any,
-    ) -> dict[str, Any]:
-        """Take a run from its server; return what changes of its attempt."""
-        self._check()
         run = operation_runs.run_of(operation, member)
-        if run.config_id is None:
-            # An engine may have died between its deployment and its config.
-            config_id = self._configs.get(run.id) or self._id(run.id, 'config')
-            run = dataclasses.replace(run, config_id=config_id)
-        withdrawal.withdraw(self._tools.heat, run, is_proved=True)
-        self._given.pop(run.id, None)
-        self._configs.pop(run.id, None)
-        return {
-            'ended_at': int(self._tools.clock()),
-            **more,
-            'state': state,
-            'reason': reason,
-            'row_id': None,
-            'config_id': None,
-        }
+        with contextlib.suppress(errors.NoObject):
+            run = self._attempts.answered_late(run)
+            return {'reason': run.reason, 'late': run.late}
+        return None
 
-    def stop(self, operation: operations.Operation, member: int) -> bool:
-        """Tell a server that has started to stop; True if that is done."""
-        attempt = operation.attempts[member]
-        if attempt.state is _States.RUNNING:
-            self._objects(operation, member).request_stop()
+    def over(self, operation: operations.Operation, member: int) -> runs.Run:
+        """Return the run of a member as a request or its time ends it.
+
+        It continues if its server has sent a report that no listing shows.
+        """
+        run = operation_runs.run_of(operation, member)
+        control = operation.control
+        who = operation.attempts[member].cancelled_by or control.stopped_by
+        if who:
+            return self._attempts.cancelled(run, runs.cancelled(run, who))
+        if control.stopped is operations.Stop.DEADLINE:
+            return self._attempts.cancelled(
+                run, 'The deadline of the operation has passed'
+            )
+        return self._attempts.expired(run)
+
+    def cancelled(
+        self, operation: operations.Operation, member: int, reason: str
+    ) -> runs.Run:
+        """Return the run of a member as it ends now without a result."""
+        run = operation_runs.run_of(operation, member)
+        return self._attempts.cancelled(run, reason)
+
+    def stop(self, run: runs.Run) -> bool:
+        """Tell a server to stop its run; return True."""
+        self._attempts.stop(run)
         return True
 
-    def explained(self, operation: operations.Operation, member: int) -> str:
-        """Say what is known of a run without a result."""
-        attempt = operation.attempts[member]
-        return body.explained(
-            started=attempt.reported_at is not None,
-            config_id=attempt.config_id,
-        )
+    def end(self, run: runs.Run) -> dict[str, Any]:
+        """Take a run that has ended from its server."""
+        withdrawn = self._attempts.known(run)
+        if withdrawn.config_id is None:
+            # An engine may have died between its deployment and its config.
+            withdrawn = dataclasses.replace(
+                run, config_id=self._id(run, 'config')
+            )
+        self._attempts.withdraw(withdrawn)
+        changes = {name: getattr(run, name) for name in _ENDED}
+        return {**changes, 'row_id': None, 'config_id': None}
 
-    def _draft(
-        self, operation: operations.Operation, member: int
-    ) -> heat_values.DerivedConfig:
-        with self._lock:
-            # The first of many threads asks for all.
-            signer = self._tools.sign(self._tools.records.container)
-        order, its = operation.order, operation.order.members[member]
-        target = self._target(order, its)
+    def _draft(self, run: runs.Run, member: int) -> heat_values.DerivedConfig:
+        target = self._target(self._order.members[member])
         action, values = starting.check(
-            target, starting.RunOrder(action=order.action, inputs=order.inputs)
+            target, starting.RunOrder(action=run.action, inputs=run.inputs)
         )
-        timeout = operation.timeout(member)
+        limit = _log_limit(self._order)
         draft = starting.derive(
             target,
             action,
             values,
-            own_inputs=self._objects(operation, member).inputs(
-                signer, self._tools.clock() + timeout, _log_limit(order)
-            ),
-            timeout=timeout,
+            own_inputs=self._attempts.own_inputs(run, limit),
+            timeout=run.timeout,
         )
-        self._given[operation.run_id(member)] = run_objects.Expected.by(draft)
+        self._attempts.expect(run, draft)
         return draft
 
-    def _target(
-        self,
-        order: operations.OperationOrder,
-        member: operations.OperationMember,
-    ) -> targets.Target:
+    def _target(self, member: operations.OperationMember) -> targets.Target:
+        order = self._order
         chosen = self._chosen.pop(member.deployment_id, None)
         if chosen is not None and self._tools.clock() < self._fresh_until:
             return chosen
@@ -396,48 +365,23 @@ class MemberRuns:
                     )
             return self._sources[source_id]
 
-    def _objects(
-        self, operation: operations.Operation, member: int
-    ) -> run_objects.RunObjects:
-        number = operation.attempts[member].number
-        return self._tools.records.objects(operation.id, member, number)
-
-    def _known(
-        self, operation: operations.Operation, member: int
-    ) -> run_objects.Expected:
-        """Return what another process may have given a member."""
-        given = self._given.get(operation.run_id(member))
-        if given is not None:
-            return given
-        config_id = operation.attempts[member].config_id
-        try:
-            if config_id is None:
-                adopted = self.adopt(operation, member) or {}
-                config_id = adopted['config_id']
-            config = self._tools.heat.config(str(config_id))
-        except (KeyError, errors.NotFound):
-            return self._as_the_stack_has_it(operation, member)
-        return run_objects.Expected.by(config)
-
-    def _as_the_stack_has_it(
-        self, operation: operations.Operation, member: int
-    ) -> run_objects.Expected:
+    def _as_stack_has_it(self, run: runs.Run) -> run_objects.Expected:
         """Return what a member may have been given, by the stack's config.
 
         Without its own config the hidden values are unknown.
         """
-        everything = masking.Mask(everything=True)
+        _, member, _ = layout.attempt_of(run.id)
         try:
-            target = self._target(
-                operation.order, operation.order.members[member]
-            )
+            config = self._target(self._order.members[member]).config
         except errors.NotFound:
+            everything = masking.Mask(everything=True)
             return run_objects.Expected(declared=(), mask=everything)
-        config = target.config
-        hides = hidden_inputs.names(config.options)
-        return run_objects.Expected(
-            declared=config.outputs,
-            mask=everything if hides else masking.Mask(),
+        return attempts.recorded(
+            dataclasses.replace(
+                run,
+                declared=config.outputs,
+                hidden=hidden_inputs.names(config.options),
+            )
         )
 
 

@@ -8,13 +8,11 @@ from typing import Any
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
-from heat_plugins import tokens
 from heat_plugins.configs import actions
 from heat_plugins.configs import hidden_inputs
-from heat_plugins.configs import hooks
+from heat_plugins.runs import attempts
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
-from heat_plugins.runs import withdrawal
 from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
@@ -122,6 +120,7 @@ class Starter:
 
     def __init__(self, tools: services.Services) -> None:
         self._tools = tools
+        self._attempts = attempts.Attempts(tools)
 
     def start(self, target: targets.Target, order: RunOrder) -> runs.Run:
         """Start a run.
@@ -146,12 +145,7 @@ class Starter:
         store = records.Records(self._tools.store, target.root.id)
         run = runs.Run(
             id=record_names.new_run_id(now),
-            stack_id=target.root.id,
-            stack_name=target.root.name,
-            resource=target.path,
-            deployment_id=target.deployment.id,
-            server_id=target.deployment.server_id,
-            server_name=target.server_name,
+            **target.place(action.name, self._tools.known_hooks),
             action=action.name,
             state=runs.State.STARTING,
             reason='heat-plugins is delivering it to the server',
@@ -178,50 +172,34 @@ class Starter:
             repeats=order.repeats,
             standalone=target.standalone,
             guarded=target.guarded,
-            unknown_hook=self._unknown_hook(action),
         )
-        signer = self._tools.sign(store.container)
+        # A run is announced in the container, which this makes if need be.
+        self._tools.sign(store.container)
         exclusions.claim(self._tools, store, run)
-        draft = derive(
-            target,
-            action,
-            values,
-            own_inputs=store.objects(run.key).inputs(
-                signer, run.deadline, self._tools.keep.log_limit
-            ),
-            timeout=run.timeout,
-        )
-        return self._hand_over(store, run, draft)
-
-    def _unknown_hook(self, action: targets.TargetAction) -> str | None:
-        tool = action.tool or ''
-        return None if hooks.is_known(tool, self._tools.known_hooks) else tool
+        return self._hand_over(store, run, target, values)
 
     def _hand_over(
         self,
         store: records.Records,
         run: runs.Run,
-        draft: heat_values.DerivedConfig,
+        target: targets.Target,
+        values: abc.Mapping[str, Any],
     ) -> runs.Run:
+        limit = self._tools.keep.log_limit
         try:
-            config_id = self._tools.heat.create_config(draft)
-            run = dataclasses.replace(run, config_id=config_id)
-            row_id = self._tools.heat.create_deployment(
-                config_id=config_id,
-                server_id=run.server_id,
-                action=run.action,
-                # By this it is found again if we die before the next line.
-                reason=tokens.of_run(run.id),
-            )
-            run = dataclasses.replace(
+            run = self._attempts.deliver(
                 run,
-                row_id=row_id,
-                state=runs.State.WAITING,
-                reason=runs.UNANSWERED,
+                lambda: derive(
+                    target,
+                    target.action(run.action),
+                    values,
+                    own_inputs=self._attempts.own_inputs(run, limit),
+                    timeout=run.timeout,
+                ),
             )
             if ended := _ended(store, run):
                 # Who cancelled it may not have seen what we have made since.
-                withdrawal.withdraw(self._tools.heat, run)
+                self._attempts.withdraw(run)
                 return ended
             store.write(run)
             if not store.is_open(run.key):
@@ -233,7 +211,7 @@ class Starter:
                     f'while {run.action} started on it'
                 )
         except BaseException:
-            self._undo(store, run)
+            self._undo(store, self._attempts.known(run))
             raise
         return run
 
@@ -241,7 +219,7 @@ class Starter:
         """Undo a run that was not delivered, as far as possible."""
         try:
             try:
-                withdrawal.withdraw(self._tools.heat, run)
+                self._attempts.withdraw(run)
             except Exception:
                 # The next process that reads it cleans up by its record.
                 store.write(run)

@@ -12,6 +12,7 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins.configs import actions
+from heat_plugins.configs import hooks
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import stack_tree
@@ -159,6 +160,26 @@ class Target:
             str(each['name']): each['value']
             for each in self.config.inputs
             if 'value' in each
+        }
+
+    def place(
+        self, action: str, known_hooks: abc.Collection[str]
+    ) -> dict[str, Any]:
+        """Return the fields of `runs.RunTarget` of a run of an action.
+
+        :raises errors.Refused: see `action`.
+        """
+        tool = self.action(action).tool or ''
+        return {
+            'stack_id': self.root.id,
+            'stack_name': self.root.name,
+            'resource': self.path,
+            'deployment_id': self.deployment.id,
+            'server_id': self.deployment.server_id,
+            'server_name': self.server_name,
+            'unknown_hook': (
+                None if hooks.is_known(tool, known_hooks) else tool
+            ),
         }
 
     def actions(self) -> list[TargetAction]:

@@ -13,10 +13,10 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.configs import actions
 from heat_plugins.objectstore import json_records
+from heat_plugins.runs import attempts
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
 from heat_plugins.runs import summary
-from heat_plugins.runs.follow import settling
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import schema
@@ -212,7 +212,7 @@ def test_an_order_can_be_run_or_is_refused(group, config, inputs, what):
 @hypothesis.example(b'{"progress": 1' + b'0' * 400 + b'}')
 def test_a_report_can_be_shown_or_is_refused(content):
     try:
-        found = settling.parse_report(content)
+        found = attempts.parse_report(content)
     except errors.BadContent:
         return
     assert found.progress is None or 0 <= found.progress <= 100

@@ -21,9 +21,9 @@ from heat_plugins.nodes import addresses
 from heat_plugins.nodes import node_reading
 from heat_plugins.objectstore import json_records
 from heat_plugins.osc.runs import run_output
+from heat_plugins.runs import attempts
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
-from heat_plugins.runs.follow import settling
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import targets
@@ -76,7 +76,7 @@ def record(content):
 
 
 @pytest.mark.parametrize('made', BODIES.values(), ids=BODIES)
-@pytest.mark.parametrize('read', [kept, settling.parse_report, record])
+@pytest.mark.parametrize('read', [kept, attempts.parse_report, record])
 def test_what_a_server_sends_costs_no_more_than_its_size(read, made):
     growth.check(readers.refusing(read), made, largest=2**17)
 

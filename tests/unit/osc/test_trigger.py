@@ -230,7 +230,10 @@ class SeveralTest(TriggerCase):
             1, lambda: self.json(f'run cancel shop {run} --wait')
         )
         self.assertEqual((0, 'cancelled'), (code, cancelled['state']))
-        self.assertEqual('Cancelled by ann; stopped', cancelled['reason'])
+        self.assertEqual(
+            'Cancelled by ann after the server had begun; stopped',
+            cancelled['reason'],
+        )
         self.assertEqual('failed', cancelled['late_result']['status'])
         self.assertEqual([], self.heat.given('server-1'))
         self.assertNotEqual([], self.heat.given('server-2'))

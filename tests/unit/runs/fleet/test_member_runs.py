@@ -188,7 +188,7 @@ class HandlingTestCase(testtools.TestCase):
         operation = advancer.operation.attempted(
             {0: {'state': operations.State.STARTING, 'number': 1}}
         )
-        members = member_runs.MemberRuns(world.tools(), lambda: None)
+        members = member_runs.MemberRuns(world.tools(), operation.order)
         members.start(operation, 0)
         adopted = members.adopt(operation, 0, resumes=True)
         self.assertIs(operations.State.WAITING, adopted['state'])

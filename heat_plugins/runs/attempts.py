@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attempts to run an action on a server: deliver, read the result, end.
+
+This is the one place for that, for a run on its own and for a member of an
+operation alike. It writes no record: whoever keeps that of a run writes the
+run that a method returns.
+"""
+
+from collections import abc
+import contextlib
+import dataclasses
+import threading
+
+from heat_plugins import errors
+from heat_plugins import foreign
+from heat_plugins import heat_values
+from heat_plugins import masking
+from heat_plugins import tokens
+from heat_plugins.configs import hooks
+from heat_plugins.runs import run_objects
+from heat_plugins.runs import runs
+from heat_plugins.runs import services
+from heat_plugins.runs import withdrawal
+from heat_plugins.signals import body
+
+#: The most bytes of a report.
+REPORT_LIMIT = 16 * 1024
+
+# For how many seconds to believe that a stack is there.
+_FRESH = 2.0
+
+_MESSAGE_LENGTH = 200
+
+_SIGNATURES = masking.Mask()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServerReport:
+    """A report.
+
+    :ivar progress: percent; None if it does not say.
+    :ivar message: short, and on one line.
+    """
+
+    progress: float | None = None
+    message: str | None = None
+
+
+def parse_report(
+    content: bytes, mask: masking.Mask = _SIGNATURES
+) -> ServerReport:
+    """Read a report; what cannot be used of it is left out.
+
+    :param mask: masks secrets in its message.
+
+    :raises errors.BadContent: it is no JSON map.
+    """
+    details = body.parse(content)
+    return ServerReport(
+        progress=_percent(details.get('progress')),
+        message=_line(details.get('message'), mask),
+    )
+
+
+def _percent(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    # Before it becomes a float, which not every whole number can.
+    return float(min(100, max(0, value)))
+
+
+def _line(value: object, mask: masking.Mask) -> str | None:
+    """Return a text as one line of limited length; None if it is none."""
+    if not isinstance(value, str):
+        return None
+    text = ' '.join(mask.text(value).split())
+    return foreign.line(text, _MESSAGE_LENGTH) or None
+
+
+def recorded(run: runs.Run) -> run_objects.Expected:
+    """Return what the record of a run says of its result.
+
+    Without its config the hidden values are unknown.
+    """
+    return run_objects.Expected(
+        declared=run.declared, mask=masking.Mask(everything=bool(run.hidden))
+    )
+
+
+class Attempts:
+    """Delivers runs, reads what their servers send, and ends them.
+
+    It is safe for threads.
+
+    :param check: raises if another process may be in charge of the runs.
+    :param describe: returns what to expect of a run whose config is gone.
+    """
+
+    def __init__(
+        self,
+        tools: services.Services,
+        check: abc.Callable[[], None] = lambda: None,
+        describe: abc.Callable[[runs.Run], run_objects.Expected] = recorded,
+    ) -> None:
+        self._tools = tools
+        self._check = check
+        self._describe = describe
+        # By run: what it was given, and the config that was made for it.
+        self._expected: dict[str, run_objects.Expected] = {}
+        self._configs: dict[str, str] = {}
+        # Whether stacks are gone, and when that was asked.
+        self._stacks: dict[str, tuple[float, bool]] = {}
+        self._lock = threading.Lock()
+
+    # Delivering
+
+    def own_inputs(self, run: runs.Run, log_limit: int) -> dict[str, str]:
+        """Return the inputs by which the server of a run sends, and asks.
+
+        :param log_limit: the most bytes of what it prints.
+        """
+        objects = self._tools.objects(run)
+        with self._lock:
+            # The first of many threads asks for all.
+            signer = self._tools.sign(objects.container)
+        deadline = self._tools.clock() + run.timeout
+        return objects.inputs(signer, deadline, log_limit)
+
+    def expect(self, run: runs.Run, draft: heat_values.DerivedConfig) -> None:
+        """Remember what the server of a run is given."""
+        self._expected[run.id] = run_objects.Expected.by(draft)
+
+    def deliver(
+        self,
+        run: runs.Run,
+        draft: abc.Callable[[], heat_values.DerivedConfig],
+    ) -> runs.Run:
+        """Give a run to its server.
+
+        Called again after Heat has not answered, it gives the server the
+        same config: an agent runs none twice.
+
+        :param draft: returns the config of the run.
+        :raises errors.Error: Heat refuses it.
+        """
+        if not self.has_config(run):
+            self._configs[run.id] = self._tools.heat.create_config(draft())
+        run = self.known(run)
+        self._check()
+        row_id = self._tools.heat.create_deployment(
+            config_id=str(run.config_id),
+            server_id=run.server_id,
+            action=run.action,
+            # By this it is found again if we die before the next line.
+            reason=tokens.of_run(run.id),
+        )
+        return dataclasses.replace(
+            run,
+            state=runs.State.WAITING,
+            reason=runs.UNANSWERED,
+            row_id=row_id,
+        )
+
+    def has_config(self, run: runs.Run) -> bool:
+        """Say whether `deliver` has made the config of a run."""
+        return run.id in self._configs
+
+    def known(self, run: runs.Run) -> runs.Run:
+        """Return a run with the config that was made for it, if one was."""
+        config_id = self._configs.get(run.id, run.config_id)
+        return dataclasses.replace(run, config_id=config_id)
+
+    # What a server sends
+
+    def reported(self, run: runs.Run) -> runs.Run:
+        """Return a run with what its server reports of its progress.
+
+        :raises errors.NoObject: there is no report.
+        """
+        objects = self._tools.objects(run)
+        sent = self._tools.store.fetch(
+            objects.container, objects.report, REPORT_LIMIT
+        )
+        try:
+            report = parse_report(sent.content, self._known_of(run).mask)
+        except errors.BadContent as exc:
+            report = ServerReport(message=f'(its report: {exc})')
+        return dataclasses.replace(
+            run,
+            **runs.begun(run, self._tools.clock()),
+            progress=report.progress,
+            message=report.message,
+        )
+
+    def answered(self, run: runs.Run) -> runs.Run:
+        """Return a run as its result ends it.
+
+        :raises errors.NoObject: there is none, or it was taken.
+        """
+        result = self._result(run)
+        if result.is_late(run.deadline):
+            run = self._overdue(run, run.deadline) or run
+            return dataclasses.replace(run, **result.late(run.reason))
+        return dataclasses.replace(
+            run,
+            state=result.state,
+            reason=result.outcome.reason,
+            ended_at=max(int(result.at), run.started_at),
+            **self._tools.objects(run).keep(result.outcome),
+        )
+
+    def answered_late(self, run: runs.Run) -> runs.Run:
+        """Return a run that has ended with the result that came later.
+
+        :raises errors.NoObject: there is none, or it was taken.
+        """
+        return dataclasses.replace(run, **self._result(run).late(run.reason))
+
+    def _result(self, run: runs.Run) -> run_objects.Result:
+        return self._tools.objects(run).fetch(
+            lambda: self._known_of(run), run.inputs, self._tools.clock()
+        )
+
+    def _known_of(self, run: runs.Run) -> run_objects.Expected:
+        """Return what to expect of a run, whoever has delivered it."""
+        if run.id not in self._expected:
+            self._expected[run.id] = self._asked(run) or self._describe(run)
+        return self._expected[run.id]
+
+    def _asked(self, run: runs.Run) -> run_objects.Expected | None:
+        """Ask Heat for the config of a run, unless its record says it all."""
+        if run.operation is None and not run.hidden:
+            return None
+        config_ids = [run.config_id] if run.config_id else self._marked(run)
+        with contextlib.suppress(errors.NotFound):
+            for config_id in config_ids:
+                config = self._tools.heat.config(config_id)
+                return run_objects.Expected.by(config)
+        return None
+
+    def _marked(self, run: runs.Run) -> list[str]:
+        rows = withdrawal.marked(self._tools.heat, run.server_id, run.id)
+        return [row.config_id for row in rows]
+
+    # Why runs end
+
+    def expired(self, run: runs.Run) -> runs.Run:
+        """Return a run as it stands if its time is over.
+
+        It has ended, or its server has sent a report that no listing shows.
+        """
+        now = self._tools.clock()
+        ended = self._overdue(run, now)
+        if ended is not None and now < run.deadline:
+            with contextlib.suppress(errors.NoObject):
+                return self.reported(run)
+        return ended or run
+
+    @staticmethod
+    def _overdue(run: runs.Run, now: float) -> runs.Run | None:
+        """Return a run as the end of its time ends it; None if it does not."""
+        over = runs.overdue(run, run.timeout, run.delivery_timeout, now)
+        if over is None:
+            return None
+        ended_at, reason = over
+        started = run.reported_at is not None
+        parts = [
+            f'{reason}.',
+            body.explained(started=started, config_id=run.config_id),
+        ]
+        if run.unknown_hook and not started:
+            parts.append(hooks.warning(run.unknown_hook))
+        return dataclasses.replace(
+            run,
+            state=runs.State.TIMED_OUT,
+            reason=' '.join(parts),
+            ended_at=ended_at,
+        )
+
+    def cancelled(self, run: runs.Run, reason: str) -> runs.Run:
+        """Return a run as it ends now without a result."""
+        return dataclasses.replace(
+            run,
+            state=runs.State.CANCELLED,
+            reason=reason,
+            ended_at=int(self._tools.clock()),
+        )
+
+    def hinted(self, run: runs.Run) -> runs.Run:
+        """Return a run with what may keep it from starting that waits long."""
+        age = self._tools.clock() - run.started_at
+        if (
+            run.state is not runs.State.WAITING
+            or not run.unknown_hook
+            or age < hooks.PATIENCE
+        ):
+            return run
+        reason = f'{runs.UNANSWERED}. {hooks.warning(run.unknown_hook)}'
+        return dataclasses.replace(run, reason=reason)
+
+    def gone(self, run: runs.Run) -> str | None:
+        """Return that a run's stack or deployment is deleted, if it is."""
+        if self._is_gone(run.stack_id):
+            return withdrawal.stack_gone(run.stack_name)
+        if run.standalone or run.guarded:
+            return None
+        try:
+            self._tools.heat.deployment(run.deployment_id)
+        except errors.NotFound:
+            return withdrawal.deployment_gone(run.resource, run.stack_name)
+        return None
+
+    def _is_gone(self, stack_id: str) -> bool:
+        """Ask Heat for a stack; once for all runs that are looked at."""
+        asked_at, gone = self._stacks.get(stack_id, (-_FRESH, False))
+        now = self._tools.clock()
+        if now - asked_at >= _FRESH:
+            gone = withdrawal.is_gone(self._tools.heat, stack_id)
+            self._stacks[stack_id] = now, gone
+        return gone
+
+    # Ending
+
+    def stop(self, run: runs.Run) -> None:
+        """Tell the server of a run to stop it.
+
+        It may have started the run, or may fetch it just now.
+        """
+        expires = run.deadline + run_objects.MARGIN
+        lifetime = max(60, int(expires - self._tools.clock()))
+        with contextlib.suppress(errors.NoObject):
+            self._tools.objects(run).request_stop(lifetime)
+
+    def withdraw(self, run: runs.Run) -> None:
+        """Take a run from its server, and forget what is known of it."""
+        self._check()
+        withdrawal.withdraw(
+            self._tools.heat,
+            self.known(run),
+            is_proved=run.operation is not None,
+        )
+        self._expected.pop(run.id, None)
+        self._configs.pop(run.id, None)
