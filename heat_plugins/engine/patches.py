@@ -27,6 +27,7 @@ from heat_plugins.engine import heat_types
 from heat_plugins.engine import process
 from heat_plugins.engine import rescue
 from heat_plugins.engine import traversals
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.signals import presigned
 
@@ -243,6 +244,23 @@ def _note_signature(resource_signal: _Function) -> _Function:
     return signal
 
 
+def _let_replaced_read(authorize: _Function) -> _Function:
+    """Let a server that is replaced read its own metadata until it is gone.
+
+    It asks by the name of its resource, which is that of the new server, too.
+    Heat compares its user with the new one's alone.
+    """
+
+    def authorize_its_user(
+        service: Any, cnxt: Any, stack: Any, resource_name: str
+    ) -> Any:
+        if authorize(service, cnxt, stack, resource_name):
+            return True
+        return resources.show_replaced(stack, resource_name, cnxt.user_id)
+
+    return authorize_its_user
+
+
 #: In the order in which they are installed.
 PATCHES = (
     Patch(
@@ -333,6 +351,19 @@ PATCHES = (
         'update with the result of the action before',
         gain='the only way to tell; heat-agents send a result without a word '
         'of what it answers',
+    ),
+    Patch(
+        module='heat.engine.service',
+        function='EngineService._authorize_stack_user',
+        parameters=('self', 'cnxt', 'stack', 'resource_name'),
+        wrap=_let_replaced_read,
+        purpose='a server that is replaced reads its metadata until it is '
+        'deleted',
+        without='with POLL_SERVER_CFN and POLL_SERVER_HEAT, an update that '
+        'replaces a server with a DELETE deployment waits until its time '
+        'limit',
+        gain='the only way; Heat answers the old server with AccessDenied '
+        'once the new one exists',
     ),
 )
 

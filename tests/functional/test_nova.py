@@ -126,7 +126,6 @@ def template(
             'flavor': 'small',
             'networks': [{'allocate_network': 'none'}],
             'user_data_format': 'SOFTWARE_CONFIG',
-            # With POLL_SERVER_CFN a server that is replaced reads no more.
             'software_config_transport': 'POLL_TEMP_URL',
             **(server or {}),
         },
@@ -253,20 +252,32 @@ def test_a_server_that_is_resized_keeps_its_disk(nova, stacks, transport):
     assert disk.log.read_text().count('CREATE for world') == 1
 
 
-@each_transport
-def test_a_server_that_is_replaced_runs_delete_before(nova, stacks, transport):
-    stack = stacks(template(transport))
+@pytest.mark.parametrize(
+    ('transport', 'polling'),
+    [
+        ('TEMP_URL_POLL', 'POLL_TEMP_URL'),
+        ('CFN_SIGNAL', 'POLL_SERVER_CFN'),
+        ('TEMP_URL_POLL', 'POLL_SERVER_HEAT'),
+    ],
+)
+def test_a_server_that_is_replaced_runs_delete_before(
+    nova, stacks, transport, polling
+):
+    def booting(image: str) -> base.Template:
+        return template(
+            transport,
+            server={
+                'image': image,
+                'image_update_policy': 'REPLACE',
+                'software_config_transport': polling,
+            },
+        )
+
+    stack = stacks(booting('agent'))
     stack.wait('CREATE_COMPLETE')
     former = server_of(stack)
     log = nova.disk(former).log.open()
-    replaced = template(
-        transport,
-        server={
-            'image': 'agent-supervised',
-            'image_update_policy': 'REPLACE',
-        },
-    )
-    stack.update(replaced, who='moon')
+    stack.update(booting('agent-supervised'), who='moon')
     stack.wait('UPDATE_COMPLETE')
     assert greeting(stack) == 'hello moon'
     assert nova.servers() == {server_of(stack): 'ACTIVE'}

@@ -11,6 +11,7 @@ from typing import Any
 from heat.common import context as heat_context
 from heat.db import models
 from heat.engine import stack as parser
+from heat.objects import resource as resource_objects
 import sqlalchemy
 from sqlalchemy import orm
 
@@ -155,6 +156,32 @@ def replaced_ids(
         _Resource.physical_resource_id.is_not(None),
     )
     return {row.physical_resource_id for row in rows.select(context, query)}
+
+
+def show_replaced(stack: parser.Stack, name: str, user_id: str) -> bool:
+    """Let a stack show the resource of a user in place of what replaces it.
+
+    :param stack: is used for one answer to that user, no longer.
+    :param name: of both resources.
+    :returns: whether the user is that of such a resource, as Heat made it.
+    """
+    query = (
+        sqlalchemy.select(_Resource.id)
+        .join(_Data, _Data.resource_id == _Resource.id)
+        .where(
+            _Resource.stack_id == stack.id,
+            _Resource.name == name,
+            _Data.key == 'user_id',
+            _Data.value == user_id,
+        )
+    )
+    shown = stack.resource_get(name)
+    for row in rows.select(stack.context, query) if shown else ():
+        shown._load_data(
+            resource_objects.Resource.get_obj(stack.context, row.id)
+        )
+        return True
+    return False
 
 
 def has_replacement(template_id: object, *conditions: Any) -> Any:

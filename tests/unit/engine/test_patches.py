@@ -8,8 +8,10 @@ import inspect
 import sys
 import threading
 import types
+from typing import ClassVar
 from unittest import mock
 
+from heat.db import api as db_api
 from heat.engine import resource
 from heat.engine import service
 from heat.engine import sync_point
@@ -20,6 +22,7 @@ from heat_plugins import registry
 from heat_plugins.engine import patches
 from heat_plugins.resources.software import server_bound
 from heat_plugins.signals import presigned
+from tests.unit import heat_fixture
 from tests.unit import threads
 
 ALL = registry.DEPLOYMENT_TYPES | {'OS::Mistral::Workflow'}
@@ -307,3 +310,61 @@ class SignatureTest(testtools.TestCase):
         self.assertEqual([{'deploy_status_code': 0}] * 2, seen)
         self.assertEqual('a', seen[0].signature)
         self.assertNotIsInstance(seen[1], presigned.Presigned)
+
+
+class ReplacedTest(heat_fixture.HeatTestCase):
+    """A server that is replaced reads its own metadata, and no other's."""
+
+    TEMPLATE: ClassVar = {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            name: {
+                'type': 'OS::Heat::DeployedServer',
+                'properties': {
+                    'software_config_transport': 'POLL_SERVER_HEAT'
+                },
+            }
+            for name in ('server', 'other')
+        },
+    }
+
+    def setUp(self):
+        super().setUp()
+        self.stack = self.heat.create(self.TEMPLATE)
+        former = self.stack['server']
+        former.data_set('user_id', 'former')
+        newer = former.make_replacement(self.stack.t.id, set())
+        db_api.resource_data_set(self.heat.context, newer, 'user_id', 'newer')
+        self.heat.change(
+            newer, action='CREATE', rsrc_metadata={'deployments': ['newer']}
+        )
+        self.former = former
+
+    def shown(self, user, name='server'):
+        """Return what a stack shows a user; None if that is forbidden."""
+        (patch,) = (
+            each
+            for each in patches.PATCHES
+            if each.function == 'EngineService._authorize_stack_user'
+        )
+        authorize = patch.wrap(patch._find()[1])
+        cnxt = mock.Mock(user_id=user, aws_creds=None)
+        stack = self.heat.load(self.stack)
+        if authorize(self.heat.rpc.engine, cnxt, stack, name):
+            return stack.resource_get(name).metadata_get()
+        return None
+
+    def test_each_server_reads_its_own(self):
+        self.assertEqual({'deployments': ['newer']}, self.shown('newer'))
+        own = self.shown('former')
+        self.assertEqual([], own['deployments'])
+        self.assertIn('heat', own['os-collect-config'])
+
+    def test_it_reads_no_other_resource(self):
+        self.assertIsNone(self.shown('former', 'other'))
+        self.assertIsNone(self.shown('former', 'none'))
+        self.assertIsNone(self.shown('nobody'))
+
+    def test_it_reads_nothing_when_it_is_gone(self):
+        db_api.resource_delete(self.heat.context, self.former.id)
+        self.assertIsNone(self.shown('former'))
