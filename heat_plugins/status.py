@@ -2,12 +2,15 @@
 """The command ``heat-plugins-status``: what works here, and what is wrong.
 
 ``upgrade check`` begins with a table of what works on this cloud; the checks
-follow. ``feature list`` prints that table alone, or as JSON. ``--version``
-prints the release.
+follow. ``feature list`` prints that table alone, or as JSON. ``leftover list``
+names the containers in which Heat has left the metadata of deleted servers,
+and ``leftover remove`` removes those that certainly are. ``--version`` prints
+the release.
 
 ``upgrade check`` follows the convention of OpenStack's status commands: exit
 code 0 if all is well, 1 with a warning, 2 with a failure, 255 if it could not
-be run. ``feature list`` exits with 0 or 255.
+be run. The others exit with 0 or 255, and ``leftover remove`` with 1 if what
+it has named remains.
 """
 
 import argparse
@@ -27,12 +30,14 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 import prettytable
 
+from heat_plugins import errors
 from heat_plugins import foreign
 
 if typing.TYPE_CHECKING:
     from keystoneauth1 import session as ks_session
 
     from heat_plugins.checks import features
+    from heat_plugins.checks import leftovers
 
 CANNOT_RUN = 255
 
@@ -142,6 +147,12 @@ class Checks(upgradecheck.UpgradeCommands):
         )
 
     @_name_bad_options
+    def leftovers(self) -> upgradecheck.Result:
+        from heat_plugins.checks import leftovers
+
+        return self._ask(leftovers.check)
+
+    @_name_bad_options
     def mistral(self) -> upgradecheck.Result:
         from heat_plugins.checks import mistral
 
@@ -163,6 +174,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Groups without nested stack', single_groups),
         ('Transports of agents', transports),
         ('TempURLs', temp_urls),
+        ('Metadata of deleted servers', leftovers),
         ('Mistral', mistral),
         ('Redelegation of trusts', redelegation),
     )
@@ -181,6 +193,44 @@ class Checks(upgradecheck.UpgradeCommands):
         else:
             print(_table(rows))
         return 0
+
+    def list_leftovers(self) -> int:
+        """Print what Heat has left in the object store; the exit code."""
+        from heat_plugins.checks import leftovers
+
+        found = leftovers.find(self._needed_session())
+        if cfg.CONF.command.format == 'json':
+            print(json.dumps([dataclasses.asdict(each) for each in found]))
+        else:
+            print(_table_of_leftovers(found))
+        return 0
+
+    def remove_leftovers(self) -> int:
+        """Remove what Heat has certainly left; the exit code."""
+        from heat_plugins.checks import leftovers
+
+        session = self._needed_session()
+        found = [each for each in leftovers.find(session) if not each.doubt]
+        if not found:
+            print('Nothing is left that is certainly of a deleted server.')
+            return 0
+        print(_table_of_leftovers(found))
+        if not (cfg.CONF.command.yes or _is_confirmed(len(found))):
+            return 1
+        remaining = [each for each in found if not _is_removed(session, each)]
+        return 1 if remaining else 0
+
+    def _needed_session(self) -> 'ks_session.Session':
+        """Return the session of a command that does nothing without.
+
+        :raises errors.Error: there is none.
+        """
+        session = self._session
+        if isinstance(session, Exception):
+            raise errors.Error(foreign.line(session))
+        if session is None:
+            raise errors.Error('This command needs --os-cloud or OS_*')
+        return session
 
     def features(self) -> 'list[features.Feature]':
         """Return what works here, and what does not."""
@@ -253,7 +303,7 @@ def main(args: abc.Sequence[str] | None = None) -> int:
 def _run(args: abc.Sequence[str]) -> int:
     # Those that heat-engine reads.
     files = cfg.find_config_files(project='heat', prog='heat-engine')
-    if _command(args) != 'feature':
+    if _command(args) not in _COMMANDS:
         return upgradecheck.main(
             cfg.CONF,
             project='heat',
@@ -262,10 +312,16 @@ def _run(args: abc.Sequence[str]) -> int:
             default_config_files=files,
         )
     cfg.CONF.register_cli_opt(
-        cfg.SubCommandOpt('command', handler=_add_feature)
+        cfg.SubCommandOpt('command', handler=_add_commands)
     )
     cfg.CONF(args=args, project='heat', default_config_files=files)
-    return Checks().list_features()
+    try:
+        return _COMMANDS[cfg.CONF.command.name][cfg.CONF.command.action](
+            Checks()
+        )
+    except errors.Error as exc:
+        print(f'{str(exc).rstrip(".")}.', file=sys.stderr)
+        return CANNOT_RUN
 
 
 def _command(args: abc.Sequence[str]) -> str:
@@ -279,18 +335,73 @@ def _command(args: abc.Sequence[str]) -> str:
     return ''
 
 
-def _add_feature(
+#: What to run, by the first and the second word of a command.
+_COMMANDS: abc.Mapping[str, abc.Mapping[str, abc.Callable[[Checks], int]]] = {
+    'feature': {'list': Checks.list_features},
+    'leftover': {
+        'list': Checks.list_leftovers,
+        'remove': Checks.remove_leftovers,
+    },
+}
+
+
+def _add_commands(
     parsers: 'argparse._SubParsersAction[argparse.ArgumentParser]',
 ) -> None:
-    parser = parsers.add_parser('feature', help='what works on this cloud')
-    parser.add_argument('action', choices=['list'])
-    parser.add_argument(
-        '-f',
-        '--format',
-        choices=['table', 'json'],
-        default='table',
-        help='default: table',
+    feature = parsers.add_parser('feature', help='what works on this cloud')
+    leftover = parsers.add_parser(
+        'leftover',
+        help='metadata of deleted servers that Heat has left in the object '
+        "store, in the user's project",
     )
+    for name, parser in (('feature', feature), ('leftover', leftover)):
+        parser.add_argument('action', choices=[*_COMMANDS[name]])
+        parser.add_argument(
+            '-f',
+            '--format',
+            choices=['table', 'json'],
+            default='table',
+            help='of a list (default: table)',
+        )
+    leftover.add_argument(
+        '-y', '--yes', action='store_true', help='remove without a question'
+    )
+
+
+def _is_confirmed(number: int) -> bool:
+    """Ask whether to remove containers."""
+    try:
+        answer = input(f'Remove {number} containers? [y/N] ')
+    except EOFError:
+        print('No answer: name --yes to remove them without a question.')
+        return False
+    return answer.strip().lower() in ('y', 'yes')
+
+
+def _is_removed(
+    session: 'ks_session.Session', leftover: 'leftovers.Leftover'
+) -> bool:
+    """Remove a container; say in words, too, whether it is gone."""
+    from heat_plugins.checks import leftovers
+
+    try:
+        leftovers.remove(session, leftover)
+    except errors.ServiceError as exc:
+        print(f'Container {leftover.container} remains: {exc}.')
+        return False
+    print(f'Removed container {leftover.container}.')
+    return True
+
+
+def _table_of_leftovers(
+    found: 'abc.Iterable[leftovers.Leftover]',
+) -> prettytable.PrettyTable:
+    table = prettytable.PrettyTable(['Container', 'Certain', 'Reason'])
+    table.align = 'l'
+    table.max_width['Reason'] = _REASON_WIDTH
+    for each in found:
+        table.add_row([each.container, _WORKS[not each.doubt], each.doubt])
+    return table
 
 
 def _table(rows: 'abc.Iterable[features.Feature]') -> prettytable.PrettyTable:

@@ -99,6 +99,12 @@ def _of_ironic(answer: Any) -> Any:
     ]
 
 
+def _of_nova(answer: Any) -> Any:
+    # By the name of the error.
+    (error,) = dict(answer).values()
+    return error['message']
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CatalogueService:
     """A service of the catalogue.
@@ -122,6 +128,12 @@ HEAT = CatalogueService(
     words=_of_heat,
     remedy=f'Stacks need it; {_REGION}',
 )
+NOVA = CatalogueService(
+    name='Nova',
+    type='compute',
+    words=_of_nova,
+    remedy=f'Servers need it; {_REGION}',
+)
 IRONIC = CatalogueService(
     name='Ironic',
     type='baremetal',
@@ -133,7 +145,7 @@ IRONIC = CatalogueService(
 class Rest:
     """A service's API.
 
-    :param service: `HEAT` or `IRONIC`.
+    :param service: `HEAT`, `NOVA` or `IRONIC`.
     :param more: as keystoneauth's `adapter.Adapter` takes them.
     """
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command heat-plugins-status, up to what its checks find."""
 
+import contextlib
 import importlib.metadata
+import io
 import json
 import os
 import pathlib
@@ -13,7 +15,9 @@ from unittest import mock
 from oslo_upgradecheck import upgradecheck
 import testtools
 
+from heat_plugins import errors
 from heat_plugins import status
+from heat_plugins.checks import leftovers
 
 # Runs the command in a Python that cannot find Heat.
 WITHOUT_HEAT = """
@@ -76,7 +80,7 @@ class CommandTest(testtools.TestCase):
         self.assertEqual('', done.stderr)
         self.assertIn('| Check: Resource types', done.stdout)
         self.assertIn('| Result: Failure', done.stdout)
-        self.assertEqual(2, done.stdout.count('| Details: Skipped'))
+        self.assertEqual(3, done.stdout.count('| Details: Skipped'))
 
     def test_what_an_option_is_given_is_no_subcommand(self):
         for args, command in (
@@ -147,3 +151,84 @@ class CommandTest(testtools.TestCase):
         )
         for whole in (['upgrade', 'check'], ['--config-file']):
             self.assertEqual(whole, status._globals_first(whole))
+
+
+LEFT = leftovers.Leftover(container='web-server-a', objects=('a',))
+PERHAPS = leftovers.Leftover(
+    container='web-server-b', objects=('b',), doubt='Nova still has it.'
+)
+
+
+class LeftoverTest(testtools.TestCase):
+    """What is removed, and what is asked before."""
+
+    def setUp(self):
+        super().setUp()
+        self.found, self.removed, self.failure = [LEFT, PERHAPS], [], None
+        self.patch(leftovers, 'find', lambda session: self.found)
+        self.patch(leftovers, 'remove', self.remove)
+
+    def remove(self, session, leftover):
+        if self.failure:
+            raise self.failure
+        self.removed.append(leftover)
+
+    def run_it(self, method, answer='', *, output='table', **options):
+        """Run a subcommand; return its exit code and its output."""
+        command = mock.Mock(format=output, **{'yes': False, **options})
+        self.patch(status.cfg, 'CONF', mock.Mock(command=command))
+        checks = status.Checks()
+        checks._session = object()
+        printed = io.StringIO()
+        with (
+            mock.patch('sys.stdin', io.StringIO(answer)),
+            contextlib.redirect_stdout(printed),
+        ):
+            return getattr(checks, method)(), printed.getvalue()
+
+    def test_the_list_has_all_with_the_doubts(self):
+        code, printed = self.run_it('list_leftovers')
+        self.assertEqual(0, code)
+        for text in (LEFT.container, PERHAPS.container, PERHAPS.doubt):
+            self.assertIn(text, printed)
+        _code, printed = self.run_it('list_leftovers', output='json')
+        self.assertEqual(
+            ['', PERHAPS.doubt], [row['doubt'] for row in json.loads(printed)]
+        )
+
+    def test_only_what_is_certain_is_removed(self):
+        code, printed = self.run_it('remove_leftovers', yes=True)
+        self.assertEqual((0, [LEFT]), (code, self.removed))
+        self.assertNotIn(PERHAPS.container, printed)
+
+    def test_a_question_comes_first(self):
+        for answer, code in (('', 1), ('n\n', 1), ('\n', 1), ('Yes\n', 0)):
+            self.assertEqual(
+                code, self.run_it('remove_leftovers', answer)[0], answer
+            )
+        self.assertEqual([LEFT], self.removed)
+
+    def test_without_anything_certain_nothing_is_asked(self):
+        self.found = [PERHAPS]
+        code, printed = self.run_it('remove_leftovers')
+        self.assertEqual(0, code)
+        self.assertIn('Nothing is left', printed)
+
+    def test_what_remains_is_told(self):
+        self.failure = errors.Conflict('it is not empty', 409)
+        code, printed = self.run_it('remove_leftovers', 'y\n')
+        self.assertEqual(1, code)
+        self.assertIn(f'{LEFT.container} remains', printed)
+
+    def test_it_needs_a_user(self):
+        for session, reason in (
+            (None, '--os-cloud'),
+            (ValueError('why'), 'why'),
+        ):
+            checks = status.Checks()
+            checks._session = session
+            error = self.assertRaises(errors.Error, checks.remove_leftovers)
+            self.assertIn(reason, str(error))
+        done = run('-m', 'heat_plugins.status', 'leftover', 'list')
+        self.assertEqual(255, done.returncode)
+        self.assertIn('--os-cloud', done.stderr)
