@@ -37,12 +37,12 @@ from heat_plugins.objectstore import stores
 OBJECTS, BYTES = 10, 16 * 1024 * 1024
 
 _NO_EVENTS = (
-    "Heat's database has no event of its server any more. Delete it if you "
-    'know that the server is gone.'
+    "Heat's database has no event of its server. Delete it if you know that "
+    'the server is gone.'
 )
 _DEPLOYED = (
     'It was of an OS::Heat::DeployedServer, whose machine may still read it. '
-    'Delete it if that has no agent any more.'
+    'Delete it if no agent runs there.'
 )
 
 
