@@ -129,6 +129,12 @@ class Checks(upgradecheck.UpgradeCommands):
         return engine.single_groups()
 
     @_name_bad_options
+    def waiting(self) -> upgradecheck.Result:
+        from heat_plugins.checks import engine
+
+        return engine.waiting()
+
+    @_name_bad_options
     def transports(self) -> upgradecheck.Result:
         from heat_plugins.checks import agents
 
@@ -172,6 +178,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Python of heat-engine', python),
         ('Threads of heat-engine', threads),
         ('Groups without nested stack', single_groups),
+        ('Waiting deployments', waiting),
         ('Transports of agents', transports),
         ('TempURLs', temp_urls),
         ('Metadata of deleted servers', leftovers),

@@ -46,6 +46,12 @@ _REMEDY = (
     '"openstack software deployment group nest" in each of these projects.'
 )
 
+_PATIENCE = (
+    "Before you return to Heat's own classes, wait until these are complete: "
+    'there, a deployment that still waits stays in progress until the next '
+    'update of its stack, which repeats it.'
+)
+
 cfg.CONF.import_opt('num_engine_workers', 'heat.common.config')
 # Otherwise it is registered only with the first server.
 cfg.CONF.register_opts(
@@ -120,25 +126,56 @@ def single_groups() -> upgradecheck.Result:
 
     Heat's own classes cannot serve such groups.
     """
+    return _named_stacks(
+        resources.with_groups,
+        'which groups have no nested stack',
+        'No stack has a group without nested stack.',
+        f'have groups without nested stack. {_REMEDY}',
+    )
+
+
+def waiting() -> upgradecheck.Result:
+    """Name the stacks with deployments that wait, by project.
+
+    Heat's own classes do not take the results of such deployments.
+    """
+    return _named_stacks(
+        resources.with_waiting,
+        'which deployments wait',
+        'No deployment waits for its server.',
+        f'have deployments that wait for their servers. {_PATIENCE}',
+    )
+
+
+def _named_stacks(
+    read: abc.Callable[
+        [heat_context.RequestContext, int], abc.Sequence[tuple[str, str]]
+    ],
+    what: str,
+    none: str,
+    remedy: str,
+) -> upgradecheck.Result:
+    """Name stacks by project, with what they have and what to do.
+
+    :param read: returns at most a number of projects and names, sorted.
+    """
     report = cloud.CheckReport()
     try:
-        context = heat_context.get_admin_context()
-        stacks = resources.with_groups(context, READ + 1)
+        stacks = read(heat_context.get_admin_context(), READ + 1)
     except Exception as exc:
         # The database's message may quote its password.
         report.warn(
-            'Cannot read which groups have no nested stack, because the '
-            f'database ([database] connection) fails with '
-            f'{type(exc).__name__}.'
+            f'Cannot read {what}, because the database '
+            f'([database] connection) fails with {type(exc).__name__}.'
         )
         return report.result()
     if not stacks:
-        report.good('No stack has a group without nested stack.')
+        report.good(none)
         return report.result()
     number = f'{len(stacks)} stacks'
     if len(stacks) > READ:
         number = f'More than {READ} stacks'
-    report.good(f'{number} have groups without nested stack. {_REMEDY}')
+    report.good(f'{number} {remedy}')
     projects = [
         (project, bounds.listed(name for _, name in rows))
         for project, rows in itertools.groupby(

@@ -26,6 +26,10 @@ _PUT_URL, _QUEUE = 'metadata_put_url', 'metadata_queue_id'
 _Stack, _Resource, _Data = models.Stack, models.Resource, models.ResourceData
 _Deployment = models.SoftwareDeployment
 
+# An engine that was killed leaves such resources in stacks that no engine
+# works on.
+_IS_BUSY = (_Resource.status == 'IN_PROGRESS', _Stack.status == 'IN_PROGRESS')
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Traversal:
@@ -272,6 +276,33 @@ def with_groups(
     context: heat_types.Context, most: int
 ) -> list[tuple[str, str]]:
     """Return projects and names of root stacks with groups as one resource."""
+    return _root_stacks(context, most, _is_group())
+
+
+def with_waiting(
+    context: heat_types.Context, most: int
+) -> list[tuple[str, str]]:
+    """Return projects and names of root stacks with deployments that wait."""
+    waits = sqlalchemy.exists().where(
+        _Deployment.id == _Resource.physical_resource_id,
+        _Deployment.status == 'IN_PROGRESS',
+    )
+    return _root_stacks(context, most, *_IS_BUSY, _is_group() | waits)
+
+
+def _is_group() -> Any:
+    return _Resource.physical_resource_id.endswith(
+        f'-{signal_names.GROUP_TAIL}'
+    )
+
+
+def _root_stacks(
+    context: heat_types.Context, most: int, *conditions: Any
+) -> list[tuple[str, str]]:
+    """Return projects and names of root stacks with some resources.
+
+    :param conditions: of a resource and its stack.
+    """
     root = orm.aliased(_Stack)
     query = (
         sqlalchemy.select(root.tenant, root.name)
@@ -279,9 +310,7 @@ def with_groups(
         .join(_Stack, _Stack.id == _Resource.stack_id)
         .join(root, root.id == _Resource.root_stack_id)
         .where(
-            _Resource.physical_resource_id.endswith(
-                f'-{signal_names.GROUP_TAIL}'
-            ),
+            *conditions,
             _Stack.deleted_at.is_(None),
             root.deleted_at.is_(None),
         )
@@ -298,13 +327,7 @@ def count_busy(context: heat_types.Context) -> int:
         sqlalchemy.select(sqlalchemy.func.count())
         .select_from(_Resource)
         .join(_Stack, _Resource.stack_id == _Stack.id)
-        .where(
-            _Resource.status == 'IN_PROGRESS',
-            # An engine that was killed leaves such resources in stacks that
-            # no engine works on.
-            _Stack.status == 'IN_PROGRESS',
-            _Stack.deleted_at.is_(None),
-        )
+        .where(*_IS_BUSY, _Stack.deleted_at.is_(None))
     )
     return int(rows.select(context, query)[0][0])
 

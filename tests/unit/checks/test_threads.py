@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads in use, and groups that Heat's own classes cannot serve."""
+"""Threads in use, and what Heat's own classes cannot serve."""
 
 from unittest import mock
 import uuid
@@ -159,3 +159,59 @@ class SingleGroupsTest(heat_fixture.HeatTestCase):
             result = engine.single_groups()
         self.assertEqual(upgradecheck.Code.WARNING, result.code)
         self.assertIn('ValueError', result.details)
+
+
+class WaitingTest(heat_fixture.HeatTestCase):
+    TYPES = {}
+
+    def stack(self, name, *, row='IN_PROGRESS', resource='IN_PROGRESS'):
+        """Create a stack with a deployment, as the database has it."""
+        stack = self.heat.create(GROUPS, name=name)
+        db_api.stack_update(
+            self.heat.context, stack.id, {'status': 'IN_PROGRESS'}
+        )
+        config = db_api.software_config_create(
+            self.heat.context,
+            {'tenant': heat_fixture.PROJECT, 'name': 'x', 'config': {}},
+        )
+        deployment_id = str(uuid.uuid4())
+        db_api.software_deployment_create(
+            self.heat.context,
+            {
+                'id': deployment_id,
+                'config_id': config.id,
+                'server_id': 'server',
+                'tenant': heat_fixture.PROJECT,
+                'stack_user_project_id': heat_fixture.PROJECT,
+                'status': row,
+            },
+        )
+        self.heat.change(
+            stack['one'].id,
+            physical_resource_id=deployment_id,
+            status=resource,
+        )
+        return stack
+
+    def sentences(self):
+        result = engine.waiting()
+        self.assertEqual(upgradecheck.Code.SUCCESS, result.code)
+        return result.details
+
+    def test_what_is_complete_or_no_deployment_does_not_wait(self):
+        self.stack('answered', row='COMPLETE')
+        self.stack('complete', resource='COMPLETE')
+        other = self.stack('other')
+        self.heat.change(other['one'].id, physical_resource_id='another')
+        self.assertIn('No deployment waits', self.sentences())
+
+    def test_stacks_are_named_with_their_project_and_what_comes_of_it(self):
+        self.stack('shop')
+        group = self.stack('web')
+        self.heat.change(
+            group['one'].id, physical_resource_id=signal_names.new_group_id()
+        )
+        sentences = self.sentences()
+        self.assertIn('2 stacks have deployments that wait', sentences)
+        self.assertIn(f'Project {heat_fixture.PROJECT}: shop, web.', sentences)
+        self.assertIn('until the next update', sentences)
