@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 #: Oldest first.
-SUPPORTED = ('3.11', '3.12', '3.13')
+SUPPORTED = ('3.11', '3.12', '3.13', '3.14')
 
 
 def find(version: str) -> str | None:

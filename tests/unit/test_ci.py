@@ -11,6 +11,7 @@ import sys
 import fixtures
 import testtools
 
+from tests import pythons
 from tests import rest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -53,7 +54,7 @@ class RunTest(testtools.TestCase):
             shutil.copy(ROOT / name, target)
         self.program('bin/make', MAKE)
         self.program('bin/python3', f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-        for version in ('3.11', '3.12', '3.13'):
+        for version in pythons.SUPPORTED:
             self.program(
                 f'bin/python{version}', PYTHON.replace('VERSION', version)
             )
@@ -162,7 +163,7 @@ class RunTest(testtools.TestCase):
             'bin/make', '#!/bin/sh\necho "$2 $MINICLOUD_HOME: $MINICLOUD"\n'
         )
         _, output = self.run_ci()
-        home = f'{self.root}/.tox/ci-3.13: {self.root}/bin/python3.13'
+        home = f'{self.root}/.tox/ci-3.14: {self.root}/bin/python3.14'
         for target in ('--keep-going', 'test-rest'):
             self.assertIn(
                 f'{target} {home} contrib/minicloud/minicloud\n', output

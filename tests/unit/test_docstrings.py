@@ -5,6 +5,7 @@ import ast
 import builtins
 import collections
 import importlib
+import inspect
 import pathlib
 import re
 
@@ -67,7 +68,7 @@ def has(value, names):
     """Say whether a chain of attributes leads somewhere."""
     for name in names:
         annotated = any(
-            name in vars(cls).get('__annotations__', {})
+            name in inspect.get_annotations(cls)
             for cls in getattr(value, '__mro__', ())
         )
         if annotated:
