@@ -11,6 +11,8 @@ import testtools
 
 from heat_plugins import __main__ as main
 
+EXAMPLES = pathlib.Path(__file__).parents[2] / 'contrib/examples'
+
 # Runs the command in a Python that cannot find Heat.
 WITHOUT_HEAT = """
 import runpy, sys
@@ -82,6 +84,36 @@ class MainTest(testtools.TestCase):
         self.assertEqual(0, done.returncode)
         self.assertIn('python -m heat_plugins', done.stdout)
         self.assertIn('plugin_dirs', done.stdout)
+
+
+class ExampleTest(testtools.TestCase):
+    def example(self, *args):
+        done = run('-P', '-c', WITHOUT_HEAT, 'example', *args)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_they_are_listed_with_what_each_is_for(self):
+        code, listed, _ = self.example()
+        self.assertEqual(0, code)
+        names = [
+            line.split()[0]
+            for line in listed.splitlines()
+            if not line.startswith(' ')
+        ]
+        self.assertEqual(
+            sorted(path.stem for path in main.EXAMPLES.iterdir()), names
+        )
+        self.assertIn('hello            The first template: ', listed)
+
+    def test_each_prints_as_it_is_in_the_clone(self):
+        for path in main.EXAMPLES.iterdir():
+            text = (EXAMPLES / path.name).read_text()
+            self.assertEqual((0, text, ''), self.example(path.stem))
+
+    def test_a_name_of_none_is_refused_with_those_that_exist(self):
+        code, printed, message = self.example('helo')
+        self.assertEqual((2, ''), (code, printed))
+        self.assertIn("'helo'", message)
+        self.assertIn("'existing-server', 'group', 'hello'", message)
 
 
 class PluginDirsTest(testtools.TestCase):

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page "First success" works with what a release has, without a clone."""
+
+from collections.abc import Iterator
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tests import pages
+from tests.functional import base
+from tests.functional import conftest
+from tests.functional import servers
+from tests.unit import environments
+
+pytestmark = [conftest.signed_by_heat, conftest.trusted, pytest.mark.long]
+
+#: In place of SSH: a shell on the machine, whose agents are installed outside
+#: of its tree.
+SHELL = """\
+set -eo pipefail
+trap 'echo "Failed: $BASH_COMMAND" >&2' ERR
+chroot() {{ shift; "$@"; }}
+export -f chroot
+ssh() {{
+    test "$1" = root@machine
+    PATH={agents}:$PATH DESTDIR={machine} bash -euc "$2"
+}}
+"""
+
+
+@pytest.fixture(scope='module')
+def laptop(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> pathlib.Path:
+    """A folder with a release's files, and an environment in ``venv``."""
+    folder = tmp_path_factory.mktemp('laptop')
+    made = environments.Environment(folder / 'venv')
+    for name, module in (('pip', 'pip'), ('openstack', 'openstackclient')):
+        program = made.prefix / 'bin' / name
+        shell = '.shell' if name == 'openstack' else ''
+        program.write_text(
+            f'#!/bin/sh\nexec {made.python} -m {module}{shell} "$@"\n'
+        )
+        program.chmod(0o700)
+    for path in (environments.wheel(), environments.sdist()):
+        (folder / path.name).symlink_to(path)
+    return folder
+
+
+@pytest.fixture
+def cleared(cloud: base.minicloud_client.Cloud) -> Iterator[None]:
+    """Delete the container of the server's metadata, which Heat leaves."""
+    yield
+    demo = cloud.session()
+    for each in demo.get('object-store', '?format=json').json() or ():
+        if each['name'].startswith('first-server-'):
+            path = f'/{each["name"]}'
+            for entry in demo.get(
+                'object-store', f'{path}?format=json'
+            ).json():
+                demo.delete('object-store', f'{path}/{entry["name"]}')
+            assert demo.delete('object-store', path).ok
+
+
+@pytest.mark.timeout(300)
+def test_every_command_of_the_page_works(
+    cloud: base.minicloud_client.Cloud, laptop: pathlib.Path, cleared: None
+) -> None:
+    install, create, join, *rest = pages.blocks(pages.read('first-success'))
+    machine = servers.machine(cloud, 'first-machine')
+
+    def typed(*blocks: str) -> str:
+        begin = SHELL.format(agents=f'{sys.prefix}/bin', machine=machine.path)
+        script = (begin + ''.join(blocks)).replace(
+            '/opt/heat-plugins', f'{laptop}/machine'
+        )
+        env = cloud.env()
+        env['PATH'] = f'{laptop}/venv/bin:{env["PATH"]}'
+        # All that the wheel needs is there.
+        env['PIP_NO_INDEX'] = '1'
+        done = subprocess.run(
+            ['bash', '-c', script],
+            cwd=laptop,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=200,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    where = typed(
+        install, 'python -c "import heat_plugins as p; print(p.__file__)"\n'
+    )
+    assert where.splitlines()[-1].startswith(str(laptop))
+    typed(create)
+    # "The server is not complete yet: repeat the command", says the page.
+    typed(f'until {{ {join} }}; do sleep 1; done')
+    with machine:
+        said = typed(*rest)
+    assert os.uname().nodename in said.splitlines()
+    assert 'load average' in said
+    hello = (laptop / 'hello.yaml').read_text()
+    assert hello == (base.ROOT / 'contrib/examples/hello.yaml').read_text()
