@@ -301,7 +301,9 @@ class MemberRuns:
         order = self._order
         chosen = self._chosen.pop(member.deployment_id, None)
         if chosen is not None and self._tools.clock() < self._fresh_until:
-            return chosen
+            # The stack may have been updated since.
+            with contextlib.suppress(errors.NotFound):
+                return targets.with_own_config(self._tools.heat, chosen)
         if order.config is not None:
             config = stored.read(heat_values.Config, order.config)
             deployment = heat_values.Deployment(

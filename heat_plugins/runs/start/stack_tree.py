@@ -55,6 +55,16 @@ class Place:
         )
 
     @property
+    def declaring(self) -> heat_values.Resource:
+        """The resource by which a template says what a deployment is."""
+        return self.member.group if self.member else self.resource
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether its last action has succeeded."""
+        return self.resource.status.endswith('_COMPLETE')
+
+    @property
     def is_server(self) -> bool:
         """Whether it is a server that Heat has created."""
         return bool(self.resource.physical_id) and (

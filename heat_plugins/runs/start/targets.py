@@ -4,6 +4,7 @@
 from collections import abc
 import contextlib
 import dataclasses
+import json
 import re
 from typing import Any
 
@@ -33,6 +34,11 @@ class TemplateSources:
     def __init__(self, heat: orchestration.Orchestration) -> None:
         self._heat = heat
         self._stacks: dict[str, tuple[Any, Any, dict[str, str]]] = {}
+
+    def load(self, stack_id: str) -> None:
+        """Read what the template of a stack says, if that can be read."""
+        with contextlib.suppress(errors.Error):
+            self._read(stack_id)
 
     def config_of(self, resource: heat_values.Resource) -> str | None:
         """Return the id of the config of a deployment, if it can be told."""
@@ -68,6 +74,22 @@ class TemplateSources:
                 return seconds
         return None
 
+    def kind_of(self, resource: heat_values.Resource) -> str | None:
+        """Return what is the same for deployments that are given the same.
+
+        Their inputs may have other values. None if it cannot be told.
+        """
+        said = [
+            self._value(resource, name)
+            for name in ('config', 'timeout', 'delivery_timeout')
+        ]
+        # What only Heat can work out may differ.
+        if not said[0] or any(isinstance(each, dict) for each in said):
+            return None
+        given = self._value(resource, 'input_values')
+        names = sorted(given) if isinstance(given, dict) else given
+        return json.dumps([said, names], default=str)
+
     def _value(self, resource: heat_values.Resource, name: str) -> Any:
         """Return what a property has in the template, or a function's map."""
         try:
@@ -85,17 +107,26 @@ class TemplateSources:
 
     def _read(self, stack_id: str) -> tuple[Any, Any, dict[str, str]]:
         if stack_id not in self._stacks:
-            stack = self._heat.stack(stack_id)
-            self._stacks[stack_id] = (
-                stack,
-                self._heat.template(stack),
-                {
-                    resource.name: resource.physical_id
-                    for resource in self._heat.resources(stack)
-                    if resource.stack_id == stack.id
-                },
-            )
+            try:
+                self._stacks[stack_id] = self._said(stack_id)
+            except errors.Unavailable:
+                raise
+            except errors.Error:
+                # Asked again it would be refused again.
+                self._stacks[stack_id] = (None, {}, {})
         return self._stacks[stack_id]
+
+    def _said(self, stack_id: str) -> tuple[Any, Any, dict[str, str]]:
+        stack = self._heat.stack(stack_id)
+        return (
+            stack,
+            self._heat.template(stack),
+            {
+                resource.name: resource.physical_id
+                for resource in self._heat.resources(stack)
+                if resource.stack_id == stack.id
+            },
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -124,7 +155,7 @@ class Target:
 
     :ivar root: the stack at the top, whose container is used.
     :ivar config: what the server was given last: the config with the
-        stack's own values.
+        stack's own values. See `is_own`.
     :ivar declared: the inputs as the template's config declares them.
     :ivar server_name: the path of the server's resource; None if the stack
         has none.
@@ -136,6 +167,7 @@ class Target:
     :ivar delivery_timeout: seconds until its server must have reported;
         None if it need not.
     :ivar source_id: the template's config; None if it cannot be told.
+    :ivar source: that config; None if it cannot be read.
     """
 
     root: heat_values.Stack
@@ -152,6 +184,18 @@ class Target:
     timeout: int | None = None
     delivery_timeout: int | None = None
     source_id: str | None = None
+    source: heat_values.Config | None = dataclasses.field(
+        default=None, repr=False
+    )
+
+    @property
+    def is_own(self) -> bool:
+        """Whether `config` is that of this server.
+
+        If not, it is that of a server which was given the same with perhaps
+        other values: enough to tell whether an action and inputs fit.
+        """
+        return self.config.id == self.deployment.config_id
 
     @property
     def current(self) -> dict[str, Any]:
@@ -355,6 +399,8 @@ class Finder:
         is_wanted: abc.Callable[[stack_tree.Place], bool],
         config: heat_values.Config | None = None,
         first: int | None = None,
+        *,
+        is_sampled: bool = False,
     ) -> abc.Iterator[Target]:
         """Yield the deployments of a root stack that are wanted.
 
@@ -363,6 +409,8 @@ class Finder:
         :param config: see `server`; then the targets are servers.
         :param first: how many to read before the others; None to read all at
             once.
+        :param is_sampled: whether targets whose servers were given the same
+            may share a config; see `Target.is_own`.
         """
         places = stack_tree.find(self._heat, stack)
         chosen = list(filter(is_wanted, places))
@@ -375,7 +423,9 @@ class Finder:
         names = stack_tree.server_names(places)
         split = len(wanted) if first is None else first
         for part in filter(None, (wanted[:split], wanted[split:])):
-            yield from self._targets(stack, '', part, names)
+            yield from self._targets(
+                stack, '', part, names, is_sampled=is_sampled
+            )
 
     def _servers(
         self,
@@ -417,70 +467,132 @@ class Finder:
         prefix: str,
         places: abc.Iterable[stack_tree.Place],
         servers: abc.Mapping[str, str],
+        *,
+        is_sampled: bool = False,
     ) -> list[Target]:
-        declared: dict[str, heat_values.Config | None] = {}
+        """Return the deployments that servers have.
+
+        :param is_sampled: see `matching`.
+        """
         named = TemplateSources(self._heat)
-        targets = []
-        places = [
-            place
-            for place in places
-            if not place.resource.status.startswith('DELETE')
+        given = self._given(
+            [
+                place
+                for place in places
+                if not place.resource.status.startswith('DELETE')
+            ]
+        )
+        its_stacks = {place.declaring.stack_id for place, _ in given}
+        self._pool.each(named.load, its_stacks)
+        kinds = [
+            named.kind_of(place.declaring)
+            if is_sampled and place.is_complete
+            else None
+            for place, _ in given
         ]
-        all_given = self._pool.each(self._given, places)
-        for place, given in zip(places, all_given, strict=True):
-            if given is None:
-                continue
-            deployment, config = given
-            declaring = place.member.group if place.member else place.resource
-            source_id = named.config_of(declaring)
-            if source_id and source_id not in declared:
-                declared[source_id] = None
-                with contextlib.suppress(errors.Error):
-                    declared[source_id] = self._heat.config(source_id)
-            source = declared.get(source_id or '')
-            targets.append(
-                Target(
-                    root=root,
-                    path=prefix + place.path,
-                    resource=place.resource,
-                    deployment=deployment,
-                    config=config,
-                    declared=declared_inputs(source, config),
-                    server_name=servers.get(deployment.server_id),
-                    source_id=source_id or None,
-                    timeout=named.seconds_of(
-                        declaring, 'timeout', _given_timeout(config)
-                    ),
-                    delivery_timeout=named.seconds_of(
-                        declaring, 'delivery_timeout'
-                    ),
-                )
+        configs = self._configs(kinds, [each.config_id for _, each in given])
+        sources = self._sources(
+            [named.config_of(place.declaring) for place, _ in given]
+        )
+        return [
+            Target(
+                root=root,
+                path=prefix + place.path,
+                resource=place.resource,
+                deployment=deployment,
+                config=config,
+                declared=declared_inputs(source, config),
+                server_name=servers.get(deployment.server_id),
+                source=source,
+                source_id=named.config_of(place.declaring),
+                timeout=named.seconds_of(
+                    place.declaring, 'timeout', _given_timeout(config)
+                ),
+                delivery_timeout=named.seconds_of(
+                    place.declaring, 'delivery_timeout'
+                ),
             )
-        return targets
+            for (place, deployment), config, source in zip(
+                given, configs, sources, strict=True
+            )
+            if config is not None
+        ]
 
     def _given(
+        self, places: abc.Sequence[stack_tree.Place]
+    ) -> list[tuple[stack_tree.Place, heat_values.Deployment]]:
+        """Return the deployments that servers have, and where they are."""
+        deployments = self._pool.each(self._deployment, places)
+        return [
+            (place, deployment)
+            for place, deployment in zip(places, deployments, strict=True)
+            if deployment is not None
+        ]
+
+    def _deployment(
         self, place: stack_tree.Place
-    ) -> tuple[heat_values.Deployment, heat_values.Config] | None:
+    ) -> heat_values.Deployment | None:
         """Return what a server was given last; None for nothing."""
         resource, member = place.resource, place.member
+        if member is not None and member.config_id is not None:
+            return heat_values.Deployment(
+                id=resource.physical_id,
+                server_id=member.server_id,
+                config_id=member.config_id,
+                action=member.action,
+                status=member.status,
+                reason=member.reason,
+            )
         try:
-            if member is not None and member.config_id is not None:
-                deployment = heat_values.Deployment(
-                    id=resource.physical_id,
-                    server_id=member.server_id,
-                    config_id=member.config_id,
-                    action=member.action,
-                    status=member.status,
-                    reason=member.reason,
-                )
-            else:
-                deployment = self._heat.deployment(resource.physical_id)
-                if member and deployment.server_id != member.server_id:
-                    # What its server had was withdrawn.
-                    return None
-            return deployment, self._heat.config(deployment.config_id)
+            deployment = self._heat.deployment(resource.physical_id)
         except errors.NotFound:
             return None
+        if member and deployment.server_id != member.server_id:
+            # What its server had was withdrawn.
+            return None
+        return deployment
+
+    def _configs(
+        self, kinds: abc.Sequence[str | None], config_ids: abc.Sequence[str]
+    ) -> list[heat_values.Config | None]:
+        """Return a config for each deployment; None if Heat has none.
+
+        :param kinds: those of the same kind share one; None shares with no
+            other.
+        """
+        keys = [
+            (kind, None if kind else config_id)
+            for kind, config_id in zip(kinds, config_ids, strict=True)
+        ]
+        alike: dict[tuple[str | None, str | None], list[str]] = {}
+        for key, config_id in zip(keys, config_ids, strict=True):
+            alike.setdefault(key, []).append(config_id)
+        read = self._pool.each(self._first_config, alike.values())
+        known = dict(zip(alike, read, strict=True))
+        return [known[key] for key in keys]
+
+    def _first_config(
+        self, config_ids: abc.Iterable[str]
+    ) -> heat_values.Config | None:
+        """Return the first of some configs that Heat has."""
+        for each in config_ids:
+            with contextlib.suppress(errors.NotFound):
+                return self._heat.config(each)
+        return None
+
+    def _sources(
+        self, ids: abc.Sequence[str | None]
+    ) -> list[heat_values.Config | None]:
+        """Return the configs of templates, as far as they can be read."""
+
+        def read(config_id: str) -> heat_values.Config | None:
+            with contextlib.suppress(errors.Error):
+                return self._heat.config(config_id)
+            return None
+
+        wanted = list(dict.fromkeys(filter(None, ids)))
+        known = dict(zip(wanted, self._pool.each(read, wanted), strict=True))
+        return [known[each] if each else None for each in ids]
 
 
 def _deployments(
@@ -527,6 +639,18 @@ def _standalone(
         server_name=path,
         standalone=True,
     )
+
+
+def with_own_config(heat: orchestration.Deploying, target: Target) -> Target:
+    """Return a target with what its own server was given.
+
+    :raises errors.NotFound: the server was given something else meanwhile.
+    """
+    if target.is_own:
+        return target
+    config = heat.config(target.deployment.config_id)
+    declared = declared_inputs(target.source, config)
+    return dataclasses.replace(target, config=config, declared=declared)
 
 
 def declared_inputs(

@@ -155,10 +155,16 @@ class Heat:
         del self.rows[first.id]
         rows, states = {}, {}
         for number, (key, server) in enumerate(servers.items()):
+            # Heat has a config for each: its inputs say which server it is.
+            config = dataclasses.replace(
+                self.configs[first.config_id], id=new_id()
+            )
+            self.configs[config.id] = config
             row = dataclasses.replace(
                 first,
                 id=signal_names.id_in_group(group_id, f'{number + 1:012x}'),
                 server_id=server,
+                config_id=config.id,
             )
             self.rows[row.id] = rows[key] = row
             states[key] = {
