@@ -2,8 +2,8 @@
 """Attempts to run an action on a server: deliver, read the result, end.
 
 This is the one place for that, for a run on its own and for a member of an
-operation alike. It writes no record: whoever keeps that of a run writes the
-run that a method returns.
+operation alike. It writes no record: the caller, who keeps that of a run,
+writes the run that a method returns.
 """
 
 from collections import abc
@@ -222,7 +222,7 @@ class Attempts:
         )
 
     def _known_of(self, run: runs.Run) -> run_objects.Expected:
-        """Return what to expect of a run, whoever has delivered it."""
+        """Return what to expect of a run of any process."""
         if run.id not in self._expected:
             self._expected[run.id] = self._asked(run) or self._describe(run)
         return self._expected[run.id]

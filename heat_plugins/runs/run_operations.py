@@ -92,7 +92,7 @@ class RunCalls:
         if len(targets) != 1:
             raise errors.Refused(
                 f'{resource} holds {len(targets)} deployments; name one of '
-                f'them: {", ".join(target.path for target in targets)}'
+                f'them: {", ".join(target.resource for target in targets)}'
             )
         return self._report(self._runs.start(targets[0], order))
 

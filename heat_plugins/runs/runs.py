@@ -79,6 +79,14 @@ class RunTarget:
         has none, or an earlier release wrote the record.
     :ivar unknown_hook: the hook that it needs, if servers are not known to
         have one of that name.
+    :ivar name: the own name of the resource; None if it is the last part of
+        the path.
+    :ivar source_id: the template's config, which has the types of the
+        inputs; None if it cannot be told.
+    :ivar timeout: seconds that an action of it may take; None if the template
+        does not say.
+    :ivar delivery_timeout: seconds until its server must have reported; None
+        if it need not.
     """
 
     stack_id: str
@@ -88,6 +96,20 @@ class RunTarget:
     server_id: str
     server_name: str | None = None
     unknown_hook: str | None = None
+    name: str | None = None
+    source_id: str | None = None
+    timeout: int | None = None
+    delivery_timeout: int | None = None
+
+    @property
+    def resource_name(self) -> str:
+        """The own name of the resource."""
+        return self.name or self.resource.rpartition('.')[2]
+
+    @property
+    def label(self) -> str:
+        """The name that people know it by: resource names, and no ID."""
+        return f'{self.stack_name} {self.resource}'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -149,6 +171,14 @@ def overdue(
     return None
 
 
+def shared(kind: type, value: Any) -> dict[str, Any]:
+    """Return the fields that a value has of a class which it extends."""
+    return {
+        field.name: getattr(value, field.name)
+        for field in dataclasses.fields(kind)
+    }
+
+
 def begun(attempt: RunAttempt, now: float) -> dict[str, Any]:
     """Return what changes of an attempt as its server reports its start."""
     return {
@@ -175,7 +205,6 @@ class Run(RunTarget, RunAttempt):
     :ivar declared: the outputs that the config declares.
     :ivar hidden: the names of the inputs whose values are masked in what the
         server sends.
-    :ivar delivery_timeout: seconds until the server must have reported.
     :ivar repeats: the run that this one repeats.
     :ivar standalone: whether it runs a config that is not the stack's.
     :ivar guarded: whether an engine ends it when its deployment goes. Then
@@ -189,7 +218,6 @@ class Run(RunTarget, RunAttempt):
     started_at: int
     started_by: str
     timeout: int
-    delivery_timeout: int | None = None
     inputs: abc.Mapping[str, Any] = dataclasses.field(
         default_factory=dict, repr=False
     )

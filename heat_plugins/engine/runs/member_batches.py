@@ -17,6 +17,7 @@ from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
+from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.signals import signal_names
 
@@ -84,7 +85,7 @@ class MemberBatches:
 _Found = abc.Mapping[str, heat_values.Server]
 
 
-def _owners(member: operations.OperationMember) -> tuple[str, str]:
+def _owners(member: runs.RunTarget) -> tuple[str, str]:
     """Return the physical IDs that the deployment's resource may have."""
     group_id = signal_names.id_in_group(
         member.deployment_id, signal_names.GROUP_TAIL
@@ -92,9 +93,7 @@ def _owners(member: operations.OperationMember) -> tuple[str, str]:
     return member.deployment_id, group_id
 
 
-def _of_server(
-    member: operations.OperationMember, known: _Found
-) -> str | None:
+def _of_server(member: runs.RunTarget, known: _Found) -> str | None:
     """Return why a config of a user's own is not run on a server."""
     if member.stack_id in _roots(known, member.server_id):
         return None
@@ -105,7 +104,7 @@ def _of_server(
 
 
 def _of_deployment(
-    member: operations.OperationMember,
+    member: runs.RunTarget,
     known: _Found,
     given: abc.Mapping[str, str],
 ) -> str | None:
@@ -129,7 +128,7 @@ def _roots(known: _Found, physical_id: str) -> set[str]:
     return {each.root_stack_id for each in known[physical_id].resources}
 
 
-def _closed(member: operations.OperationMember, known: _Found) -> str | None:
+def _closed(member: runs.RunTarget, known: _Found) -> str | None:
     server = known[member.server_id]
     if server.resources and all(each.is_going for each in server.resources):
         return f'Server {member.server_id} is being deleted'

@@ -50,14 +50,12 @@ class Subject:
     :ivar name: of the resource, or of the member.
     :ivar names: the same, after the name of the group.
     :ivar deployment_id: None before its first action.
-    :ivar type: of the resource that it is, or would be.
     """
 
     resource: heat_types.Deployment
     name: str
     names: abc.Sequence[str]
     deployment_id: str | None
-    type: str
 
 
 class Triggering:
@@ -188,24 +186,15 @@ class Triggering:
             server = self._servers.find(row.server_id)
         name = self._servers.name_of(server)
         config = self._given(action)
+        root = heat.stack(transports.root_stack_id(deployment))
         return targets.Target(
-            root=heat.stack(transports.root_stack_id(deployment)),
-            path='.'.join(path),
-            resource=heat_values.Resource(
-                name=subject.name,
-                type=subject.type,
-                physical_id=str(subject.deployment_id),
-                status=f'{deployment.action}_{deployment.status}',
-                stack_id=deployment.stack.id,
-            ),
-            deployment=heat_values.Deployment(
-                id=str(subject.deployment_id),
-                server_id=server.id,
-                config_id=config.id,
-                action=deployment.action,
-                status=deployment.status,
-                reason=None,
-            ),
+            stack_id=root.id,
+            stack_name=root.name,
+            resource='.'.join(path),
+            name=subject.name,
+            deployment_id=str(subject.deployment_id),
+            server_id=server.id,
+            config_id=config.id,
             config=config,
             declared=targets.declared_inputs(self._named_config(), config),
             server_name=None if name == server.id else name,

@@ -187,7 +187,7 @@ def _texts(outputs: abc.Mapping[str, Any]) -> dict[str, str]:
 
 def _chosen(
     order: operations.OperationOrder, parsed_args: argparse.Namespace
-) -> dict[int, operations.OperationMember]:
+) -> dict[int, runs.RunTarget]:
     """Return the members that the command line names.
 
     :raises exceptions.CommandError: it names none, or servers of several

@@ -218,7 +218,7 @@ class StartRun(operation_commands.OperationCommand):
                 self,
                 service,
                 parsed_args,
-                target.root.name,
+                target.stack_name,
                 lambda: service.start(target, order),
             )
         )
@@ -277,7 +277,7 @@ class StartRun(operation_commands.OperationCommand):
         if number <= _CONFIRMED or parsed_args.yes:
             return
         lines = [
-            f'  {target.root.name} {target.server_name or target.path}'
+            f'  {target.stack_name} {target.server_name or target.resource}'
             for target in chosen.targets[:_SHOWN]
         ]
         if number > _SHOWN:
@@ -626,9 +626,9 @@ def _pair(text: str) -> tuple[str, str]:
 def _dry(chosen: fleet_targets.Chosen) -> common.Shown:
     rows = [
         {
-            'stack': target.root.name,
-            'resource': target.path,
-            'server': target.server_name or target.deployment.server_id,
+            'stack': target.stack_name,
+            'resource': target.resource,
+            'server': target.server_name or target.server_id,
             'is_target': True,
             'variant': variant,
             'reason': '',

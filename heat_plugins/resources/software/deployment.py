@@ -97,7 +97,6 @@ class DeploymentMixin(server_bound.ServerBound):
                 name=self.name,
                 names=[self.name],
                 deployment_id=self.resource_id,
-                type=self.type(),
             ),
             row,
             terms=self._terms,

@@ -184,7 +184,6 @@ class GroupMembers(_Base):
                 name=member.key,
                 names=[self.name, member.key],
                 deployment_id=member.id,
-                type=self._member_type(),
             ),
             state.row,
             terms=deliveries.Terms(

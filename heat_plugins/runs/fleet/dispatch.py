@@ -452,6 +452,6 @@ class Dispatcher:
         return operation
 
 
-def _deployment_gone(target: operations.OperationMember) -> str:
+def _deployment_gone(target: runs.RunTarget) -> str:
     """Return why a member is left out whose deployment Heat does not have."""
     return f'{target.resource} is no longer in stack {target.stack_name}'

@@ -14,6 +14,7 @@ from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins.configs import actions
 from heat_plugins.runs import orchestration
+from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.start import stack_tree
 from heat_plugins.runs.start import starting
@@ -87,19 +88,13 @@ class Chosen:
 
     def members(
         self, action: str, known_hooks: abc.Collection[str]
-    ) -> list[operations.OperationMember]:
+    ) -> list[runs.RunTarget]:
         """Return the members of an operation with an action.
 
         :param known_hooks: those that servers are known to have.
         """
         return [
-            operations.OperationMember(
-                **target.place(action, known_hooks),
-                source_id=target.source_id,
-                timeout=target.timeout,
-                delivery_timeout=target.delivery_timeout,
-            )
-            for target in self.targets
+            target.with_action(action, known_hooks) for target in self.targets
         ]
 
 
@@ -191,9 +186,7 @@ class Chooser:
             try:
                 starting.check(each, order)
             except errors.Refused as exc:
-                raise errors.Refused(
-                    f'{each.root.name} {each.path}: {exc}'
-                ) from exc
+                raise errors.Refused(f'{each.label}: {exc}') from exc
         return Chosen(
             targets=chosen,
             left_out=left_out,
@@ -244,7 +237,7 @@ class Chooser:
         )
         for target in offered:
             reason = None
-            if not has_metadata(target.deployment.server_id):
+            if not has_metadata(target.server_id):
                 reason = 'its server has other metadata'
             elif config is None:
                 reason = _refusal(target, action)
@@ -259,7 +252,9 @@ class Chooser:
             else:
                 part.left_out.append(
                     LeftOut(
-                        stack=stack.name, resource=target.path, reason=reason
+                        stack=stack.name,
+                        resource=target.resource,
+                        reason=reason,
                     )
                 )
         return part

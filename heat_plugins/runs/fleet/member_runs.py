@@ -69,7 +69,7 @@ class MemberRuns:
         self._order = order
         self._check = check
         self._attempts = attempts.Attempts(tools, check, self._as_stack_has_it)
-        self._chosen = {each.deployment.id: each for each in chosen}
+        self._chosen = {each.deployment_id: each for each in chosen}
         self._fresh_until = tools.clock() + _FRESH
         self._sources: dict[str, heat_values.Config | None] = {}
         self._lock = threading.Lock()
@@ -297,7 +297,7 @@ class MemberRuns:
         self._attempts.expect(run, draft)
         return draft
 
-    def _target(self, member: operations.OperationMember) -> targets.Target:
+    def _target(self, member: runs.RunTarget) -> targets.Target:
         order = self._order
         chosen = self._chosen.pop(member.deployment_id, None)
         if chosen is not None and self._tools.clock() < self._fresh_until:
@@ -306,54 +306,26 @@ class MemberRuns:
                 return targets.with_own_config(self._tools.heat, chosen)
         if order.config is not None:
             config = stored.read(heat_values.Config, order.config)
-            deployment = heat_values.Deployment(
-                id=member.server_id,
-                server_id=member.server_id,
-                config_id=config.id,
-            )
             declared = config.inputs
         else:
-            deployment, config = self._stored(member.deployment_id)
+            config = self._stored(member.deployment_id)
             source = self._source(member.source_id)
             declared = targets.declared_inputs(source, config)
         return targets.Target(
-            root=heat_values.Stack(
-                id=member.stack_id,
-                name=member.stack_name,
-                status='',
-                parent=None,
-            ),
-            path=member.resource,
-            resource=heat_values.Resource(
-                name=member.resource.rpartition('.')[2],
-                type='',
-                physical_id=member.deployment_id,
-                status='',
-                stack_id=member.stack_id,
-            ),
-            deployment=deployment,
+            **vars(member),
             config=config,
+            config_id=config.id,
             declared=declared,
-            server_name=member.server_name,
             standalone=order.config is not None,
         )
 
-    def _stored(
-        self, deployment_id: str
-    ) -> tuple[heat_values.Deployment, heat_values.Config]:
+    def _stored(self, deployment_id: str) -> heat_values.Config:
+        """Return what the server of a deployment was given last."""
         row = self._rows.get(deployment_id)
-        if row is None:
-            deployment = self._tools.heat.deployment(deployment_id)
-            return deployment, self._tools.heat.config(deployment.config_id)
-        deployment = heat_values.Deployment(
-            id=row.id,
-            server_id=row.server_id,
-            config_id=row.config.id,
-            action=row.action,
-            status=row.status,
-            reason=row.reason,
-        )
-        return deployment, row.config
+        if row is not None:
+            return row.config
+        deployment = self._tools.heat.deployment(deployment_id)
+        return self._tools.heat.config(deployment.config_id)
 
     def _source(self, source_id: str | None) -> heat_values.Config | None:
         if source_id is None:

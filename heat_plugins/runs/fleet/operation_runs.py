@@ -7,9 +7,7 @@ proved, see `binding`; those of a list are only shown.
 """
 
 from collections import abc
-import dataclasses
 import itertools
-from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -137,29 +135,21 @@ def run_of(operation: operations.Operation, member: int) -> runs.Run:
     state = attempt.state or runs.State.STARTING
     is_cancelled = state is runs.State.CANCELLED
     return runs.Run(
-        **_shared(runs.RunTarget, target),
         **{
-            **_shared(runs.RunAttempt, attempt),
+            **vars(target),
+            **runs.shared(runs.RunAttempt, attempt),
             'state': state,
             'reason': attempt.reason
             or ('' if state.ended else runs.UNANSWERED),
             'started_at': attempt.started_at or order.created_at,
+            'timeout': operation.timeout(member),
+            'delivery_timeout': operation.delivery_timeout(member),
             'cancelled_by': attempt.cancelled_by
             or (operation.control.stopped_by if is_cancelled else None),
         },
         id=operation.run_id(member),
         action=order.action,
         started_by=order.created_by,
-        timeout=operation.timeout(member),
-        delivery_timeout=operation.delivery_timeout(member),
         inputs=order.inputs,
         standalone=order.config is not None,
     )
-
-
-def _shared(kind: type, value: Any) -> dict[str, Any]:
-    """Return the fields that a value has of a class which it extends."""
-    return {
-        field.name: getattr(value, field.name)
-        for field in dataclasses.fields(kind)
-    }

@@ -246,24 +246,6 @@ class Asked:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OperationMember(runs.RunTarget):
-    """A target of an operation.
-
-    :ivar source_id: the template's config, which has the types of the
-        inputs; None if it cannot be told.
-    """
-
-    source_id: str | None = None
-    timeout: int | None = None
-    delivery_timeout: int | None = None
-
-    @property
-    def label(self) -> str:
-        """The name that people know it by: resource names, and no ID."""
-        return f'{self.stack_name} {self.resource}'
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Attempt(runs.RunAttempt):
     """The last attempt on a member; its state is None before the first.
 
@@ -329,7 +311,7 @@ class OperationOrder:
     id: str
     action: str
     limits: OperationLimits
-    members: abc.Sequence[OperationMember]
+    members: abc.Sequence[runs.RunTarget]
     created_at: int
     created_by: str
     targets: str = ''

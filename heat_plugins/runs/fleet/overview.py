@@ -8,6 +8,7 @@ from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import wording
+from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 from heat_plugins.runs.fleet import operations
 
@@ -141,7 +142,7 @@ def failures(
     ]
 
 
-def _name(member: operations.OperationMember) -> str:
+def _name(member: runs.RunTarget) -> str:
     return f'{member.stack_name} {member.server_name or member.resource}'
 
 

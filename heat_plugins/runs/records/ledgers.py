@@ -46,7 +46,7 @@ class Ledger:
         run = self._starter.start(target, order)
         # It has been started, whatever becomes of others.
         with contextlib.suppress(errors.ServiceError):
-            self.forget_surplus(target.root.id)
+            self.forget_surplus(target.stack_id)
         return run
 
     def latest_of(
@@ -157,8 +157,8 @@ class Ledger:
 
     def _settle_former(self, target: targets.Target, action: str) -> None:
         """Settle what ran before, so that it is not in the way."""
-        store = self._records(target.root.id)
-        prefix = record_names.open_prefix(target.deployment.id, action)
+        store = self._records(target.stack_id)
+        prefix = record_names.open_prefix(target.deployment_id, action)
         try:
             opened = store.opened(prefix)
             arrivals = store.arrivals() if opened else ()

@@ -52,10 +52,10 @@ def derive(
         for name, value in values.items()
     ]
     added = {
-        'deploy_server_id': target.deployment.server_id,
+        'deploy_server_id': target.server_id,
         'deploy_action': action.name,
         'deploy_stack_id': target.current.get('deploy_stack_id') or '',
-        'deploy_resource_name': target.resource.name,
+        'deploy_resource_name': target.resource_name,
         'deploy_signal_transport': transport_names.TEMP_URL_POLL,
         'deploy_signal_verb': 'PUT',
         body.TIMEOUT_INPUT: str(timeout),
@@ -72,7 +72,7 @@ def derive(
         action.tool,
     )
     return heat_values.DerivedConfig(
-        name=f'{config.name or target.resource.name}-{action.name}',
+        name=f'{config.name or target.resource_name}-{action.name}',
         group=config.group,
         config=actions.for_server(config.group, config.config),
         inputs=inputs,
@@ -137,24 +137,28 @@ class Starter:
         action, values = check(target, order)
         # What was found may be long ago, and the container of a stack that
         # has gone would be made again, for good.
-        if self._tools.heat.stack(target.root.id).gone:
+        if self._tools.heat.stack(target.stack_id).gone:
             raise errors.NotFound(
-                f'Stack {target.root.name} is deleted or being deleted'
+                f'Stack {target.stack_name} is deleted or being deleted'
             )
         now = self._tools.clock()
-        store = records.Records(self._tools.store, target.root.id)
+        store = records.Records(self._tools.store, target.stack_id)
+        known, timeout = self._tools.known_hooks, order.timeout
+        timeout = timeout or target.timeout
         run = runs.Run(
             id=record_names.new_run_id(now),
-            **target.place(action.name, self._tools.known_hooks),
+            **{
+                **vars(target.with_action(action.name, known)),
+                'timeout': timeout or runs.DEFAULT_TIMEOUT,
+                'delivery_timeout': (
+                    order.delivery_timeout or target.delivery_timeout
+                ),
+            },
             action=action.name,
             state=runs.State.STARTING,
             reason='heat-plugins is delivering it to the server',
             started_at=int(now),
             started_by=self._tools.who,
-            timeout=order.timeout or target.timeout or runs.DEFAULT_TIMEOUT,
-            delivery_timeout=(
-                order.delivery_timeout or target.delivery_timeout
-            ),
             # What is ours to say is left out.
             inputs={
                 name: value

@@ -15,6 +15,7 @@ from heat_plugins import pools
 from heat_plugins.configs import actions
 from heat_plugins.configs import hooks
 from heat_plugins.runs import orchestration
+from heat_plugins.runs import runs
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import stack_tree
 from heat_plugins.signals import body
@@ -150,40 +151,26 @@ class TargetAction:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Target:
+class Target(runs.RunTarget):
     """A deployment on a server.
 
-    :ivar root: the stack at the top, whose container is used.
     :ivar config: what the server was given last: the config with the
         stack's own values. See `is_own`.
     :ivar declared: the inputs as the template's config declares them.
-    :ivar server_name: the path of the server's resource; None if the stack
-        has none.
+    :ivar config_id: that of its own server.
     :ivar standalone: whether it is no deployment of the stack, but a config
         of the user's own for one of its servers.
     :ivar guarded: whether an engine ends its runs when the deployment goes.
-    :ivar timeout: seconds that an action of it may take; None if the template
-        does not say.
-    :ivar delivery_timeout: seconds until its server must have reported;
-        None if it need not.
-    :ivar source_id: the template's config; None if it cannot be told.
-    :ivar source: that config; None if it cannot be read.
+    :ivar source: the template's config; None if it cannot be read.
     """
 
-    root: heat_values.Stack
-    path: str
-    resource: heat_values.Resource
-    deployment: heat_values.Deployment
     config: heat_values.Config
+    config_id: str
     declared: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(
         repr=False
     )
-    server_name: str | None = None
     standalone: bool = False
     guarded: bool = False
-    timeout: int | None = None
-    delivery_timeout: int | None = None
-    source_id: str | None = None
     source: heat_values.Config | None = dataclasses.field(
         default=None, repr=False
     )
@@ -195,7 +182,7 @@ class Target:
         If not, it is that of a server which was given the same with perhaps
         other values: enough to tell whether an action and inputs fit.
         """
-        return self.config.id == self.deployment.config_id
+        return self.config.id == self.config_id
 
     @property
     def current(self) -> dict[str, Any]:
@@ -206,25 +193,22 @@ class Target:
             if 'value' in each
         }
 
-    def place(
-        self, action: str, known_hooks: abc.Collection[str]
-    ) -> dict[str, Any]:
-        """Return the fields of `runs.RunTarget` of a run of an action.
+    def with_action(
+        self, name: str, known_hooks: abc.Collection[str]
+    ) -> runs.RunTarget:
+        """Return what a record says of it as the target of an action.
 
+        :param known_hooks: those that servers are known to have.
         :raises errors.Refused: see `action`.
         """
-        tool = self.action(action).tool or ''
-        return {
-            'stack_id': self.root.id,
-            'stack_name': self.root.name,
-            'resource': self.path,
-            'deployment_id': self.deployment.id,
-            'server_id': self.deployment.server_id,
-            'server_name': self.server_name,
-            'unknown_hook': (
-                None if hooks.is_known(tool, known_hooks) else tool
-            ),
-        }
+        tool = self.action(name).tool or ''
+        target = runs.RunTarget(**runs.shared(runs.RunTarget, self))
+        is_last = self.resource.rpartition('.')[2] == self.name
+        return dataclasses.replace(
+            target,
+            unknown_hook=None if hooks.is_known(tool, known_hooks) else tool,
+            name=None if is_last else self.name,
+        )
 
     def actions(self) -> list[TargetAction]:
         """Return the actions that its config names, in its order."""
@@ -247,20 +231,20 @@ class Target:
         if name in actions.LIFECYCLE:
             raise errors.Refused(
                 f"Only Heat runs {name}, which is a part of the stack's life "
-                f'cycle; {self.path} offers '
+                f'cycle; {self.resource} offers '
                 f'{bounds.listed(own) or "no other action"}'
             )
         if self.config.group != actions.COMPONENT:
             raise errors.Refused(
-                f'The config of {self.path} is not an '
+                f'The config of {self.resource} is not an '
                 'OS::Heat::SoftwareComponent (its group is '
                 f'"{self.config.group}"), so it has no actions by name; '
                 '"openstack software deployment run start" runs all of it: '
                 f'--config {self.config.id}'
             )
         raise errors.Refused(
-            f'{self.path} has no action {bounds.shortened(name)}; it offers '
-            f'{bounds.listed(own) or "none"} (names are case-sensitive)'
+            f'{self.resource} has no action {bounds.shortened(name)}; it '
+            f'offers {bounds.listed(own) or "none"} (names are case-sensitive)'
             + bounds.did_you_mean(name, own)
         )
 
@@ -273,8 +257,8 @@ class Target:
 
     def _action(self, name: str) -> TargetAction:
         return TargetAction(
-            resource=self.path,
-            server_id=self.deployment.server_id,
+            resource=self.resource,
+            server_id=self.server_id,
             server_name=self.server_name,
             name=name,
             tool=actions.hook_for(self.config.group, self.config.config, name),
@@ -343,7 +327,7 @@ class Finder:
         }
         servers = stack_tree.server_names(places, prefix)
         targets = self._targets(root, prefix, deployments.values(), servers)
-        there = {each.path for each in targets}
+        there = {each.resource for each in targets}
         for resource, part in parts.items():
             if resource is not None and there.isdisjoint(
                 prefix + place.path for place in part
@@ -496,11 +480,14 @@ class Finder:
         )
         return [
             Target(
-                root=root,
-                path=prefix + place.path,
-                resource=place.resource,
-                deployment=deployment,
+                stack_id=root.id,
+                stack_name=root.name,
+                resource=prefix + place.path,
+                name=place.resource.name,
+                deployment_id=deployment.id,
+                server_id=deployment.server_id,
                 config=config,
+                config_id=deployment.config_id,
                 declared=declared_inputs(source, config),
                 server_name=servers.get(deployment.server_id),
                 source=source,
@@ -628,13 +615,14 @@ def _standalone(
 ) -> Target:
     server_id, path = place.resource.physical_id, prefix + place.path
     return Target(
-        root=root,
-        path=path,
-        resource=place.resource,
-        deployment=heat_values.Deployment(
-            id=server_id, server_id=server_id, config_id=config.id
-        ),
+        stack_id=root.id,
+        stack_name=root.name,
+        resource=path,
+        name=place.resource.name,
+        deployment_id=server_id,
+        server_id=server_id,
         config=config,
+        config_id=config.id,
         declared=config.inputs,
         server_name=path,
         standalone=True,
@@ -648,7 +636,7 @@ def with_own_config(heat: orchestration.Deploying, target: Target) -> Target:
     """
     if target.is_own:
         return target
-    config = heat.config(target.deployment.config_id)
+    config = heat.config(target.config_id)
     declared = declared_inputs(target.source, config)
     return dataclasses.replace(target, config=config, declared=declared)
 

@@ -147,25 +147,12 @@ component = st.one_of(
 
 def target(group, config, declared):
     return targets.Target(
-        root=heat_values.Stack(
-            id='stack', name='stack', status='CREATE_COMPLETE', parent=None
-        ),
-        path='deployment',
-        resource=heat_values.Resource(
-            name='deployment',
-            type='OS::Heat::SoftwareDeployment',
-            physical_id='id',
-            status='CREATE_COMPLETE',
-            stack_id='stack',
-        ),
-        deployment=heat_values.Deployment(
-            id='id',
-            server_id='server',
-            config_id='config',
-            action='CREATE',
-            status='COMPLETE',
-            reason=None,
-        ),
+        stack_id='stack',
+        stack_name='stack',
+        resource='deployment',
+        deployment_id='id',
+        server_id='server',
+        config_id='config',
         config=heat_values.Config(
             id='config',
             name='config',

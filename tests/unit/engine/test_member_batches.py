@@ -15,6 +15,7 @@ from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.runs import member_batches
+from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.signals import signal_names
 from tests.unit.resources import deployments
@@ -45,7 +46,7 @@ class RefusalsTest(groups.GroupTestCase):
         if 'server_id' not in values:
             values['server_id'] = deployment.properties['server']
             values['deployment_id'] = deployment.resource_id
-        return operations.OperationMember(
+        return runs.RunTarget(
             stack_id=stack.id,
             stack_name=stack.name,
             resource='deployment',
@@ -103,7 +104,7 @@ class RefusalsTest(groups.GroupTestCase):
     def test_a_script_runs_on_a_server_of_the_stack_alone(self):
         stack = self.heat.create(policies.server(), name='servers')
         server_id = stack['server'].resource_id
-        member = operations.OperationMember(
+        member = runs.RunTarget(
             stack_id=stack.id,
             stack_name=stack.name,
             resource='server',

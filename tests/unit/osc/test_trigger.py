@@ -307,7 +307,7 @@ class SeveralTest(TriggerCase):
         _, shown = self.trigger('--all BACKUP')
         run = shown[0]['id']
         (target,) = self.runs.find('shop', 'db')
-        self.heat.delete_deployment(target.deployment.id)
+        self.heat.delete_deployment(target.deployment_id)
         _, found = self.json(f'run show shop {run}')
         self.assertEqual(
             'Deployment db of stack shop was deleted or withdrawn from its '

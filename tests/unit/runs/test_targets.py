@@ -25,12 +25,12 @@ class FindTest(base.RunsTestCase):
         self.heat.add_deployment(self.nested, '1', 'server-3')
 
     def paths(self, resource=None, stack='shop'):
-        return [one.path for one in self.runs.find(stack, resource)]
+        return [one.resource for one in self.runs.find(stack, resource)]
 
     def test_by_path_through_nested_stacks(self):
         (target,) = self.runs.find('shop', 'tier.one.1')
-        self.assertEqual('server-3', target.deployment.server_id)
-        self.assertEqual(self.stack.id, target.root.id)
+        self.assertEqual('server-3', target.server_id)
+        self.assertEqual(self.stack.id, target.stack_id)
 
     def test_by_physical_id(self):
         self.assertEqual(['db'], self.paths(self.row.id))
@@ -40,8 +40,8 @@ class FindTest(base.RunsTestCase):
 
     def test_a_nested_stack_leads_to_the_root(self):
         (target,) = self.runs.find(self.nested.id, '0')
-        self.assertEqual(self.stack.id, target.root.id)
-        self.assertEqual('tier.one.0', target.path)
+        self.assertEqual(self.stack.id, target.stack_id)
+        self.assertEqual('tier.one.0', target.resource)
 
     def test_a_type_of_the_stacks_own_environment(self):
         self.heat.add_deployment(
@@ -137,7 +137,7 @@ class OneGroupTest(base.RunsTestCase):
         self.states = self.heat.attributes['fleet', 'members']
 
     def paths(self, resource=None):
-        return [one.path for one in self.runs.find('shop', resource)]
+        return [one.resource for one in self.runs.find('shop', resource)]
 
     def test_the_group_stands_for_all_of_them(self):
         self.assertEqual(['fleet.a', 'fleet.b.c'], self.paths('fleet'))
@@ -146,7 +146,7 @@ class OneGroupTest(base.RunsTestCase):
     def test_each_has_a_path_and_an_id(self):
         self.assertEqual(['fleet.b.c'], self.paths('fleet.b.c'))
         (target,) = self.runs.find('shop', self.members['a'].id)
-        self.assertEqual('server-2', target.deployment.server_id)
+        self.assertEqual('server-2', target.server_id)
 
     def test_what_the_template_says_of_the_group_holds_for_each(self):
         (target,) = self.runs.find('shop', 'fleet.a')
@@ -162,7 +162,7 @@ class OneGroupTest(base.RunsTestCase):
         self.heat.asked.clear()
         found = self.runs.find('shop', 'fleet.b.c', 'db', 'fleet')
         self.assertEqual(
-            ['fleet.b.c', 'db', 'fleet.a'], [one.path for one in found]
+            ['fleet.b.c', 'db', 'fleet.a'], [one.resource for one in found]
         )
         # And one for the template's own words.
         asked = [one.partition(' ')[0] for one in self.heat.asked]

@@ -16,6 +16,7 @@ from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.objectstore import keys
 from heat_plugins.runs import run_service
+from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import operations
@@ -120,7 +121,7 @@ class World:
                 metadata={'role': 'db' if n % 2 else 'web'},
             )
             self.members.append(
-                operations.OperationMember(
+                runs.RunTarget(
                     stack_id=stack.id,
                     stack_name=stack.name,
                     resource=f'db{n}',

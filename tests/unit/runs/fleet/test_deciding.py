@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import testtools
 
+from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import operations
@@ -19,7 +20,7 @@ def operation(members=6, **limits):
             action='BACKUP',
             limits=operations.OperationLimits.read(limits),
             members=tuple(
-                operations.OperationMember(
+                runs.RunTarget(
                     stack_id='s',
                     stack_name='shop',
                     resource=f'db{n}',

@@ -37,7 +37,7 @@ def test_a_resource_is_named_by_its_path_its_id_or_a_pattern(world, named):
     if named == 'id':
         named = world.members[1].deployment_id
     (target,) = choose(world, resources=[named]).targets
-    assert target.path == 'db1'
+    assert target.resource == 'db1'
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_metadata_is_the_template_s_and_nova_s(world, shown, is_target):
     wanted = {'stacks': ['s0'], 'metadata': {'role': 'web', 'tier': 'front'}}
     if is_target:
         (target,) = choose(world, **wanted).targets
-        assert target.path == 'db9'
+        assert target.resource == 'db9'
     else:
         with pytest.raises(errors.NotFound, match='has other metadata'):
             choose(world, **wanted)
