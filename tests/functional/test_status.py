@@ -17,6 +17,7 @@ THREADS = 'Threads of heat-engine'
 GROUPS = 'Groups without nested stack'
 WAYS = 'Transports of agents'
 TEMP_URLS = 'TempURLs'
+LEFTOVERS = 'Metadata of deleted servers'
 MISTRAL = 'Mistral'
 REDELEGATION = 'Redelegation of trusts'
 
@@ -121,7 +122,7 @@ def test_it_tells_what_works_here(cloud):
 def test_without_credentials_what_needs_the_cloud_is_skipped(check):
     found = check(user=None)
     assert wrong(found) == {}, found
-    for name in (TEMP_URLS, MISTRAL, WAYS):
+    for name in (TEMP_URLS, LEFTOVERS, MISTRAL, WAYS):
         assert 'Skipped' in said(found, name)
         assert '--os-cloud' in said(found, name)
     assert 'heat-plugins serves' in said(found, TYPES)
@@ -156,7 +157,8 @@ def test_a_cloud_of_clouds_yaml_serves_as_well(cloud, check, tmp_path):
 
 def test_a_wrong_password_fails_each_check_that_asks_the_cloud(check):
     found = check(more_env={'OS_PASSWORD': 'wrong'})
-    assert wrong(found) == dict.fromkeys((WAYS, TEMP_URLS, MISTRAL), FAILURE)
+    asking = (WAYS, TEMP_URLS, LEFTOVERS, MISTRAL)
+    assert wrong(found) == dict.fromkeys(asking, FAILURE)
     assert 'Cannot get a token' in said(found, MISTRAL)
 
 
