@@ -2,9 +2,9 @@
 """Metadata of deleted servers, which Heat leaves in the object store.
 
 A server with POLL_TEMP_URL reads its metadata from an object, in a container
-of its name, by a URL that is valid until 2038. Heat 27 leaves both when it
-deletes the server: ``_delete_temp_url`` of its server_base.py calls
-``does_endpoint_exist`` with its arguments swapped, and so believes that there
+of its name, by a URL that is valid until 2038. Heat 24 to 27 leave both when
+they delete the server: ``_delete_temp_url`` of server_base.py calls
+``does_endpoint_exist`` with its arguments swapped, so Heat believes that there
 is no object store.
 
 A container is a server's if each of its objects names itself as metadata of
