@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ways in on the page "Installing": as far as they can be tried here."""
+
+import configparser
+import pathlib
+import re
+import shlex
+import subprocess
+import textwrap
+
+import fixtures
+from jinja2 import sandbox
+from oslo_config import cfg
+import testtools
+import yaml
+
+from tests import pages
+from tests.unit import environments
+
+WAYS = (
+    'With pip, in the environment of heat-engine',
+    'Debian and Ubuntu',
+    'Kolla-Ansible',
+    'OpenStack-Ansible',
+    'OpenStack-Helm',
+    'A laptop',
+)
+
+#: How many commands each may take.
+MOST = 6
+
+#: What heat-engine's template has at its end, in Kolla.
+KOLLA = 'FROM base\n{% block heat_engine_footer %}{% endblock %}\nUSER heat\n'
+
+_FILE = re.compile(r'code-block:: (jinja|ini|yaml)\n\n((?:(?: {3}.*)?\n)+)')
+
+
+def files(way):
+    """Return the texts of the files that a way has, with their languages."""
+    return [
+        (language, textwrap.dedent(text).strip('\n') + '\n')
+        for language, text in _FILE.findall(pages.read('install', way))
+    ]
+
+
+def texts(way, language):
+    return [text for each, text in files(way) if each == language]
+
+
+def kolla(parent):
+    """Render a template of Kolla's with the override, as kolla-build does."""
+    (override,) = texts('Kolla-Ansible', 'jinja')
+    environment = sandbox.SandboxedEnvironment()
+    return environment.from_string(override).render(
+        parent_template=environment.from_string(parent)
+    )
+
+
+class InstallPageTest(testtools.TestCase):
+    def test_no_way_takes_more_than_six_commands_or_a_clone(self):
+        for way in WAYS:
+            commands = [
+                line
+                for block in pages.blocks(pages.read('install', way))
+                for line in block.splitlines()
+                if not line.startswith((' ', '[', 'plugin_dirs'))
+            ]
+            self.assertTrue(0 < len(commands) <= MOST, way)
+            for command in commands:
+                words = shlex.split(command)
+                self.assertFalse('install' in words and '.' in words, command)
+
+    def test_each_says_what_was_tried(self):
+        for way in WAYS:
+            self.assertIn('\nTried: ', pages.read('install', way))
+
+    def test_files_are_of_their_language(self):
+        for way in WAYS:
+            for text in texts(way, 'yaml'):
+                self.assertIsInstance(yaml.safe_load(text), dict)
+            for text in texts(way, 'ini'):
+                configparser.ConfigParser().read_string(text)
+
+    def test_kollas_image_of_heat_engine_alone_gets_the_wheel(self):
+        rendered = kolla(KOLLA)
+        self.assertIn('/additions/heat-plugins/*.whl', rendered)
+        self.assertTrue(rendered.rstrip().endswith('USER heat'))
+        other = 'FROM base\n{% block horizon_footer %}{% endblock %}\n'
+        self.assertNotIn('heat', kolla(other))
+
+    def test_kolla_copies_the_folder_that_the_image_takes_it_from(self):
+        configured = configparser.ConfigParser()
+        configured.read_string(texts('Kolla-Ansible', 'ini')[0])
+        (section,) = configured.sections()
+        self.assertEqual('heat-engine-additions-heat-plugins', section)
+        folder = pathlib.PurePath(configured[section]['location'])
+        self.assertIn(f'/additions/{folder.name}/*.whl', kolla(KOLLA))
+        (typed,) = pages.blocks(pages.read('install', 'Kolla-Ansible'))
+        self.assertIn(f'cp heat_plugins-*.whl {folder}\n', typed)
+
+    def test_heat_engine_of_the_chart_reads_the_directory_last(self):
+        (text,) = texts('OpenStack-Helm', 'yaml')
+        values = yaml.safe_load(text)
+        ((source,), (made,)) = (
+            values['pod']['etcSources']['heat_engine'],
+            values['extraObjects'],
+        )
+        self.assertEqual(source['configMap']['name'], made['metadata']['name'])
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        (folder / 'heat.conf').write_text('[DEFAULT]\nplugin_dirs = /a\n')
+        (folder / 'heat.conf.d').mkdir()
+        for name, content in made['data'].items():
+            (folder / 'heat.conf.d' / name).write_text(content)
+        conf = cfg.ConfigOpts()
+        conf.register_opt(cfg.ListOpt('plugin_dirs'))
+        conf(
+            [
+                *('--config-file', str(folder / 'heat.conf')),
+                *('--config-dir', str(folder / 'heat.conf.d')),
+            ]
+        )
+        self.assertEqual('/var/lib/openstack/lib/heat', conf.plugin_dirs[-1])
+        # Heat's own directories.
+        self.assertEqual(5, len(conf.plugin_dirs))
+
+
+class ImageTest(testtools.TestCase):
+    """What images run works, and heat-engine finds the plugins there."""
+
+    def run_in_image(self, script):
+        environment = environments.Environment(
+            self.useFixture(fixtures.TempDir()).path
+        )
+        self.addCleanup(environment.close)
+        scratch = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        copied = scratch / 'additions/heat-plugins'
+        copied.mkdir(parents=True)
+        (scratch / 'tmp').mkdir()
+        wheel = environments.wheel()
+        (copied / wheel.name).symlink_to(wheel)
+        for path in ('/tmp/', '/additions'):
+            script = script.replace(path, f'{scratch}{path}')
+        done = subprocess.run(
+            ['bash', '-euo', 'pipefail', '-c', script],
+            cwd=scratch,
+            env={
+                'PATH': f'{environment.prefix}/bin:/usr/bin:/bin',
+                'PIP_NO_INDEX': '1',
+            },
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        engine = environment.start_engine(
+            f'plugin_dirs = {environment.prefix}/lib/heat'
+        )
+        return engine['classes']['OS::Heat::SoftwareDeployment']
+
+    def test_the_lines_of_kollas_override_install_it(self):
+        (script,) = re.findall(r'RUN ((?:.*\\\n)*.*)', kolla(KOLLA))
+        found = self.run_in_image(script)
+        self.assertTrue(found.startswith('heat_plugins.'), found)
+
+    def test_the_lines_of_the_containerfile_are_the_same(self):
+        text = (
+            environments.CHECKOUT / 'contrib/container/Containerfile'
+        ).read_text()
+        (lines,) = re.findall(r'RUN ((?:.*\\\n)*.*)', text)
+        (others,) = re.findall(r'RUN ((?:.*\\\n)*.*)', kolla(KOLLA))
+        self.assertEqual(
+            others.replace('/additions/heat-plugins', '/tmp/heat-plugins')
+            .replace('-r /additions', '-r /tmp/heat-plugins')
+            .split(),
+            lines.split(),
+        )
