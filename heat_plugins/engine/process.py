@@ -8,6 +8,7 @@ operations that no process advances.
 
 import collections
 from collections import abc
+from concurrent import futures
 import contextlib
 import dataclasses
 import os
@@ -19,6 +20,7 @@ from typing import Any, Generic, TypeVar
 from oslo_config import cfg
 
 from heat_plugins import config
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.signals import paces
 
@@ -158,6 +160,67 @@ class Places:
         except BaseException:
             self.leave(key)
             raise
+
+
+class BoundedReads:
+    """Reads services for callers that must not wait for long.
+
+    Each read has a thread, and continues there after its caller has left.
+    Meanwhile no other read of the same key starts: a caller that shows many
+    resources waits once.
+
+    :param seconds: for which a caller waits.
+    :param memory: seconds after which a read that has not ended keeps no
+        other from starting. Keystone may never answer.
+    """
+
+    def __init__(self, seconds: float, memory: float = 60.0) -> None:
+        self._seconds = seconds
+        self._memory = memory
+        self._lock = threading.Lock()
+        # Since when a read of a key takes too long, by `time.monotonic`.
+        self._overdue: dict[abc.Hashable, float] = {}
+
+    def read(self, key: abc.Hashable, do: abc.Callable[[], _Value]) -> _Value:
+        """Return what a function returns.
+
+        :param key: of what it depends on.
+        :raises Exception: what the function has raised.
+        :raises errors.Unavailable: it takes too long, or another read of the
+            key does.
+        """
+        now = time.monotonic()
+        if now - self._overdue.get(key, -self._memory) < self._memory:
+            raise self._unavailable()
+        future: futures.Future[_Value] = futures.Future()
+        threading.Thread(
+            target=self._run, args=(key, future, do), daemon=True
+        ).start()
+        futures.wait([future], self._seconds)
+        with self._lock:
+            if not future.done():
+                self._overdue[key] = now
+                raise self._unavailable()
+        return future.result()
+
+    def _run(
+        self,
+        key: abc.Hashable,
+        future: futures.Future[_Value],
+        do: abc.Callable[[], _Value],
+    ) -> None:
+        try:
+            future.set_result(do())
+        except Exception as exc:
+            future.set_exception(exc)
+        finally:
+            with self._lock:
+                self._overdue.pop(key, None)
+
+    def _unavailable(self) -> errors.Unavailable:
+        return errors.Unavailable(
+            f'There was no answer within {self._seconds:.0f} s'
+        )
 
 
 def with_scans(

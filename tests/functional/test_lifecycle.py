@@ -2,6 +2,7 @@
 """A deployment's life, with the real agent at the other end."""
 
 import copy
+import time
 
 import pytest
 
@@ -104,6 +105,27 @@ def test_update_keeps_the_deployment_and_makes_a_config(stacks):
     assert [one['id'] for one in stack.metadata()] == [after.config['id']]
     assert after.put(servers.body()) == 201
     stack.wait('UPDATE_COMPLETE')
+
+
+def test_it_is_shown_while_it_waits_and_the_object_store_hangs(cloud, stacks):
+    template = base.software()
+    stack = stacks(template)
+    assert stack.waiting().put(servers.body()) == 201
+    stack.wait('CREATE_COMPLETE')
+    stack.update(template, who='moon')
+    after = stack.waiting(action='UPDATE')
+    assert stack.resource('deployment')['attributes']['runs'] == []
+    with cloud.frozen('swift'):
+        for most in (6, 2):
+            begun = time.monotonic()
+            attributes = stack.resource('deployment')['attributes']
+            # A second show does not wait for what hangs.
+            assert time.monotonic() - begun < most
+            assert attributes['runs'] is None
+            assert attributes['signal_transport'] == 'TEMP_URL_POLL'
+    assert after.put(servers.body()) == 201
+    stack.wait('UPDATE_COMPLETE')
+    assert stack.resource('deployment')['attributes']['runs'] == []
 
 
 @pytest.mark.quick

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of actions, as far as an engine has to do with them."""
 
+from collections import abc
 import threading
+from typing import Any
 
 from oslo_config import cfg
 
@@ -9,10 +11,12 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hubs
+from heat_plugins.engine import process
 from heat_plugins.engine.database import own_heat
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
+from heat_plugins.runs import summary
 from heat_plugins.runs import withdrawal
 from heat_plugins.runs.follow import waiting
 from heat_plugins.runs.records import ledgers
@@ -29,6 +33,13 @@ WHO = 'a signal'
 
 #: No caller waits for what it finds.
 PACE = waiting.Pace(fast=4.0, first=4.0, most=30.0, nap=30.0)
+
+#: The most runs that an attribute lists.
+SHOWN = 10
+
+# A request to Heat's API that shows an attribute fails after 60 s, or after
+# less (rpc_response_timeout).
+_shown = process.BoundedReads(4.0)
 
 # The root stacks whose runs are followed, and the ledger of the last that has
 # started since their thread has looked for one. The stack may have been given
@@ -60,6 +71,43 @@ def ledger_for(
             known_hooks=cfg.CONF.heat_plugins.known_hooks,
         )
     )
+
+
+def latest(
+    deployment: heat_types.Deployment,
+    hub: hubs.Hub,
+    reading_project: str | None,
+    ids: abc.Collection[str],
+) -> abc.Mapping[str, list[dict[str, Any]]] | None:
+    """Return what has become of the last runs of deployments, by ID.
+
+    The newest come first. None if the object store does not tell in time: to
+    show or update a stack must neither fail nor wait for long because of that.
+
+    :param deployment: one of the root stack.
+    :param reading_project: see `ledger_for`.
+    """
+
+    def read() -> abc.Mapping[str, list[runs.Run]]:
+        return hub.call(
+            deployment.stack,
+            lambda: ledger_for(deployment, hub, reading_project).latest_of(
+                hub.root_stack_id, ids, SHOWN
+            ),
+        )
+
+    try:
+        known = _shown.read(hub.container, read)
+    except errors.Error as exc:
+        LOG.info(
+            '%(deployment)s: cannot show its runs: %(error)s',
+            {'deployment': deployment.label, 'error': exc},
+        )
+        return None
+    return {
+        number: [summary.of(run) for run in its]
+        for number, its in known.items()
+    }
 
 
 def kept() -> retention.Retention:

@@ -24,7 +24,6 @@ from heat_plugins.engine.database import servers
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import run_ledgers
 from heat_plugins.runs import runs
-from heat_plugins.runs import summary
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
@@ -37,9 +36,6 @@ LOG = foreign.logger(__name__)
 
 #: The key in a resource's data for the URL that a template has asked for.
 URL_KEY = 'heat_plugins_trigger_url'
-
-#: The most runs that the attribute lists.
-SHOWN = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -166,13 +162,14 @@ class Triggering:
         self, hub: hubs.Hub, server: heat_values.Server
     ) -> ledgers.Ledger:
         return run_ledgers.ledger_for(
-            self._deployment,
-            hub,
-            deliveries.reading_project(
-                self._terms.transport,
-                self._deployment.stack.stack_user_project_id,
-                has_queue=server.has_queue,
-            ),
+            self._deployment, hub, self._reading_project(server)
+        )
+
+    def _reading_project(self, server: heat_values.Server) -> str | None:
+        return deliveries.reading_project(
+            self._terms.transport,
+            self._deployment.stack.stack_user_project_id,
+            has_queue=server.has_queue,
         )
 
     def _target(
@@ -216,29 +213,19 @@ class Triggering:
     def latest(self) -> list[dict[str, Any]] | None:
         """Return what has become of the last runs, the newest first.
 
-        None if the object store does not tell.
+        None if the object store does not tell in time.
         """
         deployment = self._deployment
         deployment_id = self._subject.deployment_id
         if deployment_id is None:
             return []
-        hub = transports.hub_for(deployment)
-        server = self._servers.find(self._terms.server_id)
-        try:
-            latest = hub.call(
-                deployment.stack,
-                lambda: self._ledger(hub, server).latest_of(
-                    hub.root_stack_id, [deployment_id], SHOWN
-                ),
-            )
-        except errors.Error as exc:
-            # No stack is to fail of this.
-            LOG.info(
-                '%(deployment)s: cannot show its runs: %(error)s',
-                {'deployment': deployment.label, 'error': exc},
-            )
-            return None
-        return [summary.of(run) for run in latest[deployment_id]]
+        latest = run_ledgers.latest(
+            deployment,
+            transports.hub_for(deployment),
+            self._reading_project(self._servers.find(self._terms.server_id)),
+            [deployment_id],
+        )
+        return None if latest is None else latest[deployment_id]
 
 
 def offer_url(deployment: heat_types.Deployment, is_wanted: bool) -> None:

@@ -20,8 +20,6 @@ from oslo_config import cfg
 
 from heat_plugins import bounds
 from heat_plugins import config
-from heat_plugins import errors
-from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins import tokens
 from heat_plugins.configs import config_checking
@@ -40,12 +38,9 @@ from heat_plugins.resources import eventful
 from heat_plugins.resources.software import deployment
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.runs import single_groups
-from heat_plugins.runs import summary
 from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import signal_names
 from heat_plugins.signals import transport_names
-
-LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
 
@@ -347,28 +342,12 @@ class GroupMembers(_Base):
         ids = {key: state.row.id for key, state in states.items() if state}
         if not ids:
             return {key: [] for key in states}
-        hub = transports.hub_for(self)
-        ledger = run_ledgers.ledger_for(self, hub, None)
-        try:
-            latest = hub.call(
-                self.stack,
-                lambda: ledger.latest_of(
-                    hub.root_stack_id, ids.values(), triggering.SHOWN
-                ),
-            )
-        except errors.Error as exc:
-            # No stack is to fail of this.
-            LOG.info(
-                '%(group)s: cannot show the runs of its members: %(error)s',
-                {'group': self.label, 'error': exc},
-            )
+        latest = run_ledgers.latest(
+            self, transports.hub_for(self), None, list(ids.values())
+        )
+        if latest is None:
             return dict.fromkeys(states)
-        return {
-            key: [summary.of(run) for run in latest[ids[key]]]
-            if key in ids
-            else []
-            for key in states
-        }
+        return {key: latest[ids[key]] if key in ids else [] for key in states}
 
     def _is_output(self, name: str, states: _States) -> bool:
         return (

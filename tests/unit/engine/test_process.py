@@ -7,7 +7,9 @@ import time
 from unittest import mock
 
 from oslo_config import cfg
+import testtools
 
+from heat_plugins import errors
 from heat_plugins.engine import process
 from tests.unit import heat_fixture
 
@@ -123,3 +125,58 @@ class PlacesTest(heat_fixture.HeatTestCase):
             ZeroDivisionError, places.run, 'a', 'name', lambda: 1 / 0
         )
         self.assertTrue(places.take('a', '1'))
+
+
+class BoundedReadsTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.asked = []
+        self.answers = threading.Event()
+        self.ended = threading.Semaphore(0)
+        self.addCleanup(self.answers.set)
+
+    def hang(self):
+        self.asked.append(1)
+        self.answers.wait(30)
+        self.ended.release()
+        return 'late'
+
+    def unavailable(self, reads, key='stack'):
+        raised = self.assertRaises(
+            errors.Unavailable, reads.read, key, self.hang
+        )
+        self.assertIn('no answer within', str(raised))
+
+    def test_it_returns_what_is_read(self):
+        reads = process.BoundedReads(30)
+        self.assertEqual('read', reads.read('stack', lambda: 'read'))
+
+    def test_it_raises_what_the_service_does(self):
+        def deny():
+            raise errors.Denied('no role')
+
+        reads = process.BoundedReads(30)
+        self.assertRaises(errors.Denied, reads.read, 'stack', deny)
+
+    def test_a_caller_waits_once_for_all_that_a_service_does_not_tell(self):
+        reads = process.BoundedReads(0.05)
+        for _ in range(3):
+            self.unavailable(reads)
+        self.assertEqual(1, len(self.asked))
+        # It does not hold up others.
+        self.assertEqual('read', reads.read('other', lambda: 'read'))
+
+    def test_it_reads_again_once_the_service_has_answered(self):
+        reads = process.BoundedReads(0.05)
+        self.unavailable(reads)
+        self.answers.set()
+        self.ended.acquire(timeout=30)
+        while reads._overdue:
+            time.sleep(0.01)
+        self.assertEqual('late', reads.read('stack', self.hang))
+
+    def test_it_reads_again_where_a_service_never_answers(self):
+        reads = process.BoundedReads(0.05, memory=0.0)
+        self.unavailable(reads)
+        self.unavailable(reads)
+        self.assertEqual(2, len(self.asked))

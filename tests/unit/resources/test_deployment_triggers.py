@@ -3,12 +3,14 @@
 
 import copy
 import json
+import threading
 
 from heat.common import exception
 from heat.engine.clients.os.keystone import fake_keystoneclient
 
 from heat_plugins import errors
 from heat_plugins.deployments import failures
+from heat_plugins.engine import process
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
@@ -379,6 +381,15 @@ class AttributeTest(TriggerTestCase):
     def test_an_object_store_that_is_away_fails_no_stack(self):
         stack = self.stack()
         self.swift.fail(100)
+        self.assertIsNone(self.runs(stack))
+
+    def test_one_that_does_not_answer_holds_up_no_request(self):
+        stack = self.stack()
+        self.signal(stack, BACKUP)
+        self.patch(run_ledgers, '_shown', process.BoundedReads(0.2))
+        answers = threading.Event()
+        self.addCleanup(answers.set)
+        self.swift.before = lambda request: answers.wait(30)
         self.assertIsNone(self.runs(stack))
 
     def test_an_output_of_that_name_goes_before(self):
