@@ -5,13 +5,14 @@ Heat's own classes use RPC, from one engine to any engine. Each request costs a
 message, a thread and a context. With hundreds of deployments at once, the
 threads of all engines may be taken by deployments that wait for signals.
 
-Servers are told by `server_metadata`, many at a time.
+Servers are told by `server_metadata`, many at a time. What threads delete at
+the same time is deleted together.
 """
 
 from collections import abc
 import threading
 import time
-from typing import Any
+from typing import Any, TypeAlias
 import uuid
 
 from heat.common import exception
@@ -22,6 +23,7 @@ from oslo_config import cfg
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import server_metadata
+from heat_plugins.objectstore import sharing
 
 # For how long to believe how many there are, in seconds.
 _COUNTING = 1
@@ -76,6 +78,30 @@ class Service(service_software_config.SoftwareConfigService):
         )
         return {'id': deployment_id}
 
+    def delete_software_deployment(
+        self, cnxt: heat_types.Context, deployment_id: str
+    ) -> None:
+        """Delete a deployment, and tell its server.
+
+        :raises exception.NotFound: the project has none of that ID.
+        """
+        if not _deletions.share({deployment_id: cnxt}):
+            raise exception.NotFound(
+                _('Deployment with id %s not found') % deployment_id
+            )
+
+    def delete_software_config(
+        self, cnxt: heat_types.Context, config_id: str
+    ) -> None:
+        """Delete a config that no deployment has.
+
+        :raises exception.NotFound: the project has none of that ID.
+        :raises exception.InvalidRestrictedAction: a deployment has it.
+        """
+        if not _config_deletions.share({config_id: cnxt}):
+            # Heat says why.
+            super().delete_software_config(cnxt, config_id)
+
     def _check_room(
         self,
         cnxt: heat_types.Context,
@@ -122,6 +148,48 @@ def _full(option: str, limit: int) -> exception.RequestLimitExceeded:
         % {'limit': limit, 'option': option}
     )
 
+
+# IDs of what must go, and in whose name.
+_Named: TypeAlias = abc.Mapping[str, heat_types.Context]
+
+
+def _delete_deployments(named: _Named) -> abc.Collection[str]:
+    """Delete deployments, and tell their servers; return what there was."""
+    deleted: set[str] = set()
+    for context, ids in _by_project(named):
+        servers: dict[str | None, set[str]] = {}
+        for each in rows.delete(context, ids):
+            deleted.add(each.id)
+            servers.setdefault(each.reading_project, set()).add(each.server_id)
+        for reading_project, server_ids in servers.items():
+            server_metadata.tell(context, server_ids, reading_project)
+    return deleted
+
+
+def _delete_configs(named: _Named) -> abc.Collection[str]:
+    """Delete configs that no deployment has; return those."""
+    return set().union(
+        *(
+            rows.delete_configs(context, ids)
+            for context, ids in _by_project(named)
+        )
+    )
+
+
+def _by_project(
+    named: _Named,
+) -> abc.Iterable[tuple[heat_types.Context, list[str]]]:
+    """Return the same by a context of each project."""
+    groups: dict[object, tuple[heat_types.Context, list[str]]] = {}
+    for each, context in named.items():
+        key = context.project_id, context.is_admin
+        groups.setdefault(key, (context, []))[1].append(each)
+    return groups.values()
+
+
+# A failure is of the database.
+_deletions = sharing.Batches(_delete_deployments, lambda exc: False)
+_config_deletions = sharing.Batches(_delete_configs, lambda exc: False)
 
 _service = Service()
 

@@ -550,6 +550,45 @@ def detach(
     return failed.union(leaving)
 
 
+def delete(context: heat_types.Context, ids: abc.Collection[str]) -> list[Any]:
+    """Delete deployments, as far as Heat lets the project see them.
+
+    :returns: rows with ``id``, ``server_id``, and ``reading_project``, whose
+        stack users could read it, if any.
+    """
+    query = sqlalchemy.select(
+        _Deployment.id,
+        _Deployment.server_id,
+        _Deployment.stack_user_project_id.label('reading_project'),
+    )
+    if not context.is_admin:
+        query = query.where(is_readable(context))
+    there = list(select_in(context, query, _Deployment.id, ids))
+    write(
+        context,
+        *(
+            sqlalchemy.delete(_Deployment).where(_Deployment.id.in_(some))
+            for some in batches({each.id for each in there})
+        ),
+    )
+    return there
+
+
+def delete_configs(
+    context: heat_types.Context, ids: abc.Collection[str]
+) -> set[str]:
+    """Delete configs of the project that no deployment has; return those."""
+    there = configs(context, ids)
+    used = sqlalchemy.select(_Deployment.config_id).where(
+        _Deployment.config_id == _Config.id
+    )
+    query = sqlalchemy.delete(_Config).where(~used.exists())
+    if not context.is_admin:
+        query = query.where(_Config.tenant == context.project_id)
+    write(context, *(query.where(_Config.id.in_(s)) for s in batches(there)))
+    return there - configs(context, there)
+
+
 def erase(
     context: heat_types.Context, group_id: str, ids: abc.Collection[str] = ()
 ) -> None:

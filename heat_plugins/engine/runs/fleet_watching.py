@@ -83,6 +83,10 @@ _LOOKS, _LOOK_AGAIN = 20, 0.5
 
 _Item = TypeVar('_Item')
 
+# Members of an operation whose results are read at the same time: what is
+# deleted of them then is deleted together.
+_AT_A_TIME = 16
+
 # Seconds of the first delay, and of the longest: after what may pass by
 # itself, and after anything else.
 _FIRST_DELAY, _PASSING, _LONGEST_DELAY = 30.0, 300.0, 3600.0
@@ -433,12 +437,11 @@ def _prepare(entry: Registered) -> _Takeover | None:
     store = stack.clients.client(heat_swift.CLIENT_NAME)
 
     def door(budget: wire.Budget) -> fleets.Fleets:
-        # Heat's contexts are not for several threads.
         return fleets.Fleets.with_own_key(
             heat,
             store.within(budget),
             who=WHO,
-            pool=pools.Pool(workers=1),
+            pool=pools.Pool(workers=_AT_A_TIME),
             batches=member_batches.MemberBatches(stack.context),
         )
 

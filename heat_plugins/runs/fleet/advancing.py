@@ -74,6 +74,8 @@ class Advancer:
             self._exclusion,
         )
         self._next_listing = 0.0
+        # What the last listing has shown, as far as it is not dealt with.
+        self._news: set[str] = set()
         self._pause = POLL
         # Whether a step was not finished.
         self._is_stale = False
@@ -92,7 +94,8 @@ class Advancer:
     @property
     def pause(self) -> float:
         """The seconds until the next step is worth its requests."""
-        return 0.0 if self.is_busy else self._pause
+        is_at_once = self.is_busy or self._dispatcher.is_behind
+        return 0.0 if is_at_once else self._pause
 
     @property
     def is_busy(self) -> bool:
@@ -228,15 +231,16 @@ class Advancer:
 
     def _advance(self) -> None:
         self._lease.check()
-        arrived: set[str] = set()
         now = self._tools.monotonic()
-        # Steps that start runs follow each other without a pause.
-        if not self.is_busy or now >= self._next_listing:
-            arrived = self._arrived()
+        # Steps may follow each other without a pause.
+        if self.pause or now >= self._next_listing:
+            self._news = self._arrived()
             self._next_listing = now + POLL
-        operation = self._follow(self._op, arrived)
+        elif not self._dispatcher.is_behind:
+            self._news = set()
+        operation = self._follow(self._op, self._news)
         if not operation.ended:
-            operation = self._dispatcher.settle(operation, arrived)
+            operation = self._dispatcher.settle(operation, self._news)
         step = deciding.advance(operation, self._tools.clock())
         while step.expire or step.withdraw:
             before = step.operation

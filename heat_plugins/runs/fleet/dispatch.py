@@ -27,8 +27,8 @@ from heat_plugins.signals import live
 
 LOG = foreign.logger(__name__)
 
-# Members that one step starts, or settles, and that one delivery of an engine
-# is for.
+# Members that one step starts, or settles: of a command, and of an engine,
+# which delivers to them with one transaction.
 _CHUNK, _TOGETHER = 64, 250
 
 # Seconds between two checks whether the stacks and deployments exist, and for
@@ -79,11 +79,18 @@ class Dispatcher:
         self._doubtful: dict[int, float] = {}
         # Those that did not start at once; their time runs.
         self._tried: set[int] = set()
+        #: Whether more results have come than the last step has read.
+        self.is_behind = False
 
     @property
     def is_busy(self) -> bool:
         """Whether members wait for their run."""
         return bool(self._queue)
+
+    @property
+    def _size(self) -> int:
+        """How many members one step starts, or settles."""
+        return _CHUNK if self._tools.batches is None else _TOGETHER
 
     def take_over(self, operation: _Operation) -> None:
         """Begin with what another process, or a failed step, has recorded."""
@@ -123,7 +130,12 @@ class Dispatcher:
             ):
                 changes[n] = runs.begun(attempt, self._tools.clock())
         operation = self._read_late(operation.attempted(changes), arrived)
-        return self._settled(operation, results[:_CHUNK])
+        # A server is told once of what is taken from it at the same time.
+        results.sort(key=lambda n: operation.order.members[n].server_id)
+        settled = self._settled(operation, results[: self._size])
+        # In an outage the next step is not worth its requests.
+        self.is_behind = len(results) > self._size and settled != operation
+        return settled
 
     def _read_late(
         self, operation: _Operation, arrived: abc.Container[str]
@@ -308,9 +320,8 @@ class Dispatcher:
     ) -> _Operation:
         """Give some members their run, those who wait first."""
         self._queue += members
-        batches, size = self._tools.batches, _CHUNK
+        batches, size = self._tools.batches, self._size
         if batches is not None:
-            size = _TOGETHER
             # A server is told once of the runs of all its stacks.
             self._queue.sort(
                 key=lambda n: operation.order.members[n].server_id

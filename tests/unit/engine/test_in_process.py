@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Heat's API does, done in this process."""
 
+from concurrent import futures
 import inspect
+import threading
 
+from heat.common import exception
 from oslo_config import cfg
+import testtools
 
 from heat_plugins.engine.database import in_process
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import server_metadata
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
 
@@ -100,3 +106,106 @@ class LimitTest(deployments.DeploymentTestCase):
             ['SELECT', 'INSERT', 'SELECT'],
             [each.split()[0] for each in statements],
         )
+
+
+class DeletionTest(deployments.DeploymentTestCase):
+    """What threads delete at the same time is deleted together."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ('first', 'second', 'third'):
+            self.created(name=name)
+        self.service = in_process.Service()
+        self.there = {row.id: row for row in self.deployment_rows()}
+        self.told = []
+        self.patch(
+            server_metadata,
+            'tell',
+            lambda context, ids, project=None: self.told.append(set(ids)),
+        )
+
+    def together(self, name, calls):
+        """Delete the first thing, and the others meanwhile; return errors."""
+        first, *others = calls
+        delete, batches = getattr(rows, name), []
+        errors = {}
+
+        def call(method, thing_id, context=None):
+            try:
+                method(context or self.heat.context, thing_id)
+            except exception.HeatException as exc:
+                errors[thing_id] = type(exc)
+
+        with futures.ThreadPoolExecutor(len(others)) as pool:
+
+            def spy(context, ids):
+                if not batches:
+                    # They share the batch after this one.
+                    for each in others:
+                        pool.submit(call, *each)
+                    batch = (
+                        in_process._deletions
+                        if name == 'delete'
+                        else in_process._config_deletions
+                    )
+                    self.wait_for(lambda: len(batch) == len(others))
+                batches.append(set(ids))
+                return delete(context, ids)
+
+            self.patch(rows, name, spy)
+            call(*first)
+        self.assertEqual(1 + 1, len(batches))
+        return errors
+
+    def wait_for(self, is_so):
+        for _ in range(10_000):
+            if is_so():
+                return
+            # The fixture's clock sleeps not.
+            threading.Event().wait(0.001)
+        self.fail('it does not come about')
+
+    def test_deployments_go_and_each_server_is_told_once(self):
+        ids = list(self.there)
+        delete = self.service.delete_software_deployment
+        errors = self.together(
+            'delete', [(delete, each) for each in [*ids, 'of nobody']]
+        )
+        self.assertEqual({'of nobody': exception.NotFound}, errors)
+        self.assertEqual([], self.deployment_rows())
+        servers = {row.server_id for row in self.there.values()}
+        self.assertEqual(servers, set().union(*self.told))
+        self.assertLessEqual(len(self.told), 2)
+
+    def test_no_project_deletes_what_is_anothers(self):
+        other = heat_fixture.new_context(project_id='other')
+        first, second, third = self.there
+        delete = self.service.delete_software_deployment
+        with testtools.ExpectedException(exception.NotFound):
+            delete(other, first)
+        config_id = self.there[first].config_id
+        delete(self.heat.context, first)
+        with testtools.ExpectedException(exception.NotFound):
+            self.service.delete_software_config(other, config_id)
+        self.assertEqual(
+            {second, third}, {row.id for row in self.deployment_rows()}
+        )
+
+    def test_configs_go_unless_a_deployment_has_them(self):
+        first, second, third = (row.config_id for row in self.there.values())
+        for each in list(self.there)[:2]:
+            self.service.delete_software_deployment(self.heat.context, each)
+        delete = self.service.delete_software_config
+        errors = self.together(
+            'delete_configs',
+            [(delete, each) for each in (first, second, third, 'none')],
+        )
+        self.assertEqual(
+            {
+                third: exception.InvalidRestrictedAction,
+                'none': exception.NotFound,
+            },
+            errors,
+        )
+        left = rows.configs(self.heat.context, [first, second, third])
+        self.assertEqual({third}, left)

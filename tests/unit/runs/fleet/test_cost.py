@@ -5,6 +5,8 @@ import dataclasses
 
 import pytest
 
+from heat_plugins import errors
+from heat_plugins.runs.fleet import dispatch
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
@@ -40,6 +42,56 @@ def test_a_run_costs_at_most_three_requests(members, concurrent):
     assert len(once) == min(20, members)
     assert len(listings) - len(once) <= seconds + 5
     assert (len(requests) - len(listings)) / members <= 3
+
+
+def test_results_that_came_together_are_read_without_a_pause():
+    members = 3 * dispatch._CHUNK
+    world = simulation.World(members, stacks=2)
+    answering_at_once(world)
+    order = world.order(max_concurrent=operations.Share(members))
+    advancer = world.begin(order)
+    while advancer.step() and advancer.is_busy:
+        pass
+    world.sleep(2)
+    world.sleep(2)
+    begun, listed = world.now, len(listings(world))
+    steps = 0
+    while not advancer.step().ended:
+        steps += 1
+        world.sleep(advancer.pause)
+    assert steps == members // dispatch._CHUNK - 1
+    assert world.now == begun
+    assert len(listings(world)) - listed == 2
+
+
+def answering_at_once(world):
+    """Let servers begin with a run within a second, and take one for it."""
+    world.random.random = lambda: 0.9
+    world.random.uniform = lambda least, most: 1
+
+
+def listings(world):
+    return [
+        one
+        for one in ours(world)
+        if one.query.get('prefix', '').startswith('operations/arrivals/')
+    ]
+
+
+def test_results_that_cannot_be_read_are_not_asked_for_at_once():
+    members = 2 * dispatch._CHUNK
+    world = simulation.World(members, stacks=1)
+    answering_at_once(world)
+    advancer = world.begin(
+        world.order(max_concurrent=operations.Share(members))
+    )
+    while advancer.step() and advancer.is_busy:
+        pass
+    world.sleep(2)
+    world.sleep(2)
+    world.heat.failing = {'delete_deployment': errors.Unavailable('503')}
+    advancer.step()
+    assert advancer.pause >= 1
 
 
 def operated(number=100):
