@@ -312,7 +312,7 @@ class Answers:
         """
         if row is None:
             return None
-        if _came_by_its_url(details, row) is False:
+        if self._is_of_another(details, row):
             row = self._replaced(details) or row
         if not row.in_progress or not _is_for(details, row):
             return self._ignored(details, row)
@@ -331,18 +331,35 @@ class Answers:
             return None
         return f'deployment {row.id} {_verb(outcome)}'
 
+    def _is_of_another(
+        self, details: object, row: heat_values.DeploymentRow
+    ) -> bool:
+        """Say whether a signal shows that it is of another deployment."""
+        if self._signaller.is_of_server and (
+            self._signaller.user_id != self._resource._get_user_id()
+        ):
+            return True
+        return _came_by_its_url(details, row) is False
+
     def _replaced(self, details: object) -> heat_values.DeploymentRow | None:
         """Return the deployment in whose place this one is, if it answers.
 
         A server signals by the name of the resource, which is that of both.
+        Its URL tells, or the user that Heat has made for it.
         """
         resource = self._resource
-        ids = resources.replaced_ids(
+        users = resources.replaced_users(
             resource.context, resource.stack.id, resource.name, resource.id
         )
-        rows = self._rows.read(ids) if ids else {}
+        rows = self._rows.read(users.keys()) if users else {}
         for row in rows.values():
-            if _came_by_its_url(details, row):
+            came_by_url = _came_by_its_url(details, row)
+            is_its_user = (
+                self._signaller.is_of_server
+                and self._signaller.user_id == users[row.id]
+                and row.transport in transport_names.BY_SIGNAL
+            )
+            if came_by_url or (came_by_url is None and is_its_user):
                 return row
         return None
 
@@ -384,7 +401,7 @@ class Answers:
                 raise failures.Error(str(exc)) from exc
             return
         if row.id != self._resource.resource_id:
-            # The URL has told that it is of the server.
+            # `_replaced` has seen that it is of the server.
             return
         transport = row.transport
         if self._signaller.is_of_server and (

@@ -23,6 +23,9 @@ from heat_plugins.signals import signal_names
 # What Heat stores with a server whose metadata it sends by a request.
 _PUT_URL, _QUEUE = 'metadata_put_url', 'metadata_queue_id'
 
+# What Heat stores with a resource for which it has made a user.
+_USER = 'user_id'
+
 _Stack, _Resource, _Data = models.Stack, models.Resource, models.ResourceData
 _Deployment = models.SoftwareDeployment
 
@@ -146,20 +149,28 @@ def data_of_later(
     return {row.value for row in rows.select(context, query)}
 
 
-def replaced_ids(
+def replaced_users(
     context: heat_types.Context, stack_id: str, name: str, number: int
-) -> set[str]:
-    """Return the physical IDs of what a resource replaces, until it is gone.
+) -> dict[str, str | None]:
+    """Return the users of what a resource replaces, until it is gone.
 
     :param number: of the resource, in the database.
+    :returns: by physical ID, the user that Heat has made for each; None if it
+        has made none.
     """
-    query = sqlalchemy.select(_Resource.physical_resource_id).where(
-        _Resource.stack_id == stack_id,
-        _Resource.name == name,
-        _Resource.id < number,
-        _Resource.physical_resource_id.is_not(None),
+    is_user = (_Data.resource_id == _Resource.id) & (_Data.key == _USER)
+    query = (
+        sqlalchemy.select(_Resource.physical_resource_id, _Data.value)
+        .outerjoin(_Data, is_user)
+        .where(
+            _Resource.stack_id == stack_id,
+            _Resource.name == name,
+            _Resource.id < number,
+            _Resource.physical_resource_id.is_not(None),
+        )
     )
-    return {row.physical_resource_id for row in rows.select(context, query)}
+    found = rows.select(context, query)
+    return {row.physical_resource_id: row.value for row in found}
 
 
 def show_replaced(stack: parser.Stack, name: str, user_id: str) -> bool:
@@ -175,7 +186,7 @@ def show_replaced(stack: parser.Stack, name: str, user_id: str) -> bool:
         .where(
             _Resource.stack_id == stack.id,
             _Resource.name == name,
-            _Data.key == 'user_id',
+            _Data.key == _USER,
             _Data.value == user_id,
         )
     )

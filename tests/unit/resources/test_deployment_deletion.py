@@ -196,15 +196,28 @@ class DeleteActionTest(deployments.DeploymentTestCase):
             stack, self.other_template(stack, server='another')
         )
         for each, replaced in (
-            (former, set()),
-            (replacement, {former.resource_id}),
+            (former, {}),
+            (replacement, {former.resource_id: None}),
         ):
             self.assertEqual(
                 replaced,
-                resources.replaced_ids(
+                resources.replaced_users(
                     stack.context, stack.id, each.name, each.id
                 ),
             )
+
+    def test_so_can_its_user(self):
+        stack = self.refused()
+        stack['deployment'].data_set('user_id', 'user')
+        former, replacement = self.replace_by(
+            stack, self.other_template(stack, server='another')
+        )
+        self.assertEqual(
+            {former.resource_id: 'user'},
+            resources.replaced_users(
+                stack.context, stack.id, replacement.name, replacement.id
+            ),
+        )
 
     def test_a_server_that_a_replacement_leaves_is_cleaned_up(self):
         self.replaced(self.refused(), server='another')

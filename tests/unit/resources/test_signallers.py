@@ -353,24 +353,54 @@ class ResultTest(SignallerTestCase):
         self.finish(task)
         self.assertEqual('COMPLETE', stack.status)
 
-    def test_a_result_reaches_the_deployment_that_was_replaced(self):
-        former, task = self.waiting_for()
+    def replaced(self, transport):
+        """Return a deployment in whose place is another one, and that one.
+
+        Both wait, and have the same name; each comes with its task.
+        """
+        former, task = self.waiting_for(transport)
         (row,) = self.deployment_rows()
-        result = self.by_url(-1)
-        own = self.own(former)
+        user = self.own(former).user_id
         self.patch(timeutils, 'utcnow', lambda: NEXT_DAY)
-        whole = self.template(signal_transport='CFN_SIGNAL')
+        whole = self.template(signal_transport=transport)
         stack, other = self.waiting(stack=self.heat.stack(whole, 'second'))
-        self.patch(resources, 'replaced_ids', lambda *_: {row.id})
-        # Both have the same name.
+        self.patch(resources, 'replaced_users', lambda *_: {row.id: user})
+        return row, (former, task), (stack, other)
+
+    def test_a_result_reaches_the_deployment_that_was_replaced(self):
+        self.check_replaced('CFN_SIGNAL')
+
+    def test_so_does_one_without_a_url(self):
+        self.check_replaced('HEAT_SIGNAL')
+
+    def check_replaced(self, transport):
+        row, (former, task), (stack, other) = self.replaced(transport)
+        own, result = self.own(former), {'deploy_status_code': 0}
+        if transport == 'CFN_SIGNAL':
+            result = self.by_url(0)
         self.assertIn(
             f'deployment {row.id} succeeded',
             self.send_as(stack, own, result),
         )
         self.finish(task)
         self.assertEqual('COMPLETE', former.status)
-        self.send_as(stack, self.own(stack), self.by_url(-1))
+        if transport == 'CFN_SIGNAL':
+            result = self.by_url(1)
+        self.send_as(stack, self.own(stack), result)
         self.finish(other)
+        self.assertEqual('COMPLETE', stack.status)
+
+    def test_no_other_server_answers_for_the_one_that_was_replaced(self):
+        row, (_former, task), (stack, other) = self.replaced('HEAT_SIGNAL')
+        for users in ({row.id: 'of the former one'}, {row.id: None}):
+            replaced = mock.Mock(return_value=users)
+            self.patch(resources, 'replaced_users', replaced)
+            said = self.send_as(stack, self.server(stack), {})
+            self.assertIn('other credentials', said)
+        for each in self.deployment_rows():
+            self.assertEqual('IN_PROGRESS', each.status)
+        for each in (task, other):
+            each.cancel()
 
     def test_what_is_run_again_later_changes_nothing_and_is_told(self):
         stack, task = self.rebuilt()
