@@ -12,7 +12,6 @@ import datetime
 from email import utils
 import gzip
 import hashlib
-import io
 import os
 import pathlib
 import shutil
@@ -113,7 +112,7 @@ def main(folder: str) -> None:
         os.environ['SOURCE_DATE_EPOCH'] = str(epoch)
         # Modes are part of the bytes.
         os.umask(0o022)
-        sdist = build_sdist(source, work, target, epoch)
+        sdist = build_sdist(source, work, target)
         wheel = build_wheel(sdist, target)
         built = [sdist, wheel]
         built += build_agent(source, target)
@@ -152,35 +151,12 @@ def clone(source: pathlib.Path) -> pathlib.Path:
 
 
 def build_sdist(
-    source: pathlib.Path,
-    work: pathlib.Path,
-    target: pathlib.Path,
-    epoch: int,
+    source: pathlib.Path, work: pathlib.Path, target: pathlib.Path
 ) -> pathlib.Path:
     script = f'import pbr.build; pbr.build.build_sdist({str(work)!r})'
     run(sys.executable, '-c', script, cwd=source, stdout=subprocess.DEVNULL)
-    (raw,) = work.glob('*.tar.gz')
-    path = target / raw.name
-    with tarfile.open(raw) as archive:
-        path.write_bytes(normalized(archive, epoch))
-    return path
-
-
-def normalized(archive: tarfile.TarFile, epoch: int) -> bytes:
-    """Return the archive in an order, with owners and times, of no build."""
-    plain = io.BytesIO()
-    with tarfile.open(
-        fileobj=plain, mode='w', format=tarfile.PAX_FORMAT
-    ) as out:
-        for member in sorted(archive, key=lambda each: each.name):
-            member.mtime = epoch
-            member.uid = member.gid = 0
-            member.uname = member.gname = 'root'
-            member.pax_headers = {}
-            executable = member.isdir() or member.mode & 0o100
-            member.mode = 0o755 if executable else 0o644
-            out.addfile(member, archive.extractfile(member))
-    return gzip.compress(plain.getvalue(), mtime=epoch)
+    (path,) = work.glob('*.tar.gz')
+    return pathlib.Path(shutil.copy(path, target))
 
 
 def build_wheel(sdist: pathlib.Path, target: pathlib.Path) -> pathlib.Path:

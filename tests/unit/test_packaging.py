@@ -6,9 +6,11 @@ from importlib import machinery
 from importlib import util
 import importlib.metadata
 import io
+import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tarfile
 import zipfile
 
@@ -121,20 +123,52 @@ class WheelTest(testtools.TestCase):
         return folder
 
 
-class DistTest(testtools.TestCase):
-    """What `make dist` makes of the two that pbr builds."""
+def module(path):
+    """Return a program of the checkout, which is in no package."""
+    loader = machinery.SourceFileLoader(
+        'program', str(environments.CHECKOUT / path)
+    )
+    found = util.module_from_spec(util.spec_from_loader(loader.name, loader))
+    loader.exec_module(found)
+    return found
+
+
+class ReproducibleTest(testtools.TestCase):
+    """The same commit gives the same bytes, whoever builds it and when."""
 
     def setUp(self):
         super().setUp()
-        loader = machinery.SourceFileLoader(
-            'build_packages', str(environments.CHECKOUT / BUILD)
-        )
-        self.build = util.module_from_spec(
-            util.spec_from_loader(loader.name, loader)
-        )
-        loader.exec_module(self.build)
-        epoch = fixtures.EnvironmentVariable('SOURCE_DATE_EPOCH', str(EPOCH))
+        epoch = fixtures.EnvironmentVariable('SOURCE_DATE_EPOCH', None)
         self.useFixture(epoch)
+
+    def folder(self):
+        return pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+
+    def built(self, time):
+        """Build as ``python -m build`` does, from files of another time."""
+        source, target = self.folder() / 'source', self.folder()
+        environments._run('git', 'clone', '-q', environments.source(), source)
+        for path in source.rglob('*'):
+            os.utime(path, (time, time), follow_symlinks=False)
+        call = 'import pbr.build, sys; getattr(pbr.build, {!r})(sys.argv[1])'
+        sdist, wheel = (
+            (sys.executable, '-c', call.format(name), target)
+            for name in ('build_sdist', 'build_wheel')
+        )
+        environments._run(*sdist, cwd=source, env=environments._BUILD)
+        (archive,) = target.glob('*.tar.gz')
+        unpacked = self.folder()
+        shutil.unpack_archive(archive, unpacked, filter='data')
+        (top,) = unpacked.iterdir()
+        environments._run(*wheel, cwd=top, env=environments._BUILD)
+        return {path.name: path.read_bytes() for path in target.iterdir()}
+
+    def test_two_builds_give_equal_bytes(self):
+        first, second = self.built(EPOCH), self.built(EPOCH + 3600)
+        self.assertEqual(2, len(first))
+        self.assertEqual(first.keys(), second.keys())
+        for name, content in first.items():
+            self.assertTrue(content == second[name], name)
 
     def test_the_source_has_no_trace_of_when_and_by_whom_it_was_built(self):
         def archive(mtime, uid):
@@ -147,9 +181,19 @@ class DistTest(testtools.TestCase):
                     out.addfile(member, io.BytesIO(b'x'))
             content.seek(0)
             with tarfile.open(fileobj=content) as raw:
-                return self.build.normalized(raw, EPOCH)
+                return module('setup.py').normalized(raw, EPOCH)
 
         self.assertEqual(archive(1, 0), archive(2, 0o66))
+
+
+class DistTest(testtools.TestCase):
+    """What `make dist` makes of the two that pbr builds."""
+
+    def setUp(self):
+        super().setUp()
+        self.build = module(BUILD)
+        epoch = fixtures.EnvironmentVariable('SOURCE_DATE_EPOCH', str(EPOCH))
+        self.useFixture(epoch)
 
     def test_the_package_for_debian_holds_the_wheel_and_the_loader(self):
         if not shutil.which('dpkg-deb'):
