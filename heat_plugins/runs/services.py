@@ -21,6 +21,8 @@ from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import retention
+from heat_plugins.runs.start import targets
+from heat_plugins.runs.start import trigger_signals
 
 #: The digests to sign with, the most wanted first.
 _DIGESTS = ('sha256', 'sha512', 'sha1')
@@ -50,7 +52,22 @@ class Batching(Protocol):
     def existing(
         self, deployment_ids: abc.Collection[str]
     ) -> abc.Collection[str]:
-        """Return which deployments there are."""
+        """Return which deployments there are, or were withdrawn.
+
+        Heat withdraws that of an action that times out, and creates it again
+        for the next. Its resource is there meanwhile.
+        """
+
+    def withdrawn(
+        self,
+        member: runs.RunTarget,
+        wanted: trigger_signals.Trigger,
+    ) -> targets.Target | None:
+        """Return a member whose deployment was withdrawn as a target.
+
+        :returns: None if Heat no longer has its resource.
+        :raises errors.Refused: it does not take the action now.
+        """
 
     def deliver(self, made: abc.Sequence[deliveries.Delivery]) -> None:
         """Give servers their runs, each at most once.

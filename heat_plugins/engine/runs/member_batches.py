@@ -9,6 +9,9 @@ stack for that server, and that the server takes deployments of that stack: see
 
 from collections import abc
 
+from heat.engine import stack as parser
+
+from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.deployments import deliveries
 from heat_plugins.engine import heat_types
@@ -19,6 +22,8 @@ from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.start import targets
+from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import signal_names
 
 # Apart from those of stacks. A delivery that is repeated has the IDs that Heat
@@ -46,7 +51,55 @@ class MemberBatches:
         self, deployment_ids: abc.Collection[str]
     ) -> abc.Collection[str]:
         with own_heat.translated('look up deployments'):
-            return rows.servers_of(self._context, deployment_ids)
+            known = rows.servers_of(self._context, deployment_ids)
+            others = set(deployment_ids).difference(known)
+            found = resources.find_all(self._context, others)
+        return {
+            *known,
+            *(each for each, stand in found.items() if _staying(stand)),
+        }
+
+    def withdrawn(
+        self,
+        member: runs.RunTarget,
+        wanted: trigger_signals.Trigger,
+    ) -> targets.Target | None:
+        with own_heat.translated(f'read resource {member.resource}'):
+            found = resources.find(self._context, member.deployment_id)
+            offered = (self._offered(each, wanted) for each in _staying(found))
+            return next(
+                (
+                    target
+                    for target in offered
+                    if target is not None
+                    and target.deployment.id == member.deployment_id
+                    and target.deployment.server_id == member.server_id
+                    and target.root.id == member.stack_id
+                ),
+                None,
+            )
+
+    def _offered(
+        self,
+        place: heat_values.ServerResource,
+        wanted: trigger_signals.Trigger,
+    ) -> targets.Target | None:
+        """Return the deployment in a place; None if there is another type.
+
+        :raises errors.Unavailable: Heat changes it just now.
+        """
+        stack = parser.Stack.load(self._context, stack_id=place.stack_id)
+        resource = stack.get(place.name)
+        if not hasattr(resource, 'run_target'):
+            return None
+        if resource.status == resource.IN_PROGRESS:
+            raise errors.Unavailable(
+                f'{resource.name} is {resource.action}_{resource.status}'
+            )
+        # As for a signal: the template alone does not resolve them.
+        with resource.frozen_properties():
+            target: targets.Target = resource.run_target(wanted)
+        return target
 
     def deliver(self, made: abc.Sequence[deliveries.Delivery]) -> None:
         with own_heat.translated('deliver runs'):
@@ -121,6 +174,13 @@ def _of_deployment(
         f'Deployment {member.deployment_id} is not a deployment of stack '
         f'{member.stack_name} for server {member.server_id}'
     )
+
+
+def _staying(
+    found: heat_values.Server,
+) -> list[heat_values.ServerResource]:
+    """Return the resources of a physical ID that Heat does not delete."""
+    return [each for each in found.resources if not each.is_going]
 
 
 def _roots(known: _Found, physical_id: str) -> set[str]:

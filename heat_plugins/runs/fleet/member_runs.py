@@ -26,6 +26,7 @@ from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
+from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import live
 from heat_plugins.signals import transport_names
 
@@ -308,7 +309,13 @@ class MemberRuns:
             config = stored.read(heat_values.Config, order.config)
             declared = config.inputs
         else:
-            config = self._stored(member.deployment_id)
+            try:
+                config = self._stored(member.deployment_id)
+            except errors.NotFound:
+                withdrawn = self._withdrawn(member)
+                if withdrawn is None:
+                    raise
+                return withdrawn
             source = self._source(member.source_id)
             declared = targets.declared_inputs(source, config)
         return targets.Target(
@@ -326,6 +333,17 @@ class MemberRuns:
             return row.config
         deployment = self._tools.heat.deployment(deployment_id)
         return self._tools.heat.config(deployment.config_id)
+
+    def _withdrawn(self, member: runs.RunTarget) -> targets.Target | None:
+        """Return a target whose deployment Heat has only withdrawn.
+
+        Its config is gone; an engine can derive it again.
+        """
+        batches, order = self._tools.batches, self._order
+        return batches and batches.withdrawn(
+            member,
+            trigger_signals.Trigger(action=order.action, inputs=order.inputs),
+        )
 
     def _source(self, source_id: str | None) -> heat_values.Config | None:
         if source_id is None:
@@ -347,7 +365,7 @@ class MemberRuns:
         _, member, _ = layout.attempt_of(run.id)
         try:
             config = self._target(self._order.members[member]).config
-        except errors.NotFound:
+        except (errors.NotFound, errors.Refused):
             everything = masking.Mask(everything=True)
             return run_objects.Expected(declared=(), mask=everything)
         return attempts.recorded(

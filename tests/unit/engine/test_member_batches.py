@@ -3,6 +3,7 @@
 
 import dataclasses
 
+from heat.objects import resource as resource_objects
 from oslo_config import cfg
 from oslo_db import exception as db_exception
 
@@ -17,9 +18,11 @@ from heat_plugins.engine.database import rows
 from heat_plugins.engine.runs import member_batches
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import signal_names
 from tests.unit.resources import deployments
 from tests.unit.resources import test_deployment_policy as policies
+from tests.unit.resources import test_deployment_triggers as triggers
 from tests.unit.resources import test_group_as_one as groups
 
 
@@ -259,3 +262,62 @@ class DeliveryTest(groups.GroupTestCase):
         ids = [row.id for row in self.before]
         self.assertEqual({}, batches.read(ids))
         self.assertEqual(set(), set(batches.existing(ids)))
+
+
+class WithdrawnTest(triggers.TriggerTestCase):
+    WANTED = trigger_signals.Trigger(action='BACKUP', inputs={'level': 9})
+
+    def setUp(self):
+        super().setUp()
+        whole = self.template(timeout=5, input_values={'level': 7})
+        self.stack, _ = self.fails(whole, None)
+        self.assertEqual([], self.deployment_rows())
+        self.member = runs.RunTarget(
+            stack_id=self.stack.id,
+            stack_name=self.stack.name,
+            resource='deployment',
+            deployment_id=self.stack['deployment'].resource_id,
+            server_id=self.stack['server'].resource_id,
+        )
+        self.batches = member_batches.MemberBatches(self.heat.context)
+
+    def withdrawn(self, wanted=WANTED, **other):
+        member = dataclasses.replace(self.member, **other)
+        return self.batches.withdrawn(member, wanted)
+
+    def exists(self):
+        number = self.member.deployment_id
+        return number in self.batches.existing([number, 'gone'])
+
+    def test_it_is_a_target_with_the_values_of_the_stack(self):
+        self.assertTrue(self.exists())
+        target = self.withdrawn()
+        self.assertEqual('7', target.current['level'])
+        self.assertEqual(self.stack.id, target.root.id)
+        self.assertEqual(self.member.server_id, target.deployment.server_id)
+
+    def test_the_server_and_the_stack_are_those_of_the_resource(self):
+        self.assertIsNone(self.withdrawn(server_id='made-up'))
+        self.assertIsNone(self.withdrawn(stack_id='made-up'))
+        self.assertIsNone(self.withdrawn(deployment_id='made-up'))
+        # Its ID is that of another type.
+        self.assertIsNone(self.withdrawn(deployment_id=self.member.server_id))
+
+    def test_what_the_config_does_not_have_is_refused(self):
+        wanted = dataclasses.replace(self.WANTED, action='DUMP')
+        with self.assertRaises(errors.Refused):
+            self.withdrawn(wanted)
+
+    def test_while_heat_changes_it_it_is_tried_again(self):
+        resource_objects.Resource.get_obj(
+            self.heat.context, self.stack['deployment'].id
+        ).update_and_save({'status': 'IN_PROGRESS'})
+        with self.assertRaises(errors.Unavailable):
+            self.withdrawn()
+
+    def test_one_that_goes_is_gone(self):
+        resource_objects.Resource.get_obj(
+            self.heat.context, self.stack['deployment'].id
+        ).update_and_save({'action': 'DELETE'})
+        self.assertFalse(self.exists())
+        self.assertIsNone(self.withdrawn())

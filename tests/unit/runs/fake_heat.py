@@ -13,6 +13,7 @@ import uuid
 from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins import tokens
+from heat_plugins.runs.start import targets
 from heat_plugins.signals import signal_names
 from heat_plugins.timeline import chart_reading
 
@@ -55,6 +56,9 @@ class Heat:
         self.engine = None
         #: The rows of which no server was told.
         self.untold = set()
+        #: The deployments of resources that are there, by ID, with what an
+        #: engine derives for each.
+        self.put_aside = {}
 
     # What tests tell it
 
@@ -70,6 +74,11 @@ class Heat:
         self.members[stack.id] = []
         self.templates[stack.id] = {'resources': {}}
         return stack
+
+    def withdraw(self, row_id):
+        """Withdraw a deployment as an action that times out does."""
+        row = self.rows.pop(row_id)
+        self.put_aside[row_id] = row, self.configs.pop(row.config_id)
 
     def add_resource(
         self, stack, name, kind, physical_id, nested=None, **properties
@@ -342,7 +351,28 @@ class Heat:
 
     def existing(self, deployment_ids):
         self._ask('existing', len(deployment_ids))
-        return self.rows.keys() & set(deployment_ids)
+        return {*self.rows, *self.put_aside} & set(deployment_ids)
+
+    def withdrawn(self, member, wanted):
+        self._ask('withdrawn', member.deployment_id)
+        kept = self.put_aside.get(member.deployment_id)
+        if kept is None:
+            return None
+        row, config = kept
+        stack = self.stacks[member.stack_id]
+        (resource,) = (
+            each
+            for each in self.members[stack.id]
+            if each.physical_id == row.id
+        )
+        return targets.Target(
+            root=stack,
+            path=resource.name,
+            resource=resource,
+            deployment=row,
+            config=config,
+            declared=config.inputs,
+        )
 
     def deliver(self, made):
         """Write all or nothing; then tell servers, and perhaps not all."""

@@ -154,28 +154,81 @@ class HandlingTestCase(testtools.TestCase):
             self.assertEqual([], world.given)
 
     def test_a_run_whose_deployment_was_withdrawn_can_be_retried(self):
-        # As an action of the stack that times out withdraws it.
-        for engines in (simulation.nobody, simulation.everybody):
-            world = self.world = simulation.World(
-                2, stacks=1, silent={1}, engines=engines
-            )
-            advancer = world.begin(world.order(timeout=600))
-            advancer.step()
-            row_id = world.members[1].deployment_id
-            row = world.heat.rows.pop(row_id)
-            operation = self.end(advancer)
-            self.assertEqual(
-                'Deployment db1 of stack s0 was deleted or withdrawn from its '
-                'server',
-                operation.attempts[1].reason,
-            )
-            self.assertIn('1 cancelled', operation.control.reason)
-            self.assertTrue(operation.attempts[1].counts)
-            world.heat.rows[row_id], world.silent = row, set()
-            door = fleets.Fleets(world.heat, world.tools())
-            operation = self.end(door.request(operation.id, 'retry'))
-            states = {each.state for each in operation.attempts}
-            self.assertEqual({operations.State.COMPLETE}, states)
+        # As an action of the stack that times out withdraws it. Heat's API
+        # does not tell that from a deletion.
+        world = self.world = simulation.World(2, stacks=1, silent={1})
+        advancer = world.begin(world.order(timeout=600))
+        advancer.step()
+        row_id = world.members[1].deployment_id
+        row = world.heat.rows.pop(row_id)
+        operation = self.end(advancer)
+        self.assertEqual(
+            'Deployment db1 of stack s0 was deleted or withdrawn from its '
+            'server',
+            operation.attempts[1].reason,
+        )
+        self.assertIn('1 cancelled', operation.control.reason)
+        self.assertTrue(operation.attempts[1].counts)
+        world.heat.rows[row_id], world.silent = row, set()
+        door = fleets.Fleets(world.heat, world.tools())
+        operation = self.end(door.request(operation.id, 'retry'))
+        states = {each.state for each in operation.attempts}
+        self.assertEqual({operations.State.COMPLETE}, states)
+
+    def engines(self, **more):
+        """Return a cloud whose processes are engines, and an order."""
+        world = self.world = simulation.World(
+            2, stacks=1, engines=simulation.everybody
+        )
+        return world, world.order(timeout=600, **more)
+
+    def test_with_an_engine_a_run_outlives_a_withdrawn_deployment(self):
+        world, order = self.engines()
+        advancer = world.begin(order)
+        advancer.step()
+        world.heat.withdraw(world.members[1].deployment_id)
+        operation = self.end(advancer)
+        states = [each.state for each in operation.attempts]
+        self.assertEqual([operations.State.COMPLETE] * 2, states)
+
+    def test_an_engine_delivers_to_what_was_withdrawn_before(self):
+        world, order = self.engines()
+        world.heat.withdraw(world.members[0].deployment_id)
+        operation = self.end(world.begin(order))
+        states = [each.state for each in operation.attempts]
+        self.assertEqual([operations.State.COMPLETE] * 2, states)
+
+    def test_an_engine_repeats_a_delivery_whose_deployment_is_withdrawn(self):
+        world, order = self.engines()
+        advancer = world.begin(order)
+        world.heat.failing['deliver'] = errors.Unavailable('the database')
+        advancer.step()
+        self.assertEqual([], world.given)
+        world.heat.withdraw(world.members[1].deployment_id)
+        del world.heat.failing['deliver']
+        # Another one, as the first has died.
+        world.sleep(300)
+        operation = self.end(world.advancer(order, 'bob'))
+        states = [each.state for each in operation.attempts]
+        self.assertEqual([operations.State.COMPLETE] * 2, states)
+
+    def test_what_an_engine_does_not_find_leaves_the_operation(self):
+        world, order = self.engines()
+        row_id = world.members[1].deployment_id
+        del world.heat.rows[row_id]
+        operation = self.end(world.begin(order))
+        self.assertTrue(operation.attempts[1].gone)
+
+    def test_a_withdrawn_deployment_that_refuses_is_said_to_fail(self):
+        world, order = self.engines()
+        world.heat.withdraw(world.members[1].deployment_id)
+        world.heat.failing['withdrawn'] = errors.Refused('no such action')
+        operation = self.end(world.begin(order))
+        attempt = operation.attempts[1]
+        self.assertEqual(
+            (operations.State.FAILED, 'no such action'),
+            (attempt.state, attempt.reason),
+        )
 
     def test_a_server_that_cannot_be_told_again_holds_up_no_other(self):
         world = self.world = simulation.World(2, stacks=1)
