@@ -72,9 +72,9 @@ class MemberBatches:
                     target
                     for target in offered
                     if target is not None
-                    and target.deployment.id == member.deployment_id
-                    and target.deployment.server_id == member.server_id
-                    and target.root.id == member.stack_id
+                    and target.deployment_id == member.deployment_id
+                    and target.server_id == member.server_id
+                    and target.stack_id == member.stack_id
                 ),
                 None,
             )

@@ -339,8 +339,10 @@ class MemberRuns:
 
         Its config is gone; an engine can derive it again.
         """
-        batches, order = self._tools.batches, self._order
-        return batches and batches.withdrawn(
+        if self._tools.batches is None:
+            return None
+        order = self._order
+        return self._tools.batches.withdrawn(
             member,
             trigger_signals.Trigger(action=order.action, inputs=order.inputs),
         )

@@ -293,8 +293,8 @@ class WithdrawnTest(triggers.TriggerTestCase):
         self.assertTrue(self.exists())
         target = self.withdrawn()
         self.assertEqual('7', target.current['level'])
-        self.assertEqual(self.stack.id, target.root.id)
-        self.assertEqual(self.member.server_id, target.deployment.server_id)
+        self.assertEqual(self.stack.id, target.stack_id)
+        self.assertEqual(self.member.server_id, target.server_id)
 
     def test_the_server_and_the_stack_are_those_of_the_resource(self):
         self.assertIsNone(self.withdrawn(server_id='made-up'))

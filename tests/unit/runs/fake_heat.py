@@ -359,18 +359,10 @@ class Heat:
         if kept is None:
             return None
         row, config = kept
-        stack = self.stacks[member.stack_id]
-        (resource,) = (
-            each
-            for each in self.members[stack.id]
-            if each.physical_id == row.id
-        )
         return targets.Target(
-            root=stack,
-            path=resource.name,
-            resource=resource,
-            deployment=row,
+            **vars(member),
             config=config,
+            config_id=row.config_id,
             declared=config.inputs,
         )
 
