@@ -123,6 +123,32 @@ class CreateTest(testtools.TestCase):
             self.cluster.before = lambda request: None
             self.assertEqual({}, self.objects())
 
+    def unanswered(self, served):
+        """Lose the answer to the PUT of the object.
+
+        :param served: does what the store has done by then.
+        """
+
+        def before(request):
+            if request.method == 'PUT' and request.url.endswith('/box/a'):
+                self.cluster.before = lambda request: None
+                served()
+                self.cluster.cut()
+
+        self.cluster.before = before
+
+    def test_what_was_created_without_an_answer_is_read_again(self):
+        self.unanswered(lambda: self.objects().update(a=b'1'))
+        self.assertTrue(self.create())
+        self.assertEqual({'a': b'1'}, self.objects())
+
+    def test_without_an_answer_it_may_be_another_s(self):
+        for there in (b'2', b'1, and more'):
+            self.unanswered(lambda there=there: self.objects().update(a=there))
+            self.assertRaises(errors.Unavailable, self.create)
+            self.assertEqual({'a': there}, self.objects())
+            self.store.delete_object('box', 'a')
+
     def test_of_many_at_once_exactly_one_wins(self):
         for store in (fake_swift.ceph(), fake_swift.Cluster()):
             self.cluster = store

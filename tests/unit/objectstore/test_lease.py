@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One process at a time holds a lease, whatever comes between two requests.
+
+The model of `test_exclusive_model` seldom meets these orders of requests.
+"""
+
+import testtools
+
+from heat_plugins import errors
+from heat_plugins.objectstore import json_records
+from heat_plugins.objectstore import lease
+
+FIRST, SECOND = lease.name(1), lease.name(2)
+
+
+class Epochs:
+    """Epochs in memory.
+
+    :param clock: seconds.
+    :ivar before: called with the method and the name of each request, before
+        it is served.
+    """
+
+    def __init__(self, clock):
+        self.records = {}
+        self.before = lambda method, name: None
+        self._clock = clock
+
+    def fetch(self, name):
+        self.before('fetch', name)
+        if name not in self.records:
+            raise errors.NoObject(name)
+        value, at = self.records[name]
+        return json_records.FetchedRecord(value=value, age=self._clock() - at)
+
+    def create(self, name, value, **options):
+        self.before('create', name)
+        if name in self.records:
+            return False
+        self.records[name] = value, self._clock()
+        return True
+
+    def write(self, name, value):
+        self.before('write', name)
+        self.records[name] = value, self._clock()
+
+    def delete(self, name):
+        self.before('delete', name)
+        self.records.pop(name, None)
+
+
+class LeaseTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.now = 1_800_000_000.0
+        self.epochs = Epochs(lambda: self.now)
+
+    def lease(self, who):
+        return lease.Lease(
+            self.epochs,
+            who=who,
+            clock=lambda: self.now,
+            monotonic=lambda: self.now,
+            sleep=lambda seconds: None,
+        )
+
+    def held(self, who):
+        """Return a lease that a process has acquired."""
+        acquired = self.lease(who)
+        self.assertTrue(acquired.acquire(), who)
+        return acquired
+
+    def meanwhile(self, method, name, do):
+        """Do something before one request, once."""
+
+        def before(*request):
+            if request == (method, name):
+                self.epochs.before = lambda method, name: None
+                do()
+
+        self.epochs.before = before
+
+    def fail(self, failing):
+        def before(method, name):
+            if method == failing:
+                raise errors.Unavailable('503')
+
+        self.epochs.before = before
+
+    def test_a_late_renewal_finds_who_has_taken_over_before(self):
+        ann = self.held('ann')
+        self.now += lease.EXPIRY + 1
+        self.held('bob')
+        before = dict(self.epochs.records)
+        self.assertRaises(lease.Lost, ann.check)
+        self.assertIsNone(ann.epoch)
+        self.assertEqual(before, self.epochs.records)
+
+    def test_a_late_renewal_finds_who_takes_over_meanwhile(self):
+        ann = self.held('ann')
+        self.now += lease.EXPIRY + 1
+        self.meanwhile('write', FIRST, lambda: self.held('bob'))
+        self.assertRaises(lease.Lost, ann.check)
+        self.assertRaises(lease.Lost, ann.check)
+
+    def test_a_renewal_in_time_asks_for_nothing_more(self):
+        ann = self.held('ann')
+        asked = []
+        self.epochs.before = lambda *request: asked.append(request)
+        self.now += lease.SAFE
+        ann.check()
+        self.assertEqual([('write', FIRST)], asked)
+
+    def test_a_failed_renewal_is_not_relied_on(self):
+        ann = self.held('ann')
+        self.fail('write')
+        self.now += 11
+        ann.check()
+        self.now += lease.SAFE - 10
+        self.assertRaises(errors.Unavailable, ann.check)
+        self.epochs.before = lambda method, name: None
+        ann.check()
+        self.assertEqual(1, ann.epoch)
+
+    def test_a_late_holder_drops_nothing(self):
+        ann = self.held('ann')
+        self.now += lease.EXPIRY + 1
+        bob = self.held('bob')
+        ann.drop()
+        self.assertEqual({FIRST, SECOND}, set(self.epochs.records))
+        self.assertFalse(self.lease('eve').acquire())
+        bob.drop()
+        self.assertEqual({}, self.epochs.records)
+
+    def test_a_late_holder_leaves_it_to_who_is_about_to_take_over(self):
+        ann = self.held('ann')
+        self.now += lease.SAFE + 1
+        ann.drop()
+        self.assertEqual({FIRST}, set(self.epochs.records))
+
+    def test_the_first_epoch_is_dropped_first(self):
+        self.held('ann')
+        self.now += lease.EXPIRY + 1
+        bob = self.held('bob')
+        eve, dan = self.lease('eve'), self.lease('dan')
+        deleted = []
+
+        def between(method, name):
+            if method == 'delete':
+                deleted.append(name)
+                if len(deleted) == 2:
+                    eve.acquire()
+
+        # Else the second epoch is free while the first seems to be ann's.
+        self.epochs.before = between
+        bob.drop()
+        dan.acquire()
+        self.assertEqual([1, None], [eve.epoch, dan.epoch])
+
+    def test_who_follows_a_lease_that_is_dropped_holds_nothing(self):
+        self.held('ann')
+        self.now += lease.EXPIRY + 1
+        self.meanwhile(
+            'create', SECOND, lambda: self.epochs.records.pop(FIRST)
+        )
+        self.assertFalse(self.lease('bob').acquire())
+        self.assertEqual({}, self.epochs.records)
+        self.held('eve')
