@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What release 0.1 has stored to be alone with something still counts.
+
+Each sample is what the code of that release wrote; only IDs of stacks and
+deployments are filled in. A process of that release that lives keeps others
+away, and what it has left when it died is taken over and finished.
+"""
+
+import gzip
+
+from heat_plugins import errors
+from heat_plugins import pools
+from heat_plugins.objectstore import exclusive
+from heat_plugins.objectstore import lease
+from heat_plugins.plans import plan_claims
+from heat_plugins.plans import plan_names
+from heat_plugins.runs import runs
+from heat_plugins.runs.records import record_names
+from heat_plugins.validations import validation_ledger
+from heat_plugins.validations import validation_runs
+from tests.unit.runs import base
+
+#: When they were written, in seconds since the epoch: the clock of a test.
+AT = 1_800_000_000.0
+
+LEADS = b'{"who": "ann", "at": 1800000000.0, "released": false}'
+RELEASED = b'{"who": "ann", "at": 1800000000.0, "released": true}'
+
+NAMES = 'heat-plugins-plan-names-project-1'
+LOCKS = {
+    'plan-lock:shop': b'{"description": "Plan shop is being changed", '
+    b'"values": {"heat_plugins_plan_lock": {"version": 1, "token": '
+    b'"a8c1cdfb-8e02-48ae-ad36-5d8e914c50e2", "since": '
+    b'"2027-01-15T08:00:00+00:00", "until": 1800000900.0}}}',
+    # Of a process that has taken the first one for dead.
+    'plan-lock:shop~a8c1cdfb': b'{"description": "Plan shop is being '
+    b'changed", "values": {"heat_plugins_plan_lock": {"version": 1, "token": '
+    b'"c356bee0-2372-48ca-a040-a9ed4652bed8", "since": '
+    b'"2027-01-15T08:15:01+00:00", "until": 1800001801.0}}}',
+}
+CLAIM = (
+    b'{"description": "a shop", "values": {"heat_plugins_plan": {"version": '
+    b'1, "container": "shop", "since": "2027-01-15T08:00:00+00:00", "token": '
+    b'"c316da00-67fb-46ba-83ee-c829ac75cfc9"}}}'
+)
+
+RUN_ID = '20270115T080000Z-00c0ffee'
+ANNOUNCED, REVOKED = b'{}', b'{"revoked": true}'
+RUN = (
+    '{"action": "BACKUP", "cancelled_by": null, "config_id": null, "cut": {}, '
+    '"declared": [], "delivery_timeout": null, "deployment_id": "%s", '
+    '"ended_at": null, "guarded": false, "hidden": [], "id": '
+    '"20270115T080000Z-00c0ffee", "inputs": {}, "late": null, "message": '
+    'null, "outputs": {}, "progress": null, "reason": "The run is being '
+    'started", "repeats": null, "reported_at": null, "resource": "db", '
+    '"row_id": null, "server_id": "server-1", "server_name": null, '
+    '"stack_id": "%s", "stack_name": "shop", "standalone": false, '
+    '"started_at": 1800000000, "started_by": "ann", "state": "starting", '
+    '"timeout": 600, "unknown_hook": null}'
+)
+
+VALIDATIONS = 'heat-plugins-validations-project-1'
+VALIDATING = (
+    b'{"id": "20270115T080000Z-0c0ffe", "source": "plan shop", "plan": '
+    b'"shop", "stack": "", "content_hash": "", "started_at": '
+    b'"2027-01-15T08:00:00Z", "seconds": 0.0, "state": "RUNNING", "reason": '
+    b'"", "outcomes": [{"validation": "ping", "name": "Ping", "groups": [], '
+    b'"state": "WAITING", "reason": "", "seconds": 0.0, "under_way": "", '
+    b'"hosts": {}}]}'
+)
+
+
+class FormerTestCase(base.RunsTestCase):
+    def setUp(self):
+        super().setUp()
+        self.assertEqual(AT, self.now)
+        self.store = self.cluster.store()
+
+    def put(self, container, **objects):
+        self.store.put_container(container, {})
+        for name, content in objects.items():
+            self.store.put_object(container, name, content)
+
+
+class LeadershipTest(FormerTestCase):
+    def lead(self, content):
+        """Return the next leader, and the result of its attempt."""
+        self.put('box', **{'leads/000001': content})
+        return self.acquire()
+
+    def acquire(self):
+        ours = lease.Lease(
+            lease.objects(self.store, 'box', 'leads/'),
+            who='bob',
+            clock=lambda: self.now,
+            monotonic=lambda: self.now,
+        )
+        last = lease.last(self.store, 'box', 'leads/')
+        return ours.acquire(last), ours.epoch
+
+    def test_a_leader_leads_until_its_lease_expires(self):
+        self.assertEqual((False, None), self.lead(LEADS))
+        self.now += lease.EXPIRY + 2
+        self.assertEqual((True, 2), self.acquire())
+        self.assertEqual((False, None), self.acquire())
+
+    def test_another_leads_at_once_what_was_released(self):
+        self.assertEqual((True, 2), self.lead(RELEASED))
+
+
+class PlanTest(FormerTestCase):
+    def setUp(self):
+        super().setUp()
+        self.names = plan_names.Names(self.store, sleep=self.sleep)
+
+    def lock(self):
+        locks = plan_claims.Locks(
+            self.names, clock=lambda: self.now, sleep=self.sleep
+        )
+        return locks.lock('shop')
+
+    def locked_since(self):
+        busy = self.assertRaises(errors.PlanBusy, self.lock().__enter__)
+        return str(busy)
+
+    def assert_is_free(self):
+        """A change takes it over, and leaves nothing of it."""
+        with self.lock():
+            self.locked_since()
+        self.assertEqual([], self.names.find())
+
+    def test_a_lock_holds_until_it_expires(self):
+        (first, *_) = LOCKS
+        self.put(NAMES, **{first: LOCKS[first]})
+        self.assertIn('since 2027-01-15T08:00:00', self.locked_since())
+        self.now = AT + 901
+        self.assert_is_free()
+
+    def test_so_does_one_that_has_taken_over_another(self):
+        self.put(NAMES, **LOCKS)
+        self.now = AT + 902
+        self.assertIn('since 2027-01-15T08:15:01', self.locked_since())
+        self.now = AT + 1802
+        self.assert_is_free()
+
+    def test_the_name_of_a_plan_is_taken_until_it_is_released(self):
+        self.put(NAMES, shop=CLAIM)
+        claims = plan_claims.Claims(self.names, clock=lambda: self.now)
+        self.assertEqual(['shop'], [one.name for one in claims.summaries()])
+        self.assertIsNone(claims.take('shop', 'another'))
+        claim = claims.find('shop')
+        self.assertEqual('c316da00-67fb-46ba-83ee-c829ac75cfc9', claim.token)
+        self.assertTrue(claims.has(claim))
+        claims.release(claim)
+        self.assertIsNotNone(claims.take('shop', 'another'))
+
+
+class RunTest(FormerTestCase):
+    def setUp(self):
+        super().setUp()
+        self.key = record_names.Key(
+            run_id=RUN_ID, deployment_id=self.row.id, action='BACKUP'
+        )
+        self.put(self.records.container)
+
+    def announce(self, content=ANNOUNCED):
+        name = f'runs/open/{self.row.id}/BACKUP/{RUN_ID}'
+        self.put(self.records.container, **{name: content})
+
+    def record(self, run=None):
+        content = RUN % (self.row.id, self.stack.id)
+        name = f'runs/records/{RUN_ID}/{self.row.id}/BACKUP'
+        self.put(self.records.container, **{name: content.encode()})
+
+    def test_a_run_that_is_being_started_keeps_others_away(self):
+        self.announce()
+        self.record()
+        busy = self.assertRaises(errors.AlreadyRunning, self.start)
+        self.assertEqual(RUN_ID, busy.run_id)
+
+    def test_what_a_dead_process_was_starting_ends_and_others_start(self):
+        self.announce()
+        self.record()
+        self.now += 181
+        run = self.start()
+        self.assertEqual(
+            [run.id], [key.run_id for key in self.records.opened()]
+        )
+        former = self.runs.show('shop', RUN_ID)
+        self.assertIs(runs.State.FAILED, former.state)
+        self.assertIn('died before', former.reason)
+
+    def test_an_announcement_stands_until_it_is_revoked(self):
+        for content, stands in ((ANNOUNCED, True), (REVOKED, False)):
+            self.announce(content)
+            self.assertIs(stands, self.records.is_open(self.key))
+            # Who has announced it cleans up after itself.
+            self.assertEqual([self.key], self.records.opened())
+
+    def test_an_earlier_candidate_goes_first_until_it_has_died(self):
+        # It has no record yet, and was announced a moment ago.
+        self.announce()
+        self.now += 1
+        self.assertRaises(errors.AlreadyRunning, self.start)
+        self.now += 300
+        self.assertEqual('waiting', self.start().state.value)
+
+
+class CreationTest(FormerTestCase):
+    def test_a_candidate_for_an_object_is_given_way_until_it_has_died(self):
+        place = '.heat-plugins/claims/a/1800000000.000000-' + 32 * 'a'
+        self.put('box', **{place: ANNOUNCED})
+
+        def create():
+            return exclusive.create(
+                self.store,
+                'box',
+                'a',
+                b'',
+                now=lambda: self.now,
+                clock=lambda: self.now,
+                sleep=self.sleep,
+            )
+
+        self.now += 1
+        self.assertFalse(create())
+        self.now += 300
+        self.assertTrue(create())
+        self.assertEqual({'a': b''}, self.cluster.container('box').objects)
+
+
+class ValidationsTest(FormerTestCase):
+    def setUp(self):
+        super().setUp()
+        self.run_id = '20270115T080000Z-0c0ffe'
+        name = f'{self.run_id}/run.json'
+        self.put(VALIDATIONS, **{name: gzip.compress(VALIDATING, mtime=0)})
+        self.ledger = validation_ledger.Ledger(
+            self.store, pools.Pool(attempts=1)
+        )
+
+    def state(self):
+        return self.ledger.find(self.run_id).state
+
+    def test_a_run_lasts_while_its_process_reports(self):
+        self.assertIs(validation_runs.ValidationState.RUNNING, self.state())
+        again = self.ledger.find(self.run_id)
+        self.assertRaises(errors.Exists, self.ledger.begin, again)
+
+    def test_the_run_of_a_dead_process_is_repeated(self):
+        before = self.ledger.find(self.run_id)
+        self.now += 102
+        self.assertIs(validation_runs.ValidationState.LOST, self.state())
+        self.ledger.begin(before)
+        self.assertIs(validation_runs.ValidationState.RUNNING, self.state())
+        self.assertEqual(['ping'], [one.validation for one in before.outcomes])
