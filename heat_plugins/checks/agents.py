@@ -13,6 +13,7 @@ from keystoneauth1 import session as ks_session
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
+from heat_plugins import absences
 from heat_plugins import config
 from heat_plugins.checks import cloud
 from heat_plugins.signals import transport_names
@@ -59,6 +60,12 @@ _SERVICES = {
     transport_names.ZAQAR_SIGNAL: _ZAQAR,
 }
 
+#: What also helps where servers need a service by default.
+_OTHERWISE = (
+    ' Another default_software_config_transport or '
+    'default_deployment_signal_transport helps, too.'
+)
+
 
 def transports(session: ks_session.Session | None) -> upgradecheck.Result:
     """Check the default transports, to the servers and from them.
@@ -85,7 +92,7 @@ def transports(session: ks_session.Session | None) -> upgradecheck.Result:
         )
         return report.result()
     for needed in dict.fromkeys(dependencies):
-        _check_service(report, session, needed)
+        _check_service(report, session, needed, _OTHERWISE)
     return report.result()
 
 
@@ -152,6 +159,7 @@ def _check_service(
     report: cloud.CheckReport,
     session: ks_session.Session,
     needed: Dependency,
+    otherwise: str = '',
 ) -> None:
     name = needed.service
     endpoint = cloud.reach(session, needed.client)
@@ -166,9 +174,8 @@ def _check_service(
         )
     except exceptions.EndpointNotFound:
         report.fail(
-            f'The catalogue has no {name} ({endpoint.interface}): add its '
-            'endpoint, or choose another default_software_config_transport '
-            'or default_deployment_signal_transport.'
+            f'{absences.service(name)}. heat-engine looks for its '
+            f'{endpoint.interface} endpoint.{otherwise}'
         )
         return
     except exceptions.ClientException as exc:

@@ -137,10 +137,7 @@ class Parts:
             client = mistral.connect(
                 report,
                 session,
-                absent=lambda clause: report.fail(
-                    f'{clause}: register its endpoint in Keystone. Without '
-                    'it, plans are deployed by commands with --local.'
-                ),
+                absent=report.fail,
             )
             if client is not None:
                 check(report, client, session)

@@ -14,16 +14,12 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 import requests
 
-from heat_plugins import bounds
+from heat_plugins import absences
 from heat_plugins import errors
-from heat_plugins import foreign
 from heat_plugins.checks import cloud
 from heat_plugins.clients import mistral_api
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
-
-# How late a trigger may fire: the periodic process polls at intervals.
-_OVERDUE = datetime.timedelta(minutes=5)
 
 #: mistralclient's, which ships no types.
 Client: TypeAlias = Any
@@ -79,10 +75,7 @@ def service(session: ks_session.Session) -> upgradecheck.Result:
     client = connect(
         report,
         session,
-        absent=lambda sentence: report.warn(
-            f'{sentence}, so resources of the types OS::Mistral::* cannot be '
-            'created.'
-        ),
+        absent=report.warn,
     )
     if client is not None:
         report.good('Mistral answers.')
@@ -98,14 +91,12 @@ def connect(
 ) -> Client | None:
     """Return a client of Mistral, or None if it does not answer.
 
-    :param absent: takes the clause that says so where there is no Mistral.
+    :param absent: takes the sentences for a cloud that has no Mistral.
     """
     endpoint = cloud.reach(session, 'mistral')
     try:
         if not mistral_api.is_there(endpoint):
-            absent(
-                f'The catalogue has no Mistral ({mistral_api.SERVICE_TYPE})'
-            )
+            absent(f'{absences.service(mistral_api.SERVICE_TYPE)}.')
             return None
         tls = heat_config.get_ssl_options('mistral')
         client = mistral_api.connect(endpoint, tls)
@@ -122,8 +113,7 @@ def connect(
 def check_cron_triggers(report: cloud.CheckReport, client: Client) -> None:
     """Check by the trigger that is due first whether any fires.
 
-    Mistral's API does not say which of its processes run. A periodic one sets
-    the time of a trigger forward even if its workflow cannot be started.
+    Mistral's API does not say which of its processes run.
     """
     try:
         answer = _first_due(client)
@@ -143,17 +133,10 @@ def check_cron_triggers(report: cloud.CheckReport, client: Client) -> None:
         report.unsure(
             'Cannot check whether cron triggers fire, because there are none.'
         )
-    elif due + _OVERDUE > _time_of(answer):
-        report.good('No cron trigger is overdue.')
+    elif reason := cron_triggers.none_fires(rows[0], _time_of(answer)):
+        report.fail(f'{reason}.')
     else:
-        name = foreign.line(rows[0].get('name'), bounds.NAME)
-        report.fail(
-            f'No cron trigger fires: "{name}" was due at {due} UTC. Start a '
-            'periodic process of Mistral ("mistral-server --server '
-            'periodic"), or set run_in_api = true in [cron_trigger] of '
-            'mistral.conf, which later releases of Mistral lack. Also check '
-            'that Mistral is not in maintenance mode.'
-        )
+        report.good('No cron trigger is overdue.')
 
 
 def _first_due(client: Client) -> requests.Response | None:

@@ -15,6 +15,7 @@ from keystoneauth1 import session as ks_session
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
+from heat_plugins import absences
 from heat_plugins import errors
 from heat_plugins.checks import cloud
 from heat_plugins.clients import swift
@@ -60,6 +61,8 @@ def check_temp_urls(
             _use(report, transport, store, container)
         finally:
             _clean_up(report, store, container)
+    except errors.NoObjectStore as exc:
+        report.fail(f'{exc}.')
     except errors.ServiceError as exc:
         report.fail(
             f'{str(exc).rstrip(".")}. See "TEMP_URL_POLL" in the page on '
@@ -73,13 +76,7 @@ def _check_account(
 ) -> None:
     """Warn of a storage URL that names no account, whatever works now."""
     if not store.names_account:
-        report.warn(
-            f'The storage URL {store.url} names no account. With "rgw '
-            'keystone implicit tenants = true" Ceph RGW then refuses all '
-            'TempURLs, and without it all projects share one namespace of '
-            'containers. Set "rgw swift account in url = true" and let the '
-            'endpoint in Keystone end in AUTH_%(project_id)s.'
-        )
+        report.warn(f'{absences.account(store.url)}.')
 
 
 def _check_clock(

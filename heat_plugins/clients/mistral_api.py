@@ -21,6 +21,7 @@ from mistralclient.api.v2 import action_executions
 from mistralclient.api.v2 import executions
 import requests
 
+from heat_plugins import absences
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.clients import rest
@@ -192,11 +193,7 @@ def unanswered(
         )
     if isinstance(error, exceptions.ConnectionError | OSError):
         return errors.Unavailable(f'Mistral does not answer: {reason}')
-    absent = errors.ServiceError(
-        'The catalogue has no Mistral (service type "workflowv2") in this '
-        'region. Add --local to work without Mistral, or name the region '
-        f'that has it (--os-region-name): {reason}'
-    )
+    absent = errors.ServiceError(absences.service(SERVICE_TYPE))
     return rest.unanswered(error, 'Mistral', absent)
 
 

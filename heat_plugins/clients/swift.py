@@ -12,6 +12,7 @@ from keystoneauth1 import exceptions
 import requests
 import urllib3
 
+from heat_plugins import absences
 from heat_plugins import errors
 from heat_plugins.clients import rest
 from heat_plugins.objectstore import stores
@@ -124,12 +125,7 @@ def _check_whole(answer: requests.Response, size: int) -> None:
 
 
 def _no_endpoint() -> errors.NoObjectStore:
-    return errors.NoObjectStore(
-        'The catalogue has no object store (service type "object-store") in '
-        'this region. Runs, plans and TEMP_URL_POLL need Swift, or Ceph RGW '
-        'with its Swift API; name the region that has one, or ask the '
-        'operator to register its endpoint in Keystone'
-    )
+    return errors.NoObjectStore(absences.service(SERVICE_TYPE))
 
 
 def _unanswered(

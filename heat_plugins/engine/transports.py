@@ -16,6 +16,7 @@ from heat.common.i18n import _
 from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
 
+from heat_plugins import absences
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
@@ -200,8 +201,7 @@ class _Transport:
         heat = deployment.client_plugin('heat')
         if heat.does_endpoint_exist(*cls.service):
             return None
-        lacking: str = _('the catalogue has no service %s') % cls.service[0]
-        return lacking
+        return absences.service(cls.service[0])
 
     def __init__(
         self, deployment: heat_types.Deployment, is_one_of_many: bool

@@ -16,6 +16,7 @@ import time
 from typing import Any
 from urllib import parse
 
+from heat_plugins import absences
 from heat_plugins import errors
 from heat_plugins.objectstore import clocks
 from heat_plugins.objectstore import sharing
@@ -471,12 +472,7 @@ class KeyKeeper:
                 'middleware that authenticates. In Ceph RGW, no RGW account '
                 'may own the container'
             )
-        return (
-            f'The storage URL {self._store.url} names no account. Ceph RGW '
-            'with "rgw keystone implicit tenants" needs one: set "rgw swift '
-            'account in url = true", and let the endpoint in Keystone end in '
-            'AUTH_%(project_id)s'
-        )
+        return absences.account(self._store.url)
 
     def _usable_digests(
         self, info: abc.Mapping[str, Any] | None

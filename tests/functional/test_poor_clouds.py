@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from heat_plugins import absences
 from tests.functional import base
 from tests.functional import conftest
 from tests.functional import servers
@@ -58,19 +59,24 @@ def run(
     )
 
 
+def features(cloud: base.minicloud_client.Cloud) -> dict[str, str]:
+    """Return why features do not work, by their names."""
+    done = run(cloud, 'heat-plugins-status feature list -f json')
+    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    return {row['name']: row['reason'] for row in rows if not row['works']}
+
+
 def test_the_status_names_what_does_not_work_and_the_rest_does(
     lacking: tuple[str, base.minicloud_client.Cloud],
 ) -> None:
     service, cloud = lacking
-    done = run(cloud, 'heat-plugins-status feature list -f json')
-    rows: list[dict[str, Any]] = json.loads(done.stdout)
-    absent = {row['name']: row['reason'] for row in rows if not row['works']}
+    absent = features(cloud)
     # Whether triggers fire is not known where there are none.
     absent.pop('Cron triggers', None)
     wanted = OF_SWIFT if service == 'swift' else OF_MISTRAL
     assert set(absent) == (wanted | NEVER) - {'Cron triggers'}
     text = 'object-store' if service == 'swift' else 'workflowv2'
-    assert text in absent['Plans by workflow']
+    assert absent['Plans by workflow'] == f'{absences.service(text)}.'
 
 
 def test_deployments_by_heats_own_transports_work(
@@ -89,22 +95,43 @@ def test_deployments_by_heats_own_transports_work(
     stack.wait('DELETE_COMPLETE')
 
 
-def test_what_cannot_work_is_refused_with_what_helps(
+def test_what_cannot_work_is_refused_with_the_reason_of_the_table(
     lacking: tuple[str, base.minicloud_client.Cloud],
 ) -> None:
     service, cloud = lacking
     template: base.Template | str = WORKFLOW
-    command = 'openstack deployment plan deploy shop'
-    reason, told = 'workflowv2 endpoint is not in', 'Mistral'
+    commands = ['openstack deployment plan deploy shop']
+    reason = absences.service('workflowv2')
     if service == 'swift':
         template = base.software(signal_transport='TEMP_URL_POLL')
-        command = 'openstack software deployment operation list'
-        reason, told = 'AUTO uses a transport', 'no object store'
+        commands = [
+            'openstack software deployment operation list',
+            'openstack deployment plan show shop --local',
+        ]
+        reason = absences.service('object-store')
     body = {'stack_name': 'poor', 'template': template}
     answer = cloud.session().post('orchestration', '/stacks', body)
     assert answer.status == 400
     assert reason in answer.json()['error']['message']
-    done = run(cloud, command)
+    for command in commands:
+        done = run(cloud, command)
+        assert done.returncode == 1
+        assert done.stderr.splitlines() == [reason]
+    feature = 'Workflows' if service == 'mistral' else 'Runs and operations'
+    assert features(cloud)[feature] == f'{reason}.'
+
+
+def test_a_run_is_refused_with_the_reason_of_the_table(
+    lacking: tuple[str, base.minicloud_client.Cloud],
+) -> None:
+    service, cloud = lacking
+    if service != 'swift':
+        pytest.skip('runs need no Mistral')
+    stack = base.Stack(cloud.session(), base.software(signal_transport='AUTO'))
+    with servers.agent(cloud, stack):
+        stack.wait('CREATE_COMPLETE')
+    start = 'openstack software deployment run start --wait --stack'
+    done = run(cloud, f'{start} {stack.name} -- true')
     assert done.returncode == 1
-    assert told in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert absences.service('object-store') in done.stderr
+    stack.purge()

@@ -235,7 +235,7 @@ def wrong_settings(*cases):
                 'default_deployment_signal_transport = ZAQAR_SIGNAL',
                 WAYS,
                 FAILURE,
-                'The catalogue has no messaging',
+                'The catalogue has no Zaqar',
             ),
             (
                 '[DEFAULT]\nallow_trusts_redelegation = true',
@@ -249,7 +249,7 @@ def wrong_settings(*cases):
                 '[DEFAULT]\nregion_name_for_services = Nowhere',
                 WAYS,
                 FAILURE,
-                'The catalogue has no cloudformation',
+                'The catalogue has no heat-api-cfn',
             ),
             ('', TEMP_URLS, FAILURE, 'The catalogue has no object store'),
             ('', MISTRAL, WARNING, 'The catalogue has no Mistral'),

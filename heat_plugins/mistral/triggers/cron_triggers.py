@@ -9,6 +9,7 @@ import json
 from typing import Any, Final
 import zlib
 
+from heat_plugins import absences
 from heat_plugins import bounds
 from heat_plugins import stored
 from heat_plugins.mistral.executions import outcome
@@ -16,6 +17,12 @@ from heat_plugins.mistral.triggers import schedule
 
 #: Between two requests some time passes, also on a busy cloud.
 MARGIN: Final = datetime.timedelta(seconds=10)
+
+# How late a trigger may fire: the periodic process polls at intervals.
+_OVERDUE: Final = datetime.timedelta(minutes=5)
+
+# Characters of a trigger's name in the text of an event.
+_SHOWN: Final = 40
 
 
 _CALLED: Final = ('name', 'input', 'params')
@@ -256,6 +263,23 @@ def time(text: str | None) -> datetime.datetime | None:
     except ValueError:
         return None
     return parsed.replace(tzinfo=None)
+
+
+def none_fires(row: Mapping[str, Any], now: datetime.datetime) -> str | None:
+    """Return what the trigger that is due first tells of all, if it is bad.
+
+    A periodic process of Mistral sets the time of a trigger forward even if
+    its workflow cannot be started.
+
+    :param row: of Mistral's API.
+    :param now: in UTC, without a zone.
+    :returns: the reason and the remedy; None if the trigger is not overdue.
+    """
+    due = time(row.get('next_execution_time'))
+    if due is None or due + _OVERDUE > now:
+        return None
+    name = bounds.shortened(str(row.get('name')), _SHOWN)
+    return absences.periodic_process(name, due)
 
 
 def first_time_text(first: datetime.datetime | None) -> str | None:

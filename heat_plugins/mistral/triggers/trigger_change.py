@@ -2,6 +2,7 @@
 """Create or replace a cron trigger."""
 
 from collections import abc
+import contextlib
 import dataclasses
 from typing import Any, NoReturn, TypeAlias
 
@@ -173,7 +174,16 @@ class TriggerChange(trigger_steps.Steps):
             if coming
             else 'no more runs'
         )
+        self._tell_if_none_fires()
         return None
+
+    def _tell_if_none_fires(self) -> None:
+        """Write an event if another trigger shows that none fires here."""
+        # The change is done; what goes wrong now is no failure of it.
+        self.budget = calling.RetryBudget(0)
+        with contextlib.suppress(errors.ServiceError):
+            if reason := self.none_fires():
+                self.resource.tell(reason)
 
     def _restore(self) -> NoReturn:
         error, note = self._error, self._noted

@@ -112,6 +112,21 @@ class Steps:
                 return cron_triggers.LiveTrigger.from_row(vars(row))
         return None
 
+    def none_fires(self) -> str | None:
+        """Return why no trigger fires, if the one that is due first tells.
+
+        :raises errors.ServiceError: Mistral does not list it.
+        """
+        rows = self._ask(
+            'cannot list the cron triggers',
+            self.calls.list,
+            limit=1,
+            sort_keys='next_execution_time',
+            sort_dirs='asc',
+        )
+        now = schedule.now()
+        return cron_triggers.none_fires(vars(rows[0]), now) if rows else None
+
     def known(self) -> cron_triggers.LiveTrigger | None:
         """Return the trigger that was created last, if it still exists."""
         if self.record is not None:

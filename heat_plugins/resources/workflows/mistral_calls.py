@@ -14,6 +14,7 @@ from heat.engine import support
 from keystoneauth1 import exceptions
 from oslo_config import cfg
 
+from heat_plugins import absences
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
@@ -70,6 +71,16 @@ class MistralCalls(eventful.Eventful):
             MistralCalls, shown
         ).resource_to_template(resource_type, template_type)
         return template
+
+    @classmethod
+    def is_service_available(
+        cls, context: heat_types.Context
+    ) -> tuple[bool, str | None]:
+        """Say it as Heat does, but why it is not as everything here."""
+        available, reason = super().is_service_available(context)
+        if not available:
+            reason = absences.service(mistral_api.SERVICE_TYPE)
+        return available, reason
 
     @property
     def project_id(self) -> str:

@@ -8,6 +8,7 @@ from oslo_upgradecheck import upgradecheck
 import requests
 import testtools
 
+from heat_plugins import absences
 from heat_plugins.checks import agents
 from tests.unit import web_service
 
@@ -59,7 +60,7 @@ class SignedURLTest(testtools.TestCase):
             ((300,), URL, Code.SUCCESS, f'answers at {URL}'),
             ((503,), URL, Code.FAILURE, f'answers 503 at {URL}'),
             (away, URL, Code.FAILURE, 'not answer from here (ConnectFailure)'),
-            ((), None, Code.FAILURE, 'catalogue has no object-store (public'),
+            ((), None, Code.FAILURE, absences.service('object-store')),
         ):
             service = web_service.Service()
             service.answer = mock.Mock(side_effect=[answer])

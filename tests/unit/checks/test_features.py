@@ -4,13 +4,18 @@
 from unittest import mock
 
 from oslo_config import cfg
+import pytest
 import testtools
 
+from heat_plugins import absences
 from heat_plugins.checks import agents
 from heat_plugins.checks import engine
 from heat_plugins.checks import features
 from heat_plugins.checks import mistral
 from heat_plugins.checks import object_store
+from heat_plugins.objectstore import keys
+from tests.unit import fake_swift
+from tests.unit.osc import test_missing_services as commands
 
 DEPLOYMENTS = (
     'Deployments by TEMP_URL_POLL',
@@ -70,13 +75,12 @@ class FeaturesTest(testtools.TestCase):
 
     def test_without_mistral_its_features_say_so(self):
         def absent(report, session, absent):
-            absent('There is none')
+            absent('There is none.')
 
         self.checks[mistral, 'connect'] = absent
         self.assertEqual(set(OF_MISTRAL), self.names(False))
-        _, reason = self.of()['Plans by workflow']
-        self.assertIn('There is none: register its endpoint', reason)
-        self.assertIn('--local', reason)
+        for name in OF_MISTRAL:
+            self.assertEqual((False, 'There is none.'), self.of()[name])
 
     def test_a_transport_that_lacks_its_service_is_the_only_one(self):
         def lacking(report, session, name):
@@ -144,3 +148,39 @@ class FeaturesTest(testtools.TestCase):
         self.assertEqual({None}, {works for works, _ in rows.values()})
         for _, reason in rows.values():
             self.assertIn('--os-cloud', reason)
+
+
+class GatewayTest(testtools.TestCase):
+    def test_a_url_without_the_account_is_the_reason_with_the_remedy(self):
+        keys.KeyKeeper.forget_abilities()
+        self.addCleanup(keys.KeyKeeper.forget_abilities)
+        cluster = fake_swift.ceph(implicit_tenants=True)
+        self.patch(
+            object_store, 'connect', lambda session: cluster.transport()
+        )
+        parts = features.Parts(mock.Mock(), '')
+        (reason,) = parts.object_store.failures
+        self.assertIn(absences.account(fake_swift.CEPH), reason)
+
+
+@pytest.mark.parametrize(
+    ('service_type', 'part', 'command', 'more'),
+    [
+        (
+            commands.SWIFT,
+            'object_store',
+            'software deployment operation list',
+            (),
+        ),
+        (commands.MISTRAL, 'mistral_answers', 'deployment plan deploy', ()),
+        (commands.SWIFT, 'object_store', 'deployment plan show', ('--local',)),
+    ],
+)
+def test_commands_give_the_reason_of_the_table(
+    service_type, part, command, more, tmp_path
+):
+    parts = features.Parts(commands.session(service_type), '')
+    (reason,) = getattr(parts, part).failures
+    said = commands.outcome(command, service_type, tmp_path, *more)
+    assert said == absences.service(service_type)
+    assert reason == f'{said}.'

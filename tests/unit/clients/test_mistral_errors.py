@@ -5,6 +5,7 @@ from keystoneauth1 import exceptions
 from mistralclient.api import base
 import testtools
 
+from heat_plugins import absences
 from heat_plugins import errors
 from heat_plugins.clients import mistral_api
 
@@ -58,9 +59,7 @@ class JudgeTest(testtools.TestCase):
             (exceptions.ConnectFailure('x'), 'Mistral does not answer: x'),
             (
                 exceptions.EndpointNotFound('x'),
-                'The catalogue has no Mistral (service type "workflowv2") in '
-                'this region. Add --local to work without Mistral, or name '
-                'the region that has it (--os-region-name): x',
+                absences.service('workflowv2'),
             ),
         ):
             self.assertEqual(said, str(mistral_api.judge(error)))

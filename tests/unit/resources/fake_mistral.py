@@ -274,6 +274,13 @@ class CronTriggers(Manager):
         self.rows[row['id']] = row
         return row
 
+    def list(self, limit=None, sort_keys='', sort_dirs='', **filters):
+        found = super().list(**filters)
+        if sort_keys:
+            assert sort_dirs == 'asc'
+            found.sort(key=lambda row: getattr(row, sort_keys))
+        return found[:limit]
+
     def remove(self, identifier):
         row = super().remove(identifier)
         self.mistral.trusts -= 1

@@ -11,6 +11,7 @@ from heat.engine.resources.openstack.mistral import cron_trigger as heats_own
 from keystoneauth1 import exceptions
 from oslo_config import cfg
 
+from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.resources import cron_trigger
 from heat_plugins.resources.workflows import mistral_calls
 from tests.unit.resources import fake_mistral
@@ -81,6 +82,31 @@ class MakingTest(CronTriggerTest):
             '2030-01-01 15:00 UTC',
             self.events(),
         )
+
+    def test_an_event_tells_that_none_fires_if_another_is_overdue(self):
+        other = self.triggers.add('x' * 60, 'tidy', {'pattern': '0 * * * *'})
+        row = {**other, 'next_execution_time': '2029-12-31 03:00:00'}
+        self.triggers.rows[other['id']] = row
+        self.make()
+        (told,) = (
+            event for event in self.events() if 'No cron trigger' in event
+        )
+        self.assertEqual(cron_triggers.none_fires(row, self.mistral.now), told)
+        self.assertIn('was due at 2029-12-31 03:00:00 UTC', told)
+        self.assertTrue(told.endswith('maintenance mode'), told)
+
+    def test_what_cannot_be_listed_afterwards_fails_nothing(self):
+        whole = self.triggers.list
+
+        def listing(limit=None, **more):
+            if limit:
+                raise fake_mistral.DOWN
+            return whole(**more)
+
+        self.patch(self.triggers, 'list', listing)
+        self.make()
+        self.assertEqual('COMPLETE', self.stack.status)
+        self.assertNotIn('No cron trigger fires', str(self.events()))
 
     def test_a_past_first_time_is_left_out_where_there_is_a_pattern(self):
         self.make(first_time='2020-01-01 00:00')

@@ -10,6 +10,7 @@ from heat.engine.clients.os.keystone import fake_keystoneclient
 from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
 
+from heat_plugins import absences
 from heat_plugins import config
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
@@ -63,9 +64,9 @@ class ValidationTest(Case):
     """What a cloud cannot have is refused before there is a stack."""
 
     LACKING = {
-        'ZAQAR_SIGNAL': 'the catalogue has no service messaging',
-        'CFN_SIGNAL': 'the catalogue has no service cloudformation',
-        'TEMP_URL_SIGNAL': 'the catalogue has no service object-store',
+        'ZAQAR_SIGNAL': absences.service('messaging'),
+        'CFN_SIGNAL': absences.service('cloudformation'),
+        'TEMP_URL_SIGNAL': absences.service('object-store'),
     }
 
     def setUp(self):
@@ -99,7 +100,7 @@ class ValidationTest(Case):
                 server=None,
                 servers=servers,
             )
-            self.assertIn('no service messaging', str(error))
+            self.assertIn(absences.service('messaging'), str(error))
 
     def test_what_is_there_or_needs_nothing_is_not_refused(self):
         for transport in ('AUTO', 'NO_SIGNAL', 'HEAT_SIGNAL'):
