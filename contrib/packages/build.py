@@ -245,6 +245,11 @@ def write_documents(
 
         notes = read('RELEASENOTES.rst')
         readme = read('README.rst')
+    manual = pathlib.Path(__file__).with_name('heat-plugins-status.1')
+    write(
+        tree / f'usr/share/man/man1/{manual.name}.gz',
+        gzip.compress(manual.read_bytes(), 9, mtime=0),
+    )
     date = datetime.datetime.fromtimestamp(epoch, datetime.UTC)
     changes = CHANGELOG.format(
         version=version,

@@ -8,6 +8,7 @@ import importlib.metadata
 import io
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -233,8 +234,34 @@ class DistTest(testtools.TestCase):
         self.assertEqual(tracked('heat_plugins'), packaged)
         self.assertIn('usr/lib/heat/heat_plugins_loader.py', names)
         self.assertIn('usr/bin/heat-plugins-status', names)
+        self.assertIn('usr/share/man/man1/heat-plugins-status.1.gz', names)
         # pip would remove what dpkg has installed.
         self.assertNotIn('RECORD', {pathlib.Path(n).name for n in names})
+
+    def test_the_manual_page_has_each_option_and_command(self):
+        page = (
+            (environments.CHECKOUT / BUILD)
+            .with_name('heat-plugins-status.1')
+            .read_text()
+            .replace('\\-', '-')
+        )
+        for command in ('feature', 'upgrade'):
+            # Of the whole command, and of the subcommand.
+            for arguments in (['--help'], [command, '--help']):
+                done = subprocess.run(
+                    [sys.executable, '-m', 'heat_plugins.status', *arguments],
+                    capture_output=True,
+                    text=True,
+                )
+                self.assertEqual(0, done.returncode, done.stderr)
+                for option in re.findall(
+                    r'(?m)^  (?:-\w.*, )?(--?[\w-]+)', done.stdout
+                ):
+                    # Every command of oslo.config has that one.
+                    if option != '--shell_completion':
+                        self.assertIn(option, page)
+        for command in ('feature list', 'upgrade check', '--version'):
+            self.assertIn(command, page)
 
     def test_debian_is_asked_for_all_that_the_wheel_needs(self):
         required = {
