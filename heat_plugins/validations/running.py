@@ -103,6 +103,9 @@ class Runner:
     :param run: it has been written into the ledger.
     :param abandoned: says whether the caller no longer waits; it is called
         every few seconds, and may take its time.
+    :param conclude: records what follows from a run, before its own record
+        says how it ended: if the process dies in between, another repeats the
+        run, and records the same.
     """
 
     def __init__(
@@ -114,6 +117,7 @@ class Runner:
         *,
         tell: Tell,
         abandoned: abc.Callable[[], bool],
+        conclude: Tell,
     ) -> None:
         self._ledger = ledger
         self._machine = machine
@@ -121,6 +125,7 @@ class Runner:
         self._order = order
         self._tell = tell
         self._abandoned = abandoned
+        self._conclude = conclude
         self._accounts = [
             judging.Account(validation) for validation in order.validations
         ]
@@ -164,6 +169,7 @@ class Runner:
             raise
         self._write_details()
         run = self._judged()
+        self._conclude(run)
         self._ledger.write(run)
         self._tell(run)
         return run

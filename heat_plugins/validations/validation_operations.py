@@ -220,6 +220,8 @@ class ValidationOperations:
                 f'There is no validation in {source.name}; a validation is a '
                 'playbook whose first play has vars.metadata'
             )
+        # An invalid plan is refused before anything runs.
+        required = _required(source.plan, known)
         stack = self._stack(source, stack)
         run = self._begun(source, stack, run_id)
         # They stay until the end: a run whose process dies is repeated.
@@ -254,9 +256,8 @@ class ValidationOperations:
                 order,
                 tell=tell,
                 abandoned=abandoned,
+                conclude=lambda run: self._record(source.plan, required, run),
             ).run()
-        if source.plan is not None:
-            self._record(source.plan, known, run)
         # It has been run, whatever becomes of former ones.
         with contextlib.suppress(errors.ServiceError):
             self.ledger.tidy(spared=run.id)
@@ -341,23 +342,20 @@ class ValidationOperations:
 
     def _record(
         self,
-        plan: plans.Plan,
-        known: catalogue.Catalogue,
+        plan: plans.Plan | None,
+        required: abc.Mapping[str, abc.Set[str]],
         run: validation_runs.Run,
     ) -> None:
         """Record which of the groups that a deployment needs have passed."""
+        if plan is None:
+            return
         passed = {
             outcome.validation
             for outcome in run.outcomes
             if outcome.state is validation_runs.ValidationState.PASSED
         }
-        for group in deploy_records.read(plan.environment):
-            of_group = {
-                validation.id
-                for validation in known.validations
-                if group in validation.groups
-            }
-            if of_group and of_group <= passed:
+        for group, validations in required.items():
+            if validations <= passed:
                 deploy_records.record(
                     self._plans.annex(plan),
                     plan.content_hash,
@@ -370,6 +368,27 @@ class ValidationOperations:
             self._plans.clock(), datetime.UTC
         )
         return now.strftime('%Y-%m-%dT%H:%M:%SZ')
+
+
+def _required(
+    plan: plans.Plan | None, known: catalogue.Catalogue
+) -> dict[str, set[str]]:
+    """Return the groups that a deployment needs, with their validations.
+
+    :raises errors.Invalid: the plan names them in an invalid way.
+    """
+    if plan is None:
+        return {}
+    groups = {
+        group: {
+            validation.id
+            for validation in known.validations
+            if group in validation.groups
+        }
+        for group in deploy_records.read(plan.environment)
+    }
+    # What nothing checks has not passed.
+    return {group: of_it for group, of_it in groups.items() if of_it}
 
 
 def report(run: validation_runs.Run) -> Report:

@@ -520,6 +520,46 @@ class RequiredTest(OperationsTest):
             deploy_records.record(annex, plan.content_hash, 'prep', at)
             self.refused()
 
+    def test_they_count_once_the_run_has_passed_whoever_dies_then(self):
+        write = self.validations.ledger.write
+
+        def write_and_die(run):
+            write(run)
+            if run.state.ended:
+                raise SystemExit
+
+        self.patch(self.validations.ledger, 'write', write_and_die)
+        self.assertRaises(SystemExit, self.run_all, run_id='my-run-0')
+        [run] = self.validations.results()
+        self.assertEqual('PASSED', run['state'])
+        self.deployer.start('plan')
+
+    def test_a_run_whose_process_dies_as_it_records_them_is_repeated(self):
+        def die(*given):
+            raise SystemExit
+
+        record = deploy_records.record
+        self.patch(deploy_records, 'record', die)
+        self.assertRaises(SystemExit, self.run_all, run_id='my-run-0')
+        [run] = self.validations.results()
+        self.assertEqual('RUNNING', run['state'])
+        self.refused()
+        self.patch(deploy_records, 'record', record)
+        at = time.time() + 101
+        self.cloud.swift.now = lambda: at
+        self.assertEqual('PASSED', self.run_all(run_id='my-run-0')['state'])
+        self.deployer.start('plan')
+
+    def test_a_plan_that_names_them_wrongly_is_told_before_they_run(self):
+        self.patch(
+            deploy_records,
+            'read',
+            mock.Mock(side_effect=errors.Invalid('must be a list')),
+        )
+        self.assertRaises(errors.Invalid, self.run_all)
+        self.assertEqual([], self.machine.begun)
+        self.assertIsNone(self.objects())
+
     def test_a_section_of_another_shape_is_refused(self):
         many = str([f'group{number}' for number in range(101)])
         for value in ('prep', '[1]', '{a: b}', '[""]', many):
