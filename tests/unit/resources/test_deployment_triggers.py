@@ -387,10 +387,19 @@ class AttributeTest(TriggerTestCase):
         stack = self.stack()
         self.signal(stack, BACKUP)
         self.patch(run_ledgers, '_shown', process.BoundedReads(0.2))
-        answers = threading.Event()
+        answers, ended = threading.Event(), threading.Event()
+
+        def hang(request):
+            answers.wait(30)
+            ended.set()
+            raise errors.Unavailable('no answer')
+
+        # Its thread leaves nothing to the next test.
+        self.addCleanup(ended.wait, 30)
         self.addCleanup(answers.set)
-        self.swift.before = lambda request: answers.wait(30)
+        self.swift.before = hang
         self.assertIsNone(self.runs(stack))
+        self.assertFalse(ended.is_set())
 
     def test_an_output_of_that_name_goes_before(self):
         properties = {**CONFIG['properties'], 'outputs': [{'name': 'runs'}]}
