@@ -30,10 +30,22 @@ class TemplateSources:
     What a server is given has lost the types of some inputs, and has only the
     shorter of two time limits. Where the template says something that only
     Heat can work out, nothing is found.
+
+    :param places: the resources of a root stack, if they are known.
+    :param root: that stack.
     """
 
-    def __init__(self, heat: orchestration.Orchestration) -> None:
+    def __init__(
+        self,
+        heat: orchestration.Orchestration,
+        places: abc.Iterable[stack_tree.Place] = (),
+        root: heat_values.Stack | None = None,
+    ) -> None:
         self._heat = heat
+        self._root = root
+        self._resources = [
+            each.resource for each in places if each.member is None
+        ]
         self._stacks: dict[str, tuple[Any, Any, dict[str, str]]] = {}
 
     def load(self, stack_id: str) -> None:
@@ -118,13 +130,15 @@ class TemplateSources:
         return self._stacks[stack_id]
 
     def _said(self, stack_id: str) -> tuple[Any, Any, dict[str, str]]:
-        stack = self._heat.stack(stack_id)
+        stack = self._root
+        if stack is None or stack.id != stack_id:
+            stack = self._heat.stack(stack_id)
         return (
             stack,
             self._heat.template(stack),
             {
                 resource.name: resource.physical_id
-                for resource in self._heat.resources(stack)
+                for resource in self._resources or self._heat.resources(stack)
                 if resource.stack_id == stack.id
             },
         )
@@ -325,8 +339,7 @@ class Finder:
         deployments = {
             place.path: place for part in parts.values() for place in part
         }
-        servers = stack_tree.server_names(places, prefix)
-        targets = self._targets(root, prefix, deployments.values(), servers)
+        targets = self._targets(root, prefix, deployments.values(), places)
         there = {each.resource for each in targets}
         for resource, part in parts.items():
             if resource is not None and there.isdisjoint(
@@ -404,11 +417,10 @@ class Finder:
                 yield _standalone(stack, '', place, config)
             return
         wanted = [place for place in below if place.is_deployment]
-        names = stack_tree.server_names(places)
         split = len(wanted) if first is None else first
         for part in filter(None, (wanted[:split], wanted[split:])):
             yield from self._targets(
-                stack, '', part, names, is_sampled=is_sampled
+                stack, '', part, places, is_sampled=is_sampled
             )
 
     def _servers(
@@ -449,20 +461,23 @@ class Finder:
         self,
         root: heat_values.Stack,
         prefix: str,
-        places: abc.Iterable[stack_tree.Place],
-        servers: abc.Mapping[str, str],
+        chosen: abc.Iterable[stack_tree.Place],
+        places: list[stack_tree.Place],
         *,
         is_sampled: bool = False,
     ) -> list[Target]:
-        """Return the deployments that servers have.
+        """Return those deployments of a stack that servers have.
 
+        :param prefix: the path of the stack in its root, and a separator.
+        :param places: all of the stack.
         :param is_sampled: see `matching`.
         """
-        named = TemplateSources(self._heat)
+        servers = stack_tree.server_names(places, prefix)
+        named = TemplateSources(self._heat, places, root)
         given = self._given(
             [
                 place
-                for place in places
+                for place in chosen
                 if not place.resource.status.startswith('DELETE')
             ]
         )

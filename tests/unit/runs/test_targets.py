@@ -164,9 +164,9 @@ class OneGroupTest(base.RunsTestCase):
         self.assertEqual(
             ['fleet.b.c', 'db', 'fleet.a'], [one.resource for one in found]
         )
-        # And one for the template's own words.
         asked = [one.partition(' ')[0] for one in self.heat.asked]
-        self.assertEqual(2, asked.count('resources'))
+        self.assertEqual(1, asked.count('resources'))
+        self.assertEqual(1, asked.count('stack'))
         with testtools.ExpectedException(errors.NotFound, '.*no resource x;'):
             self.runs.find('shop', 'db', 'x')
 
