@@ -60,11 +60,6 @@ class Place:
         return self.member.group if self.member else self.resource
 
     @property
-    def is_complete(self) -> bool:
-        """Whether its last action has succeeded."""
-        return self.resource.status.endswith('_COMPLETE')
-
-    @property
     def is_server(self) -> bool:
         """Whether it is a server that Heat has created."""
         return bool(self.resource.physical_id) and (

@@ -4,7 +4,6 @@
 from collections import abc
 import contextlib
 import dataclasses
-import json
 import re
 from typing import Any
 
@@ -86,22 +85,6 @@ class TemplateSources:
             if seconds > 0:
                 return seconds
         return None
-
-    def kind_of(self, resource: heat_values.Resource) -> str | None:
-        """Return what is the same for deployments that are given the same.
-
-        Their inputs may have other values. None if it cannot be told.
-        """
-        said = [
-            self._value(resource, name)
-            for name in ('config', 'timeout', 'delivery_timeout')
-        ]
-        # What only Heat can work out may differ.
-        if not said[0] or any(isinstance(each, dict) for each in said):
-            return None
-        given = self._value(resource, 'input_values')
-        names = sorted(given) if isinstance(given, dict) else given
-        return json.dumps([said, names], default=str)
 
     def _value(self, resource: heat_values.Resource, name: str) -> Any:
         """Return what a property has in the template, or a function's map."""
@@ -193,8 +176,9 @@ class Target(runs.RunTarget):
     def is_own(self) -> bool:
         """Whether `config` is that of this server.
 
-        If not, it is that of a server which was given the same with perhaps
-        other values: enough to tell whether an action and inputs fit.
+        If not, it is that of another member of its group, which was given the
+        same with perhaps other values: enough to tell whether an action and
+        inputs fit.
         """
         return self.config.id == self.config_id
 
@@ -406,7 +390,7 @@ class Finder:
         :param config: see `server`; then the targets are servers.
         :param first: how many to read before the others; None to read all at
             once.
-        :param is_sampled: whether targets whose servers were given the same
+        :param is_sampled: whether members of a group that were given the same
             may share a config; see `Target.is_own`.
         """
         places = stack_tree.find(self._heat, stack)
@@ -483,13 +467,7 @@ class Finder:
         )
         its_stacks = {place.declaring.stack_id for place, _ in given}
         self._pool.each(named.load, its_stacks)
-        kinds = [
-            named.kind_of(place.declaring)
-            if is_sampled and place.is_complete
-            else None
-            for place, _ in given
-        ]
-        configs = self._configs(kinds, [each.config_id for _, each in given])
+        configs = self._configs(_series(given, is_sampled=is_sampled))
         sources = self._sources(
             [named.config_of(place.declaring) for place, _ in given]
         )
@@ -514,10 +492,8 @@ class Finder:
                     place.declaring, 'delivery_timeout'
                 ),
             )
-            for (place, deployment), config, source in zip(
-                given, configs, sources, strict=True
-            )
-            if config is not None
+            for (place, deployment), source in zip(given, sources, strict=True)
+            if (config := configs[deployment.config_id]) is not None
         ]
 
     def _given(
@@ -555,31 +531,36 @@ class Finder:
         return deployment
 
     def _configs(
-        self, kinds: abc.Sequence[str | None], config_ids: abc.Sequence[str]
-    ) -> list[heat_values.Config | None]:
-        """Return a config for each deployment; None if Heat has none.
+        self, series: list[list[str]]
+    ) -> dict[str, heat_values.Config | None]:
+        """Read configs of servers; the first stands for those that are alike.
 
-        :param kinds: those of the same kind share one; None shares with no
-            other.
+        Where the first and the last of a series are alike, all of it is.
+
+        :param series: IDs of configs that were made one after another.
+        :returns: by the ID of each; None for what Heat does not have.
         """
-        keys = [
-            (kind, None if kind else config_id)
-            for kind, config_id in zip(kinds, config_ids, strict=True)
-        ]
-        alike: dict[tuple[str | None, str | None], list[str]] = {}
-        for key, config_id in zip(keys, config_ids, strict=True):
-            alike.setdefault(key, []).append(config_id)
-        read = self._pool.each(self._first_config, alike.values())
-        known = dict(zip(alike, read, strict=True))
-        return [known[key] for key in keys]
+        known: dict[str, heat_values.Config | None] = {}
+        while series:
+            ends = dict.fromkeys(
+                e for ids in series for e in (ids[0], ids[-1])
+            )
+            new = [each for each in ends if each not in known]
+            read = self._pool.each(self._config, new)
+            known.update(zip(new, read, strict=True))
+            halves = []
+            for ids in series:
+                if _are_alike(known[ids[0]], known[ids[-1]]):
+                    known |= dict.fromkeys(ids[1:-1], known[ids[0]])
+                elif len(ids) > 2:
+                    middle = len(ids) // 2
+                    halves += [ids[:middle], ids[middle:]]
+            series = halves
+        return known
 
-    def _first_config(
-        self, config_ids: abc.Iterable[str]
-    ) -> heat_values.Config | None:
-        """Return the first of some configs that Heat has."""
-        for each in config_ids:
-            with contextlib.suppress(errors.NotFound):
-                return self._heat.config(each)
+    def _config(self, config_id: str) -> heat_values.Config | None:
+        with contextlib.suppress(errors.NotFound):
+            return self._heat.config(config_id)
         return None
 
     def _sources(
@@ -673,6 +654,42 @@ def declared_inputs(
         *source.inputs,
         *(each for each in given.inputs if each['name'] not in known),
     ]
+
+
+def _series(
+    given: abc.Iterable[tuple[stack_tree.Place, heat_values.Deployment]],
+    *,
+    is_sampled: bool,
+) -> list[list[str]]:
+    """Return the configs of each group in the order of their delivery.
+
+    Its members are given the same until it is updated. Any other deployment
+    stands for itself.
+    """
+    series: dict[object, list[tuple[str, str]]] = {}
+    for place, deployment in given:
+        key, at = (deployment.id, ''), ''
+        if is_sampled and place.member is not None:
+            key, at = ('', place.parent), place.member.delivered_at
+        series.setdefault(key, []).append((at, deployment.config_id))
+    return [
+        [config_id for _, config_id in sorted(made, key=lambda each: each[0])]
+        for made in series.values()
+    ]
+
+
+def _are_alike(
+    one: heat_values.Config | None, other: heat_values.Config | None
+) -> bool:
+    """Say whether two configs differ at most in the values of inputs."""
+    if one is None or other is None:
+        return False
+
+    def common(config: heat_values.Config) -> object:
+        names = {each['name'] for each in config.inputs}
+        return config.group, config.config, names, _given_timeout(config)
+
+    return common(one) == common(other)
 
 
 def _given_timeout(config: heat_values.Config) -> object:
