@@ -23,6 +23,9 @@ _USED, _TIDY = 50, 30.0
 _Operation = operations.Operation
 _State = operations.State
 
+# The states of members while the first runs of a round start.
+_FIRST = {None, _State.STARTING, _State.WAITING, _State.RUNNING}
+
 
 class Journal:
     """The records of one operation, in the hands of its leader."""
@@ -90,7 +93,10 @@ class Journal:
         elif operation != written:
             if self._dirty_since is None:
                 self._dirty_since = now
-            if now - self._dirty_since >= _FLUSH:
+            is_due = now - self._dirty_since >= _FLUSH
+            # A command waits for the first runs of a round to have started.
+            has_started = _begins(written) and not _begins(operation)
+            if is_due or has_started:
                 self.write(operation)
         self._write_head(operation, force=operation.ended)
         self._tidy()
@@ -135,6 +141,16 @@ class Journal:
             return
         self._records.heads.write(head)
         self._head, self._next_head = head, now + _HEAD
+
+
+def _begins(operation: _Operation) -> bool:
+    """Say whether the first runs of a round are recorded as starting."""
+    states = {
+        each.state
+        for each in operation.attempts
+        if each.round == operation.control.round
+    }
+    return _State.STARTING in states and states <= _FIRST
 
 
 def _is_urgent(before: _Operation, after: _Operation) -> bool:

@@ -6,6 +6,7 @@ import dataclasses
 import pytest
 
 from heat_plugins import errors
+from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import dispatch
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
@@ -42,6 +43,17 @@ def test_a_run_costs_at_most_three_requests(members, concurrent):
     assert len(once) == min(20, members)
     assert len(listings) - len(once) <= seconds + 5
     assert (len(requests) - len(listings)) / members <= 3
+
+
+def test_that_all_have_started_is_recorded_soon():
+    world = simulation.World(100, stacks=2)
+    order = world.order(max_concurrent=operations.Share(100))
+    advancer = world.begin(order)
+    while advancer.step() and advancer.is_busy:
+        pass
+    advancer.step()
+    shown = world.tools().records.show(world.seals[order.id])
+    assert {each.state for each in shown.attempts} == {runs.State.WAITING}
 
 
 def test_results_that_came_together_are_read_without_a_pause():
