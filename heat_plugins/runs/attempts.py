@@ -94,6 +94,7 @@ class Attempts:
 
     :param check: raises if another process may be in charge of the runs.
     :param describe: returns what to expect of a run whose config is gone.
+    :param is_proved: whether the records are, see `withdrawal.withdraw`.
     """
 
     def __init__(
@@ -101,10 +102,13 @@ class Attempts:
         tools: services.Services,
         check: abc.Callable[[], None] = lambda: None,
         describe: abc.Callable[[runs.Run], run_objects.Expected] = recorded,
+        *,
+        is_proved: bool = False,
     ) -> None:
         self._tools = tools
         self._check = check
         self._describe = describe
+        self._is_proved = is_proved
         # By run: what it was given, and the config that was made for it.
         self._expected: dict[str, run_objects.Expected] = {}
         self._configs: dict[str, str] = {}
@@ -214,7 +218,9 @@ class Attempts:
 
         :raises errors.NoObject: there is none, or it was taken.
         """
-        return dataclasses.replace(run, **self._result(run).late(run.reason))
+        run = dataclasses.replace(run, **self._result(run).late(run.reason))
+        self._expected.pop(run.id, None)
+        return run
 
     def _result(self, run: runs.Run) -> run_objects.Result:
         return self._tools.objects(run).fetch(
@@ -335,9 +341,7 @@ class Attempts:
         """Take a run from its server, and forget what is known of it."""
         self._check()
         withdrawal.withdraw(
-            self._tools.heat,
-            self.known(run),
-            is_proved=run.operation is not None,
+            self._tools.heat, self.known(run), is_proved=self._is_proved
         )
         self._expected.pop(run.id, None)
         self._configs.pop(run.id, None)

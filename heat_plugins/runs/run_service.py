@@ -215,7 +215,8 @@ class Runs(ledgers.Ledger):
             if not run.ended and (gone := its.gone(run)):
                 # Who advances the operation ends it, if a process does.
                 run = dataclasses.replace(run, reason=gone)
-            run = its.hinted(run)
+            else:
+                run = its.hinted(run)
         else:
             store = self._records_at(stack)
             run = self._show(store, run_id)

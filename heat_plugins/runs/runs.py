@@ -213,11 +213,12 @@ class Run(RunTarget, RunAttempt):
 
     id: str
     action: str
-    state: State
-    reason: str
-    started_at: int
+    # Else the defaults of what this extends would hold.
+    state: State = dataclasses.field()
+    reason: str = dataclasses.field()
+    started_at: int = dataclasses.field()
     started_by: str
-    timeout: int
+    timeout: int = dataclasses.field()
     inputs: abc.Mapping[str, Any] = dataclasses.field(
         default_factory=dict, repr=False
     )

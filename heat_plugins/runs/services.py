@@ -3,9 +3,11 @@
 
 from collections import abc
 import dataclasses
+import functools
 import time
 from typing import Any, Protocol
 
+from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins.configs import hooks
@@ -26,6 +28,10 @@ from heat_plugins.runs.start import trigger_signals
 
 #: The digests to sign with, the most wanted first.
 _DIGESTS = ('sha256', 'sha512', 'sha1')
+
+
+#: Targets by deployment, or why one does not take its action now.
+Derived = abc.Mapping[str, targets.Target | errors.Error]
 
 
 class Batching(Protocol):
@@ -60,13 +66,12 @@ class Batching(Protocol):
 
     def withdrawn(
         self,
-        member: runs.RunTarget,
+        members: abc.Sequence[runs.RunTarget],
         wanted: trigger_signals.Trigger,
-    ) -> targets.Target | None:
-        """Return a member whose deployment was withdrawn as a target.
+    ) -> Derived:
+        """Return members whose deployments were withdrawn as targets.
 
-        :returns: None if Heat no longer has its resource.
-        :raises errors.Refused: it does not take the action now.
+        One is left out if Heat no longer has its resource.
         """
 
     def deliver(self, made: abc.Sequence[deliveries.Delivery]) -> None:
@@ -132,6 +137,10 @@ class Services:
             records=operation_records.OperationRecords(store, pool),
             **{'sign': keeper.ensure, 'clock': store.now, **given},
         )
+
+    def with_cached_signers(self) -> 'Services':
+        """Return the same for what signs often, in a short time."""
+        return dataclasses.replace(self, sign=functools.cache(self.sign))
 
     @property
     def store(self) -> stores.ObjectStore:

@@ -8,6 +8,8 @@ stack for that server, and that the server takes deployments of that stack: see
 """
 
 from collections import abc
+import functools
+from typing import Any
 
 from heat.engine import stack as parser
 
@@ -21,6 +23,7 @@ from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
 from heat_plugins.runs import runs
+from heat_plugins.runs import services
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.start import targets
 from heat_plugins.runs.start import trigger_signals
@@ -61,45 +64,25 @@ class MemberBatches:
 
     def withdrawn(
         self,
-        member: runs.RunTarget,
+        members: abc.Sequence[runs.RunTarget],
         wanted: trigger_signals.Trigger,
-    ) -> targets.Target | None:
-        with own_heat.translated(f'read resource {member.resource}'):
-            found = resources.find(self._context, member.deployment_id)
-            offered = (self._offered(each, wanted) for each in _staying(found))
-            return next(
-                (
-                    target
-                    for target in offered
-                    if target is not None
-                    and target.deployment_id == member.deployment_id
-                    and target.server_id == member.server_id
-                    and target.stack_id == member.stack_id
-                ),
-                None,
+    ) -> services.Derived:
+        with own_heat.translated('look up withdrawn deployments'):
+            known = resources.find_all(
+                self._context, {each.deployment_id for each in members}
             )
-
-    def _offered(
-        self,
-        place: heat_values.ServerResource,
-        wanted: trigger_signals.Trigger,
-    ) -> targets.Target | None:
-        """Return the deployment in a place; None if there is another type.
-
-        :raises errors.Unavailable: Heat changes it just now.
-        """
-        stack = parser.Stack.load(self._context, stack_id=place.stack_id)
-        resource = stack.get(place.name)
-        if not hasattr(resource, 'run_target'):
-            return None
-        if resource.status == resource.IN_PROGRESS:
-            raise errors.Unavailable(
-                f'{resource.name} is {resource.action}_{resource.status}'
+        load = functools.cache(
+            lambda stack_id: parser.Stack.load(
+                self._context, stack_id=stack_id
             )
-        # As for a signal: the template alone does not resolve them.
-        with resource.frozen_properties():
-            target: targets.Target = resource.run_target(wanted)
-        return target
+        )
+        derived = {
+            each.deployment_id: _derived(
+                each, known[each.deployment_id], load, wanted
+            )
+            for each in members
+        }
+        return {key: each for key, each in derived.items() if each}
 
     def deliver(self, made: abc.Sequence[deliveries.Delivery]) -> None:
         with own_heat.translated('deliver runs'):
@@ -133,6 +116,50 @@ class MemberBatches:
             for n, member in chosen.items()
             if (why := refusals[n] or _closed(member, known))
         }
+
+
+def _derived(
+    member: runs.RunTarget,
+    known: heat_values.Server,
+    load: abc.Callable[[str], Any],
+    wanted: trigger_signals.Trigger,
+) -> targets.Target | errors.Error | None:
+    """Return a withdrawn deployment, or why it does not take an action now."""
+    try:
+        with own_heat.translated(f'read resource {member.resource}'):
+            for place in _staying(known):
+                target = _offered(load(place.stack_id), place, wanted)
+                if target is not None and (
+                    target.deployment_id,
+                    target.server_id,
+                    target.stack_id,
+                ) == (member.deployment_id, member.server_id, member.stack_id):
+                    return target
+    except errors.Error as exc:
+        return exc
+    return None
+
+
+def _offered(
+    stack: Any,
+    place: heat_values.ServerResource,
+    wanted: trigger_signals.Trigger,
+) -> targets.Target | None:
+    """Return the deployment in a place; None if there is another type.
+
+    :raises errors.Unavailable: Heat changes it just now.
+    """
+    resource = stack.get(place.name)
+    if not hasattr(resource, 'run_target'):
+        return None
+    if resource.status == resource.IN_PROGRESS:
+        raise errors.Unavailable(
+            f'{resource.name} is {resource.action}_{resource.status}'
+        )
+    # As for a signal: the template alone does not resolve them.
+    with resource.frozen_properties():
+        target: targets.Target = resource.run_target(wanted)
+    return target
 
 
 _Found = abc.Mapping[str, heat_values.Server]

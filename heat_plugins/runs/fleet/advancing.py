@@ -7,8 +7,6 @@ starting, and the next leader finds out what of that was delivered.
 
 from collections import abc
 import contextlib
-import dataclasses
-import functools
 import itertools
 
 from heat_plugins import errors
@@ -57,9 +55,7 @@ class Advancer:
         *,
         chosen: abc.Iterable[targets.Target] = (),
     ) -> None:
-        # Signing is asked for often.
-        tools = dataclasses.replace(tools, sign=functools.cache(tools.sign))
-        self._tools = tools
+        self._tools = tools = tools.with_cached_signers()
         self._records = tools.records
         self._order = order
         self._seal = seal
@@ -94,7 +90,8 @@ class Advancer:
     @property
     def pause(self) -> float:
         """The seconds until the next step is worth its requests."""
-        is_at_once = self.is_busy or self._dispatcher.is_behind
+        is_behind = self.is_busy or self._dispatcher.is_behind
+        is_at_once = is_behind and self.is_leading and not self._is_stale
         return 0.0 if is_at_once else self._pause
 
     @property

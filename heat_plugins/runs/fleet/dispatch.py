@@ -290,9 +290,9 @@ class Dispatcher:
         over = self._each(lambda n: self._members.over(operation, n), members)
         operation = operation.attempted(
             {
-                n: runs.begun(run, self._tools.clock())
+                n: runs.begun(run, run.reported_at)
                 for n, run in over.items()
-                if not run.ended
+                if not run.ended and run.reported_at is not None
             }
         )
         return self._ended(

@@ -69,13 +69,17 @@ class MemberRuns:
         self._tools = tools
         self._order = order
         self._check = check
-        self._attempts = attempts.Attempts(tools, check, self._as_stack_has_it)
+        self._attempts = attempts.Attempts(
+            tools, check, self._as_stack_has_it, is_proved=True
+        )
         self._chosen = {each.deployment_id: each for each in chosen}
         self._fresh_until = tools.clock() + _FRESH
         self._sources: dict[str, heat_values.Config | None] = {}
         self._lock = threading.Lock()
-        # By ID, as they were read for one delivery.
+        # By ID, as they were read for one delivery: what servers were given,
+        # and what an engine has derived again.
         self._rows: abc.Mapping[str, heat_values.DeploymentRow] = {}
+        self._derived: services.Derived | None = None
 
     def start(
         self, operation: operations.Operation, member: int
@@ -112,8 +116,11 @@ class MemberRuns:
         :raises errors.Error: see `services.Batching.deliver`.
         """
         if self._order.config is None:
-            self._rows = batches.read(
-                [self._order.members[n].deployment_id for n in members]
+            chosen = [self._order.members[n] for n in members]
+            rows = batches.read([each.deployment_id for each in chosen])
+            self._rows = rows
+            self._derived = self._derive(
+                [each for each in chosen if each.deployment_id not in rows]
             )
         made: dict[int, deliveries.Delivery] = {}
         outcomes: dict[int, dict[str, Any] | errors.Error] = {}
@@ -123,10 +130,11 @@ class MemberRuns:
                 # Heat may have its deployment already; see `start`.
                 continue
             try:
+                self._check()
                 made[n] = self._delivery(self._named(run), n)
             except errors.Error as exc:
                 outcomes[n] = exc
-        self._rows = {}
+        self._rows, self._derived = {}, None
         self._check()
         batches.deliver(list(made.values()))
         for n in made:
@@ -249,8 +257,9 @@ class MemberRuns:
         """
         run = operation_runs.run_of(operation, member)
         control = operation.control
-        who = operation.attempts[member].cancelled_by or control.stopped_by
-        if who:
+        who = operation.attempts[member].cancelled_by
+        if who or control.stopped is operations.Stop.CANCELLED:
+            who = who or control.stopped_by or 'unknown'
             return self._attempts.cancelled(run, runs.cancelled(run, who))
         if control.stopped is operations.Stop.DEADLINE:
             return self._attempts.cancelled(
@@ -272,13 +281,13 @@ class MemberRuns:
 
     def end(self, run: runs.Run) -> dict[str, Any]:
         """Take a run that has ended from its server."""
-        withdrawn = self._attempts.known(run)
-        if withdrawn.config_id is None:
-            # An engine may have died between its deployment and its config.
-            withdrawn = dataclasses.replace(
-                run, config_id=self._id(run, 'config')
+        # An engine may have died between its deployment and its config.
+        config_id = self._attempts.known(run).config_id
+        self._attempts.withdraw(
+            dataclasses.replace(
+                run, config_id=config_id or self._id(run, 'config')
             )
-        self._attempts.withdraw(withdrawn)
+        )
         changes = {name: getattr(run, name) for name in _ENDED}
         return {**changes, 'row_id': None, 'config_id': None}
 
@@ -305,17 +314,15 @@ class MemberRuns:
             # The stack may have been updated since.
             with contextlib.suppress(errors.NotFound):
                 return targets.with_own_config(self._tools.heat, chosen)
-        if order.config is not None:
-            config = stored.read(heat_values.Config, order.config)
-            declared = config.inputs
-        else:
-            try:
-                config = self._stored(member.deployment_id)
-            except errors.NotFound:
-                withdrawn = self._withdrawn(member)
-                if withdrawn is None:
-                    raise
-                return withdrawn
+        try:
+            config = self._config_of(member)
+        except errors.NotFound:
+            withdrawn = self._withdrawn(member)
+            if withdrawn is None:
+                raise
+            return withdrawn
+        declared: abc.Sequence[abc.Mapping[str, Any]] = config.inputs
+        if order.config is None:
             source = self._source(member.source_id)
             declared = targets.declared_inputs(source, config)
         return targets.Target(
@@ -326,12 +333,14 @@ class MemberRuns:
             standalone=order.config is not None,
         )
 
-    def _stored(self, deployment_id: str) -> heat_values.Config:
-        """Return what the server of a deployment was given last."""
-        row = self._rows.get(deployment_id)
+    def _config_of(self, member: runs.RunTarget) -> heat_values.Config:
+        """Return the user's own config, or what a server was given last."""
+        if self._order.config is not None:
+            return stored.read(heat_values.Config, self._order.config)
+        row = self._rows.get(member.deployment_id)
         if row is not None:
             return row.config
-        deployment = self._tools.heat.deployment(deployment_id)
+        deployment = self._tools.heat.deployment(member.deployment_id)
         return self._tools.heat.config(deployment.config_id)
 
     def _withdrawn(self, member: runs.RunTarget) -> targets.Target | None:
@@ -339,11 +348,23 @@ class MemberRuns:
 
         Its config is gone; an engine can derive it again.
         """
-        if self._tools.batches is None:
-            return None
+        derived = self._derived
+        if derived is None:
+            derived = self._derive([member])
+        target = derived.get(member.deployment_id)
+        if isinstance(target, errors.Error):
+            raise target
+        return target
+
+    def _derive(
+        self, members: abc.Sequence[runs.RunTarget]
+    ) -> services.Derived:
+        """Let an engine derive what servers were given once more."""
+        if self._tools.batches is None or not members:
+            return {}
         order = self._order
         return self._tools.batches.withdrawn(
-            member,
+            members,
             trigger_signals.Trigger(action=order.action, inputs=order.inputs),
         )
 
@@ -366,8 +387,8 @@ class MemberRuns:
         """
         _, member, _ = layout.attempt_of(run.id)
         try:
-            config = self._target(self._order.members[member]).config
-        except (errors.NotFound, errors.Refused):
+            config = self._config_of(self._order.members[member])
+        except errors.NotFound:
             everything = masking.Mask(everything=True)
             return run_objects.Expected(declared=(), mask=everything)
         return attempts.recorded(

@@ -119,7 +119,7 @@ class Starter:
     """Starts runs."""
 
     def __init__(self, tools: services.Services) -> None:
-        self._tools = tools
+        self._tools = tools = tools.with_cached_signers()
         self._attempts = attempts.Attempts(tools)
 
     def start(self, target: targets.Target, order: RunOrder) -> runs.Run:

@@ -282,8 +282,13 @@ class WithdrawnTest(triggers.TriggerTestCase):
         self.batches = member_batches.MemberBatches(self.heat.context)
 
     def withdrawn(self, wanted=WANTED, **other):
+        """Return what becomes of the member, or raise it."""
         member = dataclasses.replace(self.member, **other)
-        return self.batches.withdrawn(member, wanted)
+        derived = self.batches.withdrawn([member], wanted)
+        target = derived.get(member.deployment_id)
+        if isinstance(target, errors.Error):
+            raise target
+        return target
 
     def exists(self):
         number = self.member.deployment_id

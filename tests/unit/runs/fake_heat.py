@@ -353,18 +353,22 @@ class Heat:
         self._ask('existing', len(deployment_ids))
         return {*self.rows, *self.put_aside} & set(deployment_ids)
 
-    def withdrawn(self, member, wanted):
-        self._ask('withdrawn', member.deployment_id)
-        kept = self.put_aside.get(member.deployment_id)
-        if kept is None:
-            return None
-        row, config = kept
-        return targets.Target(
-            **vars(member),
-            config=config,
-            config_id=row.config_id,
-            declared=config.inputs,
-        )
+    def withdrawn(self, members, wanted):
+        try:
+            self._ask('withdrawn', len(members))
+        except errors.Refused as exc:
+            return {each.deployment_id: exc for each in members}
+        return {
+            member.deployment_id: targets.Target(
+                **vars(member),
+                config=config,
+                config_id=row.config_id,
+                declared=config.inputs,
+            )
+            for member in members
+            if member.deployment_id in self.put_aside
+            for row, config in [self.put_aside[member.deployment_id]]
+        }
 
     def deliver(self, made):
         """Write all or nothing; then tell servers, and perhaps not all."""

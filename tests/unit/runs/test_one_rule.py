@@ -250,3 +250,15 @@ class OneRuleTest(testtools.TestCase):
             world.now += 301
 
         self.assertEqual(State.RUNNING, self.play(scenario)['state'])
+
+    def test_a_stack_that_goes_says_more_than_a_hook(self):
+        player = InOperation('runTest')
+        player.setUp()
+        self.addCleanup(player.doCleanups)
+        player.use('scirpt')
+        run_id = player.begin()
+        player.now += 100
+        player.heat.delete_stack(player.stack)
+        # No process advances the operation.
+        run = player.runs.show(player.stack.id, run_id)
+        self.assertEqual('Stack shop was deleted', run.reason)

@@ -49,6 +49,16 @@ class ReadTest(UnreadableTestCase):
         )
         return str(exc)
 
+    def test_what_each_record_says_is_required(self):
+        values = json.loads(self.whole)
+        for name in (
+            *('id', 'stack_id', 'stack_name', 'resource', 'deployment_id'),
+            *('server_id', 'action', 'state', 'reason', 'started_at'),
+            *('started_by', 'timeout'),
+        ):
+            record = {k: v for k, v in values.items() if k != name}
+            self.refused(json.dumps(record).encode())
+
     def test_its_run_its_object_and_the_remedy_are_named(self):
         values = json.loads(self.whole)
         for content in (

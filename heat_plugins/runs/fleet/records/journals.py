@@ -161,6 +161,8 @@ def _is_urgent(before: _Operation, after: _Operation) -> bool:
     )
 
 
-def _weight(attempt: operations.Attempt) -> tuple[int, _State | None]:
+def _weight(attempt: operations.Attempt) -> tuple[object, ...]:
     given = attempt.state in (_State.WAITING, _State.RUNNING)
-    return attempt.number, _State.STARTING if given else attempt.state
+    state = _State.STARTING if given else attempt.state
+    # The object of a result is deleted once it is noted, a late one's, too.
+    return attempt.number, state, attempt.late is None

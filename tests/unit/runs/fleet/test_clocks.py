@@ -84,3 +84,29 @@ def test_a_run_that_such_a_host_settles_goes_on(world, clock):
     found = service(clock).show('s0', run.id)
     is_wrong = clock is not None
     assert (found.state is runs.State.TIMED_OUT) == is_wrong
+
+
+def test_a_clock_that_is_put_back_starts_no_run(world):
+    """Between the decision that a run's time is over, and its end."""
+    world.silent = {0, 1, 2}
+    advancer = world.begin(world.order(timeout=600, delivery_timeout=60))
+    advancer.step()
+    members = advancer._dispatcher._members
+    over = members.over
+
+    def later(operation, member):
+        world.now -= 3
+        try:
+            return over(operation, member)
+        finally:
+            world.now += 3
+
+    members.over = later
+    world.sleep(60)
+    advancer.step()
+    states = {each.state for each in advancer.operation.attempts}
+    assert states == {runs.State.WAITING}
+    del members.over
+    advancer.step()
+    states = {each.state for each in advancer.operation.attempts}
+    assert states == {runs.State.TIMED_OUT}

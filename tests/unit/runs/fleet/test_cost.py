@@ -106,6 +106,28 @@ def test_results_that_cannot_be_read_are_not_asked_for_at_once():
     assert advancer.pause >= 1
 
 
+def test_who_no_longer_leads_does_not_ask_without_a_pause():
+    members = 3 * dispatch._CHUNK
+    world = simulation.World(members, stacks=1)
+    answering_at_once(world)
+    order = world.order(max_concurrent=operations.Share(members))
+    first = world.begin(order)
+    while first.step() and first.is_busy:
+        pass
+    world.sleep(2)
+    world.sleep(2)
+    first.step()
+    assert first.pause == 0
+    # Its host sleeps, and another process takes over.
+    world.now += 120
+    second = world.advancer(order, 'bob')
+    second.step()
+    assert second.is_leading
+    first.step()
+    assert not first.is_leading
+    assert first.pause >= 1
+
+
 def operated(number=100):
     """Return a world in which operations have ended, and the door to them."""
     world = simulation.World(1)
