@@ -170,7 +170,7 @@ def test_what_was_given_before_an_update_is_told_from_what_is_new(
         states[name]['delivered_at'] = f'2027-01-15T08:0{minute}:00Z'
     rewrite(world, *late[:former])
     chosen = choose(world)
-    targets = {each.deployment.server_id[-1] for each in chosen.targets}
+    targets = {each.server_id[-1] for each in chosen.targets}
     assert targets == {name[-1] for name in late[former:]}
     left_out = {each.resource for each in chosen.left_out}
     assert left_out == {f'fleet.{name}' for name in late[:former]}
