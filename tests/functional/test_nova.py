@@ -33,6 +33,9 @@ OURS = os.environ.get('FUNCTIONAL_CLASSES', 'ours') != 'heat'
 
 TRANSPORTS = ('TEMP_URL_POLL', 'CFN_SIGNAL')
 
+#: Seconds for an emulated machine to boot and to answer.
+_BOOT_SECONDS = 600
+
 each_transport = pytest.mark.parametrize('transport', TRANSPORTS)
 
 
@@ -323,6 +326,48 @@ def test_a_server_that_is_gone_is_replaced(nova, stacks, transport):
     nova.delete(server_of(stack))
     stack.delete()
     stack.wait('DELETE_COMPLETE')
+
+
+@pytest.mark.server
+@pytest.mark.timeout(1800)
+def test_a_virtual_machine_reads_novas_config_drive(
+    cloud: base.minicloud_client.Cloud,
+    nova: Nova,
+    stacks: Callable[..., base.Stack],
+) -> None:
+    built = cloud.minicloud('server', 'build', check=False)
+    if built.returncode == 4:
+        pytest.skip(built.stderr.strip())
+    assert built.returncode == 0, built.stderr
+    found = template(
+        'TEMP_URL_POLL',
+        server={'flavor': 'vm', 'image': 'agent-supervised'},
+    )
+    stack = stacks(found)
+    stack.wait('CREATE_COMPLETE', _BOOT_SECONDS)
+    assert greeting(stack) == 'hello world'
+    server = server_of(stack)
+    machine = base.minicloud_client.Server(cloud, server, ())
+
+    def holds(path: str) -> str:
+        return machine.run(f'cat {path}', _BOOT_SECONDS).stdout
+
+    source = holds('/var/lib/cloud/instance/datasource')
+    assert 'DataSourceConfigDrive' in source
+    name = f'{stack.name}-server-'
+    assert holds('/etc/hostname').startswith(name)
+    # Vendor data have installed the add-on.
+    step = '/usr/libexec/os-refresh-config/configure.d'
+    assert holds(f'{step}/54-heat-config-supervisor')
+    nova.stop(server)
+    stack.update(found, who='moon')
+    stack.waiting(action='UPDATE')
+    nova.start(server)
+    stack.wait('UPDATE_COMPLETE', _BOOT_SECONDS)
+    assert greeting(stack) == 'hello moon'
+    stack.delete()
+    stack.wait('DELETE_COMPLETE', _BOOT_SECONDS)
+    assert not machine.path.exists()
 
 
 def test_what_heat_leaves_of_a_deleted_server_is_told_and_removed(

@@ -13,6 +13,7 @@ from minicloud_lib import output
 from minicloud_lib.virtual import image as images
 from minicloud_lib.virtual import machine
 from minicloud_lib.virtual import qemu
+from minicloud_lib.virtual import seed
 from minicloud_lib.virtual import snapshot
 
 _START = """\
@@ -114,12 +115,17 @@ def start(options: argparse.Namespace) -> None:
     if options.stack or options.resource or not server.path.is_dir():
         if not options.boot:
             booted = snapshot.ensure(instance.home, image, accelerator)
-        server.create(
+        user_data = seed.user_data(
+            instance.home,
             agent_commands.bootstrap(options),
+            _read(options.user_data),
+        )
+        server.create(
+            seed.no_cloud(
+                server.name, user_data, supervised=options.supervised
+            ),
             stack=options.stack,
             resource=options.resource,
-            supervised=options.supervised,
-            user_data=_read(options.user_data),
         )
     with files.lock(instance.lock):
         server.start(image, accelerator, booted)

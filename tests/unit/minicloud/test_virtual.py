@@ -109,6 +109,29 @@ class SeedTest(Folder):
         self.assertIn('list_types', parts['part-handler.py'])
         self.assertIn(given, parts.values())
 
+    def test_the_add_on_comes_with_what_installs_it(self):
+        drive = {
+            'openstack/2018-08-27/meta_data.json': b'{}',
+            'openstack/2018-08-27/user_data': b'user data',
+            'ec2/latest/meta-data.json': b'{}',
+        }
+        for plain, supervised in (
+            (
+                seed.no_cloud('web', 'user data', supervised=False),
+                seed.no_cloud('web', 'user data', supervised=True),
+            ),
+            (
+                seed.config_drive(drive, supervised=False),
+                seed.config_drive(drive, supervised=True),
+            ),
+        ):
+            self.assertIn(b'user data', plain.files.values())
+            self.assertFalse(plain.supervised)
+            (more,) = supervised.files.keys() - plain.files.keys()
+            self.assertIn('vendor', more)
+            mounted = f'/dev/disk/by-label/{plain.label},'.encode()
+            self.assertIn(mounted, supervised.files[more])
+
 
 class Agent(threading.Thread):
     """Answers at a socket as QEMU's agent in a machine does.

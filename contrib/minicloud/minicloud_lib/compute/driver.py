@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hypervisor whose servers are the mini cloud's agents.
+"""A hypervisor whose servers are the mini cloud's agents and machines.
 
-A server is an agent's folder, its disk, named after the server's ID. In it
-``config-2`` is the config drive, as Nova's own code makes it. Its user data
-alone tells the agent, at its first start, which server it is. ``power``
-exists while the server is switched on.
+`guests` has what a server is.
 """
 
-import email
 import json
 import os
 import pathlib
@@ -23,13 +19,10 @@ from nova.virt import hardware
 from nova.virt import node
 import os_resource_classes
 
-from minicloud_lib import agents
-from minicloud_lib import files
+from minicloud_lib import errors
 from minicloud_lib import layout
+from minicloud_lib.compute import guests
 from minicloud_lib.compute import images
-
-#: Seconds between two polls of an agent, at most.
-_INTERVAL = 2.0
 
 #: What there is of each resource: enough for thousands of servers.
 _INVENTORY = {
@@ -37,9 +30,6 @@ _INVENTORY = {
     os_resource_classes.MEMORY_MB: 8_000_000,
     os_resource_classes.DISK_GB: 1_000_000,
 }
-
-#: The file that os-collect-config begins with, in the user data.
-_PART = 'cfn-init-data'
 
 
 class Driver(driver.ComputeDriver):
@@ -87,25 +77,17 @@ class Driver(driver.ComputeDriver):
     # What servers there are
 
     def list_instance_uuids(self) -> list[str]:
-        return [
-            agent.name
-            for agent in agents.known(self._instance)
-            if (agent.path / 'config-2').is_dir()
-        ]
+        return [*guests.known(self._instance)]
 
     def list_instances(self) -> list[str]:
         return self.list_instance_uuids()
 
     def get_info(self, instance: Any, use_cache: bool = True) -> Any:
-        agent = self._agent(instance)
-        if not agent.path.is_dir():
+        guest = self._guest(instance)
+        if not guest.path.is_dir():
             raise exception.InstanceNotFound(instance_id=instance.uuid)
-        # An agent that has ended is a server that has switched itself off.
-        live = agent.process or not _is_set_up(agent)
-        on = _switch(agent).exists() and live
-        return hardware.InstanceInfo(
-            state=power_state.RUNNING if on else power_state.SHUTDOWN
-        )
+        state = power_state.RUNNING if guest.is_on else power_state.SHUTDOWN
+        return hardware.InstanceInfo(state=state)
 
     # Their life
 
@@ -132,29 +114,31 @@ class Driver(driver.ComputeDriver):
             path: content if isinstance(content, bytes) else content.encode()
             for path, content in metadata.metadata_for_config_drive()
         }
-        agent = self._agent(instance)
-        agent.remove()
-        record = {
-            'server': instance.display_name,
-            'supervised': image_meta.name == images.SUPERVISED,
-        }
-        bootstrap = _bootstrap(drive.get('openstack/latest/user_data', b''))
-        if bootstrap:
-            agent.set_up(bootstrap, record, _INTERVAL)
-        else:
-            files.write_json(agent.path / 'agent.json', record)
-        for path, content in drive.items():
-            file = agent.path / 'config-2' / path
-            files.make_folder(file.parent)
-            file.write_bytes(content)
-        if power_on:
-            self._start(instance)
+        guest = guests.new(
+            self._instance,
+            instance.uuid,
+            is_machine=instance.flavor.name == images.MACHINE,
+        )
+        try:
+            guest.create(
+                drive,
+                name=instance.display_name,
+                supervised=image_meta.name == images.SUPERVISED,
+            )
+            if power_on:
+                guest.start()
+        except errors.MinicloudError as error:
+            # There is no other host to try.
+            raise exception.BuildAbortException(
+                instance_uuid=instance.uuid, reason=str(error)
+            ) from error
 
     def destroy(self, context: Any, instance: Any, *_: Any, **__: Any) -> None:
-        self._stop(instance)
         # To revert a resize is to go back to the same disk.
-        if instance.task_state != task_states.RESIZE_REVERTING:
-            self._agent(instance).remove()
+        if instance.task_state == task_states.RESIZE_REVERTING:
+            self._guest(instance).stop()
+        else:
+            self._guest(instance).remove()
 
     def cleanup(self, context: Any, instance: Any, *_: Any, **__: Any) -> None:
         """Do nothing: `destroy` leaves nothing."""
@@ -162,32 +146,32 @@ class Driver(driver.ComputeDriver):
     def power_on(
         self, context: Any, instance: Any, *_: Any, **__: Any
     ) -> None:
-        self._start(instance)
+        self._guest(instance).start()
 
     def power_off(self, instance: Any, *_: Any, **__: Any) -> None:
-        self._stop(instance)
+        self._guest(instance).stop()
 
     def reboot(self, context: Any, instance: Any, *_: Any, **__: Any) -> None:
-        self._stop(instance)
-        self._start(instance)
+        self._guest(instance).stop()
+        self._guest(instance).start()
 
     def suspend(self, context: Any, instance: Any) -> None:
-        self._stop(instance)
+        self._guest(instance).stop()
 
     def resume(self, context: Any, instance: Any, *_: Any, **__: Any) -> None:
-        self._start(instance)
+        self._guest(instance).start()
 
     def resume_state_on_host_boot(
         self, context: Any, instance: Any, *_: Any, **__: Any
     ) -> None:
-        self._start(instance)
+        self._guest(instance).start()
 
     # A resize, on this host as there is no other: the disk stays.
 
     def migrate_disk_and_power_off(
         self, context: Any, instance: Any, *_: Any, **__: Any
     ) -> str:
-        self._stop(instance)
+        self._guest(instance).stop()
         return '{}'
 
     def finish_migration(
@@ -200,7 +184,7 @@ class Driver(driver.ComputeDriver):
         **__: Any,
     ) -> None:
         if power_on:
-            self._start(instance)
+            self._guest(instance).start()
 
     def confirm_migration(self, *_: Any, **__: Any) -> None:
         """Do nothing: there is one disk."""
@@ -214,7 +198,7 @@ class Driver(driver.ComputeDriver):
         **__: Any,
     ) -> None:
         if power_on:
-            self._start(instance)
+            self._guest(instance).start()
 
     # What there is nothing to do for
 
@@ -224,36 +208,5 @@ class Driver(driver.ComputeDriver):
     def unplug_vifs(self, instance: Any, network_info: Any) -> None:
         """Do nothing: there are no networks."""
 
-    def _agent(self, instance: Any) -> agents.Agent:
-        return agents.Agent(self._instance, instance.uuid)
-
-    def _start(self, instance: Any) -> None:
-        agent = self._agent(instance)
-        _switch(agent).touch()
-        if _is_set_up(agent) and not agent.process:
-            agent.start(_INTERVAL)
-
-    def _stop(self, instance: Any) -> None:
-        agent = self._agent(instance)
-        _switch(agent).unlink(missing_ok=True)
-        agent.stop()
-
-
-def _switch(agent: agents.Agent) -> pathlib.Path:
-    return agent.path / 'power'
-
-
-def _is_set_up(agent: agents.Agent) -> bool:
-    """Whether its user data had anything for an agent."""
-    return (agent.path / 'etc').is_dir()
-
-
-def _bootstrap(user_data: bytes) -> dict[str, Any]:
-    """Return what cloud-init would leave for os-collect-config, if any."""
-    for part in email.message_from_bytes(user_data).walk():
-        if part.get_filename() == _PART:
-            content = part.get_payload(decode=True)
-            if isinstance(content, bytes):
-                found: dict[str, Any] = json.loads(content)
-                return dict(found.get('os-collect-config') or {})
-    return {}
+    def _guest(self, instance: Any) -> guests.Guest:
+        return guests.find(self._instance, instance.uuid)

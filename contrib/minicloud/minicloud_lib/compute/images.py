@@ -5,14 +5,23 @@ from minicloud_lib import errors
 from minicloud_lib import identity
 from minicloud_lib import rest
 from minicloud_lib.settings import Settings
+from minicloud_lib.virtual import qemu
 
 #: Two images with the agents, the second one with what contrib/agent adds.
 PLAIN = 'agent'
 SUPERVISED = 'agent-supervised'
 
+#: The flavor of virtual machines, whatever their image; the others are agents.
+MACHINE = 'vm'
+
 #: Flavors, by their names: memory in MiB and virtual CPUs. No host has room
 #: for the last one.
-FLAVORS = {'small': (512, 1), 'medium': (2048, 2), 'huge': (1 << 24, 2)}
+FLAVORS = {
+    'small': (512, 1),
+    'medium': (2048, 2),
+    MACHINE: (qemu.MEMORY, 1),
+    'huge': (1 << 24, 2),
+}
 
 
 def fill(settings: Settings) -> None:

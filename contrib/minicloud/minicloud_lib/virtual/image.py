@@ -135,6 +135,19 @@ def ensure(home: layout.Home) -> Image:
     return image
 
 
+def built(home: layout.Home) -> Image:
+    """Return the image that was built.
+
+    :raises UnavailableError: there is none, or one made of something else.
+    """
+    image = Image(home.server_image)
+    if files.read_json(image.record) != _wanted():
+        raise errors.UnavailableError(
+            'there is no image of virtual machines', 'minicloud server build'
+        )
+    return image
+
+
 def _wanted() -> dict[str, str]:
     """What the image is made of; a change of it rebuilds the image."""
     digest = hashlib.sha256()

@@ -8,7 +8,7 @@ servers/NAME/server.json    which one it is, and how it was started
              qemu.log       what QEMU has to say
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 import contextlib
 import pathlib
 import re
@@ -83,31 +83,16 @@ class Server:
             **record,
         }
 
-    def create(
-        self,
-        os_collect_config: Mapping[str, Any],
-        *,
-        stack: str,
-        resource: str,
-        supervised: bool,
-        user_data: str = '',
-    ) -> None:
-        """Make its folder; what was there of that name is forgotten."""
+    def create(self, disk: seed.Seed, **record: str) -> None:
+        """Make its folder; what was there of that name is forgotten.
+
+        :param record: which server it is, for people.
+        """
         self.remove()
         files.make_folder(self.path)
-        home = self.instance.home
-        seed.make(
-            self._seed,
-            name=self.name,
-            user_data=seed.user_data(home, os_collect_config, user_data),
-            supervised=supervised,
-        )
-        record = {
-            'stack': stack,
-            'resource': resource,
-            'supervised': supervised,
-        }
-        files.write_json(self.path / 'server.json', record)
+        seed.make(self._seed, disk)
+        found = {**record, 'supervised': disk.supervised}
+        files.write_json(self.path / 'server.json', found)
 
     def start(
         self,
