@@ -31,7 +31,7 @@ RERUN = --reruns $(RERUNS) --max-suite-reruns $(RERUNS_AT_MOST) \
     --rerun-show-tracebacks
 
 # Which functional tests run, by their markers; pyproject.toml explains them.
-FUNCTIONAL ?= not heats_classes and not server
+FUNCTIONAL ?= not heats_classes and not server and not installations
 
 # Where test-production and test-server find their tests, what test-heats runs
 # and which Python it finds there, and which Pythons test-pythons and test-rest
@@ -57,8 +57,8 @@ TIMES := $(MINICLOUD_HOME)/times.json
 
 # Each of these has a recipe under `do-<name>`, and keeps the time it took.
 TIMED := lint unit docs functional functional-quick test test-rest test-all \
-    test-production test-pythons test-rgw test-server test-heats \
-    test-heats-classes coverage soak kills bench demo demo-plan demo-server venv \
+    test-production test-pythons test-rgw test-server test-installations \
+    test-heats test-heats-classes coverage soak kills bench demo demo-plan demo-server venv \
     pictures links agent-packages dist
 .PHONY: help install-production install-rgw $(TIMED) $(TIMED:%=do-%)
 
@@ -80,7 +80,8 @@ test-rest: ## what `test` leaves out; older Pythons and Heats, other services
 test-all: ## everything, as CI runs it
 test-production: ## all and more on RabbitMQ, MariaDB, TLS; as root, on Debian
 test-rgw: ## the object store's tests on Ceph's gateway; as root, on Debian
-test-server: ## virtual machines, and installations; as root, on Debian
+test-server: ## virtual machines, and the add-on; as root, on Debian
+test-installations: ## Debian's Heat 24 and 26, a venv's 27; as root, on Debian
 test-pythons: ## unit tests on each Python found, functional on the newest
 test-heats: ## the unit tests under each Heat that is supported
 test-heats-classes: ## do Heat's own classes still have their defects? weekly
@@ -166,6 +167,11 @@ install-rgw: $(STAMP)
 do-test-rgw: install-rgw
 	FUNCTIONAL_STORE=rgw $(PYTEST) --dist worksteal $(RERUN) \
 	    -m '$(FUNCTIONAL)' $(RGW) $(ARGS)
+
+do-test-installations: $(STAMP)
+	$(MINICLOUD) install
+	$(PYTHON) -m pytest --durations 30 -m installations \
+	    tests/functional/test_installations.py $(ARGS)
 
 # One machine at a time: each takes a core.
 do-test-server: $(STAMP)

@@ -30,7 +30,8 @@ HEATS = {'3.12': 'heat26', '3.11': 'heat24'}
 
 #: The functional tests of `make test-rest`: none of them computes for long.
 FUNCTIONAL = (
-    'FUNCTIONAL=not quick and not heats_classes and not server',
+    'FUNCTIONAL=not quick and not heats_classes and not server '
+    'and not installations',
     'JOBS=4',
 )
 

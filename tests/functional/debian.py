@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host of Debian to type a page's commands on: a chroot.
+"""A host of Debian, or Ubuntu, to type a page's commands on: a chroot.
 
 Where nothing has to boot it serves as well as a virtual machine, and is there
 in a minute.
@@ -7,10 +7,12 @@ in a minute.
 
 from collections.abc import Iterator, Sequence
 import contextlib
+import hashlib
 import os
 import pathlib
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -18,6 +20,7 @@ from tests.unit import environments
 
 # conftest has put it on the path.
 from minicloud_lib import errors  # isort: skip
+from minicloud_lib import layout  # isort: skip
 from minicloud_lib import packages  # isort: skip
 
 #: What each has: the machine's authorities are copied over Debian's.
@@ -41,6 +44,15 @@ mount --rbind /sys sys
 exec chroot --userspec="$1" . /bin/bash -euo pipefail -c "cd $2; $3"
 """
 
+#: Days that a tree of mere packages is copied before it is made anew.
+_FRESH = 7
+
+#: Debian's next release may be a snapshot of some days ago.
+_DEBIAN = ('--aptopt=Acquire::Check-Valid-Until "false"',)
+
+_UBUNTU_MIRROR = 'http://archive.ubuntu.com/ubuntu'
+_UBUNTU_KEYRING = 'usr/share/keyrings/ubuntu-archive-keyring.gpg'
+
 
 class Host:
     """A tree of Debian's files; commands run in it, and ask nothing."""
@@ -53,22 +65,9 @@ class Host:
     ) -> str:
         """Run lines of bash up to the first that fails; return the output."""
         done = subprocess.run(
-            [
-                *('unshare', '--mount', 'sh', '-euc', _ENTER, 'sh'),
-                *(user, folder, script),
-            ],
+            self.command(script, folder, user),
             cwd=self.path,
-            env={
-                **{n: v for n, v in os.environ.items() if n[:4] == 'PIP_'},
-                'LC_ALL': 'C.UTF-8',
-                'PATH': f'/usr/local/bin:{packages.ENV["PATH"]}',
-                'HOME': '/root',
-                # No service runs that systemctl could restart.
-                'SYSTEMD_OFFLINE': '1',
-                'PIP_CERT': f'/{_NETWORK[-1]}',
-                'PIP_YES': '1',
-                'DEBIAN_FRONTEND': 'noninteractive',
-            },
+            env=self.env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -76,6 +75,27 @@ class Host:
         )
         assert done.returncode == 0, f'{script}\n{done.stdout}'
         return done.stdout
+
+    def command(
+        self, script: str, folder: str = '/root', user: str = 'root'
+    ) -> list[str]:
+        """Return the command that runs lines of bash; its folder is ours."""
+        enter = ('unshare', '--mount', 'sh', '-euc', _ENTER, 'sh')
+        return [*enter, user, folder, script]
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {
+            **{n: v for n, v in os.environ.items() if n[:4] == 'PIP_'},
+            'LC_ALL': 'C.UTF-8',
+            'PATH': f'/usr/local/bin:{packages.ENV["PATH"]}',
+            'HOME': '/root',
+            # No service runs that systemctl could restart.
+            'SYSTEMD_OFFLINE': '1',
+            'PIP_CERT': f'/{_NETWORK[-1]}',
+            'PIP_YES': '1',
+            'DEBIAN_FRONTEND': 'noninteractive',
+        }
 
 
 @contextlib.contextmanager
@@ -88,12 +108,11 @@ def host(
     """
     found = Host(folder / suite)
     try:
-        packages.install('server')
-        packages.make_tree(
-            found.path, suite, [*_PACKAGES, *include], folder / 'build.log'
-        )
+        packages.install('tree')
+        tree = _tree(suite, [*_PACKAGES, *include])
     except errors.UnavailableError as error:
         pytest.skip(str(error))
+    subprocess.run(['cp', '--archive', tree, found.path], check=True)
     for name in _NETWORK:
         shutil.copy(f'/{name}', found.path / name)
     yes = found.path / 'etc/apt/apt.conf.d/yes'
@@ -103,3 +122,31 @@ def host(
     found.run('apt-get update')
     yield found
     shutil.rmtree(found.path)
+
+
+def _tree(suite: str, include: Sequence[str]) -> pathlib.Path:
+    """Return a tree with some packages, as Debian has them this week."""
+    digest = hashlib.sha256(' '.join(include).encode()).hexdigest()[:8]
+    cache = layout.Home.find().cache
+    tree = cache / f'{suite}-{digest}'
+    if not tree.exists() or _days_old(tree) > _FRESH:
+        shutil.rmtree(tree, ignore_errors=True)
+        unfinished = cache / f'{suite}-{digest}.unfinished'
+        shutil.rmtree(unfinished, ignore_errors=True)
+        cache.mkdir(parents=True, exist_ok=True)
+        log = cache / f'{suite}.log'
+        more = _ubuntu() if suite == 'noble' else _DEBIAN
+        packages.make_tree(unfinished, suite, include, log, *more)
+        unfinished.rename(tree)
+    return tree
+
+
+def _days_old(path: pathlib.Path) -> float:
+    return (time.time() - path.stat().st_ctime) / 86400
+
+
+def _ubuntu() -> list[str]:
+    """Return what names Ubuntu's archive and its keys, which Debian has."""
+    keyring = _tree('trixie', ['ubuntu-keyring']) / _UBUNTU_KEYRING
+    components = '--components=main,universe'
+    return [_UBUNTU_MIRROR, f'--keyring={keyring}', components]

@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages for those who install, typed on hosts of Debian.
+"""The pages for laptops and for servers' images, typed on a host of Debian.
 
-`test_server.py` types the rest: what a server does with the add-on.
+`test_installations.py` types those for hosts of Heat, and `test_server.py` the
+rest: what a server does with the add-on.
 """
 
 from collections.abc import Iterator
-import contextlib
 import fnmatch
-from importlib import machinery
-from importlib import util
-import importlib.metadata
-import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
@@ -23,19 +18,8 @@ import pytest
 from tests import pages
 from tests.functional import base
 from tests.functional import debian
-from tests.unit import environments
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
-
-#: How each type's class is named, once heat-plugins is used.
-OURS = {
-    one.name: one.value
-    for one in importlib.metadata.entry_points(group='heat_plugins.resources')
-}
-
-_HEAT_CONF = '/etc/heat/heat.conf'
-
-_CONSTRAINTS = f'{debian.SOURCE}/contrib/minicloud/constraints.txt'
 
 #: The add-on for diskimage-builder; the paths of what it installs.
 _ELEMENT = f'{debian.SOURCE}/contrib/agent/heat-config-supervisor'
@@ -44,102 +28,11 @@ _ADD_ON = '*heat?config?supervisor*'
 
 @pytest.fixture(scope='module')
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[debian.Host]:
-    """A host with Debian's Heat, and what an add-on for servers takes."""
-    include = ('heat-engine', 'ansible-core', 'sudo', 'systemd')
+    """A host with what an add-on for servers takes."""
+    include = ('ansible-core', 'sudo', 'systemd')
     folder = tmp_path_factory.mktemp('host')
     with debian.host(folder, 'trixie', include) as found:
         yield found
-
-
-def ours(host: debian.Host, python: str = 'python3') -> dict[str, str]:
-    """Return the types that heat-engine has from us, with their classes."""
-    probe = f'{debian.SOURCE}/tests/unit/engine_probe.py'
-    shutil.copy(f'{host.path}{probe}', host.path / 'tmp/probe.py')
-    said = host.run(
-        f'echo {_HEAT_CONF} | {python} -P /tmp/probe.py 2>/dev/null',
-        folder='/tmp',
-        user='heat',
-    )
-    return {
-        name: value
-        for name, value in json.loads(said)['classes'].items()
-        if value.startswith('heat_plugins.')
-    }
-
-
-@contextlib.contextmanager
-def line(host: debian.Host, said: str) -> Iterator[None]:
-    """Let heat.conf have the line that a command has printed last."""
-    conf = host.path / _HEAT_CONF[1:]
-    before = conf.read_text()
-    plugin_dirs = said.splitlines()[-1]
-    assert plugin_dirs.startswith('plugin_dirs = ')
-    conf.write_text(
-        before.replace('[DEFAULT]\n', f'[DEFAULT]\n{plugin_dirs}\n', 1)
-    )
-    try:
-        yield
-    finally:
-        conf.write_text(before)
-
-
-def test_debians_heat_stays_as_it_is(
-    host: debian.Host, tmp_path: pathlib.Path
-) -> None:
-    section = pages.read('install-images', "Debian's Heat")
-    (install,) = pages.blocks(section)
-    (remove,) = re.findall(r'``(apt\s+remove[^`]*)``', section)
-    package(host.path / 'root', tmp_path)
-    # Hosts made for tests lack documents and manual pages.
-    verify = 'dpkg --verify | grep -v /usr/share/ || true'
-    before = host.run(verify)
-    files = 'find / -xdev -path /proc -prune -o -name "*heat?plugins*"'
-    there = host.run(files)
-    conf = (host.path / _HEAT_CONF[1:]).read_bytes()
-    host.run(install)
-    assert host.run(verify) == before
-    assert (host.path / _HEAT_CONF[1:]).read_bytes() == conf
-    assert ours(host) == OURS
-    release = host.run('heat-plugins-status --version', '/tmp', 'heat')
-    assert release.startswith('heat-plugins 0.2.0')
-    host.run(' '.join(remove.split()))
-    assert host.run(verify) == before
-    assert ours(host) == {}
-    assert host.run(files) == there
-
-
-def package(folder: pathlib.Path, work: pathlib.Path) -> None:
-    """Build the package for Debian as `make dist` does, into a folder."""
-    loader = machinery.SourceFileLoader(
-        'build_packages', str(base.ROOT / 'contrib/packages/build.py')
-    )
-    spec = util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    build = util.module_from_spec(spec)
-    loader.exec_module(build)
-    build.build_deb(
-        environments.wheel(), environments.sdist(), work, folder, 1_800_000_000
-    )
-
-
-def test_a_virtual_environment_keeps_its_packages(host: debian.Host) -> None:
-    (install,) = pages.blocks(
-        pages.read('install-images', 'A virtual environment')
-    )
-    python = '/opt/heat/bin/python'
-    host.run(
-        f"""
-        python3 -m venv /opt/heat
-        {python} -m pip install --constraint {_CONSTRAINTS} openstack-heat
-        """
-    )
-    before = host.run(f'{python} -m pip list --format freeze')
-    said = host.run(install, debian.SOURCE)
-    after = host.run(f'{python} -m pip list --format freeze')
-    assert set(before.splitlines()) <= set(after.splitlines())
-    host.run(f'{python} -m pip check')
-    with line(host, said):
-        assert ours(host, python) == OURS
 
 
 def test_a_laptop_needs_no_heat(host: debian.Host) -> None:

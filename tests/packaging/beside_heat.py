@@ -41,7 +41,7 @@ def main() -> int:
             ['git', 'clone', '--quiet', '.', folder],
             check=True,
         )
-        (typed,) = pages.blocks(
+        typed, _ = pages.blocks(
             pages.read('install-images', 'A virtual environment')
         )
         typed = typed.replace('/opt/heat', sys.prefix)

@@ -135,7 +135,7 @@ class RunTest(testtools.TestCase):
         _, output = self.run_ci()
         self.assertIn(
             'functional FUNCTIONAL=not quick and not heats_classes and not '
-            'server',
+            'server and not installations ',
             output,
         )
 

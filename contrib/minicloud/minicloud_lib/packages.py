@@ -11,8 +11,9 @@ from minicloud_lib import errors
 from minicloud_lib import output
 from minicloud_lib import processes
 
-#: A program of each Debian package that a profile, or a server, needs.
+#: A program of each Debian package that a profile needs, a server, or a tree.
 PROGRAMS: dict[str, dict[str, str]] = {
+    'tree': {'/usr/bin/mmdebstrap': 'mmdebstrap'},
     'server': {
         '/usr/bin/qemu-system-x86_64': 'qemu-system-x86',
         '/usr/bin/qemu-img': 'qemu-utils',
@@ -106,10 +107,15 @@ def install(profile: str | None) -> None:
 
 
 def make_tree(
-    root: pathlib.Path, suite: str, include: Sequence[str], log: pathlib.Path
+    root: pathlib.Path,
+    suite: str,
+    include: Sequence[str],
+    log: pathlib.Path,
+    *more: str,
 ) -> None:
     """Make a tree of Debian's files, with some packages and few of the rest.
 
+    :param more: arguments of mmdebstrap: options, and a mirror.
     :raises UnavailableError: if they cannot be downloaded.
     """
     unwanted = ('man', 'doc', 'locale')
@@ -121,6 +127,7 @@ def make_tree(
         '--include=' + ','.join(include),
         suite,
         root,
+        *more,
     ]
     try:
         processes.run(command, ENV, log)
