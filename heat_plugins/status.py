@@ -310,7 +310,7 @@ def main(args: abc.Sequence[str] | None = None) -> int:
 def _run(args: abc.Sequence[str]) -> int:
     # Those that heat-engine reads.
     files = cfg.find_config_files(project='heat', prog='heat-engine')
-    if _command(args) not in _COMMANDS:
+    if _command(args) == 'upgrade':
         return upgradecheck.main(
             cfg.CONF,
             project='heat',
@@ -355,6 +355,8 @@ _COMMANDS: abc.Mapping[str, abc.Mapping[str, abc.Callable[[Checks], int]]] = {
 def _add_commands(
     parsers: 'argparse._SubParsersAction[argparse.ArgumentParser]',
 ) -> None:
+    # For the help alone: oslo.upgradecheck reads its arguments.
+    parsers.add_parser('upgrade', help='"upgrade check": what is wrong')
     feature = parsers.add_parser('feature', help='what works on this cloud')
     leftover = parsers.add_parser(
         'leftover',

@@ -63,6 +63,15 @@ class CommandTest(testtools.TestCase):
         release = importlib.metadata.version('heat-plugins')
         self.assertEqual(f'heat-plugins {release}\n', done.stdout)
 
+    def test_help_and_a_wrong_command_name_those_that_exist(self):
+        helped = run('-m', 'heat_plugins.status', '--help')
+        self.assertEqual(0, helped.returncode, helped.stderr)
+        wrong = run('-m', 'heat_plugins.status', 'chek')
+        self.assertEqual(2, wrong.returncode)
+        for text in (helped.stdout, wrong.stderr):
+            for command in ('upgrade', 'feature', 'leftover'):
+                self.assertIn(command, text)
+
     def test_a_heat_conf_that_cannot_be_read_is_named(self):
         done = run(
             *('-m', 'heat_plugins.status', '--config-file', self.heat_conf),
