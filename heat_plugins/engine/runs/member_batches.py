@@ -128,12 +128,14 @@ def _derived(
     try:
         with own_heat.translated(f'read resource {member.resource}'):
             for place in _staying(known):
+                # Other stacks may have resources of that ID as well.
+                if place.root_stack_id != member.stack_id:
+                    continue
                 target = _offered(load(place.stack_id), place, wanted)
                 if target is not None and (
                     target.deployment_id,
                     target.server_id,
-                    target.stack_id,
-                ) == (member.deployment_id, member.server_id, member.stack_id):
+                ) == (member.deployment_id, member.server_id):
                     return target
     except errors.Error as exc:
         return exc
