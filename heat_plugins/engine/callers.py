@@ -32,11 +32,11 @@ def of(stack: heat_types.Stack) -> signallers.Signaller:
     user_id = getattr(context, 'user_id', None)
     if user_id is None:
         return signallers.UNKNOWN
-    is_of_project = context.is_admin or _is_of_project(context, stack)
+    is_user = is_of_project(context, stack)
     return signallers.Signaller(
         user_id=user_id,
-        is_of_project=is_of_project,
-        may_update=is_of_project and _may_update(context, stack),
+        is_of_project=is_user,
+        may_update=is_user and _may_update(context, stack),
     )
 
 
@@ -66,13 +66,18 @@ def _may_update(context: Any, stack: heat_types.Stack) -> bool:
         return False
 
 
-def _is_of_project(
+def is_of_project(
     context: heat_types.Context, stack: heat_types.Stack
 ) -> bool:
+    """Say whether a request is of an administrator, or a project's user.
+
+    Servers act as users that Heat has made.
+    """
     domain = cfg.CONF.stack_user_domain_id
-    return (
+    is_user = (
         context.project_id == stack.tenant_id
         and (domain is None or context.user_domain_id != domain)
         # Without such a domain Heat makes the users in the project itself.
         and cfg.CONF.heat_stack_user_role not in context.roles
     )
+    return bool(context.is_admin or is_user)

@@ -18,7 +18,9 @@ from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins.configs import actions
 from heat_plugins.configs import config_checking
+from heat_plugins.engine import callers
 from heat_plugins.engine import heat_types
+from heat_plugins.engine.database import in_process
 from heat_plugins.resources import schemas
 
 LOG = foreign.logger(__name__)
@@ -113,6 +115,17 @@ class CheckedConfig(_Resource):
             each = [self._known(v) for v in value]
             return [v for v in each if v is not Ellipsis]
         return value
+
+    def _show_resource(self) -> dict[str, object] | None:
+        """Return the config as Heat's API shows it.
+
+        Heat's method asks heat-api; see `DeploymentMixin`.
+        """
+        if self.resource_id is None or not callers.is_of_project(
+            self.context, self.stack
+        ):
+            return None
+        return in_process.show_config(self.context, self.resource_id)
 
 
 class SoftwareConfig(CheckedConfig, software_config.SoftwareConfig):

@@ -17,7 +17,9 @@ import uuid
 
 from heat.common import exception
 from heat.common.i18n import _
+from heat.engine import api
 from heat.engine import service_software_config
+from heat.objects import software_deployment as deployment_objects
 from oslo_config import cfg
 
 from heat_plugins.engine import heat_types
@@ -202,6 +204,29 @@ def check_room(context: heat_types.Context, number: int) -> None:
     :raises exception.RequestLimitExceeded: it may not.
     """
     _service.check_room(context, number)
+
+
+def show_deployment(
+    context: heat_types.Context, deployment_id: str
+) -> dict[str, Any]:
+    """Return a deployment as the API shows it; look for no signal.
+
+    :raises exception.NotFound: it is gone.
+    """
+    row = deployment_objects.SoftwareDeployment.get_by_id(
+        context, deployment_id
+    )
+    shown: dict[str, Any] = api.format_software_deployment(row)
+    return shown
+
+
+def show_config(context: heat_types.Context, config_id: str) -> dict[str, Any]:
+    """Return a config as the API shows it.
+
+    :raises exception.NotFound: it is gone.
+    """
+    shown: dict[str, Any] = _service.show_software_config(context, config_id)
+    return shown
 
 
 class Client:

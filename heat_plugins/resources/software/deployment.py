@@ -33,6 +33,7 @@ from heat_plugins.engine import histories
 from heat_plugins.engine import server_fleets
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
@@ -159,6 +160,18 @@ class DeploymentMixin(server_bound.ServerBound):
     def _resolve_attribute(self, name: str) -> object:
         # For who asks the API; templates come by `get_attribute`.
         return self.get_attribute(name)
+
+    def _show_resource(self) -> dict[str, object] | None:
+        """Return the deployment as Heat's API shows it.
+
+        Heat's method asks heat-api, which waits for this engine meanwhile. If
+        heat-api serves one request at a time, neither gets an answer.
+        """
+        if self.resource_id is None or not callers.is_of_project(
+            self.context, self.stack
+        ):
+            return None
+        return in_process.show_deployment(self.context, self.resource_id)
 
     def store_attributes(self) -> None:
         """Keep what was resolved, unless another action has started since.

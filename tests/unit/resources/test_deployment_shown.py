@@ -2,11 +2,49 @@
 """What Heat's API shows of a deployment's attributes, asked for by name."""
 
 from heat.engine import api
+from oslo_config import cfg
 
 from tests.unit.resources import deployments
 
 
 class ShownTest(deployments.DeploymentTestCase):
+    def shown(self, resource):
+        """Return what the API shows where nothing else is asked for."""
+
+        def ask(*args, **kwargs):
+            raise AssertionError('heat-api waits for this engine')
+
+        self.patch(type(resource), 'client', ask)
+        return api.format_resource_attributes(resource)
+
+    def test_no_request_is_sent_to_the_api_that_waits_for_an_answer(self):
+        stack, _ = self.waiting()
+        (row,) = self.deployment_rows()
+        found = self.shown(stack['deployment'])
+        expected = self.heat.rpc.show_software_deployment(
+            self.heat.context, row.id
+        )
+        self.assertEqual(expected, found)
+        config = stack['config']
+        expected = self.heat.rpc.show_software_config(
+            self.heat.context, config.resource_id
+        )
+        self.assertEqual(expected, self.shown(config))
+
+    def test_what_is_gone_shows_no_row_and_all_attributes(self):
+        stack, _ = self.fails(deployments.template(timeout=5), None)
+        self.assertEqual([], self.deployment_rows())
+        found = self.shown(stack['deployment'])
+        self.assertNotIn('server_id', found)
+        self.assertIn('deploy_stdout', found)
+
+    def test_a_server_sees_neither_row_nor_config(self):
+        # As before: the policy of the API denies it.
+        stack = self.created(deployments.template())
+        stack.context.roles.append(cfg.CONF.heat_stack_user_role)
+        self.assertNotIn('server_id', self.shown(stack['deployment']))
+        self.assertIsNone(stack['config']._show_resource())
+
     def test_outputs_and_the_transport_are_shown_and_what_is_not_is_null(self):
         self.answer = {'answer': 'hello', 'deploy_stdout': 'said'}
         expected = {
