@@ -170,9 +170,6 @@ class Chooser:
             stacks,
         )
         chosen = [each for part in parts for each in part.targets]
-        if len(chosen) == 1:
-            # It may become a single run.
-            chosen = [targets.with_own_config(self._heat, chosen[0])]
         left_out = [each for part in parts for each in part.left_out]
         if not chosen:
             action = order.action if config is None else None
@@ -232,9 +229,7 @@ class Chooser:
             )
 
         has_metadata = self._has_metadata(stack, wanted.metadata)
-        offered = finder.matching(
-            stack, is_wanted, config, counter.first, is_sampled=True
-        )
+        offered = finder.matching(stack, is_wanted, config, counter.first)
         for target in offered:
             reason = None
             if not has_metadata(target.server_id):

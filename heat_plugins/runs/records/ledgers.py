@@ -40,6 +40,7 @@ class Ledger:
         self, target: targets.Target, order: starting.RunOrder
     ) -> runs.Run:
         """Start a run; see `starting.Starter.start`."""
+        target = targets.with_own_config(self._tools.heat, target)
         # Before anything is asked of the object store.
         starting.check(target, order)
         self._settle_former(target, order.action)

@@ -380,8 +380,6 @@ class Finder:
         is_wanted: abc.Callable[[stack_tree.Place], bool],
         config: heat_values.Config | None = None,
         first: int | None = None,
-        *,
-        is_sampled: bool = False,
     ) -> abc.Iterator[Target]:
         """Yield the deployments of a root stack that are wanted.
 
@@ -390,8 +388,6 @@ class Finder:
         :param config: see `server`; then the targets are servers.
         :param first: how many to read before the others; None to read all at
             once.
-        :param is_sampled: whether members of a group that were given the same
-            may share a config; see `Target.is_own`.
         """
         places = stack_tree.find(self._heat, stack)
         chosen = list(filter(is_wanted, places))
@@ -403,9 +399,7 @@ class Finder:
         wanted = [place for place in below if place.is_deployment]
         split = len(wanted) if first is None else first
         for part in filter(None, (wanted[:split], wanted[split:])):
-            yield from self._targets(
-                stack, '', part, places, is_sampled=is_sampled
-            )
+            yield from self._targets(stack, '', part, places)
 
     def _servers(
         self,
@@ -447,14 +441,11 @@ class Finder:
         prefix: str,
         chosen: abc.Iterable[stack_tree.Place],
         places: list[stack_tree.Place],
-        *,
-        is_sampled: bool = False,
     ) -> list[Target]:
         """Return those deployments of a stack that servers have.
 
         :param prefix: the path of the stack in its root, and a separator.
         :param places: all of the stack.
-        :param is_sampled: see `matching`.
         """
         servers = stack_tree.server_names(places, prefix)
         named = TemplateSources(self._heat, places, root)
@@ -467,7 +458,7 @@ class Finder:
         )
         its_stacks = {place.declaring.stack_id for place, _ in given}
         self._pool.each(named.load, its_stacks)
-        configs = self._configs(_series(given, is_sampled=is_sampled))
+        configs = self._configs(_series(given))
         sources = self._sources(
             [named.config_of(place.declaring) for place, _ in given]
         )
@@ -658,8 +649,6 @@ def declared_inputs(
 
 def _series(
     given: abc.Iterable[tuple[stack_tree.Place, heat_values.Deployment]],
-    *,
-    is_sampled: bool,
 ) -> list[list[str]]:
     """Return the configs of each group in the order of their delivery.
 
@@ -669,7 +658,7 @@ def _series(
     series: dict[object, list[tuple[str, str]]] = {}
     for place, deployment in given:
         key, at = (deployment.id, ''), ''
-        if is_sampled and place.member is not None:
+        if place.member is not None:
             key, at = ('', place.parent), place.member.delivered_at
         series.setdefault(key, []).append((at, deployment.config_id))
     return [

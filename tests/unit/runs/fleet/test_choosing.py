@@ -199,8 +199,9 @@ def test_a_single_target_has_its_own_values(world):
             metadata={'name': name},
         )
     (target,) = choose(world, metadata={'name': 'n4'}).targets
-    assert target.is_own
-    assert target.current['database'] == 'db4'
+    assert not target.is_own
+    world.service().start(target, starting.RunOrder(action='BACKUP'))
+    assert given(world)['server-4']['database'] == 'db4'
 
 
 def test_what_is_no_member_of_a_group_has_its_own(world):
