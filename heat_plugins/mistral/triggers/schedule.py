@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The times of a cron trigger: patterns, first times, and next runs.
 
-Every time here is UTC, as in Mistral, and has no zone attached. croniter reads
-the patterns, as it does for Mistral, so both understand the same.
+Every time here is UTC, as in Mistral, and has no zone attached.
 """
 
 from collections.abc import Iterable
@@ -10,9 +9,8 @@ import datetime
 import itertools
 from typing import Final
 
-import croniter
-
 from heat_plugins import bounds
+from heat_plugins import cron_patterns
 
 #: Mistral's format of a first time.
 FIRST_TIME_FORMAT: Final = '%Y-%m-%d %H:%M'
@@ -59,26 +57,19 @@ def _times(
             'several triggers.'
         )
     try:
-        times = croniter.croniter(pattern, after)
-    # What it raises differs between its releases.
-    except (ValueError, KeyError, AttributeError, TypeError) as exc:
+        yield from cron_patterns.times(pattern, after)
+    except cron_patterns.InvalidPattern as exc:
         raise ScheduleError(
             f'the pattern "{pattern}" is invalid ({exc}); it needs five '
             'fields, in UTC: minute, hour, day of month, month, day of week, '
             'as in "30 2 * * mon" for Mondays at 02:30 UTC; seconds and a '
             'year may follow.'
         ) from exc
-    try:
-        while True:
-            yield times.get_next(datetime.datetime)
-    except croniter.CroniterBadDateError as exc:
+    except cron_patterns.NeverMatches as exc:
         raise ScheduleError(
             f'no time matches the pattern "{pattern}", so it would never '
             'run; check its day and month.'
         ) from exc
-    except (OverflowError, ValueError):
-        # The last year is 9999.
-        return
 
 
 def first_time(text: str) -> datetime.datetime:

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack software deployment schedule …``."""
+
+import argparse
+import datetime
+import time
+from typing import Any
+
+from heat_plugins import errors
+from heat_plugins.osc import command_line
+from heat_plugins.osc import common
+from heat_plugins.runs import schedules
+from heat_plugins.runs import summary
+
+_COLUMNS = ('local', 'utc', 'latest_start', 'note')
+
+_NOTES = {
+    schedules.ClockChange.NONE: '',
+    schedules.ClockChange.SKIPPED: 'the clock skips {:%H:%M} on this day',
+    schedules.ClockChange.DOUBLED: 'the clock shows {:%H:%M} twice; the first',
+}
+
+
+class PreviewSchedule(common.Report):
+    """List the next times of a schedule, in local time and UTC.
+
+    It needs no cloud. A time that a change of the clock skips is due at the
+    next valid time, one that the clock shows twice is due the first time.
+    """
+
+    auth_required = False
+    example = "--cron '0 2 * * *' --timezone Europe/Berlin --exclude sun"
+
+    def add_arguments(self, add: command_line.Adder) -> None:
+        either = add.either(required=True)
+        either.value(
+            '--cron',
+            '<pattern>',
+            'Minute, hour, day of month, month and day of week, as in '
+            'crontab; or @hourly, @daily, @weekly, @monthly, @yearly',
+            default='',
+        )
+        either.value(
+            '--at', '<time>', 'The only time (2026-11-20T22:00)', default=''
+        )
+        add.value(
+            '--timezone',
+            '<name>',
+            'IANA name of the time zone of all times (default: %(default)s)',
+            default='UTC',
+        )
+        add.several(
+            '--exclude',
+            '<days>',
+            'A date (2026-12-24), a range with both its ends '
+            '(2026-12-24/2027-01-01) or a weekday (sat) without times '
+            '(repeat option for several)',
+        )
+        add.value(
+            '--until',
+            '<time>',
+            'The last day, or the last time (default: no end)',
+            default='',
+        )
+        add.value(
+            '--jitter',
+            '<seconds>',
+            'Seconds by which a start may be late (default: 0)',
+            type=int,
+            default=0,
+        )
+        add.value(
+            '--from',
+            '<time>',
+            'List the times from this one on (default: now)',
+            dest='start',
+        )
+        add.parser.add_argument(
+            '-n',
+            '--limit',
+            metavar='<number>',
+            type=command_line.positive,
+            default=5,
+            help='Maximum number of times to list (default: %(default)s)',
+        )
+
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
+        schedule = schedules.Schedule(
+            cron=parsed_args.cron,
+            at=parsed_args.at,
+            timezone=parsed_args.timezone,
+            exclude=tuple(parsed_args.exclude),
+            until=parsed_args.until,
+            jitter=parsed_args.jitter,
+        )
+        after = time.time()
+        if parsed_args.start:
+            after = schedule.instant(parsed_args.start) - 1
+        ticks = schedule.next(parsed_args.limit, after)
+        if not ticks:
+            raise errors.Refused(
+                f'The schedule has no time after {summary.time(int(after))}: '
+                'check its time, its end and the days that it excludes'
+            )
+        return _COLUMNS, common.Many(
+            [_row(schedule, tick) for tick in ticks], _listed(schedule)
+        )
+
+
+def _listed(schedule: schedules.Schedule) -> tuple[str, ...]:
+    return tuple(
+        name for name in _COLUMNS if name != 'latest_start' or schedule.jitter
+    )
+
+
+def _row(schedule: schedules.Schedule, tick: schedules.Tick) -> dict[str, Any]:
+    local = datetime.datetime.fromtimestamp(tick.time, schedule.zone)
+    return {
+        'local': local.isoformat(),
+        'utc': summary.time(tick.time),
+        'latest_start': summary.time(tick.time + schedule.jitter),
+        'note': _NOTES[tick.change].format(tick.local),
+    }

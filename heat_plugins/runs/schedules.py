@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a schedule is due: local times, over both changes of the clock.
+
+A pattern names local times of a time zone. Each is due once:
+
+- A time that the clock skips is due at the next valid time: 02:30 at 03:00.
+  Several that it skips are due once.
+- A time that the clock shows twice is due the first time.
+
+An instant is in whole seconds since the epoch. Everything here is pure.
+"""
+
+import bisect
+from collections import abc
+import dataclasses
+import datetime
+import enum
+import functools
+import hashlib
+import itertools
+import re
+from typing import Final
+import zoneinfo
+
+from heat_plugins import bounds
+from heat_plugins import cron_patterns
+from heat_plugins import errors
+
+#: Seconds of a jitter at most.
+MOST_JITTER: Final = 3600
+
+# Characters of a pattern, and entries of what is excluded.
+_LONGEST, _MOST_EXCLUDED = 100, 100
+
+# Excluded times in a row, after which none counts as left.
+_TRIED = 1000
+
+_KIN = (
+    'hourly',
+    'daily',
+    'midnight',
+    'weekly',
+    'monthly',
+    'yearly',
+    'annually',
+)
+_DAYS = ('mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun')
+_MONTHS = 'jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec'
+
+# croniter also reads seconds, years, and random or hashed values.
+_FIELD = rf'(?:[\d*,/#?-]|l|{_MONTHS}|{"|".join(_DAYS)})+'
+_PATTERN = re.compile(
+    rf'@(?:{"|".join(_KIN)})|{_FIELD}(?:[ \t]+{_FIELD}){{4}}',
+    re.ASCII | re.IGNORECASE,
+)
+
+_END_OF_DAY = datetime.time(23, 59, 59)
+
+# Before all times that a schedule can have.
+_LONG_AGO = datetime.datetime(2000, 1, 1)
+
+
+class ClockChange(enum.StrEnum):
+    """What a change of the clock does to a local time."""
+
+    NONE = ''
+    SKIPPED = 'skipped'
+    DOUBLED = 'doubled'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tick:
+    """A time at which a schedule is due.
+
+    :ivar local: the local time that the schedule names, without a zone; the
+        clock may never show it.
+    :ivar time: the instant at which the schedule is due.
+    :ivar start: the instant of the start, later by the jitter.
+    """
+
+    local: datetime.datetime
+    time: int
+    start: int
+    change: ClockChange
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """When to run something; all times are local ones of the time zone.
+
+    :ivar cron: five fields as in crontab, or ``@daily`` and its kin.
+    :ivar at: in place of `cron` the only time, in ISO 8601.
+    :ivar timezone: its IANA name.
+    :ivar exclude: dates (``2026-12-24``), ranges of them
+        (``2026-12-24/2027-01-01``, with both ends) and weekdays (``sat``).
+    :ivar until: the last day or time; empty for no end.
+    :ivar jitter: seconds by which a start may be late, the same for each
+        repetition; it spreads the schedules that are due together.
+    :ivar key: distinguishes the schedules that have a jitter.
+    :raises errors.Invalid: a value is invalid, or no time is left.
+    """
+
+    cron: str = ''
+    at: str = ''
+    timezone: str = 'UTC'
+    exclude: tuple[str, ...] = ()
+    until: str = ''
+    jitter: int = 0
+    key: str = ''
+
+    def __post_init__(self) -> None:
+        if bool(self.cron) == bool(self.at):
+            raise errors.Invalid(
+                'A schedule needs either "cron" or "at": give one of them'
+            )
+        if not 0 <= self.jitter <= MOST_JITTER:
+            raise errors.Invalid(
+                f'The jitter {self.jitter} is invalid: give 0 to '
+                f'{MOST_JITTER} seconds'
+            )
+        # Each reads its value, and refuses an invalid one.
+        _ = self.zone, self._last, self._excluded
+        next(self._locals(_LONG_AGO), None)
+
+    def ticks(self, after: float, before: float) -> abc.Iterator[Tick]:
+        """Yield what is due after an instant, until another, in order.
+
+        The second instant belongs to them, the first one does not.
+        """
+        return itertools.takewhile(
+            lambda tick: tick.time <= before, self._ticks(after)
+        )
+
+    def next(self, number: int, after: float) -> list[Tick]:
+        """Return the next times after an instant, at most a number."""
+        return list(itertools.islice(self._ticks(after), number))
+
+    def instant(self, text: str) -> int:
+        """Return the instant of a time in ISO 8601.
+
+        :param text: a local time; a day is its beginning.
+        :raises errors.Invalid: it is something else.
+        """
+        return _instant(self._local(text, datetime.time()), self.zone)[0]
+
+    @functools.cached_property
+    def zone(self) -> zoneinfo.ZoneInfo:
+        """The time zone."""
+        try:
+            return zoneinfo.ZoneInfo(self.timezone)
+        # The last one for a directory of zones, such as "Europe".
+        except (KeyError, ValueError, OSError) as exc:
+            raise errors.Invalid(_unknown_zone(self.timezone)) from exc
+
+    def _ticks(self, after: float) -> abc.Iterator[Tick]:
+        latest = int(after // 1)
+        now = datetime.datetime.fromtimestamp(latest, self.zone)
+        for local in self._locals(now.replace(tzinfo=None)):
+            time, change = _instant(local, self.zone)
+            if self._last is not None and time > self._last:
+                return
+            # The clock has shown it before, or skips it and others.
+            if time > latest:
+                latest = time
+                start = time + self._delay(time)
+                yield Tick(local=local, time=time, start=start, change=change)
+
+    def _locals(
+        self, after: datetime.datetime
+    ) -> abc.Iterator[datetime.datetime]:
+        """Yield the local times, without those of excluded days."""
+        times, tried = self._named(after), 0
+        while tried < _TRIED and (local := next(times, None)):
+            last = self._excluded_until(local.date())
+            if last is None:
+                tried = 0
+                yield local
+            else:
+                tried += 1
+                times = self._named(
+                    datetime.datetime.combine(last, _END_OF_DAY)
+                )
+
+    def _named(
+        self, after: datetime.datetime
+    ) -> abc.Iterator[datetime.datetime]:
+        if self.at:
+            at = self._local(self.at, datetime.time())
+            return iter([at] if at > after else [])
+        return _matching(self.cron, after)
+
+    def _delay(self, time: int) -> int:
+        digest = hashlib.sha256(f'{self.key} {time}'.encode()).digest()
+        return int.from_bytes(digest[:8]) % (self.jitter + 1)
+
+    @functools.cached_property
+    def _last(self) -> int | None:
+        if not self.until:
+            return None
+        return _instant(self._local(self.until, _END_OF_DAY), self.zone)[0]
+
+    def _local(self, text: str, of_day: datetime.time) -> datetime.datetime:
+        """Read a local time.
+
+        :param of_day: the time of a day that stands alone.
+        """
+        try:
+            read = datetime.datetime.fromisoformat(text)
+            if len(text) <= len('2026-11-20'):
+                read = datetime.datetime.combine(read.date(), of_day)
+            if read.tzinfo is None:
+                return read.replace(microsecond=0)
+        except ValueError:
+            pass
+        raise errors.Invalid(
+            f'The time "{bounds.shortened(text)}" is invalid: give a local '
+            'time such as "2026-11-20T22:00", without an offset; "timezone" '
+            'says where'
+        )
+
+    @functools.cached_property
+    def _excluded(self) -> tuple[tuple[datetime.date, datetime.date], ...]:
+        """The ranges among what is excluded; `_weekdays` has the others."""
+        if len(self.exclude) > _MOST_EXCLUDED:
+            raise errors.Invalid(
+                f'A schedule can exclude {_MOST_EXCLUDED} entries, and has '
+                f'{len(self.exclude)}: join days to ranges'
+            )
+        if len(self._weekdays) == len(_DAYS):
+            raise errors.Invalid(
+                'The schedule excludes all weekdays: leave one of them'
+            )
+        return tuple(
+            _range(entry) for entry in self.exclude if _weekday(entry) is None
+        )
+
+    @functools.cached_property
+    def _weekdays(self) -> frozenset[int]:
+        found = map(_weekday, self.exclude)
+        return frozenset(each for each in found if each is not None)
+
+    def _excluded_until(self, day: datetime.date) -> datetime.date | None:
+        """Return the last excluded day in a row; None if the day is not."""
+        if day.weekday() in self._weekdays:
+            return day
+        ends = (end for begin, end in self._excluded if begin <= day <= end)
+        return max(ends, default=None)
+
+
+def _matching(
+    pattern: str, after: datetime.datetime
+) -> abc.Iterator[datetime.datetime]:
+    if len(pattern) > _LONGEST or not _PATTERN.fullmatch(pattern.strip()):
+        raise errors.Invalid(_invalid_pattern(pattern))
+    _, _, day, _, weekday = [*pattern.split(), *'*****'][:5]
+    if day != '*' and re.search('[#lL]', weekday):
+        # croniter would forget about the day of month.
+        why = ' (with "#" or "L" as day of week, the day of month must be *)'
+        raise errors.Invalid(_invalid_pattern(pattern, why))
+    try:
+        yield from cron_patterns.times(pattern.strip(), after)
+    except cron_patterns.InvalidPattern as exc:
+        raise errors.Invalid(_invalid_pattern(pattern, f' ({exc})')) from exc
+    except cron_patterns.NeverMatches as exc:
+        raise errors.Invalid(
+            f'No time matches the pattern "{pattern}": check its day and month'
+        ) from exc
+
+
+def _invalid_pattern(pattern: str, why: str = '') -> str:
+    return (
+        f'The pattern "{bounds.shortened(pattern)}" is invalid{why}: give '
+        'five fields (minute, hour, day of month, month, day of week), such '
+        f'as "30 2 * * mon" for Mondays at 02:30, or one of @'
+        f'{", @".join(_KIN)}'
+    )
+
+
+def _unknown_zone(name: str) -> str:
+    known = zoneinfo.available_timezones()
+    if not known:
+        return (
+            f'Cannot find the time zone "{bounds.shortened(name)}": this '
+            'machine has no time zones; install its package tzdata'
+        )
+    guess = bounds.did_you_mean(name, sorted(known))
+    return (
+        f'The time zone "{bounds.shortened(name)}" is unknown{guess or "."} '
+        'Give an IANA name, such as "Europe/Berlin" or "UTC"'
+    )
+
+
+def _weekday(entry: str) -> int | None:
+    short = entry.lower()[:3]
+    names = ('day', 'sday', 'nesday', 'rsday', 'urday')
+    if short in _DAYS and entry.lower()[3:] in ('', *names):
+        return _DAYS.index(short)
+    return None
+
+
+def _range(entry: str) -> tuple[datetime.date, datetime.date]:
+    begin, _, end = entry.partition('/')
+    try:
+        days = (
+            datetime.date.fromisoformat(begin),
+            datetime.date.fromisoformat(end or begin),
+        )
+    except ValueError:
+        days = datetime.date.max, datetime.date.min
+    if days[0] > days[1]:
+        raise errors.Invalid(
+            f'Cannot exclude "{bounds.shortened(entry)}": give a date '
+            '("2026-12-24"), a range ("2026-12-24/2027-01-01") or a weekday '
+            '("sat")'
+        )
+    return days
+
+
+def _instant(
+    local: datetime.datetime, zone: zoneinfo.ZoneInfo
+) -> tuple[int, ClockChange]:
+    """Return the instant at which a local time is due."""
+    first = int(local.replace(tzinfo=zone, fold=0).timestamp())
+    second = int(local.replace(tzinfo=zone, fold=1).timestamp())
+    if first == second:
+        return first, ClockChange.NONE
+    if first < second:
+        return first, ClockChange.DOUBLED
+    # The clock is changed between them; see PEP 495.
+    before = _offset(second, zone)
+    changed = bisect.bisect_left(
+        range(second, first),
+        True,
+        key=lambda time: _offset(time, zone) != before,
+    )
+    return second + changed, ClockChange.SKIPPED
+
+
+def _offset(time: int, zone: zoneinfo.ZoneInfo) -> datetime.timedelta | None:
+    return datetime.datetime.fromtimestamp(time, zone).utcoffset()

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack software deployment schedule``."""
+
+import types
+
+from heat_plugins import errors
+from heat_plugins.osc.runs import schedule_commands
+from tests import pages
+from tests.unit.osc import base
+
+NIGHTLY = "schedule preview --cron '30 2 * * *' --timezone Europe/Berlin"
+
+
+class PreviewTest(base.CommandCase):
+    def test_it_needs_no_cloud(self):
+        self.assertIs(False, schedule_commands.PreviewSchedule.auth_required)
+
+    def test_it_lists_the_next_times_from_now(self):
+        # 2027-01-15T08:00:00Z
+        clock = types.SimpleNamespace(time=lambda: 1800000000.5)
+        self.patch(schedule_commands, 'time', clock)
+        code, rows = self.json(f'{NIGHTLY} -n 2')
+        self.assertEqual(0, code)
+        self.assertEqual(
+            [
+                {
+                    'local': f'2027-01-{day}T02:30:00+01:00',
+                    'utc': f'2027-01-{day}T01:30:00Z',
+                    'latest_start': f'2027-01-{day}T01:30:00Z',
+                    'note': '',
+                }
+                for day in (16, 17)
+            ],
+            rows,
+        )
+        self.assertEqual(5, len(self.json(NIGHTLY)[1]))
+
+    def test_the_first_time_may_be_the_one_to_begin_from(self):
+        _, (row,) = self.json(
+            'schedule preview --cron @daily --from 2027-03-01 -n 1'
+        )
+        self.assertEqual('2027-03-01T00:00:00Z', row['utc'])
+
+    def test_it_notes_both_changes_of_the_clock(self):
+        _, rows = self.json(f'{NIGHTLY} --from 2027-03-28 -n 1')
+        self.assertEqual('2027-03-28T03:00:00+02:00', rows[0]['local'])
+        self.assertEqual('the clock skips 02:30 on this day', rows[0]['note'])
+        _, rows = self.json(f'{NIGHTLY} --from 2027-10-31 -n 1')
+        self.assertEqual('2027-10-31T02:30:00+02:00', rows[0]['local'])
+        self.assertIn('shows 02:30 twice; the first', rows[0]['note'])
+
+    def test_a_jitter_has_a_column_of_its_own(self):
+        _, output = self.run_command(NIGHTLY)
+        self.assertNotIn('Latest start', output)
+        _, output = self.run_command(
+            f'{NIGHTLY} --from 2027-01-01 --jitter 600 -n 1'
+        )
+        self.assertIn('Latest start', output)
+        self.assertIn('2027-01-01T01:40:00Z', output)
+
+    def test_fewer_times_may_be_left_and_none_is_an_error(self):
+        once = 'schedule preview --at 2027-01-01T02:00'
+        _, rows = self.json(f'{once} --from 2027-01-01')
+        self.assertEqual(1, len(rows))
+        exc = self.assertRaises(
+            errors.Refused,
+            lambda: self.take(f'{once} --from 2027-01-02'),
+        )
+        self.assertIn('has no time after', str(exc))
+
+    def take(self, line):
+        command, words = base.typed(line)
+        made = command(None, None)
+        return made.take_action(made.get_parser('x').parse_args(words))
+
+    def test_a_bad_value_is_refused(self):
+        self.assert_refused(
+            'schedule preview --cron 1', 'pattern "1" is invalid', 'give five'
+        )
+        self.assert_refused(f'{NIGHTLY} --exclude x', 'Cannot exclude "x"')
+        self.assert_refused(f'{NIGHTLY} --from x', 'The time "x" is invalid')
+
+
+class PageTest(base.CommandCase):
+    def test_what_the_page_shows_is_printed(self):
+        text = pages.read('schedules')
+        (block,) = pages.blocks(text)
+        typed, _, shown = block.replace('\\\n', '').partition('\n')
+        line = typed.removeprefix('openstack software deployment ')
+        _, output = self.run_command(line)
+        self.assertEqual(shown.split(), output.split())

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a schedule is due."""
+
+import datetime
+import itertools
+import zoneinfo
+
+import hypothesis
+from hypothesis import strategies as st
+import pytest
+
+from heat_plugins import errors
+from heat_plugins.runs import schedules
+
+# With changes of an hour and of half an hour, by day and at midnight, in
+# both halves of the year; and some that have none.
+ZONES = (
+    'UTC',
+    'Europe/Berlin',
+    'Europe/London',
+    'Europe/Dublin',
+    'Europe/Istanbul',
+    'Atlantic/Azores',
+    'America/New_York',
+    'America/St_Johns',
+    'America/Sao_Paulo',
+    'America/Santiago',
+    'America/Havana',
+    'America/Los_Angeles',
+    'Africa/Cairo',
+    'Africa/Casablanca',
+    'Asia/Beirut',
+    'Asia/Kathmandu',
+    'Asia/Tehran',
+    'Australia/Lord_Howe',
+    'Pacific/Apia',
+    'Pacific/Chatham',
+)
+MINUTE, DAY = 60, 86400
+
+
+def instant(year, *rest):
+    return int(datetime.datetime(year, *rest, tzinfo=datetime.UTC).timestamp())
+
+
+def changes(name):
+    """Return the first instants after changes of a clock, 2000 to 2036."""
+    zone = zoneinfo.ZoneInfo(name)
+    hours = range(instant(2000, 1, 1), instant(2037, 1, 1), 3600)
+    known = [
+        datetime.datetime.fromtimestamp(h, zone).utcoffset()
+        for h in hours[::24]
+    ]
+    return [
+        hours[24 * number]
+        for number, (one, other) in enumerate(itertools.pairwise(known))
+        if one != other
+    ]
+
+
+CHANGES = {name: changes(name) or [instant(2026, 3, 1)] for name in ZONES}
+
+
+@st.composite
+def days(draw):
+    """Return a zone, and an instant a day or two before a change of it."""
+    name = draw(st.sampled_from(ZONES))
+    change = draw(st.sampled_from(CHANGES[name]))
+    return name, change - MINUTE * draw(st.integers(0, 2 * 24 * 60))
+
+
+def clock(name, begin, end):
+    """Return what the clock shows in each minute: (instant, local)."""
+    zone = zoneinfo.ZoneInfo(name)
+    return [
+        (
+            time,
+            datetime.datetime.fromtimestamp(time, zone).replace(tzinfo=None),
+        )
+        for time in range(begin, end + 1, MINUTE)
+    ]
+
+
+def expected(name, matches, begin, end):
+    """Return when matching local times are due, found minute by minute.
+
+    :param matches: says whether a local time is one of the pattern.
+    """
+    # What the clock has shown before must be known.
+    shown = clock(name, begin - 3 * DAY, end)
+    due, latest = [], shown[0][1]
+    for time, local in shown[1:]:
+        # Those that the clock shows, or skips, for the first time.
+        new = range(1, int((local - latest).total_seconds()) // MINUTE + 1)
+        if any(matches(latest + MINUTE * M1 * n) for n in new):
+            due.append(time)
+        latest = max(latest, local)
+    return [time for time in due if begin < time]
+
+
+M1 = datetime.timedelta(seconds=1)
+
+
+def due(schedule, begin, end):
+    return [tick.time for tick in schedule.ticks(begin, end)]
+
+
+@hypothesis.settings(deadline=None, max_examples=60)
+@hypothesis.given(days(), st.integers(0, 23), st.integers(0, 59))
+def test_each_local_time_is_due_once_over_all_changes(day, hour, minute):
+    name, begin = day
+    schedule = schedules.Schedule(cron=f'{minute} {hour} * * *', timezone=name)
+    end = begin + 3 * DAY
+    assert due(schedule, begin, end) == expected(
+        name,
+        lambda local: (local.hour, local.minute) == (hour, minute),
+        begin,
+        end,
+    )
+
+
+@hypothesis.settings(deadline=None, max_examples=30)
+@hypothesis.given(days(), st.sampled_from([1, 7, 15, 30]))
+def test_frequent_times_are_due_once_over_all_changes(day, step):
+    name, begin = day
+    schedule = schedules.Schedule(cron=f'*/{step} * * * *', timezone=name)
+    end = begin + 3 * DAY
+    assert due(schedule, begin, end) == expected(
+        name, lambda local: local.minute % step == 0, begin, end
+    )
+
+
+@hypothesis.settings(deadline=None, max_examples=30)
+@hypothesis.given(days(), st.lists(st.integers(0, 3 * DAY), max_size=4))
+def test_it_may_be_asked_piece_by_piece(day, cuts):
+    name, begin = day
+    schedule = schedules.Schedule(
+        cron='*/20 1-4 * * *', timezone=name, jitter=300, key='s'
+    )
+    end = begin + 3 * DAY
+    at = [begin, *(begin + cut for cut in sorted(cuts)), end]
+    pieces = [
+        tick
+        for one, other in itertools.pairwise(at)
+        for tick in schedule.ticks(one, other)
+    ]
+    assert pieces == list(schedule.ticks(begin, end))
+
+
+@pytest.mark.parametrize(
+    ('begin', 'local', 'utc', 'change'),
+    [
+        ('2027-03-28', '2027-03-28 02:30', (2027, 3, 28, 1, 0), 'skipped'),
+        ('2027-10-31', '2027-10-31 02:30', (2027, 10, 31, 0, 30), 'doubled'),
+        ('2027-11-01', '2027-11-01 02:30', (2027, 11, 1, 1, 30), ''),
+    ],
+)
+def test_it_says_what_a_change_of_the_clock_does(begin, local, utc, change):
+    schedule = schedules.Schedule(cron='30 2 * * *', timezone='Europe/Berlin')
+    (tick,) = schedule.next(1, schedule.instant(begin))
+    assert str(tick.local) == f'{local}:00'
+    assert tick.time == tick.start == instant(*utc)
+    assert tick.change == change
+
+
+def test_a_skipped_day_is_due_as_the_next_one_begins():
+    # Samoa went to the other side of the date line.
+    schedule = schedules.Schedule(cron='0 12 30 12 *', timezone='Pacific/Apia')
+    (tick,) = schedule.next(1, instant(2011, 12, 1))
+    assert tick.time == instant(2011, 12, 30, 10)
+
+
+@hypothesis.given(
+    st.integers(0, schedules.MOST_JITTER), st.text(max_size=40), days()
+)
+@hypothesis.settings(deadline=None)
+def test_a_jitter_is_the_same_each_time(jitter, key, day):
+    name, begin = day
+    first, second = (
+        schedules.Schedule(
+            cron='@hourly', timezone=name, jitter=jitter, key=key
+        )
+        for _ in range(2)
+    )
+    ticks = first.next(5, begin)
+    assert ticks == second.next(5, begin)
+    assert all(0 <= tick.start - tick.time <= jitter for tick in ticks)
+
+
+def test_a_jitter_spreads_schedules_and_ticks():
+    starts = {
+        tick.start - tick.time
+        for key in 'abc'
+        for tick in schedules.Schedule(
+            cron='@hourly', jitter=3600, key=key
+        ).next(30, 0)
+    }
+    assert len(starts) > 80
+
+
+def dates(**given):
+    given.setdefault('cron', '0 2 * * *')
+    return [
+        tick.local.strftime('%m-%d')
+        for tick in schedules.Schedule(**given).next(4, instant(2026, 12, 22))
+    ]
+
+
+@pytest.mark.parametrize(
+    ('given', 'left'),
+    [
+        ({'exclude': ('2026-12-23',)}, '12-22 12-24 12-25 12-26'),
+        ({'exclude': ('2026-12-23/2026-12-30',)}, '12-22 12-31 01-01 01-02'),
+        ({'exclude': ('sat', 'Sunday')}, '12-22 12-23 12-24 12-25'),
+        (
+            {'exclude': ('thursday', '2026-12-25/2026-12-26', 'Tue')},
+            '12-23 12-27 12-28 12-30',
+        ),
+        ({'until': '2026-12-23'}, '12-22 12-23'),
+        ({'until': '2026-12-23T01:59'}, '12-22'),
+        ({'until': '2026-12-23T02:00'}, '12-22 12-23'),
+        ({'cron': '0 2 * * sat', 'exclude': ('sat',)}, ''),
+        ({'exclude': ('2026-01-01/9999-12-31',)}, ''),
+        ({'cron': '', 'at': '2026-12-24T03:00'}, '12-24'),
+        ({'cron': '', 'at': '2026-12-24'}, '12-24'),
+        ({'cron': '', 'at': '2026-12-24', 'exclude': ('thu',)}, ''),
+        ({'cron': '', 'at': '2026-12-21T03:00'}, ''),
+        ({'cron': '@weekly'}, '12-27 01-03 01-10 01-17'),
+        ({'cron': '0 2 1,l * *'}, '12-31 01-01 01-31 02-01'),
+        ({'cron': '0 2 * * sun#1'}, '01-03 02-07 03-07 04-04'),
+        ({'cron': '0 2 25 * Sun'}, '12-25 12-27 01-03 01-10'),
+    ],
+)
+def test_days_and_ends(given, left):
+    assert ' '.join(dates(**given)) == left
+
+
+def test_excluded_days_are_local_ones():
+    schedule = schedules.Schedule(
+        cron='0 6 * * *', timezone='Asia/Tokyo', exclude=('sun',)
+    )
+    (tick,) = schedule.next(1, instant(2026, 12, 26))
+    # Saturday in UTC, Sunday in Tokyo at 21:00 UTC.
+    assert tick.local == datetime.datetime(2026, 12, 28, 6)
+
+
+@pytest.mark.parametrize(
+    ('given', 'said'),
+    [
+        ({}, 'either "cron" or "at": give one'),
+        ({'cron': '@daily', 'at': '2026-01-01'}, 'either "cron" or "at"'),
+        ({'cron': 'now'}, '"now" is invalid: give five fields'),
+        ({'cron': '61 * * * *'}, '"61 * * * *" is invalid ('),
+        ({'cron': '0 0 * * * *'}, '"0 0 * * * *" is invalid: give five'),
+        ({'cron': 'r * * * *'}, '"r * * * *" is invalid: give five'),
+        ({'cron': 'h(1-2) * * * *'}, 'is invalid: give five'),
+        ({'cron': '0 2 1 * sun#1'}, '"0 2 1 * sun#1" is invalid (with "#"'),
+        ({'cron': '@reboot'}, '"@reboot" is invalid'),
+        ({'cron': '*' * 999 + ' * * * *'}, '…" is invalid: give five'),
+        ({'cron': '0 0 30 2 *'}, 'No time matches the pattern "0 0 30 2 *"'),
+        ({'timezone': 'Europe/Berln'}, 'did you mean "Europe/Berlin"?'),
+        ({'timezone': 'Europe'}, 'The time zone "Europe" is unknown'),
+        ({'timezone': '../etc/passwd'}, '"../etc/passwd" is unknown. Give'),
+        ({'timezone': '/etc/localtime'}, '"/etc/localtime" is unknown'),
+        ({'exclude': ('someday',)}, 'exclude "someday": give a date ("2026'),
+        ({'exclude': ('2027-01-01/2026-12-24',)}, 'a range ("2026-12-24/'),
+        ({'exclude': ('2026-02-30',)}, 'Cannot exclude "2026-02-30"'),
+        ({'exclude': ('sat',) * 101}, '100 entries, and has 101: join'),
+        (
+            {'exclude': ('mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun')},
+            'excludes all weekdays: leave one',
+        ),
+        ({'until': 'tomorrow'}, 'The time "tomorrow" is invalid: give a lo'),
+        ({'cron': '', 'at': '2026-01-01T00:00+01:00'}, 'without an offset'),
+        ({'jitter': -1}, 'The jitter -1 is invalid: give 0 to 3600'),
+        ({'jitter': 3601}, 'The jitter 3601 is invalid'),
+    ],
+)
+def test_a_bad_value_is_named_with_the_remedy(given, said):
+    if given and 'at' not in given:
+        given = {'cron': '@daily', **given}
+    with pytest.raises(errors.Invalid) as raised:
+        schedules.Schedule(**given)
+    assert said in str(raised.value)
+
+
+def test_a_machine_without_time_zones_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(zoneinfo, 'available_timezones', set)
+    with pytest.raises(errors.Invalid, match='install its package tzdata'):
+        schedules.Schedule(cron='@daily', timezone='Mars/Olympus')
