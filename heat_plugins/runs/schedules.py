@@ -29,6 +29,12 @@ from heat_plugins import errors
 #: Seconds of a jitter at most.
 MOST_JITTER: Final = 3600
 
+#: Seconds by which a tick may start late at most.
+MOST_LATENESS: Final = 86400
+
+#: Seconds within which a tick may start late, if a schedule says nothing.
+START_WITHIN: Final = 3600
+
 # Characters of a pattern, and entries of what is excluded.
 _LONGEST, _MOST_EXCLUDED = 100, 100
 
@@ -68,6 +74,17 @@ class ClockChange(enum.StrEnum):
     DOUBLED = 'doubled'
 
 
+class Overlap(enum.StrEnum):
+    """What a tick does while the operation of a former one runs."""
+
+    #: Nothing: the tick is skipped.
+    SKIP = 'skip'
+    #: It waits for the end of that operation; one tick at most does.
+    QUEUE = 'queue'
+    #: It cancels that operation, and waits for its end.
+    CANCEL = 'cancel'
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tick:
     """A time at which a schedule is due.
@@ -86,7 +103,9 @@ class Tick:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """When to run something; all times are local ones of the time zone.
+    """When to run something, and when not; see `schedule_deciding`.
+
+    All times are local ones of the time zone.
 
     :ivar cron: five fields as in crontab, or ``@daily`` and its kin.
     :ivar at: in place of `cron` the only time, in ISO 8601.
@@ -97,6 +116,14 @@ class Schedule:
     :ivar jitter: seconds by which a start may be late, the same for each
         repetition; it spreads the schedules that are due together.
     :ivar key: distinguishes the schedules that have a jitter.
+    :ivar start_within: seconds within which a tick starts late, such as after
+        an outage; later it is missed.
+    :ivar cut_off: seconds after which nothing of a tick starts; None for no
+        limit.
+    :ivar paused: whether no tick starts.
+    :ivar note: why it is paused, for people.
+    :ivar pause_after_failures: failures in a row after which no tick starts;
+        0 for no limit.
     :raises errors.Invalid: a value is invalid, or no time is left.
     """
 
@@ -107,6 +134,12 @@ class Schedule:
     until: str = ''
     jitter: int = 0
     key: str = ''
+    start_within: int = START_WITHIN
+    cut_off: int | None = None
+    overlap: Overlap = Overlap.SKIP
+    paused: bool = False
+    note: str = ''
+    pause_after_failures: int = 0
 
     def __post_init__(self) -> None:
         if bool(self.cron) == bool(self.at):
@@ -117,6 +150,20 @@ class Schedule:
             raise errors.Invalid(
                 f'The jitter {self.jitter} is invalid: give 0 to '
                 f'{MOST_JITTER} seconds'
+            )
+        if not 0 <= self.start_within <= MOST_LATENESS:
+            raise errors.Invalid(
+                f'start_within is {self.start_within}, and must be a number '
+                f'from 0 to {MOST_LATENESS}'
+            )
+        if self.pause_after_failures < 0:
+            raise errors.Invalid(
+                f'pause_after_failures is {self.pause_after_failures}, and '
+                'must be a number, at least 0'
+            )
+        if self.cut_off is not None and self.cut_off < 1:
+            raise errors.Invalid(
+                f'cut_off is {self.cut_off}, and must be a number, at least 1'
             )
         # Each reads its value, and refuses an invalid one.
         _ = self.zone, self._last, self._excluded
@@ -135,6 +182,11 @@ class Schedule:
         """Return the next times after an instant, at most a number."""
         return list(itertools.islice(self._ticks(after), number))
 
+    def start_of(self, time: int) -> int:
+        """Return the instant of the start of a tick."""
+        digest = hashlib.sha256(f'{self.key} {time}'.encode()).digest()
+        return time + int.from_bytes(digest[:8]) % (self.jitter + 1)
+
     def instant(self, text: str) -> int:
         """Return the instant of a time in ISO 8601.
 
@@ -142,6 +194,13 @@ class Schedule:
         :raises errors.Invalid: it is something else.
         """
         return _instant(self._local(text, datetime.time()), self.zone)[0]
+
+    @property
+    def lateness(self) -> int:
+        """The most seconds from the start of a tick until it begins."""
+        if self.cut_off is None:
+            return self.start_within
+        return min(self.start_within, self.cut_off - 1)
 
     @functools.cached_property
     def zone(self) -> zoneinfo.ZoneInfo:
@@ -162,8 +221,12 @@ class Schedule:
             # The clock has shown it before, or skips it and others.
             if time > latest:
                 latest = time
-                start = time + self._delay(time)
-                yield Tick(local=local, time=time, start=start, change=change)
+                yield Tick(
+                    local=local,
+                    time=time,
+                    start=self.start_of(time),
+                    change=change,
+                )
 
     def _locals(
         self, after: datetime.datetime
@@ -188,10 +251,6 @@ class Schedule:
             at = self._local(self.at, datetime.time())
             return iter([at] if at > after else [])
         return _matching(self.cron, after)
-
-    def _delay(self, time: int) -> int:
-        digest = hashlib.sha256(f'{self.key} {time}'.encode()).digest()
-        return int.from_bytes(digest[:8]) % (self.jitter + 1)
 
     @functools.cached_property
     def _last(self) -> int | None:

@@ -19,6 +19,7 @@ signals lie below the deployment's folder: they go with it.
 from collections import abc
 import dataclasses
 import datetime
+import hashlib
 import re
 import secrets
 from urllib import parse
@@ -60,6 +61,17 @@ def new_run_id(now: float) -> str:
     when = datetime.datetime.fromtimestamp(now, datetime.UTC)
     part = int(now % 1 * 4096)
     return f'{when.strftime(_TIME)}-{part:03x}{secrets.token_hex(4)[3:]}'
+
+
+def id_of_tick(schedule_id: str, time: int) -> str:
+    """Return the ID of what a schedule runs at an instant.
+
+    Each process finds the same, so that two of them start one thing. The
+    letters behind the time distinguish the schedules of a project.
+    """
+    when = datetime.datetime.fromtimestamp(time, datetime.UTC)
+    digest = hashlib.sha256(schedule_id.encode()).hexdigest()
+    return f'{when.strftime(_TIME)}-{digest[:8]}'
 
 
 def is_run_id(text: str) -> bool:

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a schedule does now: a pure decision over what is recorded of it.
+
+Who keeps a schedule asks `due`, records the record that it returns, and only
+then acts. So the record always knows of what may have been started: whoever
+takes over creates the operation of `ScheduleRecord.running` if there is none.
+Its ID is `record_names.id_of_tick`, so that two create one.
+
+- Each tick is decided once: it starts, waits, or is skipped or missed.
+- At most one tick runs at a time, and at most one waits.
+- After an outage at most one tick starts late.
+
+Times are in seconds since the epoch; a tick is known by its `schedules.Tick.time`.
+"""
+
+from collections import abc
+import dataclasses
+import enum
+import itertools
+from typing import Any
+
+from heat_plugins.runs import schedules
+from heat_plugins.runs.fleet import operations
+
+# Missed ticks that are counted, and named, at a time.
+_COUNTED = 1000
+
+_Schedule = schedules.Schedule
+
+
+class Passed(enum.StrEnum):
+    """Why a tick does not start."""
+
+    MISSED = 'missed'
+    PAUSED = 'paused'
+    RUNNING = 'another one is running'
+    WAITING = 'another one is waiting'
+    REPLACED = 'a later one replaced it'
+    CUT_OFF = 'its cut-off has passed while it waited'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScheduleRecord:
+    """What is recorded of a schedule.
+
+    :ivar since: the last tick that is decided, or when the schedule began.
+    :ivar running: the tick whose operation has not ended.
+    :ivar waiting: the tick that starts after that.
+    :ivar last: the last tick that has started.
+    :ivar outcome: how the last operation ended.
+    :ivar missed: how many ticks were missed.
+    :ivar failures: how many operations failed in a row.
+    :ivar paused: why it is paused, other than by its template; empty if it
+        is not.
+    """
+
+    VERSION = 1
+
+    since: int
+    running: int | None = None
+    waiting: int | None = None
+    last: int | None = None
+    outcome: str = ''
+    missed: int = 0
+    failures: int = 0
+    paused: str = ''
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What to do next.
+
+    :ivar record: what to record before anything else.
+    :ivar start: the tick whose operation to create.
+    :ivar cancel: the tick whose operation to cancel.
+    :ivar passed: ticks that do not start, and why; not all that
+        were missed in a long outage.
+    :ivar next_time: when to decide again, at the latest; None for never. The
+        end of the operation is another reason to do so.
+    """
+
+    record: ScheduleRecord
+    start: int | None = None
+    cancel: int | None = None
+    passed: tuple[tuple[int, Passed], ...] = ()
+    next_time: int | None = None
+
+
+def due(schedule: _Schedule, record: ScheduleRecord, now: float) -> Decision:
+    """Decide what a schedule does now."""
+    ticks, more = _started(schedule, record.since, now)
+    decision = Decision(record=record)
+    if ticks:
+        decision = _recorded(decision, since=ticks[-1].time)
+    if schedule.paused or record.paused:
+        decision = _drop(decision, Passed.PAUSED)
+        paused = (tick.time for tick in ticks)
+        decision = _pass(decision, paused, Passed.PAUSED)
+    else:
+        decision = _recorded(decision, missed=record.missed + more)
+        decision = _decided(schedule, decision, ticks, now)
+    upcoming = schedule.next(1, decision.record.since)
+    return dataclasses.replace(
+        decision, next_time=upcoming[0].start if upcoming else None
+    )
+
+
+def ended(
+    schedule: _Schedule, record: ScheduleRecord, phase: operations.Phase
+) -> ScheduleRecord:
+    """Return the record after the operation that was running has ended.
+
+    :param phase: how it ended; what was cancelled is no failure.
+    """
+    failures = record.failures
+    if phase is operations.Phase.COMPLETE:
+        failures = 0
+    elif phase is not operations.Phase.CANCELLED:
+        failures += 1
+    most = schedule.pause_after_failures
+    paused = record.paused
+    if most and failures >= most and not paused:
+        paused = f'{failures} failures in a row'
+    return dataclasses.replace(
+        record,
+        running=None,
+        outcome=phase.value,
+        failures=failures,
+        paused=paused,
+    )
+
+
+def resumed(record: ScheduleRecord) -> ScheduleRecord:
+    """Return the record of a schedule that a user has resumed."""
+    return dataclasses.replace(record, paused='', failures=0)
+
+
+def _started(
+    schedule: _Schedule, since: int, now: float
+) -> tuple[list[schedules.Tick], int]:
+    """Return the ticks to decide, and how many more were missed.
+
+    After a long outage some are neither counted nor returned: at most
+    `_COUNTED` are counted, and after those only what may start is returned.
+    """
+
+    def after(time: int) -> abc.Iterator[schedules.Tick]:
+        # A jitter does not change their order.
+        return itertools.takewhile(
+            lambda tick: tick.start <= now, schedule.ticks(time, now)
+        )
+
+    ticks = list(itertools.islice(after(since), _COUNTED))
+    if len(ticks) < _COUNTED:
+        return ticks, 0
+    recent = int(now) - schedule.lateness - schedule.jitter - 1
+    rest = list(after(max(ticks[-1].time, recent)))
+    return (rest, _COUNTED) if rest else (ticks, 0)
+
+
+def _decided(
+    schedule: _Schedule,
+    decision: Decision,
+    ticks: abc.Sequence[schedules.Tick],
+    now: float,
+) -> Decision:
+    """Decide on ticks; of several, the last one alone may start."""
+    in_time = [t for t in ticks[-1:] if now <= t.start + schedule.lateness]
+    missed = [tick.time for tick in ticks[: len(ticks) - len(in_time)]]
+    decision = _recorded(decision, missed=decision.record.missed + len(missed))
+    decision = _pass(decision, missed, Passed.MISSED)
+    if in_time and schedule.overlap is schedules.Overlap.CANCEL:
+        decision = _drop(decision, Passed.REPLACED)
+    decision = _wait(schedule, decision, now)
+    for tick in in_time:
+        decision = _admit(schedule, decision, tick.time)
+    record = decision.record
+    if schedule.overlap is schedules.Overlap.CANCEL and record.waiting:
+        # Each time: who decided it first may have died before it did that.
+        decision = dataclasses.replace(decision, cancel=record.running)
+    return decision
+
+
+def _wait(schedule: _Schedule, decision: Decision, now: float) -> Decision:
+    """Start the tick that waits if it can, unless its time is over."""
+    record = decision.record
+    if record.waiting is None:
+        return decision
+    start = schedule.start_of(record.waiting)
+    if schedule.cut_off is not None and now >= start + schedule.cut_off:
+        return _drop(decision, Passed.CUT_OFF)
+    if record.running is None:
+        return _start(_recorded(decision, waiting=None), record.waiting)
+    return decision
+
+
+def _admit(schedule: _Schedule, decision: Decision, tick: int) -> Decision:
+    """Start a tick, or do what the schedule says of an overlap."""
+    record = decision.record
+    if record.running is None:
+        return _start(decision, tick)
+    if schedule.overlap is schedules.Overlap.SKIP:
+        return _pass(decision, [tick], Passed.RUNNING)
+    if record.waiting is not None:
+        return _pass(decision, [tick], Passed.WAITING)
+    return _recorded(decision, waiting=tick)
+
+
+def _drop(decision: Decision, why: Passed) -> Decision:
+    """Let the tick that waits, if there is one, pass."""
+    waiting = decision.record.waiting
+    if waiting is None:
+        return decision
+    return _pass(_recorded(decision, waiting=None), [waiting], why)
+
+
+def _start(decision: Decision, tick: int) -> Decision:
+    return dataclasses.replace(
+        _recorded(decision, running=tick, last=tick), start=tick
+    )
+
+
+def _pass(
+    decision: Decision, ticks: abc.Iterable[int], why: Passed
+) -> Decision:
+    passed = (*decision.passed, *((tick, why) for tick in ticks))
+    return dataclasses.replace(decision, passed=passed)
+
+
+def _recorded(decision: Decision, **changed: Any) -> Decision:
+    return dataclasses.replace(
+        decision, record=dataclasses.replace(decision.record, **changed)
+    )

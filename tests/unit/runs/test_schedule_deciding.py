@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a schedule does at each tick."""
+
+import dataclasses
+
+import hypothesis
+from hypothesis import strategies as st
+import pytest
+
+from heat_plugins import errors
+from heat_plugins import stored
+from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs import schedules
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet.records import layout
+from heat_plugins.runs.records import record_names
+
+HOUR = 3600
+# A midnight; ticks are at each full hour after it.
+ZERO = 1800057600
+Passed = schedule_deciding.Passed
+Phase = operations.Phase
+
+
+def hourly(**more):
+    return schedules.Schedule(cron='@hourly', **more)
+
+
+def record(**more):
+    return schedule_deciding.ScheduleRecord(since=ZERO, **more)
+
+
+def due(schedule, known, hours):
+    """Decide at a number of hours after midnight."""
+    return schedule_deciding.due(schedule, known, ZERO + hours * HOUR)
+
+
+def hour(number):
+    return ZERO + number * HOUR
+
+
+def test_nothing_is_due_before_the_first_tick():
+    decision = due(hourly(), record(), 0.9)
+    assert decision == schedule_deciding.Decision(
+        record=record(), next_time=hour(1)
+    )
+
+
+def test_a_tick_starts_once():
+    decision = due(hourly(), record(), 1)
+    assert decision.start == hour(1)
+    assert decision.record == dataclasses.replace(
+        record(), since=hour(1), running=hour(1), last=hour(1)
+    )
+    assert decision.next_time == hour(2)
+    again = due(hourly(), decision.record, 1.1)
+    assert again.start is None
+    assert again.record == decision.record
+
+
+def test_the_last_tick_is_followed_by_none():
+    once = schedules.Schedule(at='2027-01-16T01:00')
+    decision = due(once, record(), 1)
+    assert (decision.start, decision.next_time) == (hour(1), None)
+
+
+def test_a_jitter_delays_the_start_and_keeps_the_tick():
+    schedule = hourly(jitter=HOUR, key='shop')
+    start = schedule.start_of(hour(1))
+    assert hour(1) < start
+    early = schedule_deciding.due(schedule, record(), start - 1)
+    assert (early.start, early.next_time) == (None, start)
+    assert early.record == record()
+    decision = schedule_deciding.due(schedule, record(), start)
+    assert decision.start == hour(1)
+
+
+def test_it_starts_late_once_within_the_time_and_names_what_it_missed():
+    decision = due(hourly(start_within=600), record(), 4.1)
+    assert decision.start == hour(4)
+    assert decision.passed == tuple(
+        (hour(n), Passed.MISSED) for n in (1, 2, 3)
+    )
+    assert decision.record.missed == 3
+
+
+def test_it_is_missed_later_than_that():
+    decision = due(hourly(start_within=600), record(missed=2), 1.2)
+    assert decision.start is None
+    assert decision.passed == ((hour(1), Passed.MISSED),)
+    assert decision.record.missed == 3
+    assert decision.record.since == hour(1)
+
+
+@pytest.mark.parametrize(('late', 'start'), [(299, 1), (300, None)])
+def test_nothing_starts_after_its_cut_off(late, start):
+    decision = due(hourly(cut_off=300), record(), 1 + late / HOUR)
+    assert decision.start == (start and hour(start))
+
+
+def test_a_long_outage_is_counted_up_to_a_limit_and_costs_little():
+    each = schedules.Schedule(cron='* * * * *', start_within=60)
+    decision = due(each, record(), 24 * 365)
+    assert decision.start == hour(24 * 365)
+    assert 1000 < decision.record.missed < 1010
+    # The others are as if they had never been.
+    assert len(decision.passed) < 10
+
+
+RUNNING = {'running': hour(1), 'last': hour(1)}
+
+
+def at_two(schedule, **more):
+    known = dataclasses.replace(record(), since=hour(1), **RUNNING, **more)
+    return due(schedule, known, 2)
+
+
+def test_an_overlap_is_skipped():
+    decision = at_two(hourly())
+    assert decision.start is decision.cancel is None
+    assert decision.passed == ((hour(2), Passed.RUNNING),)
+    assert decision.record.since == hour(2)
+    assert decision.record.running == hour(1)
+
+
+def test_an_overlap_waits_and_starts_after_the_end():
+    schedule = hourly(overlap=schedules.Overlap.QUEUE)
+    known = at_two(schedule).record
+    assert (known.running, known.waiting) == (hour(1), hour(2))
+    third = due(schedule, known, 3)
+    assert third.passed == ((hour(3), Passed.WAITING),)
+    free = schedule_deciding.ended(schedule, third.record, Phase.COMPLETE)
+    decision = due(schedule, free, 3.5)
+    assert decision.start == hour(2)
+    assert decision.record.running == hour(2)
+    assert decision.record.waiting is None
+
+
+def test_a_tick_that_comes_as_another_starts_from_the_queue_waits():
+    schedule = hourly(overlap=schedules.Overlap.QUEUE)
+    known = dataclasses.replace(
+        record(), since=hour(2), running=None, waiting=hour(2)
+    )
+    decision = due(schedule, known, 3)
+    assert decision.start == hour(2)
+    assert decision.record.waiting == hour(3)
+
+
+def test_a_tick_that_waits_may_be_cut_off():
+    schedule = hourly(overlap=schedules.Overlap.QUEUE, cut_off=1800)
+    known = at_two(schedule).record
+    decision = due(schedule, known, 2.5)
+    assert decision.passed == ((hour(2), Passed.CUT_OFF),)
+    assert decision.record.waiting is None
+
+
+def test_an_overlap_cancels_and_starts_after_the_end():
+    schedule = hourly(overlap=schedules.Overlap.CANCEL)
+    second = at_two(schedule)
+    assert (second.cancel, second.start) == (hour(1), None)
+    # The engine that decided that may have died.
+    assert due(schedule, second.record, 2.1).cancel == hour(1)
+    third = due(schedule, second.record, 3)
+    assert (third.cancel, third.start) == (hour(1), None)
+    assert third.passed == ((hour(2), Passed.REPLACED),)
+    free = schedule_deciding.ended(schedule, third.record, Phase.CANCELLED)
+    assert due(schedule, free, 3.1).start == hour(3)
+
+
+def test_the_newest_replaces_what_waits_for_what_was_cancelled():
+    schedule = hourly(overlap=schedules.Overlap.CANCEL)
+    known = dataclasses.replace(record(), since=hour(2), waiting=hour(2))
+    decision = due(schedule, known, 3)
+    assert (decision.start, decision.cancel) == (hour(3), None)
+    assert decision.passed == ((hour(2), Passed.REPLACED),)
+
+
+@pytest.mark.parametrize(
+    ('schedule', 'more'),
+    [
+        (hourly(paused=True), {}),
+        (hourly(), {'paused': 'the disks are being moved'}),
+    ],
+)
+def test_nothing_starts_while_it_is_paused(schedule, more):
+    decision = at_two(schedule, waiting=hour(1), **more)
+    assert decision.start is decision.cancel is None
+    assert {why for _, why in decision.passed} == {Passed.PAUSED}
+    assert decision.record.missed == 0
+    assert decision.record.waiting is None
+    assert decision.record.running == hour(1)
+    # What it has passed meanwhile does not start later.
+    again = schedule_deciding.resumed(
+        schedule_deciding.ended(hourly(), decision.record, Phase.COMPLETE)
+    )
+    assert due(hourly(), again, 2.9).start is None
+    assert due(hourly(), again, 3).start == hour(3)
+
+
+def test_it_pauses_after_failures_in_a_row():
+    schedule = hourly(pause_after_failures=2)
+    known = record()
+    for phase, failures in (
+        (Phase.FAILED, 1),
+        (Phase.COMPLETE, 0),
+        (Phase.TIMED_OUT, 1),
+        (Phase.CANCELLED, 1),
+        (Phase.FAILED, 2),
+    ):
+        assert not known.paused
+        known = schedule_deciding.ended(schedule, known, phase)
+        assert known.failures == failures
+        assert known.outcome == phase.value
+    assert known.paused == '2 failures in a row'
+    assert due(schedule, known, 1).start is None
+    known = schedule_deciding.resumed(known)
+    assert due(schedule, known, 1).start == hour(1)
+
+
+def test_failures_pause_nothing_without_a_limit():
+    known = record()
+    for _ in range(9):
+        known = schedule_deciding.ended(hourly(), known, Phase.FAILED)
+    assert (known.failures, known.paused) == (9, '')
+
+
+def test_a_record_is_read_as_it_was_stored():
+    known = record(waiting=hour(1), failures=2, paused='2 failures in a row')
+    kind = schedule_deciding.ScheduleRecord
+    shown = stored.versioned(kind, stored.dump(known))
+    assert stored.read(kind, shown) == known
+
+
+@pytest.mark.parametrize(
+    ('given', 'said'),
+    [
+        ({'start_within': -1}, 'start_within is -1'),
+        ({'start_within': 86401}, 'a number from 0 to 86400'),
+        ({'cut_off': 0}, 'cut_off is 0'),
+        ({'pause_after_failures': -1}, 'pause_after_failures is -1'),
+    ],
+)
+def test_a_bad_limit_is_named_with_the_remedy(given, said):
+    with pytest.raises(errors.Invalid) as raised:
+        hourly(**given)
+    assert said in str(raised.value)
+
+
+def test_the_operation_of_a_tick_has_one_id():
+    one, other = (
+        record_names.id_of_tick(schedule, hour(1)) for schedule in 'ab'
+    )
+    assert one == record_names.id_of_tick('a', hour(1))
+    assert one != other
+    assert layout.is_operation_id(one)
+    assert record_names.started_at(one) == hour(1)
+    assert one < record_names.id_of_tick('a', hour(2))
+
+
+class Keeper:
+    """Engines that keep a schedule, and die at any point.
+
+    :ivar created: the ticks whose operations were created, in that order.
+    :ivar passed: the others that are decided.
+    """
+
+    def __init__(self, schedule):
+        self.schedule = schedule
+        self.record = record()
+        self.now = ZERO
+        self.created, self.passed = [], []
+        self.live = set()
+
+    def step(self, dies):
+        """Decide and act, or die before that is recorded or done."""
+        if self.record.running is not None:
+            # Another engine may have died before it did that.
+            self.create(self.record.running)
+            if self.record.running not in self.live:
+                self.record = schedule_deciding.ended(
+                    self.schedule, self.record, Phase.COMPLETE
+                )
+        decision = schedule_deciding.due(self.schedule, self.record, self.now)
+        if dies == 'before':
+            return
+        self.record = decision.record
+        self.passed += [tick for tick, _ in decision.passed]
+        if dies == 'after':
+            return
+        if decision.cancel:
+            self.live.discard(decision.cancel)
+        if decision.start:
+            self.create(decision.start)
+
+    def create(self, tick):
+        if tick not in self.created:
+            self.created.append(tick)
+            self.live.add(tick)
+
+
+EVENTS = st.one_of(
+    st.tuples(
+        st.just('pass'),
+        st.integers(1, 6 * HOUR),
+        st.sampled_from(['', 'before', 'after']),
+    ),
+    st.tuples(st.just('end'), st.just(0), st.just('')),
+)
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(
+    st.sampled_from(schedules.Overlap),
+    st.sampled_from([0, 600, 2 * HOUR]),
+    st.sampled_from([None, 1800]),
+    st.sampled_from([0, 900]),
+    st.lists(EVENTS, max_size=30),
+)
+def test_no_tick_is_lost_or_doubled_wherever_an_engine_dies(
+    overlap, start_within, cut_off, jitter, events
+):
+    keeper = Keeper(
+        hourly(
+            overlap=overlap,
+            start_within=start_within,
+            cut_off=cut_off,
+            jitter=jitter,
+        )
+    )
+    for what, seconds, dies in events:
+        keeper.now += seconds
+        if what == 'end':
+            keeper.live.clear()
+        keeper.step(dies)
+        assert len(keeper.live) <= 1
+    # No engine dies any more.
+    keeper.step('')
+    waiting = keeper.record.waiting
+    decided = keeper.created + keeper.passed + [waiting] * bool(waiting)
+    ticks = keeper.schedule.ticks(ZERO, keeper.now)
+    assert sorted(decided) == [t.time for t in ticks if t.start <= keeper.now]
+    assert keeper.created == sorted(keeper.created)
