@@ -10,7 +10,7 @@ Its ID is `record_names.id_of_tick`, so that two create one.
 - At most one tick runs at a time, and at most one waits.
 - After an outage at most one tick starts late.
 
-Times are in seconds since the epoch; a tick is known by its `schedules.Tick.time`.
+Times are in seconds since the epoch; `schedules.Tick.time` names a tick.
 """
 
 from collections import abc
