@@ -32,6 +32,7 @@ import prettytable
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import wording
 
 if typing.TYPE_CHECKING:
     from keystoneauth1 import session as ks_session
@@ -379,8 +380,9 @@ def _add_commands(
 
 def _is_confirmed(number: int) -> bool:
     """Ask whether to remove containers."""
+    containers = wording.counted(number, 'container')
     try:
-        answer = input(f'Remove {number} containers? [y/N] ')
+        answer = input(f'Remove {containers}? [y/N] ')
     except EOFError:
         print('No answer: name --yes to remove them without a question.')
         return False

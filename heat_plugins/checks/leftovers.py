@@ -26,6 +26,7 @@ from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins import wording
 from heat_plugins.checks import cloud
 from heat_plugins.checks import object_store
 from heat_plugins.clients import nova
@@ -79,8 +80,8 @@ def check(session: ks_session.Session) -> upgradecheck.Result:
     doubtful = len(found) - len(certain)
     if doubtful:
         report.good(
-            f'Of {doubtful} containers it is not certain; see '
-            '"heat-plugins-status leftover list".'
+            f'Of {wording.counted(doubtful, "container")} it is not certain; '
+            'see "heat-plugins-status leftover list".'
         )
     if not found:
         report.good('Heat has left none in this project.')

@@ -186,7 +186,7 @@ class LeftoversTest(heat_fixture.HeatTestCase):
         self.servers[self.server] = 'there'
         result = leftovers.check(heat_session())
         self.assertEqual(upgradecheck.Code.SUCCESS, result.code)
-        self.assertIn('Of 1 containers', result.details)
+        self.assertIn('Of 1 container it', result.details)
         self.store.delete_object(self.container, self.object)
         self.assertIn('left none', leftovers.check(heat_session()).details)
 
