@@ -20,6 +20,7 @@ from tests.unit import environments
 
 # conftest has put it on the path.
 from minicloud_lib import errors  # isort: skip
+from minicloud_lib import files  # isort: skip
 from minicloud_lib import layout  # isort: skip
 from minicloud_lib import packages  # isort: skip
 
@@ -109,10 +110,20 @@ def host(
     found = Host(folder / suite)
     try:
         packages.install('tree')
-        tree = _tree(suite, [*_PACKAGES, *include])
+        with files.lock(layout.Home.find().lock('trees')):
+            tree = _tree(suite, [*_PACKAGES, *include])
     except errors.UnavailableError as error:
         pytest.skip(str(error))
-    subprocess.run(['cp', '--archive', tree, found.path], check=True)
+    try:
+        subprocess.run(['cp', '--archive', tree, found.path], check=True)
+        _prepare(found)
+        yield found
+    finally:
+        shutil.rmtree(found.path, ignore_errors=True)
+
+
+def _prepare(found: Host) -> None:
+    """Let a host reach the network, ask nothing, and have the source."""
     for name in _NETWORK:
         shutil.copy(f'/{name}', found.path / name)
     yes = found.path / 'etc/apt/apt.conf.d/yes'
@@ -120,8 +131,6 @@ def host(
     source = found.path / SOURCE[1:]
     shutil.copytree(environments.source(), source, symlinks=True)
     found.run('apt-get update')
-    yield found
-    shutil.rmtree(found.path)
 
 
 def _tree(suite: str, include: Sequence[str]) -> pathlib.Path:
