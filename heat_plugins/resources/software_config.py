@@ -119,7 +119,7 @@ class CheckedConfig(_Resource):
     def _show_resource(self) -> dict[str, object] | None:
         """Return the config as Heat's API shows it.
 
-        Heat's method asks heat-api; see `DeploymentMixin`.
+        Heat's method asks heat-api, which waits for this engine meanwhile.
         """
         if self.resource_id is None or not callers.is_of_project(
             self.context, self.stack
