@@ -2,8 +2,8 @@
 """What a schedule does now: a pure decision over what is recorded of it.
 
 Who keeps a schedule asks `due`, records the record that it returns, and only
-then acts. So the record always knows of what may have been started: whoever
-takes over creates the operation of `ScheduleRecord.running` if there is none.
+then acts. So the record always knows of what may have been started: a
+successor creates the operation of `ScheduleRecord.running` if there is none.
 Its ID is `record_names.id_of_tick`, so that two create one.
 
 - Each tick is decided once: it starts, waits, or is skipped or missed.

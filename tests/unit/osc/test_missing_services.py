@@ -90,6 +90,7 @@ ARGUMENTS = {
     'software deployment run show': f'shop {RUN}',
     'software deployment run start': 'BACKUP --stack shop',
     'software deployment run wait': f'shop {RUN}',
+    'software deployment schedule preview': '--cron @daily',
     'software deployment timeline': 'shop',
     'software deployment trigger': 'shop db BACKUP',
 }
@@ -148,6 +149,9 @@ LOCAL = tuple(
 
 NODES = tuple(name for name in LOCAL if ' node ' in name)
 
+#: The commands that ask no service.
+OFFLINE = ('software deployment schedule preview',)
+
 #: The commands that cannot do without a service, past Mistral if they can.
 #: Others have a word of another service first, or no need.
 NEED = {
@@ -157,6 +161,7 @@ NEED = {
         if name.startswith('software ')
         # An operation is found in the object store.
         and (' operation ' not in name or name.endswith(' run'))
+        and name not in OFFLINE
     },
     SWIFT: {
         name
