@@ -179,6 +179,7 @@ class OperationCalls:
         timeout: int | None = None,
         delivery_timeout: int | None = None,
         deadline: int | None = None,
+        cut_off: int | None = None,
         if_running: str = operations.SKIP,
     ) -> Report:
         """Start an action, such as BACKUP, on many servers over stacks.
@@ -202,6 +203,7 @@ class OperationCalls:
         :param timeout: the most seconds that each run may take.
         :param delivery_timeout: the most seconds until a server reports.
         :param deadline: the most seconds for the whole.
+        :param cut_off: the seconds after which nothing else starts.
         :param if_running: what happens to a target on which the action
             already runs: "skip", or "wait" for the end of that run.
         :returns: the operation, which has not ended yet.
@@ -216,6 +218,7 @@ class OperationCalls:
                 'timeout': timeout,
                 'delivery_timeout': delivery_timeout,
                 'deadline': deadline,
+                'cut_off': cut_off,
                 'if_running': if_running,
             }
         )

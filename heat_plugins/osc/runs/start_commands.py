@@ -726,6 +726,12 @@ def _add_limits(add: command_line.Adder) -> None:
         '<seconds>',
         'Seconds until the whole operation ends and withdraws its runs',
     )
+    group.number(
+        '--cut-off',
+        '<seconds>',
+        'Seconds after which no further run starts; those in progress '
+        'continue',
+    )
     _add_if_running(group)
 
 

@@ -32,6 +32,7 @@ NOT_STARTED = 'not-started'
 _KEPT, _OUTPUTS = 5, 16 * 1024
 
 _WITHDRAWN = (_Stop.CANCELLED, _Stop.DEADLINE)
+_LATE = (_Stop.DEADLINE, _Stop.CUT_OFF)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -210,13 +211,16 @@ def _stopped(operation: _Operation, now: float) -> _Operation:
         for n in operation.failures
         if operation.attempts[n].round == operation.control.round
     ]
-    deadline = limits.deadline
-    if deadline is not None and now >= operation.control.began_at + deadline:
+    age = now - operation.control.began_at
+    if limits.deadline is not None and age >= limits.deadline:
         return operation.changed(stopped=_Stop.DEADLINE)
     if not set(failures).isdisjoint(_canaries(operation)):
         return operation.changed(stopped=_Stop.CANARY)
     if len(failures) > limits.errors(len(operation.attempts)):
         return operation.changed(stopped=_Stop.ERRORS)
+    cut_off = limits.cut_off
+    if cut_off is not None and age >= cut_off and operation.pending:
+        return operation.changed(stopped=_Stop.CUT_OFF)
     return operation
 
 
@@ -311,6 +315,8 @@ def _why(operation: _Operation) -> str:
         return f'Cancelled by {control.stopped_by}'
     if control.stopped is _Stop.DEADLINE:
         return f'It has not ended within {limits.deadline} s'
+    if control.stopped is _Stop.CUT_OFF:
+        return f'No run starts after the cut-off of {limits.cut_off} s'
     if control.stopped is _Stop.CANARY:
         return 'A canary has failed'
     return f'More failures than max-errors allows ({limits.max_errors})'
@@ -348,7 +354,7 @@ def _end(operation: _Operation) -> _Phase:
     stopped = operation.control.stopped
     if stopped is _Stop.CANCELLED:
         return _Phase.CANCELLED
-    if stopped is _Stop.DEADLINE or operation.count(_State.TIMED_OUT):
+    if stopped in _LATE or operation.count(_State.TIMED_OUT):
         return _Phase.TIMED_OUT
     # A retry of some may leave others that have not started.
     if (

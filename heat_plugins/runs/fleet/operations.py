@@ -70,6 +70,8 @@ class OperationLimits:
     :ivar timeout: for each run; None: as long as its deployment says.
     :ivar delivery_timeout: until a server must have reported, if it does.
     :ivar deadline: for the whole; None: no limit.
+    :ivar cut_off: after which no run starts; those in progress continue.
+        None: no limit.
     :ivar if_running: `SKIP` or `WAIT`.
     """
 
@@ -81,6 +83,7 @@ class OperationLimits:
     timeout: int | None = None
     delivery_timeout: int | None = None
     deadline: int | None = None
+    cut_off: int | None = None
     if_running: str = SKIP
 
     def concurrent(self, total: int) -> int:
@@ -139,6 +142,7 @@ _LEAST = {
     'timeout': 1,
     'delivery_timeout': 1,
     'deadline': 1,
+    'cut_off': 1,
 }
 
 
@@ -179,6 +183,7 @@ class Stop(enum.Enum):
     ERRORS = 'errors'
     CANARY = 'canary'
     DEADLINE = 'deadline'
+    CUT_OFF = 'cut-off'
     CANCELLED = 'cancelled'
 
 

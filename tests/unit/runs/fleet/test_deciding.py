@@ -158,6 +158,31 @@ class DecidingTestCase(testtools.TestCase):
         found = self.advance(found, at=61)
         self.assertIs(_Phase.TIMED_OUT, found.control.phase)
 
+    def test_nothing_starts_after_the_cut_off_and_what_runs_continues(self):
+        found = self.advance(operation(3, max_concurrent=1, cut_off=60), (0,))
+        found = self.advance(ended(found, 0), (1,), at=59)
+        step = deciding.advance(found, NOW + 60)
+        self.assertEqual(((), ()), (step.start, step.withdraw))
+        self.assertIs(_Phase.STOPPING, step.operation.control.phase)
+        found = self.advance(ended(step.operation, 1), at=90)
+        self.assertEqual(
+            (
+                _Phase.TIMED_OUT,
+                'No run starts after the cut-off of 60 s; 1 not started',
+            ),
+            (found.control.phase, found.control.reason),
+        )
+        # With a window of its own.
+        found = self.follow(found, 'retry')
+        self.assertEqual([2], found.pending)
+
+    def test_a_cut_off_matters_only_to_what_has_not_started(self):
+        found = self.advance(operation(1, cut_off=60), (0,))
+        found = self.advance(found, at=70)
+        self.assertIs(_Phase.RUNNING, found.control.phase)
+        found = self.advance(ended(found, 0), at=80)
+        self.assertIs(_Phase.COMPLETE, found.control.phase)
+
     def test_each_run_has_a_time_limit(self):
         found = self.advance(
             operation(1, timeout=60, delivery_timeout=20), (0,)
@@ -210,6 +235,7 @@ class LimitsTestCase(testtools.TestCase):
             {'canary': -1},
             {'pause': 'long'},
             {'timeout': 0},
+            {'cut_off': 0},
             {'approve_after_canary': 'yes'},
         ):
             self.assertRaises(
