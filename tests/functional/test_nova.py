@@ -275,7 +275,7 @@ def test_a_server_that_is_resized_keeps_its_disk(nova, stacks, transport):
     [
         ('TEMP_URL_POLL', 'POLL_TEMP_URL'),
         ('CFN_SIGNAL', 'POLL_SERVER_CFN'),
-        ('TEMP_URL_POLL', 'POLL_SERVER_HEAT'),
+        ('HEAT_SIGNAL', 'POLL_SERVER_HEAT'),
     ],
 )
 def test_a_server_that_is_replaced_runs_delete_before(
@@ -422,6 +422,25 @@ def test_what_no_host_has_room_for_fails_before_the_deployment(nova, stacks):
     stack.wait('UPDATE_COMPLETE')
     assert greeting(stack) == 'hello moon'
     assert nova.servers() == {server_of(stack): 'ACTIVE'}
+
+
+def test_a_resize_that_has_no_host_ends_with_the_time_limit(nova, stacks):
+    def sized(flavor: str) -> base.Template:
+        return template('TEMP_URL_POLL', server={'flavor': flavor})
+
+    stack = stacks(sized('small'))
+    stack.wait('CREATE_COMPLETE')
+    server, created = server_of(stack), config_of(stack)
+    # Nova gives it up at once, and Heat waits: it is ACTIVE, as before.
+    stack.update(sized('huge'), who='moon', timeout_mins=1)
+    stack.wait('UPDATE_FAILED')
+    assert 'Timed out' in stack.reason
+    assert nova.servers() == {server: 'ACTIVE'}
+    assert config_of(stack) == created
+    stack.update(sized('small'), who='moon')
+    stack.wait('UPDATE_COMPLETE')
+    assert greeting(stack) == 'hello moon'
+    assert nova.servers() == {server: 'ACTIVE'}
 
 
 @pytest.mark.skipif(not OURS, reason='Heat has no operations')
