@@ -10,6 +10,7 @@ the same time is deleted together.
 """
 
 from collections import abc
+import functools
 import threading
 import time
 from typing import Any, TypeAlias
@@ -87,7 +88,7 @@ class Service(service_software_config.SoftwareConfigService):
 
         :raises exception.NotFound: the project has none of that ID.
         """
-        if not _deletions.share({deployment_id: cnxt}):
+        if not _delete_deployment(cnxt, deployment_id):
             raise exception.NotFound(
                 _('Deployment with id %s not found') % deployment_id
             )
@@ -100,7 +101,7 @@ class Service(service_software_config.SoftwareConfigService):
         :raises exception.NotFound: the project has none of that ID.
         :raises exception.InvalidRestrictedAction: a deployment has it.
         """
-        if not _config_deletions.share({config_id: cnxt}):
+        if not _delete_config(cnxt, config_id):
             # Heat says why.
             super().delete_software_config(cnxt, config_id)
 
@@ -151,47 +152,51 @@ def _full(option: str, limit: int) -> exception.RequestLimitExceeded:
     )
 
 
-# IDs of what must go, and in whose name.
-_Named: TypeAlias = abc.Mapping[str, heat_types.Context]
+# What waits for its turn, by ID, with the context of the caller. A server that
+# cannot be told delays no other project.
+_Batches: TypeAlias = sharing.Batches[str, heat_types.Context]
 
 
-def _delete_deployments(named: _Named) -> abc.Collection[str]:
-    """Delete deployments, and tell their servers; return what there was."""
-    deleted: set[str] = set()
-    for context, ids in _by_project(named):
-        servers: dict[str | None, set[str]] = {}
-        for each in rows.delete(context, ids):
-            deleted.add(each.id)
-            servers.setdefault(each.reading_project, set()).add(each.server_id)
-        for reading_project, server_ids in servers.items():
-            server_metadata.tell(context, server_ids, reading_project)
-    return deleted
+def _deleting(
+    delete: abc.Callable[
+        [heat_types.Context, abc.Collection[str]], abc.Collection[str]
+    ],
+) -> abc.Callable[[heat_types.Context, str], bool]:
+    """Return what deletes something by ID; threads of a project share that.
 
+    :param delete: deletes several; returns those that are deleted.
+    """
 
-def _delete_configs(named: _Named) -> abc.Collection[str]:
-    """Delete configs that no deployment has; return those."""
-    return set().union(
-        *(
-            rows.delete_configs(context, ids)
-            for context, ids in _by_project(named)
+    @functools.lru_cache(1024)
+    def batches(project_id: str, is_admin: bool) -> _Batches:
+        return sharing.Batches(
+            lambda named: delete(next(iter(named.values())), named),
+            # A failure is of the database.
+            lambda exc: False,
         )
-    )
+
+    def delete_one(context: heat_types.Context, thing_id: str) -> bool:
+        shared = batches(context.project_id, context.is_admin)
+        return bool(shared.share({thing_id: context}))
+
+    return delete_one
 
 
-def _by_project(
-    named: _Named,
-) -> abc.Iterable[tuple[heat_types.Context, list[str]]]:
-    """Return the same by a context of each project."""
-    groups: dict[object, tuple[heat_types.Context, list[str]]] = {}
-    for each, context in named.items():
-        key = context.project_id, context.is_admin
-        groups.setdefault(key, (context, []))[1].append(each)
-    return groups.values()
+def _delete_deployments(
+    context: heat_types.Context, ids: abc.Collection[str]
+) -> abc.Collection[str]:
+    """Delete deployments, and tell their servers; return what there was."""
+    deleted = rows.delete(context, ids)
+    servers: dict[str | None, set[str]] = {}
+    for each in deleted:
+        servers.setdefault(each.reading_project, set()).add(each.server_id)
+    for reading_project, server_ids in servers.items():
+        server_metadata.tell(context, server_ids, reading_project)
+    return {each.id for each in deleted}
 
 
-# A failure is of the database.
-_deletions = sharing.Batches(_delete_deployments, lambda exc: False)
-_config_deletions = sharing.Batches(_delete_configs, lambda exc: False)
+_delete_deployment = _deleting(_delete_deployments)
+_delete_config = _deleting(rows.delete_configs)
 
 _service = Service()
 

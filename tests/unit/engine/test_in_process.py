@@ -12,6 +12,7 @@ import testtools
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import server_metadata
+from heat_plugins.objectstore import sharing
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
 
@@ -130,9 +131,9 @@ class DeletionTest(deployments.DeploymentTestCase):
         delete, batches = getattr(rows, name), []
         errors = {}
 
-        def call(method, thing_id, context=None):
+        def call(method, thing_id):
             try:
-                method(context or self.heat.context, thing_id)
+                method(self.heat.context, thing_id)
             except exception.HeatException as exc:
                 errors[thing_id] = type(exc)
 
@@ -143,27 +144,46 @@ class DeletionTest(deployments.DeploymentTestCase):
                     # They share the batch after this one.
                     for each in others:
                         pool.submit(call, *each)
-                    batch = (
-                        in_process._deletions
-                        if name == 'delete'
-                        else in_process._config_deletions
-                    )
-                    self.wait_for(lambda: len(batch) == len(others))
+                    self.wait_for_all(shared[0], len(others))
                 batches.append(set(ids))
                 return delete(context, ids)
 
+            shared = []
+            self.patch(sharing, 'Batches', self.noted(shared))
             self.patch(rows, name, spy)
+            self.patch(
+                in_process,
+                '_delete_deployment',
+                in_process._deleting(in_process._delete_deployments),
+            )
+            self.patch(
+                in_process,
+                '_delete_config',
+                in_process._deleting(
+                    lambda context, ids: rows.delete_configs(context, ids)
+                ),
+            )
             call(*first)
         self.assertEqual(1 + 1, len(batches))
         return errors
 
-    def wait_for(self, is_so):
+    def noted(self, shared):
+        """Return what makes batches, and appends them to a list."""
+        real = sharing.Batches
+
+        def make(*args):
+            shared.append(real(*args))
+            return shared[-1]
+
+        return make
+
+    def wait_for_all(self, batch, number):
+        """Wait, by no clock that the test turns."""
         for _ in range(10_000):
-            if is_so():
+            if len(batch) == number:
                 return
-            # The fixture's clock sleeps not.
             threading.Event().wait(0.001)
-        self.fail('it does not come about')
+        self.fail('they do not wait for a batch')
 
     def test_deployments_go_and_each_server_is_told_once(self):
         ids = list(self.there)
@@ -190,6 +210,25 @@ class DeletionTest(deployments.DeploymentTestCase):
         self.assertEqual(
             {second, third}, {row.id for row in self.deployment_rows()}
         )
+
+    def test_a_server_that_is_told_slowly_delays_no_other_project(self):
+        other = heat_fixture.new_context(project_id='other')
+        delete, refused = self.service.delete_software_deployment, []
+
+        def delete_theirs():
+            try:
+                delete(other, 'none')
+            except exception.NotFound:
+                refused.append('none')
+
+        def tell(context, ids, project=None):
+            thread = threading.Thread(target=delete_theirs, daemon=True)
+            thread.start()
+            thread.join(10)
+
+        self.patch(server_metadata, 'tell', tell)
+        delete(self.heat.context, next(iter(self.there)))
+        self.assertEqual(['none'], refused)
 
     def test_configs_go_unless_a_deployment_has_them(self):
         first, second, third = (row.config_id for row in self.there.values())
