@@ -449,6 +449,10 @@ class OperationRecords:
 
     def delete(self, operation_id: str) -> None:
         """Delete all that is known of an operation."""
+        head = self.heads.read(operation_id)
+        if head is not None:
+            # Its leader may have died at the end.
+            self.discard([layout.live(head.action) + operation_id])
         for prefix in layout.prefixes(operation_id):
             cleaning.delete_below(self.store, self.container, prefix)
         # They go with the last of them.

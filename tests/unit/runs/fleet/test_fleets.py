@@ -285,3 +285,14 @@ def test_where_no_engine_answers_a_command_leads_on(world, failure):
     assert not command.hand_over()
     assert command.is_leading
     assert world.now == before
+
+
+def test_nothing_is_left_of_one_whose_leader_died_at_the_end(world):
+    order = world.order()
+    advancer = world.begin(order)
+    simulation.run(world, [advancer])
+    records = world.tools().records
+    records.announce(order)
+    door = fleets.Fleets(world.heat, world.tools())
+    door.delete(order.id)
+    assert world.cluster.container(simulation.CONTAINER) is None
