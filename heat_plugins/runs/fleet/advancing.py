@@ -154,6 +154,7 @@ class Advancer:
             if not self._op.ended or self._is_asked():
                 self.release()
                 return
+            self._journal.record(self._op)
             self._finish()
 
     def hand_over(self) -> bool:
@@ -202,7 +203,7 @@ class Advancer:
         """Take over an operation that no process advances."""
         epoch = self._records.epoch(self._order.id)
         self._op, _ = self._records.operation(self._order, epoch, self._seal)
-        if self._op.ended and not self._is_asked():
+        if self._op.ended and self._is_listed() and not self._is_asked():
             return False
         return self._acquire(epoch)
 
@@ -216,6 +217,11 @@ class Advancer:
         self._is_stale = True
         self._reload()
         return True
+
+    def _is_listed(self) -> bool:
+        """Say whether lists show the end, which is recorded before that."""
+        head = self._records.heads.read(self._order.id)
+        return head is None or head.ended
 
     def _is_asked(self) -> bool:
         """Say whether users may have asked for more of what has ended."""

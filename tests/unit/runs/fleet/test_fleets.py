@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which targets an operation has, and how long it is remembered."""
 
+import contextlib
 import dataclasses
 from unittest import mock
 
@@ -296,3 +297,30 @@ def test_nothing_is_left_of_one_whose_leader_died_at_the_end(world):
     door = fleets.Fleets(world.heat, world.tools())
     door.delete(order.id)
     assert world.cluster.container(simulation.CONTAINER) is None
+
+
+@pytest.mark.parametrize('follow', [True, False])
+def test_lists_show_the_end_although_its_leader_died_there(world, follow):
+    order = world.order()
+    advancer = world.begin(order)
+    write = advancer._records.heads.write
+
+    def die(head):
+        if head.ended:
+            raise simulation.Killed
+        write(head)
+
+    advancer._records.heads.write = die
+    with contextlib.suppress(simulation.Killed):
+        simulation.run(world, [advancer])
+    world.sleep(300)
+    heads = world.tools().records.heads
+    assert not heads.read(order.id).ended
+    other = world.advancer(order, 'bob')
+    if follow:
+        other.step()
+    else:
+        # As an engine does with what has ended.
+        other.take_out()
+    assert heads.read(order.id).ended
+    assert not other.is_leading
