@@ -47,7 +47,7 @@ _EXECUTION_KEYS = (
 )
 
 
-class Workflow(workflow_schema.WorkflowChecks):
+class Workflow(mistral_calls.NeedsMistral, workflow_schema.WorkflowChecks):
     """One or several workflows of Mistral, or a workbook.
 
     Write them either in Mistral's own language, in ``definition``, or in the

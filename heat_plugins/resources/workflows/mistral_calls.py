@@ -45,7 +45,21 @@ def retry_budget() -> calling.RetryBudget:
     return calling.RetryBudget(cfg.CONF.heat_plugins.mistral_error_budget)
 
 
-class MistralCalls(eventful.Eventful):
+class NeedsMistral(resource.Resource):
+    """Mixin for a resource type, which says why there is no Mistral."""
+
+    @classmethod
+    def is_service_available(
+        cls, context: heat_types.Context
+    ) -> tuple[bool, str | None]:
+        """Say it as Heat does, but why it is not as everything here."""
+        available, reason = super().is_service_available(context)
+        if not available:
+            reason = absences.service(mistral_api.SERVICE_TYPE)
+        return available, reason
+
+
+class MistralCalls(eventful.Eventful, NeedsMistral):
     """Mixin for a resource type, in front of Heat's class."""
 
     default_client_name = heat_mistral.CLIENT_NAME
@@ -71,16 +85,6 @@ class MistralCalls(eventful.Eventful):
             MistralCalls, shown
         ).resource_to_template(resource_type, template_type)
         return template
-
-    @classmethod
-    def is_service_available(
-        cls, context: heat_types.Context
-    ) -> tuple[bool, str | None]:
-        """Say it as Heat does, but why it is not as everything here."""
-        available, reason = super().is_service_available(context)
-        if not available:
-            reason = absences.service(mistral_api.SERVICE_TYPE)
-        return available, reason
 
     @property
     def project_id(self) -> str:
