@@ -29,7 +29,7 @@ class PreviewSchedule(common.Report):
     """
 
     auth_required = False
-    example = "--cron '0 2 * * *' --timezone Europe/Berlin --exclude sun"
+    example = '--cron @daily --timezone Europe/Berlin --exclude sun'
 
     def add_arguments(self, add: command_line.Adder) -> None:
         either = add.either(required=True)
