@@ -9,8 +9,9 @@ is no object store.
 
 A container is a server's if each of its objects names itself as metadata of
 that server. The server is certainly deleted if no resource of Heat's database
-uses the objects, the events of its stack tell its ID, and Nova has neither a
-server of that ID nor one of the container's name.
+uses the objects, the events of its stack tell the container's name and the ID
+of the server that was created under this name, Nova answers 404 to a request
+for that server, and lists no server of the container's name.
 """
 
 from collections import abc
@@ -38,8 +39,8 @@ from heat_plugins.objectstore import stores
 OBJECTS, BYTES = 10, 16 * 1024 * 1024
 
 _NO_EVENTS = (
-    "Heat's database has no event of its server. Delete it if you know that "
-    'the server is gone.'
+    "Heat's database has no event that tells the ID of its server. Delete it "
+    'if you know that the server is gone.'
 )
 _DEPLOYED = (
     'It was of an OS::Heat::DeployedServer, whose machine may still read it. '
@@ -165,10 +166,10 @@ def _is_metadata(
         return False
     try:
         content = store.get_object(container, entry.name, BYTES)
-        url = _own_url(bounds.read_json(content))
+        url = parse.urlsplit(_own_url(bounds.read_json(content)))
     except (errors.TooLarge, ValueError):
         return False
-    path = parse.unquote(parse.urlsplit(url).path)
+    path = parse.unquote(url.path)
     return path.endswith(f'/{container}/{entry.name}')
 
 
@@ -207,13 +208,13 @@ class _Servers:
 
         :raises errors.ServiceError: Nova does not tell.
         """
+        # The list comes first: it fails where what answers is not Nova, and
+        # would answer 404 to all else.
         if self._names is None:
             self._names = nova.servers(self._cloud)
-        return [
-            each
-            for each, its_name in self._names.items()
-            if each in ids or its_name == name
-        ]
+        named = {each for each, its in self._names.items() if its == name}
+        there = {each for each in ids if nova.is_there(self._cloud, each)}
+        return sorted(named | there)
 
 
 def _doubt(
@@ -222,10 +223,10 @@ def _doubt(
     """Say why a server is perhaps not deleted; '' if it certainly is."""
     if past is not None and past.is_deployed:
         return _DEPLOYED
-    if past is None or not past.gone:
+    if past is None:
         return _NO_EVENTS
     try:
-        like = servers.like(container, past.gone)
+        like = servers.like(container, past.servers)
     except errors.ServiceError as exc:
         return f'Cannot ask Nova for its server: {exc}.'
     if like:

@@ -12,14 +12,10 @@ import uuid
 
 from heat.common import short_id
 from heat.db import models
-from heat.engine import resource
-from oslo_config import cfg
 import sqlalchemy
 
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import rows
-
-cfg.CONF.import_opt('max_server_name_length', 'heat.common.config')
 
 # What Heat stores with a server that reads its metadata from an object.
 _OBJECT = 'metadata_object_name'
@@ -32,18 +28,35 @@ _Stack, _Resource, _Data = models.Stack, models.Resource, models.ResourceData
 _Event = models.Event
 
 
+# Heat gives a resource its physical ID in these actions. Before that, events
+# of the resource tell the name that Heat makes for it instead.
+_GIVE_ID = ('CREATE', 'ADOPT')
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Past:
-    """The servers that the resource of a name has had, by its stack's events.
+    """The servers of one resource, by the events of its stack.
 
-    :ivar is_there: whether the resource of that name is there still.
+    :ivar is_there: whether Heat still has the resource.
     :ivar is_deployed: whether it was an OS::Heat::DeployedServer.
-    :ivar gone: the IDs of servers that no resource has now.
+    :ivar servers: the IDs of its servers, at least one: Heat may have created
+        it several times until that succeeded.
     """
 
     is_there: bool
     is_deployed: bool
-    gone: frozenset[str]
+    servers: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """Where resources are that replace each other.
+
+    The name of a stack would not do: a later stack may have it, too.
+    """
+
+    stack_id: str
+    resource_name: str
 
 
 def is_made_up(name: str) -> bool:
@@ -68,73 +81,103 @@ def pasts(
 ) -> dict[str, Past]:
     """Return the servers that resources of a project have had.
 
-    :param names: that Heat has made for them. Those of which it has no event
-        with a server's ID are left out.
+    :param names: that Heat has made for the resources. Those for which no
+        event is left that tells the name, or none that tells the server that
+        was then created, are left out.
     """
-    stems = _stems(context, project_id)
-    ids = {
-        name: stems[stem]
-        for name in names
-        if (stem := name[:-_TAIL_LENGTH]) in stems
+    stacks = _stacks(context, project_id, names)
+    servers: dict[str, set[str]] = {}
+    places: dict[str, _Place] = {}
+    last: dict[_Place, str] = {}
+    for place, physical_id in _created(context, stacks):
+        if not _is_uuid(physical_id):
+            last[place] = physical_id
+        elif (name := last.get(place, '')) in names:
+            places[name] = place
+            servers.setdefault(name, set()).add(physical_id)
+    there = _there(context, stacks)
+    return {
+        name: _past(name, frozenset(its), there.get(places[name], set()))
+        for name, its in servers.items()
     }
-    held = _held(context, set().union(*ids.values()))
-    return {name: _past(name, of, held) for name, of in ids.items()}
 
 
 def _past(
-    name: str,
-    physical_ids: abc.Set[str],
-    held: abc.Mapping[str, str],
+    name: str, servers: frozenset[str], there: abc.Collection[str]
 ) -> Past:
+    """Return the past of a resource.
+
+    :param there: the UUIDs of resources that are in its place.
+    """
     tail = name[-_TAIL_LENGTH:]
     return Past(
-        is_there=any(
-            _tail(held.get(each, '')) == tail for each in physical_ids
-        ),
-        is_deployed=any(_tail(each) == tail for each in physical_ids),
-        gone=frozenset(physical_ids - held.keys()),
+        is_there=any(_tail(each) == tail for each in there),
+        is_deployed=any(_tail(each) == tail for each in servers),
+        servers=servers,
     )
 
 
-def _stems(
-    context: heat_types.Context, project_id: str
-) -> dict[str, set[str]]:
-    """Return the IDs that resources have had, by their names but the end."""
+def _stacks(
+    context: heat_types.Context, project_id: str, names: abc.Collection[str]
+) -> set[str]:
+    """Return the IDs of stacks with events that tell one of some names."""
     query = (
-        sqlalchemy.select(
-            _Stack.name, _Event.resource_name, _Event.physical_resource_id
-        )
+        sqlalchemy.select(_Event.stack_id)
         .join(_Stack, _Stack.id == _Event.stack_id)
-        .where(
-            _Stack.tenant == project_id,
-            _Event.physical_resource_id.is_not(None),
-        )
+        .where(_Stack.tenant == project_id)
         .distinct()
     )
-    stems: dict[str, set[str]] = {}
-    for row in rows.select(context, query):
-        stem = _stem(row.name, row.resource_name or '')
-        stems.setdefault(stem, set()).add(row.physical_resource_id)
-    return stems
+    column = _Event.physical_resource_id
+    found = rows.select_in(context, query, column, names)
+    return {row.stack_id for row in found}
 
 
-def _stem(stack_name: str, resource_name: str) -> str:
-    """Return how the names begin that Heat makes for a server."""
-    reduced = resource.Resource.reduce_physical_resource_name(
-        f'{stack_name}-{resource_name}-{"x" * _TAIL_LENGTH}',
-        cfg.CONF.max_server_name_length,
+def _created(
+    context: heat_types.Context, stack_ids: abc.Collection[str]
+) -> abc.Iterator[tuple[_Place, str]]:
+    """Yield what events tell of the creation of resources, the oldest first.
+
+    First an event tells the name of a resource, then others its physical ID.
+    Of one place, Heat creates one resource at a time.
+    """
+    query = (
+        sqlalchemy.select(
+            _Event.stack_id, _Event.resource_name, _Event.physical_resource_id
+        )
+        .where(
+            _Event.resource_action.in_(_GIVE_ID),
+            _Event.resource_name.is_not(None),
+            _Event.physical_resource_id.is_not(None),
+        )
+        .order_by(_Event.id)
     )
-    return str(reduced[:-_TAIL_LENGTH])
+    for row in rows.select_in(context, query, _Event.stack_id, stack_ids):
+        yield (
+            _Place(row.stack_id, row.resource_name),
+            row.physical_resource_id,
+        )
 
 
-def _held(
-    context: heat_types.Context, physical_ids: abc.Collection[str]
-) -> dict[str, str]:
-    """Return the UUIDs of resources that have physical IDs now, by those."""
-    column = _Resource.physical_resource_id
-    query = sqlalchemy.select(column, _Resource.uuid)
-    found = rows.select_in(context, query, column, physical_ids)
-    return {row.physical_resource_id: row.uuid for row in found}
+def _there(
+    context: heat_types.Context, stack_ids: abc.Collection[str]
+) -> dict[_Place, set[str]]:
+    """Return the UUIDs of the resources of stacks, by their places."""
+    query = sqlalchemy.select(
+        _Resource.stack_id, _Resource.name, _Resource.uuid
+    )
+    found: dict[_Place, set[str]] = {}
+    for row in rows.select_in(context, query, _Resource.stack_id, stack_ids):
+        place = _Place(row.stack_id, row.name)
+        found.setdefault(place, set()).add(row.uuid)
+    return found
+
+
+def _is_uuid(physical_id: str) -> bool:
+    """Say whether a physical ID may be a server's."""
+    try:
+        return str(uuid.UUID(physical_id)) == physical_id.lower()
+    except ValueError:
+        return False
 
 
 def _tail(made_of: str) -> str:

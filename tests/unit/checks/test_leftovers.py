@@ -6,7 +6,9 @@ import uuid
 
 from heat.common import short_id
 from heat.db import api as db_api
+from heat.db import models
 from oslo_upgradecheck import upgradecheck
+import sqlalchemy
 
 from heat_plugins import errors
 from heat_plugins.checks import leftovers
@@ -31,14 +33,22 @@ class LeftoversTest(heat_fixture.HeatTestCase):
         )
         self.servers = {}
         self.patch(nova, 'servers', lambda cloud: self.servers)
+        # Those that Nova does not list, though it has them.
+        self.hidden = set()
+        self.patch(
+            nova,
+            'is_there',
+            lambda cloud, each: each in self.servers or each in self.hidden,
+        )
         self.stack = self.heat.stack(TEMPLATE, name='web')
-        self.server, self.resource = str(uuid.uuid4()), str(uuid.uuid4())
+        self.server, self.resource = new_id(), new_id()
         self.container = self.name_of('web')
         self.object = self.write(self.container)
-        self.note(self.stack)
+        self.first = self.note(self.stack)
 
-    def name_of(self, stack_name):
-        return f'{stack_name}-server-{short_id.get_id(self.resource)}'
+    def name_of(self, stack_name, resource=None):
+        tail = short_id.get_id(resource or self.resource)
+        return f'{stack_name}-server-{tail}'
 
     def write(self, container, body=None):
         """Write an object as Heat does; return its name."""
@@ -51,23 +61,42 @@ class LeftoversTest(heat_fixture.HeatTestCase):
         )
         return name
 
-    def note(self, stack, server=None):
-        """Write the event of a server."""
-        db_api.event_create(
+    def note(self, stack, server=None, resource=None):
+        """Write the events of a server that Heat creates; return the first."""
+        name = self.name_of(stack.name, resource)
+        if len(name) > 53:
+            name = f'{name[:2]}-{name[-50:]}'
+        first = self.tell(stack, name)
+        self.tell(stack, server or self.server)
+        return first
+
+    def tell(self, stack, physical_id, action='CREATE'):
+        """Write an event of a server."""
+        return db_api.event_create(
             self.heat.context,
             {
                 'stack_id': stack.id,
                 'resource_name': 'server',
-                'physical_resource_id': server or self.server,
+                'resource_action': action,
+                'physical_resource_id': physical_id,
             },
-        )
+        ).id
 
-    def have(self, server, resource):
+    def drop(self, number):
+        """Drop an event, as Heat does with more than max_events_per_stack."""
+        with db_api.context_manager.writer.using(self.heat.context) as session:
+            session.execute(
+                sqlalchemy.delete(models.Event).where(
+                    models.Event.id == number
+                )
+            )
+
+    def have(self, server, resource, name='server'):
         """Let Heat have a server; return the number of its resource."""
         row = db_api.resource_create(
             self.heat.context,
             {
-                'name': 'server',
+                'name': name,
                 'stack_id': self.stack.id,
                 'physical_resource_id': server,
                 'uuid': resource,
@@ -106,17 +135,68 @@ class LeftoversTest(heat_fixture.HeatTestCase):
         self.assertEqual({self.container: '', name: ''}, self.found())
 
     def test_so_is_the_former_one_of_a_server_that_was_replaced(self):
-        self.have('newer', str(uuid.uuid4()))
-        self.note(self.stack, 'newer')
-        self.servers['newer'] = 'another'
+        newer, resource = new_id(), new_id()
+        self.have(newer, resource)
+        self.note(self.stack, newer, resource)
+        self.servers[newer] = self.name_of('web', resource)
+        self.tell(self.stack, self.server, 'DELETE')
+        self.tell(self.stack, self.container, 'DELETE')
         self.assertEqual({self.container: ''}, self.found())
+
+    def test_so_is_one_that_was_created_at_the_second_attempt(self):
+        second = new_id()
+        self.note(self.stack, second)
+        self.assertEqual({self.container: ''}, self.found())
+        self.hidden = {self.server}
+        self.assertIn('still has', self.found()[self.container])
+        self.hidden = {second}
+        self.assertIn('still has', self.found()[self.container])
+
+    def test_a_later_stack_of_the_same_name_proves_nothing(self):
+        purged = self.name_of('web', new_id())
+        self.write(purged)
+        db_api.stack_delete(self.heat.context, self.stack.id)
+        later = self.heat.stack(TEMPLATE, name='web')
+        for server in (new_id(), self.resource):
+            self.note(later, server)
+        self.assertIn('has no event', self.found()[purged])
+
+    def test_a_name_alone_proves_nothing(self):
+        resource = new_id()
+        name = self.name_of('web', resource)
+        self.write(name)
+        self.tell(self.stack, name)
+        self.assertIn('has no event', self.found()[name])
+        # Nor the server of what replaced it, or of what it has replaced.
+        self.note(self.stack, new_id(), new_id())
+        self.tell(self.stack, self.server, 'DELETE')
+        self.assertIn('has no event', self.found()[name])
+
+    def test_after_its_first_event_is_dropped_it_is_not_certain(self):
+        self.assertEqual('', self.found()[self.container])
+        self.drop(self.first)
+        self.assertIn('has no event', self.found()[self.container])
+
+    def test_a_server_that_was_retained_is_not_certain(self):
+        for servers, hidden in (
+            ({self.server: 'its-property'}, set()),
+            ({}, {self.server}),
+        ):
+            self.servers, self.hidden = servers, hidden
+            self.assertIn('still has', self.found()[self.container])
+
+    def test_nor_is_one_that_another_resource_has_by_external_id(self):
+        self.hidden = {self.server}
+        for name in ('other', 'server'):
+            self.have(self.server, new_id(), name)
+            self.assertIn('still has', self.found()[self.container])
 
     def test_a_server_that_heat_has_is_none(self):
         number = self.have(self.server, self.resource)
         self.assertEqual({}, self.found())
         # Its name may be the user's choice.
         db_api.resource_delete(self.heat.context, number)
-        number = self.have('other', str(uuid.uuid4()))
+        number = self.have('other', new_id())
         db_api.resource_data_set(
             self.heat.context, number, 'metadata_object_name', self.object
         )
@@ -125,7 +205,7 @@ class LeftoversTest(heat_fixture.HeatTestCase):
     def test_a_server_that_nova_has_is_not_certain(self):
         for server, name in (
             (self.server, 'named'),
-            ('other', self.container),
+            (new_id(), self.container),
         ):
             self.servers = {server: name}
             self.assertIn(
@@ -160,6 +240,7 @@ class LeftoversTest(heat_fixture.HeatTestCase):
             b'[]',
             b'no JSON',
             b'{"os-collect-config": {"request": {"metadata_url": "/a/b"}}}',
+            b'{"os-collect-config": {"request": {"metadata_url": "http://["}}}',
         ):
             self.write(self.container, body)
             self.write(other, body)
@@ -198,6 +279,10 @@ class LeftoversTest(heat_fixture.HeatTestCase):
         self.patch(leftovers.heat_context, 'get_admin_context', lambda: None)
         result = leftovers.check(heat_session())
         self.assertIn('[database] connection', result.details)
+
+
+def new_id():
+    return str(uuid.uuid4())
 
 
 def heat_session():

@@ -38,6 +38,16 @@ class ServersTest(testtools.TestCase):
                 nova.servers(cloud),
             )
 
+    def test_a_server_is_gone_only_if_nova_answers_404(self):
+        service = Nova()
+        cloud = web_service.cloud(service, 'http://nova.invalid')
+        self.assertFalse(nova.is_there(cloud, 'a'))
+        service.answer = lambda request: (200, {'server': {'id': 'a'}})
+        self.assertTrue(nova.is_there(cloud, 'a'))
+        for status in (300, 403, 410, 500):
+            service.answer = lambda request, status=status: (status, {})
+            self.assertRaises(errors.ServiceError, nova.is_there, cloud, 'a')
+
     def test_novas_own_words_are_told(self):
         service = Nova()
         service.answer = lambda request: (
