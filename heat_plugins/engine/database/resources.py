@@ -11,6 +11,7 @@ from typing import Any
 from heat.common import context as heat_context
 from heat.db import models
 from heat.engine import stack as parser
+from heat.engine.resources import server_base
 from heat.objects import resource as resource_objects
 import sqlalchemy
 from sqlalchemy import orm
@@ -174,27 +175,33 @@ def replaced_users(
 
 
 def show_replaced(stack: parser.Stack, name: str, user_id: str) -> bool:
-    """Let a stack show the resource of a user in place of what replaces it.
+    """Let a stack show the server of a user in place of what replaces it.
 
     :param stack: is used for one answer to that user, no longer.
     :param name: of both resources.
-    :returns: whether the user is that of such a resource, as Heat made it.
+    :returns: whether the user is that of such a server, as Heat made it.
     """
+    shown = stack.resource_get(name)
+    if shown is None or not isinstance(shown, server_base.BaseServer):
+        return False
     query = (
         sqlalchemy.select(_Resource.id)
         .join(_Data, _Data.resource_id == _Resource.id)
         .where(
             _Resource.stack_id == stack.id,
             _Resource.name == name,
+            _Resource.id < shown.id,
             _Data.key == _USER,
             _Data.value == user_id,
         )
     )
-    shown = stack.resource_get(name)
-    for row in rows.select(stack.context, query) if shown else ():
+    for row in rows.select(stack.context, query):
         shown._load_data(
             resource_objects.Resource.get_obj(stack.context, row.id)
         )
+        # Of a name that the template no longer has, as when the stack is
+        # deleted, the stack would show another object each time.
+        stack.resources[name] = shown
         return True
     return False
 

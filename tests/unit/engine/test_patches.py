@@ -15,11 +15,13 @@ from heat.db import api as db_api
 from heat.engine import resource
 from heat.engine import service
 from heat.engine import sync_point
+from heat.engine import template
 from oslo_config import cfg
 import testtools
 
 from heat_plugins import registry
 from heat_plugins.engine import patches
+from heat_plugins.engine.database import resources
 from heat_plugins.resources.software import server_bound
 from heat_plugins.signals import presigned
 from tests.unit import heat_fixture
@@ -368,3 +370,37 @@ class ReplacedTest(heat_fixture.HeatTestCase):
     def test_it_reads_nothing_when_it_is_gone(self):
         db_api.resource_delete(self.heat.context, self.former.id)
         self.assertIsNone(self.shown('former'))
+
+    def test_each_reads_its_own_also_while_the_stack_is_deleted(self):
+        # Heat deletes by an update to this.
+        empty = template.Template.create_empty_template()
+        db_api.stack_update(
+            self.heat.context,
+            self.stack.id,
+            {'raw_template_id': empty.store(self.heat.context)},
+        )
+        self.assertEqual({}, self.heat.load(self.stack).resources)
+        self.assertEqual(
+            self.former.metadata_get()['os-collect-config'],
+            self.shown('former')['os-collect-config'],
+        )
+        self.assertIsNone(self.shown('nobody'))
+
+    def test_what_was_created_later_has_what_heat_gives_it(self):
+        newest = self.former.make_replacement(self.stack.t.id, set())
+        db_api.resource_data_set(self.heat.context, newest, 'user_id', 'last')
+        stack = self.heat.load(self.stack)
+        self.patch(stack, 'resource_get', lambda name: self.former)
+        for user in ('last', 'former'):
+            self.assertFalse(resources.show_replaced(stack, 'server', user))
+
+    def test_what_is_no_server_has_what_heat_gives_it(self):
+        user = {'type': 'AWS::IAM::User'}
+        self.stack = self.heat.create(
+            {**self.TEMPLATE, 'resources': {'user': user}}, name='users'
+        )
+        former = self.stack['user']
+        former.data_set('user_id', 'former')
+        newer = former.make_replacement(self.stack.t.id, set())
+        self.heat.change(newer, action='CREATE')
+        self.assertIsNone(self.shown('former', 'user'))
