@@ -10,6 +10,7 @@ the same time is deleted together.
 """
 
 from collections import abc
+import contextlib
 import functools
 import threading
 import time
@@ -21,6 +22,7 @@ from heat.common.i18n import _
 from heat.engine import api
 from heat.engine import service_software_config
 from heat.objects import software_deployment as deployment_objects
+from heatclient import exc
 from oslo_config import cfg
 
 from heat_plugins.engine import heat_types
@@ -216,11 +218,12 @@ def show_deployment(
 ) -> dict[str, Any]:
     """Return a deployment as the API shows it; look for no signal.
 
-    :raises exception.NotFound: it is gone.
+    :raises exc.HTTPNotFound: it is gone.
     """
-    row = deployment_objects.SoftwareDeployment.get_by_id(
-        context, deployment_id
-    )
+    with _as_by_api():
+        row = deployment_objects.SoftwareDeployment.get_by_id(
+            context, deployment_id
+        )
     shown: dict[str, Any] = api.format_software_deployment(row)
     return shown
 
@@ -228,10 +231,26 @@ def show_deployment(
 def show_config(context: heat_types.Context, config_id: str) -> dict[str, Any]:
     """Return a config as the API shows it.
 
-    :raises exception.NotFound: it is gone.
+    :raises exc.HTTPNotFound: it is gone.
     """
-    shown: dict[str, Any] = _service.show_software_config(context, config_id)
+    with _as_by_api():
+        shown: dict[str, Any] = _service.show_software_config(
+            context, config_id
+        )
     return shown
+
+
+@contextlib.contextmanager
+def _as_by_api() -> abc.Iterator[None]:
+    """Raise the error of Heat's client for what is gone.
+
+    Heat's resources know that one alone: an update with ``--converge``
+    creates again what is gone.
+    """
+    try:
+        yield
+    except exception.NotFound as gone:
+        raise exc.HTTPNotFound(str(gone)) from gone
 
 
 class Client:

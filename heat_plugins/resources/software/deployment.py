@@ -173,6 +173,18 @@ class DeploymentMixin(server_bound.ServerBound):
             return None
         return in_process.show_deployment(self.context, self.resource_id)
 
+    def get_live_resource_data(self) -> dict[str, object] | None:
+        """Return the deployment as Heat has it; None if that is gone.
+
+        Heat replaces what is gone. But a deployment is withdrawn when its
+        action fails or is cancelled, and the update then delivers it again.
+        """
+        try:
+            live: dict[str, object] | None = super().get_live_resource_data()
+        except exception.EntityNotFound:
+            return None
+        return live
+
     def store_attributes(self) -> None:
         """Keep what was resolved, unless another action has started since.
 

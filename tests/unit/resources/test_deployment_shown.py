@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Heat's API shows of a deployment's attributes, asked for by name."""
 
+import uuid
+
+from heat.common import exception
 from heat.engine import api
 from oslo_config import cfg
 
@@ -37,6 +40,26 @@ class ShownTest(deployments.DeploymentTestCase):
         found = self.shown(stack['deployment'])
         self.assertNotIn('server_id', found)
         self.assertIn('deploy_stdout', found)
+
+    def test_a_withdrawn_deployment_is_none_that_must_be_replaced(self):
+        stack, _ = self.fails(deployments.template(timeout=5), None)
+        deployment = stack['deployment']
+        self.assertEqual({}, deployment.get_live_state(deployment.properties))
+        # Yet one that the template has by its ID must be there.
+        self.patch(type(deployment), 'external_id', deployment.resource_id)
+        self.assertRaises(
+            exception.StackValidationFailed, deployment.validate_external
+        )
+
+    def test_a_config_that_is_gone_must_be_replaced(self):
+        config = self.created(deployments.template())['config']
+        config.resource_id = str(uuid.uuid4())
+        self.assertNotIn('id', self.shown(config))
+        self.assertRaises(
+            exception.EntityNotFound,
+            config.get_live_state,
+            config.properties,
+        )
 
     def test_a_server_sees_neither_row_nor_config(self):
         # As before: the policy of the API denies it.
