@@ -162,63 +162,147 @@ class Places:
             raise
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Read:
+    """A read in its thread.
+
+    :ivar began: by `time.monotonic`.
+    """
+
+    key: abc.Hashable
+    group: abc.Hashable
+    began: float
+    future: futures.Future[Any]
+
+
 class BoundedReads:
     """Reads services for callers that must not wait for long.
 
-    Each read has a thread, and continues there after its caller has left.
-    Meanwhile no other read of the same key starts: a caller that shows many
-    resources waits once.
+    Each read has a thread, and continues there after its caller has left; who
+    asks for the same meanwhile waits for that thread. What comes late is kept
+    for those who ask later and get no answer in time, either.
 
-    :param seconds: for which a caller waits.
-    :param memory: seconds after which a read that has not ended keeps no
-        other from starting. Keystone may never answer.
+    :param seconds: for which a caller waits. Once a read of a group takes
+        longer, no caller waits for others of the group: one that shows many
+        resources waits once.
+    :param memory: seconds for which to keep what came late, and after which a
+        read that has not ended keeps no other from starting. Keystone may
+        never answer.
+    :param most: threads at a time, and those of a group.
     """
 
-    def __init__(self, seconds: float, memory: float = 60.0) -> None:
+    def __init__(
+        self,
+        seconds: float,
+        memory: float = 60.0,
+        most: tuple[int, int] = (32, 4),
+    ) -> None:
         self._seconds = seconds
         self._memory = memory
+        self._most, self._most_of_group = most
         self._lock = threading.Lock()
-        # Since when a read of a key takes too long, by `time.monotonic`.
-        self._overdue: dict[abc.Hashable, float] = {}
+        self._reads: list[_Read] = []
+        # What came late, with its read, by keys.
+        self._late: dict[abc.Hashable, tuple[_Read, Any]] = {}
 
-    def read(self, key: abc.Hashable, do: abc.Callable[[], _Value]) -> _Value:
-        """Return what a function returns.
-
-        :param key: of what it depends on.
-        :raises Exception: what the function has raised.
-        :raises errors.Unavailable: it takes too long, or another read of the
-            key does.
-        """
-        now = time.monotonic()
-        if now - self._overdue.get(key, -self._memory) < self._memory:
-            raise self._unavailable()
-        future: futures.Future[_Value] = futures.Future()
-        threading.Thread(
-            target=self._run, args=(key, future, do), daemon=True
-        ).start()
-        futures.wait([future], self._seconds)
-        with self._lock:
-            if not future.done():
-                self._overdue[key] = now
-                raise self._unavailable()
-        return future.result()
-
-    def _run(
+    def read(
         self,
         key: abc.Hashable,
-        future: futures.Future[_Value],
         do: abc.Callable[[], _Value],
-    ) -> None:
-        try:
-            future.set_result(do())
-        except Exception as exc:
-            future.set_exception(exc)
-        finally:
-            with self._lock:
-                self._overdue.pop(key, None)
+        group: abc.Hashable = None,
+    ) -> _Value:
+        """Return what a function returns, perhaps for an earlier caller.
 
-    def _unavailable(self) -> errors.Unavailable:
-        return errors.Unavailable(
+        :param key: of all that the result depends on.
+        :param group: of keys that are read from one service; by default the
+            key is alone.
+        :raises Exception: what the function has raised.
+        :raises errors.Unavailable: it takes too long.
+        """
+        group = key if group is None else group
+        with self._lock:
+            waits = not self._is_overdue(group)
+            read = self._running(key) or self._start(key, group, do)
+        if read is not None:
+            elapsed = time.monotonic() - read.began
+            futures.wait([read.future], waits * (self._seconds - elapsed))
+            if read.future.done():
+                value: _Value = read.future.result()
+                return value
+        late: _Value = self._kept(key)
+        return late
+
+    def _running(self, key: abc.Hashable) -> _Read | None:
+        """Return the latest read of a key, unless it takes far too long."""
+        since = time.monotonic() - self._memory
+        for read in reversed(self._reads):
+            if read.key == key and read.began > since:
+                return read
+        return None
+
+    def _is_overdue(self, group: abc.Hashable) -> bool:
+        now = time.monotonic()
+        return any(
+            read.group == group
+            and self._seconds <= now - read.began < self._memory
+            for read in self._reads
+        )
+
+    def _start(
+        self,
+        key: abc.Hashable,
+        group: abc.Hashable,
+        do: abc.Callable[[], _Value],
+    ) -> _Read | None:
+        """Start a read in a thread; None if there are too many."""
+        of_group = [each for each in self._reads if each.group == group]
+        if (
+            len(self._reads) >= self._most
+            or len(of_group) >= self._most_of_group
+        ):
+            return None
+        read = _Read(key, group, time.monotonic(), futures.Future())
+        threading.Thread(
+            target=self._run, args=(read, do), daemon=True
+        ).start()
+        self._reads.append(read)
+        return read
+
+    def _run(self, read: _Read, do: abc.Callable[[], _Value]) -> None:
+        try:
+            value = do()
+        except Exception as exc:
+            with self._lock:
+                self._reads.remove(read)
+            read.future.set_exception(exc)
+            return
+        with self._lock:
+            self._reads.remove(read)
+            self._keep(read, value)
+        read.future.set_result(value)
+
+    def _keep(self, read: _Read, value: object) -> None:
+        """Keep what came late, and nothing older."""
+        now = time.monotonic()
+        former, _ = self._late.get(read.key, (read, None))
+        if former.began <= read.began:
+            self._late.pop(read.key, None)
+            if now - read.began >= self._seconds:
+                self._late[read.key] = read, value
+
+    def _kept(self, key: abc.Hashable) -> Any:
+        """Return what came late for a key.
+
+        :raises errors.Unavailable: there is nothing.
+        """
+        since = time.monotonic() - self._memory
+        with self._lock:
+            for each, (read, _) in [*self._late.items()]:
+                if read.began <= since:
+                    del self._late[each]
+            if key in self._late:
+                return self._late[key][1]
+        raise errors.Unavailable(
             f'There was no answer within {self._seconds:.0f} s'
         )
 

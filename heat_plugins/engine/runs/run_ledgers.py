@@ -83,6 +83,7 @@ def latest(
 
     The newest come first. None if the object store does not tell in time: to
     show or update a stack must neither fail nor wait for long because of that.
+    What it tells late is for those who ask within a minute.
 
     :param deployment: one of the root stack.
     :param reading_project: see `ledger_for`.
@@ -97,7 +98,11 @@ def latest(
         )
 
     try:
-        known = _shown.read(hub.container, read)
+        known = _shown.read(
+            (hub.container, reading_project, frozenset(ids)),
+            read,
+            group=hub.container,
+        )
     except errors.Error as exc:
         LOG.info(
             '%(deployment)s: cannot show its runs: %(error)s',

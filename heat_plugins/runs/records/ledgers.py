@@ -11,6 +11,7 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import pools
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs.follow import logs
@@ -71,15 +72,18 @@ class Ledger:
             return {each: [] for each in listed}
         opened, arrivals = news(store)
         settler = self._settler(store)
-        latest = {}
-        for deployment_id, its in listed.items():
-            looked_at = (
-                look(store, key, settler, arrivals, opened)
-                for key in its[: -limit - 1 : -1]
-            )
-            latest[deployment_id] = [
-                run for run in looked_at if run is not None
-            ]
+        newest = [
+            key for its in listed.values() for key in its[: -limit - 1 : -1]
+        ]
+        recorded = pools.Pool(attempts=1).each(
+            lambda key: recorded_run(store, key), newest
+        )
+        latest: dict[str, list[runs.Run]] = {each: [] for each in listed}
+        for key, run in zip(newest, recorded, strict=True):
+            if run is not None:
+                latest[key.deployment_id].append(
+                    settled(settler, run, arrivals, opened)
+                )
         return latest
 
     def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
@@ -197,9 +201,16 @@ def look(
     opened: abc.Collection[str],
 ) -> runs.Run | None:
     """Return a run as it stands now; None if it is gone, or unreadable."""
+    run = recorded_run(store, key)
+    return run and settled(settler, run, arrivals, opened)
+
+
+def recorded_run(
+    store: records.Records, key: record_names.Key
+) -> runs.Run | None:
+    """Return a run as it is recorded; None if it is gone, or unreadable."""
     try:
-        run = store.read(key)
-        return run and settled(settler, run, arrivals, opened)
+        return store.read(key)
     except errors.UnreadableRun as exc:
         LOG.warning('%s', exc)
         return None

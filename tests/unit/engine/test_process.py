@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The threads of one process of heat-engine."""
 
+from concurrent import futures
 import contextlib
 import os
 import threading
@@ -169,11 +170,16 @@ class BoundedReadsTest(testtools.TestCase):
         self.ended.release()
         return 'late'
 
-    def unavailable(self, reads, key='stack'):
+    def unavailable(self, reads, key='stack', **group):
         raised = self.assertRaises(
-            errors.Unavailable, reads.read, key, self.hang
+            errors.Unavailable, reads.read, key, self.hang, **group
         )
         self.assertIn('no answer within', str(raised))
+
+    def let_end(self, reads):
+        self.answers.set()
+        while reads._reads:
+            time.sleep(0.01)
 
     def test_it_returns_what_is_read(self):
         reads = process.BoundedReads(30)
@@ -194,17 +200,91 @@ class BoundedReadsTest(testtools.TestCase):
         # It does not hold up others.
         self.assertEqual('read', reads.read('other', lambda: 'read'))
 
+    def test_it_waits_once_for_a_group(self):
+        reads = process.BoundedReads(0.5)
+        self.unavailable(reads, 1, group='stack')
+        began = time.monotonic()
+        for key in range(8):
+            self.unavailable(reads, key, group='stack')
+        self.assertLess(time.monotonic() - began, 0.5)
+        # The threads of a group are limited, and so are all.
+        self.assertEqual(4, len(self.asked))
+        reads = process.BoundedReads(0.01, most=(2, 1))
+        for key in range(3):
+            self.unavailable(reads, key)
+        self.assertEqual(6, len(self.asked))
+
+    def test_who_asks_meanwhile_waits_for_the_same_read(self):
+        reads = process.BoundedReads(30)
+        found, waiting = [], []
+        wait = futures.wait
+
+        def let_end_when_two_wait(*args):
+            waiting.append(1)
+            if len(waiting) == 2:
+                self.answers.set()
+            return wait(*args)
+
+        self.patch(futures, 'wait', let_end_when_two_wait)
+        callers = [
+            threading.Thread(
+                target=lambda: found.append(reads.read('stack', self.hang))
+            )
+            for _ in range(2)
+        ]
+        for each in callers:
+            each.start()
+        for each in callers:
+            each.join()
+        self.assertEqual(['late'] * 2, found)
+        self.assertEqual(1, len(self.asked))
+
+    def test_what_comes_late_is_for_who_gets_no_answer_in_time(self):
+        reads = process.BoundedReads(0.05)
+        self.unavailable(reads)
+        self.let_end(reads)
+        self.answers.clear()
+        # Also while the service is asked again.
+        for _ in range(2):
+            self.assertEqual('late', reads.read('stack', self.hang))
+        self.assertEqual(2, len(self.asked))
+        self.let_end(reads)
+        # What is new goes before.
+        self.assertEqual('new', reads.read('stack', lambda: 'new'))
+        self.answers.clear()
+        self.unavailable(reads)
+
+    def test_it_is_forgotten_after_a_while(self):
+        reads = process.BoundedReads(0.05, memory=0.3)
+        self.unavailable(reads)
+        self.let_end(reads)
+        self.answers.clear()
+        time.sleep(0.3)
+        self.unavailable(reads)
+
     def test_it_reads_again_once_the_service_has_answered(self):
         reads = process.BoundedReads(0.05)
         self.unavailable(reads)
-        self.answers.set()
-        self.ended.acquire(timeout=30)
-        while reads._overdue:
-            time.sleep(0.01)
+        self.let_end(reads)
         self.assertEqual('late', reads.read('stack', self.hang))
+        self.assertEqual(2, len(self.asked))
 
     def test_it_reads_again_where_a_service_never_answers(self):
         reads = process.BoundedReads(0.05, memory=0.0)
         self.unavailable(reads)
         self.unavailable(reads)
         self.assertEqual(2, len(self.asked))
+
+    def test_the_end_of_an_old_read_leaves_a_newer_one_overdue(self):
+        reads = process.BoundedReads(0.05, memory=0.2)
+        old = threading.Event()
+        self.addCleanup(old.set)
+        self.assertRaises(
+            errors.Unavailable, reads.read, 'stack', lambda: old.wait(30)
+        )
+        time.sleep(0.2)
+        self.unavailable(reads)
+        old.set()
+        while len(reads._reads) > 1:
+            time.sleep(0.01)
+        self.assertTrue(reads._is_overdue('stack'))

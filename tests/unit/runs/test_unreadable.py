@@ -2,11 +2,13 @@
 """Runs whose records cannot be read."""
 
 import json
+import threading
 
 from heat_plugins import errors
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
 from heat_plugins.runs.records import record_names
+from heat_plugins.runs.records import records
 from heat_plugins.runs.start import starting
 from tests.unit.runs import base
 
@@ -125,6 +127,26 @@ class LookTest(UnreadableTestCase):
             found = found[self.row.id]
         self.assertEqual([third.id], [run.id for run in found])
         self.assertIn(self.name(), logs.output[0])
+
+    def test_an_engine_reads_several_at_a_time(self):
+        self.garble(self.run_, self.whole)
+        both = threading.Barrier(2, timeout=30)
+        read = records.Records.read
+
+        def wait_for_the_other(store, key):
+            both.wait()
+            return read(store, key)
+
+        self.patch(records.Records, 'read', wait_for_the_other)
+        ids = [self.run_.deployment_id, self.second.deployment_id]
+        found = self.runs.latest_of(self.stack.id, ids, 10)
+        self.assertEqual(
+            {
+                self.run_.deployment_id: [self.run_.id],
+                self.second.deployment_id: [self.second.id],
+            },
+            {each: [run.id for run in its] for each, its in found.items()},
+        )
 
 
 class StartTest(UnreadableTestCase):
