@@ -56,6 +56,10 @@ def kolla(parent):
     )
 
 
+#: What Kolla's override runs.
+(LINES,) = re.findall(r'RUN ((?:.*\\\n)*.*)', kolla(KOLLA))
+
+
 class InstallPageTest(testtools.TestCase):
     def test_no_way_takes_more_than_six_commands_or_a_clone(self):
         for way in WAYS:
@@ -127,11 +131,15 @@ class InstallPageTest(testtools.TestCase):
 class ImageTest(testtools.TestCase):
     """What images run works, and heat-engine finds the plugins there."""
 
-    def run_in_image(self, script):
-        environment = environments.Environment(
+    def setUp(self):
+        super().setUp()
+        self.environment = environments.Environment(
             self.useFixture(fixtures.TempDir()).path
         )
-        self.addCleanup(environment.close)
+        self.addCleanup(self.environment.close)
+
+    def run_in_image(self, script):
+        """Run it; return the ended process."""
         scratch = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         copied = scratch / 'additions/heat-plugins'
         copied.mkdir(parents=True)
@@ -140,35 +148,56 @@ class ImageTest(testtools.TestCase):
         (copied / wheel.name).symlink_to(wheel)
         for path in ('/tmp/', '/additions'):
             script = script.replace(path, f'{scratch}{path}')
-        done = subprocess.run(
+        return subprocess.run(
             ['bash', '-euo', 'pipefail', '-c', script],
             cwd=scratch,
             env={
-                'PATH': f'{environment.prefix}/bin:/usr/bin:/bin',
+                'PATH': f'{self.environment.prefix}/bin:/usr/bin:/bin',
                 'PIP_NO_INDEX': '1',
             },
             capture_output=True,
             text=True,
         )
+
+    def assert_installs(self, script):
+        done = self.run_in_image(script)
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
-        engine = environment.start_engine(
-            f'plugin_dirs = {environment.prefix}/lib/heat'
+        engine = self.environment.start_engine(
+            f'plugin_dirs = {self.environment.prefix}/lib/heat'
         )
-        return engine['classes']['OS::Heat::SoftwareDeployment']
+        found = engine['classes']['OS::Heat::SoftwareDeployment']
+        self.assertTrue(found.startswith('heat_plugins.'), found)
+
+    def put(self, name, requires):
+        """Add a package to the image."""
+        folder = self.environment.site_packages / f'{name}-1.0.dist-info'
+        folder.mkdir()
+        (folder / 'METADATA').write_text(
+            f'Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n'
+            f'Requires-Dist: {requires}\n'
+        )
 
     def test_the_lines_of_kollas_override_install_it(self):
-        (script,) = re.findall(r'RUN ((?:.*\\\n)*.*)', kolla(KOLLA))
-        found = self.run_in_image(script)
-        self.assertTrue(found.startswith('heat_plugins.'), found)
+        self.assert_installs(LINES)
+
+    def test_an_image_may_lack_pip_and_have_a_broken_package(self):
+        for path in self.environment.site_packages.glob('pip*'):
+            path.unlink()
+        self.put('broken', 'missing')
+        self.assert_installs(LINES)
+
+    def test_what_the_installation_breaks_is_one(self):
+        self.put('fine', 'heat-plugins<0.1')
+        done = self.run_in_image(LINES)
+        self.assertNotEqual(0, done.returncode)
 
     def test_the_lines_of_the_containerfile_are_the_same(self):
         text = (
             environments.CHECKOUT / 'contrib/container/Containerfile'
         ).read_text()
         (lines,) = re.findall(r'RUN ((?:.*\\\n)*.*)', text)
-        (others,) = re.findall(r'RUN ((?:.*\\\n)*.*)', kolla(KOLLA))
         self.assertEqual(
-            others.replace('/additions/heat-plugins', '/tmp/heat-plugins')
+            LINES.replace('/additions/heat-plugins', '/tmp/heat-plugins')
             .replace('-r /additions', '-r /tmp/heat-plugins')
             .split(),
             lines.split(),
