@@ -107,7 +107,8 @@ class InstallPageTest(testtools.TestCase):
         values = yaml.safe_load(text)
         ((source,), (made,)) = (
             values['pod']['etcSources']['heat_engine'],
-            values['extraObjects'],
+            # A list would replace that of other values.
+            values['extraObjects'].values(),
         )
         self.assertEqual(source['configMap']['name'], made['metadata']['name'])
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
