@@ -10,6 +10,7 @@ import fnmatch
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ import pytest
 from tests import pages
 from tests.functional import base
 from tests.functional import debian
+from tests.unit import environments
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
 
@@ -38,6 +40,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[debian.Host]:
 def test_a_laptop_needs_no_heat(host: debian.Host) -> None:
     section = pages.read('install-images', 'A laptop')
     (install,) = re.findall('``(pip .*)``', section)
+    shutil.copy(environments.wheel(), host.path / debian.SOURCE[1:])
     said = host.run(
         f"""
         python3 -m venv /opt/laptop

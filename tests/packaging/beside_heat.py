@@ -37,8 +37,10 @@ def main() -> int:
         return 1
     # A copy of what is committed, since a build leaves files behind.
     with tempfile.TemporaryDirectory() as folder:
+        source = f'{folder}/source'
+        subprocess.run(['git', 'clone', '--quiet', '.', source], check=True)
         subprocess.run(
-            ['git', 'clone', '--quiet', '.', folder],
+            [*pip, 'wheel', '--quiet', '--no-deps', '-w', folder, source],
             check=True,
         )
         typed, _ = pages.blocks(
