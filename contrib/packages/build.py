@@ -60,6 +60,7 @@ Installed-Size: {kilobytes}
 Maintainer: {maintainer}
 Depends: {depends}
 Recommends: python3-openstackclient
+Breaks: python3-heat (<< 1:24~)
 Suggests: heat-engine, python3-oslo.upgradecheck
 Description: software deployments and workflows in OpenStack Heat stacks
  Resource types that replace Heat's own software deployments and Mistral

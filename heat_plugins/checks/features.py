@@ -165,8 +165,8 @@ def _check_preinstalled(
         mistral_api.ask(client.workflows.get, PREINSTALLED)
     except errors.NotFound:
         report.fail(
-            f'Mistral has no workflow {PREINSTALLED}: install '
-            '"heat-plugins[mistral]" in its environment, run '
+            f'Mistral has no workflow {PREINSTALLED}: install the wheel of '
+            'heat-plugins with its extra "mistral" in its environment, run '
             '"mistral-db-manage populate" and restart it. Without it, '
             'commands with --local do the same.'
         )

@@ -149,7 +149,7 @@ def check() -> None:
         raise errors.Refused(
             f'{" and ".join(missing)} not found on {os.uname().nodename}, '
             'the machine that runs the playbooks; install there: pip install '
-            "'heat-plugins[validations]'"
+            f'{" ".join(missing)}'
         )
 
 
