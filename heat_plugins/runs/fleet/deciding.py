@@ -105,6 +105,7 @@ def retry(
         began_at=int(now),
         ended_at=None,
         stopped=None,
+        stopped_before=None,
         stopped_by=None,
         paused_by=None,
     )
@@ -202,26 +203,40 @@ def _canaries(operation: _Operation) -> list[int]:
 
 def _stopped(operation: _Operation, now: float) -> _Operation:
     """Return an operation that has stopped if there is a reason to."""
-    if operation.control.stopped:
+    control, limits = operation.control, operation.order.limits
+    if control.stopped in _WITHDRAWN:
         return operation
-    limits = operation.order.limits
+    age = now - control.began_at
+    is_late = limits.deadline is not None and age >= limits.deadline
+    # What runs after another stop is withdrawn, too.
+    if is_late and (operation.live or not control.stopped):
+        return operation.changed(
+            stopped=_Stop.DEADLINE, stopped_before=control.stopped
+        )
+    if control.stopped:
+        return operation
     # What a retry leaves alone has been counted.
     failures = [
         n
         for n in operation.failures
-        if operation.attempts[n].round == operation.control.round
+        if operation.attempts[n].round == control.round
     ]
-    age = now - operation.control.began_at
-    if limits.deadline is not None and age >= limits.deadline:
-        return operation.changed(stopped=_Stop.DEADLINE)
     if not set(failures).isdisjoint(_canaries(operation)):
         return operation.changed(stopped=_Stop.CANARY)
     if len(failures) > limits.errors(len(operation.attempts)):
         return operation.changed(stopped=_Stop.ERRORS)
     cut_off = limits.cut_off
-    if cut_off is not None and age >= cut_off and operation.pending:
+    if cut_off is not None and age >= cut_off and _may_start(operation):
         return operation.changed(stopped=_Stop.CUT_OFF)
     return operation
+
+
+def _may_start(operation: _Operation) -> bool:
+    """Say whether a run may not have been delivered yet."""
+    # What is recorded as starting may wait for its delivery.
+    return bool(operation.pending) or any(
+        attempt.state is _State.STARTING for attempt in operation.attempts
+    )
 
 
 def _overdue(
@@ -309,21 +324,34 @@ def _resume(operation: _Operation) -> str:
 
 
 def _why(operation: _Operation) -> str:
-    """Say why nothing else starts."""
-    control, limits = operation.control, operation.order.limits
-    if control.stopped is _Stop.CANCELLED:
-        return f'Cancelled by {control.stopped_by}'
-    if control.stopped is _Stop.DEADLINE:
+    """Say why nothing else starts: both reasons, the first one first."""
+    control = operation.control
+    why = _reason(operation, control.stopped)
+    if control.stopped_before is None:
+        return why
+    before = _reason(operation, control.stopped_before)
+    return f'{before}; {why[0].lower()}{why[1:]}'
+
+
+def _reason(operation: _Operation, stop: _Stop | None) -> str:
+    limits = operation.order.limits
+    if stop is _Stop.CANCELLED:
+        return f'Cancelled by {operation.control.stopped_by}'
+    if stop is _Stop.DEADLINE:
         return f'It has not ended within {limits.deadline} s'
-    if control.stopped is _Stop.CUT_OFF:
+    if stop is _Stop.CUT_OFF:
         return f'No run starts after the cut-off of {limits.cut_off} s'
-    if control.stopped is _Stop.CANARY:
+    if stop is _Stop.CANARY:
         return 'A canary has failed'
     return f'More failures than max-errors allows ({limits.max_errors})'
 
 
 def _ended(operation: _Operation, now: float) -> _Operation:
     """Return an operation that has come to its end."""
+    is_cut_off = operation.control.stopped is _Stop.CUT_OFF
+    if is_cut_off and not operation.count(None):
+        # What was starting at that time had been delivered.
+        operation = operation.changed(stopped=None)
     total = sum(attempt.counts for attempt in operation.attempts)
     failed, pending = len(operation.failures), operation.count(None)
     parts = [_why(operation)] if operation.control.stopped else []

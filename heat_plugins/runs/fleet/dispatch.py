@@ -320,6 +320,9 @@ class Dispatcher:
     ) -> _Operation:
         """Give some members their run, those who wait first."""
         self._queue += members
+        if operation.control.stopped:
+            # The next step gives them back.
+            return operation
         batches, size = self._tools.batches, self._size
         if batches is not None:
             # A server is told once of the runs of all its stacks.

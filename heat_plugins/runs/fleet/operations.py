@@ -356,6 +356,8 @@ class Control:
     :ivar paused_by: who has paused it; None if it is not paused.
     :ivar approved: whether a user has resumed it after the canaries.
     :ivar stopped: why nothing else starts.
+    :ivar stopped_before: why nothing else started before the deadline passed;
+        None if it was the deadline that stopped it.
     :ivar stopped_by: who has cancelled it.
     :ivar handled: the names of the last requests that it has followed.
     :ivar asked: what users have asked for last, with who and when.
@@ -371,6 +373,7 @@ class Control:
     paused_by: str | None = None
     approved: bool = False
     stopped: Stop | None = None
+    stopped_before: Stop | None = None
     stopped_by: str | None = None
     handled: abc.Sequence[str] = ()
     asked: abc.Sequence[abc.Mapping[str, Any]] = ()

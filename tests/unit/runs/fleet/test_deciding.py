@@ -178,10 +178,87 @@ class DecidingTestCase(testtools.TestCase):
 
     def test_a_cut_off_matters_only_to_what_has_not_started(self):
         found = self.advance(operation(1, cut_off=60), (0,))
+        found = ended(found, 0, state=_State.WAITING)
         found = self.advance(found, at=70)
         self.assertIs(_Phase.RUNNING, found.control.phase)
         found = self.advance(ended(found, 0), at=80)
         self.assertIs(_Phase.COMPLETE, found.control.phase)
+
+    def test_what_is_recorded_as_starting_may_be_cut_off(self):
+        # A dispatcher has more to deliver than one step does.
+        found = self.advance(operation(3, cut_off=60), (0, 1, 2))
+        found = ended(found, 0, state=_State.WAITING)
+        found = self.advance(found, at=60)
+        self.assertIs(_Phase.STOPPING, found.control.phase)
+        not_started = {n: {'state': None, 'number': 0} for n in (1, 2)}
+        found = ended(found.attempted(not_started), 0)
+        found = self.advance(found, at=70)
+        self.assertEqual(
+            (
+                _Phase.TIMED_OUT,
+                'No run starts after the cut-off of 60 s; 2 not started',
+            ),
+            (found.control.phase, found.control.reason),
+        )
+
+    def test_a_cut_off_that_leaves_nothing_is_no_failure(self):
+        found = self.advance(operation(2, cut_off=60), (0, 1))
+        found = self.advance(found, at=60)
+        self.assertIs(_Phase.STOPPING, found.control.phase)
+        # Their servers had them.
+        found = self.advance(ended(found, 0, 1), at=70)
+        self.assertEqual(
+            (_Phase.COMPLETE, 'All 2 succeeded'),
+            (found.control.phase, found.control.reason),
+        )
+
+    def test_what_is_gone_after_the_cut_off_is_not_left(self):
+        found = self.advance(operation(2, max_concurrent=1, cut_off=60), (0,))
+        found = self.advance(found, at=60)
+        gone = {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW}
+        found = self.advance(ended(found, 0).attempted({1: gone}), at=70)
+        self.assertIs(_Phase.COMPLETE, found.control.phase)
+
+    def test_the_deadline_comes_after_other_stops(self):
+        limits = {'max_concurrent': 2, 'deadline': 120}
+        failed = {'state': _State.FAILED, 'ended_at': NOW}
+        for more, changed, why in (
+            ({'cut_off': 60}, {}, 'No run starts after the cut-off of 60 s; '),
+            ({}, {1: failed}, 'More failures than max-errors allows (0); '),
+            (
+                {'canary': 2, 'max_errors': 5},
+                {1: failed},
+                'A canary has failed; ',
+            ),
+        ):
+            found = self.advance(operation(3, **limits, **more), (0, 1))
+            found = self.advance(found.attempted(changed), at=60)
+            self.assertEqual(why[:-2], found.control.reason)
+            self.assertEqual((), deciding.advance(found, NOW + 119).withdraw)
+            step = deciding.advance(found, NOW + 120)
+            self.assertEqual(tuple(found.live), step.withdraw)
+            found = ended(step.operation, 0, state=_State.CANCELLED)
+            if not changed:
+                found = ended(found, 1, state=_State.CANCELLED)
+            found = self.advance(found, at=121)
+            self.assertIs(_Phase.TIMED_OUT, found.control.phase)
+            self.assertIn(
+                f'{why}it has not ended within 120 s', found.control.reason
+            )
+            found = self.follow(found, 'retry')
+            self.assertIsNone(found.control.stopped_before)
+
+    def test_what_has_ended_before_the_deadline_is_not_late(self):
+        found = self.advance(operation(2, max_concurrent=1, deadline=60), (0,))
+        found = self.advance(ended(found, 0, state=_State.FAILED), at=30)
+        self.assertIs(_Phase.FAILED, found.control.phase)
+        found = operation(2, max_concurrent=1, max_errors=0, deadline=60)
+        found = self.advance(found, (0,)).changed(
+            stopped=operations.Stop.ERRORS
+        )
+        # Nothing was running any more when it passed.
+        found = self.advance(ended(found, 0, state=_State.FAILED), at=61)
+        self.assertIs(_Phase.FAILED, found.control.phase)
 
     def test_each_run_has_a_time_limit(self):
         found = self.advance(
