@@ -113,8 +113,8 @@ class Schedule:
     :ivar exclude: dates (``2026-12-24``), ranges of them
         (``2026-12-24/2027-01-01``, with both ends) and weekdays (``sat``).
     :ivar until: the last day or time; empty for no end.
-    :ivar jitter: seconds by which a start may be late, the same for each
-        repetition; it spreads the schedules that are due together.
+    :ivar jitter: seconds by which starts may be late, all of a schedule by
+        the same; it spreads the schedules that are due together.
     :ivar key: distinguishes the schedules that have a jitter.
     :ivar start_within: seconds within which a tick starts late, such as after
         an outage; later it is missed.
@@ -184,8 +184,7 @@ class Schedule:
 
     def start_of(self, time: int) -> int:
         """Return the instant of the start of a tick."""
-        digest = hashlib.sha256(f'{self.key} {time}'.encode()).digest()
-        return time + int.from_bytes(digest[:8]) % (self.jitter + 1)
+        return time + self._delay
 
     def instant(self, text: str) -> int:
         """Return the instant of a time in ISO 8601.
@@ -201,6 +200,13 @@ class Schedule:
         if self.cut_off is None:
             return self.start_within
         return min(self.start_within, self.cut_off - 1)
+
+    @functools.cached_property
+    def _delay(self) -> int:
+        # One for all ticks: their starts stay in order if it is longer than
+        # the time between two.
+        digest = hashlib.sha256(self.key.encode()).digest()
+        return int.from_bytes(digest[:8]) % (self.jitter + 1)
 
     @functools.cached_property
     def zone(self) -> zoneinfo.ZoneInfo:

@@ -340,3 +340,31 @@ def test_no_tick_is_lost_or_doubled_wherever_an_engine_dies(
     ticks = keeper.schedule.ticks(ZERO, keeper.now)
     assert sorted(decided) == [t.time for t in ticks if t.start <= keeper.now]
     assert keeper.created == sorted(keeper.created)
+
+
+@hypothesis.settings(deadline=None, max_examples=25)
+@hypothesis.given(
+    st.sampled_from([1, 5, 20]),
+    st.integers(0, schedules.MOST_JITTER),
+    st.text(max_size=9),
+    st.lists(st.integers(1, 60), max_size=100),
+)
+def test_each_tick_starts_though_a_jitter_is_longer_than_their_interval(
+    interval, jitter, key, seconds
+):
+    schedule = schedules.Schedule(
+        cron=f'*/{interval} * * * *', jitter=jitter, key=key
+    )
+    known, now, started = record(), ZERO, []
+    # It is asked at least once a minute.
+    for passed in [*seconds, *[60] * 70]:
+        now += passed
+        decision = schedule_deciding.due(schedule, known, now)
+        assert decision.passed == ()
+        if decision.start:
+            started.append(decision.start)
+        known = schedule_deciding.ended(
+            schedule, decision.record, Phase.COMPLETE
+        )
+    ticks = schedule.ticks(ZERO, now)
+    assert started == [t.time for t in ticks if t.start <= now]

@@ -187,15 +187,18 @@ def test_a_jitter_is_the_same_each_time(jitter, key, day):
     assert all(0 <= tick.start - tick.time <= jitter for tick in ticks)
 
 
-def test_a_jitter_spreads_schedules_and_ticks():
-    starts = {
-        tick.start - tick.time
-        for key in 'abc'
-        for tick in schedules.Schedule(
-            cron='@hourly', jitter=3600, key=key
-        ).next(30, 0)
-    }
-    assert len(starts) > 80
+def test_a_jitter_spreads_schedules_and_keeps_the_order_of_ticks():
+    delays = [
+        {
+            tick.start - tick.time
+            for tick in schedules.Schedule(
+                cron='*/5 * * * *', jitter=3600, key=f'schedule {number}'
+            ).next(30, 0)
+        }
+        for number in range(100)
+    ]
+    assert {len(each) for each in delays} == {1}
+    assert len(set.union(*delays)) > 90
 
 
 def dates(**given):
