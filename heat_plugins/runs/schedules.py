@@ -112,7 +112,9 @@ class Schedule:
     :ivar timezone: its IANA name.
     :ivar exclude: dates (``2026-12-24``), ranges of them
         (``2026-12-24/2027-01-01``, with both ends) and weekdays (``sat``).
-    :ivar until: the last day or time; empty for no end.
+        They hold for the day that a pattern names, and for that on which it
+        is due: a clock that skips a midnight makes two of them.
+    :ivar until: the last day or time that may be named; empty for no end.
     :ivar jitter: seconds by which starts may be late, all of a schedule by
         the same; it spreads the schedules that are due together.
     :ivar key: distinguishes the schedules that have a jitter.
@@ -221,11 +223,11 @@ class Schedule:
         latest = int(after // 1)
         now = datetime.datetime.fromtimestamp(latest, self.zone)
         for local in self._locals(now.replace(tzinfo=None)):
-            time, change = _instant(local, self.zone)
-            if self._last is not None and time > self._last:
+            if local > self._last:
                 return
+            time, change = _instant(local, self.zone)
             # The clock has shown it before, or skips it and others.
-            if time > latest:
+            if time > latest and not self._is_excluded(time):
                 latest = time
                 yield Tick(
                     local=local,
@@ -250,6 +252,11 @@ class Schedule:
                     datetime.datetime.combine(last, _END_OF_DAY)
                 )
 
+    def _is_excluded(self, time: int) -> bool:
+        """Say whether an instant is on an excluded day."""
+        day = datetime.datetime.fromtimestamp(time, self.zone).date()
+        return self._excluded_until(day) is not None
+
     def _named(
         self, after: datetime.datetime
     ) -> abc.Iterator[datetime.datetime]:
@@ -259,10 +266,10 @@ class Schedule:
         return _matching(self.cron, after)
 
     @functools.cached_property
-    def _last(self) -> int | None:
+    def _last(self) -> datetime.datetime:
         if not self.until:
-            return None
-        return _instant(self._local(self.until, _END_OF_DAY), self.zone)[0]
+            return datetime.datetime.max
+        return self._local(self.until, _END_OF_DAY)
 
     def _local(self, text: str, of_day: datetime.time) -> datetime.datetime:
         """Read a local time.

@@ -170,6 +170,41 @@ def test_a_skipped_day_is_due_as_the_next_one_begins():
     assert tick.time == instant(2011, 12, 30, 10)
 
 
+# America/Nuuk skips a Saturday from 23:00 on, Pacific/Apia a whole Friday.
+NUUK = ('America/Nuuk', '2027-03-26')
+APIA = ('Pacific/Apia', '2011-12-29')
+LATE, MIDNIGHT = '30 23 * * *', '0 0 * * *'
+
+
+@pytest.mark.parametrize(
+    ('place', 'cron', 'given', 'shown'),
+    [
+        (NUUK, LATE, {}, '26T23:30 28T00:00 28T23:30'),
+        (NUUK, LATE, {'until': '2027-03-27'}, '26T23:30 28T00:00'),
+        (NUUK, LATE, {'until': '2027-03-27T23:29'}, '26T23:30'),
+        (NUUK, LATE, {'exclude': ('sat',)}, '26T23:30 28T23:30 29T23:30'),
+        # It would start on Sunday.
+        (NUUK, LATE, {'exclude': ('sun',)}, '26T23:30 29T23:30 30T23:30'),
+        (NUUK, MIDNIGHT, {'until': '2027-03-27'}, '26T00:00 27T00:00'),
+        (NUUK, MIDNIGHT, {'exclude': ('sat',)}, '26T00:00 28T00:00 29T00:00'),
+        (APIA, LATE, {}, '29T23:30 31T00:00 31T23:30'),
+        (APIA, LATE, {'until': '2011-12-30'}, '29T23:30 31T00:00'),
+        (APIA, LATE, {'exclude': ('fri',)}, '29T23:30 31T23:30 01T23:30'),
+        (APIA, LATE, {'exclude': ('sat',)}, '29T23:30 01T23:30 02T23:30'),
+        (APIA, MIDNIGHT, {'until': '2011-12-29'}, '29T00:00'),
+        (APIA, MIDNIGHT, {'exclude': ('fri',)}, '29T00:00 31T00:00 01T00:00'),
+    ],
+)
+def test_days_over_a_midnight_that_the_clock_skips(place, cron, given, shown):
+    zone, begin = place
+    schedule = schedules.Schedule(cron=cron, timezone=zone, **given)
+    starts = [
+        datetime.datetime.fromtimestamp(tick.time, schedule.zone)
+        for tick in schedule.next(3, schedule.instant(begin) - 1)
+    ]
+    assert ' '.join(f'{each:%dT%H:%M}' for each in starts) == shown
+
+
 @hypothesis.given(
     st.integers(0, schedules.MOST_JITTER), st.text(max_size=40), days()
 )
