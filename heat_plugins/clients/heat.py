@@ -278,7 +278,9 @@ class Heat:
         answer = self._get(path, f'configs of {server_id}')
         return [config(entry) for entry in answer['metadata']]
 
-    def delete_deployment(self, deployment_id: str) -> None:
+    def delete_deployment(
+        self, deployment_id: str, server_id: str | None = None
+    ) -> None:
         path = f'/software_deployments/{_quoted(deployment_id)}'
         self._delete(path, deployment_id)
 

@@ -48,8 +48,15 @@ class Deploying(Protocol):
     def server_configs(self, server_id: str) -> list[heat_values.Config]:
         """Return the configs of the deployments of a server."""
 
-    def delete_deployment(self, deployment_id: str) -> None:
-        """Take a config from its server; it may be gone already."""
+    def delete_deployment(
+        self, deployment_id: str, server_id: str | None = None
+    ) -> None:
+        """Take a config from its server; it may be gone already.
+
+        :param server_id: the server to tell again if the deployment is gone:
+            who deleted it may have died, or failed, before the server was
+            told. Heat's API offers no way to do that.
+        """
 
     def config(self, config_id: str) -> heat_values.Config:
         """Return a config."""

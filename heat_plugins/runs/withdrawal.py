@@ -47,7 +47,7 @@ def withdraw(
     else:
         rows = {row.id: row.config_id for row in _rows(heat, run)}
     for row_id in rows:
-        heat.delete_deployment(row_id)
+        heat.delete_deployment(row_id, run.server_id)
     for config_id in map(str, {run.config_id, *rows.values()} - {None}):
         is_known = is_proved or config_id in rows.values()
         if is_known or _is_config_of(heat, config_id, run.id):
@@ -57,12 +57,17 @@ def withdraw(
 def _rows(
     heat: orchestration.Deploying, run: runs.Run
 ) -> list[heat_values.Deployment]:
-    """Return the deployments that Heat has for a run."""
+    """Return the deployments that Heat has for a run.
+
+    If the one of its record is gone, its server is told again, see
+    `orchestration.Deploying.delete_deployment`.
+    """
     if run.row_id is None:
         return marked(heat, run.server_id, run.id)
     try:
         row = heat.deployment(run.row_id)
     except errors.NotFound:
+        heat.delete_deployment(run.row_id, run.server_id)
         return []
     if tokens.is_of_run(row.reason, run.id):
         return [row]

@@ -24,6 +24,7 @@ from heat.engine import service_software_config
 from heat.objects import software_deployment as deployment_objects
 from heatclient import exc
 from oslo_config import cfg
+from oslo_db import exception as db_exception
 
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import rows
@@ -187,13 +188,23 @@ def _deleting(
 def _delete_deployments(
     context: heat_types.Context, ids: abc.Collection[str]
 ) -> abc.Collection[str]:
-    """Delete deployments, and tell their servers; return what there was."""
+    """Delete deployments, and tell their servers; return what there was.
+
+    :raises oslo_db.exception.DBError: the database did not answer. The rows
+        may be gone, and some servers not told.
+    """
     deleted = rows.delete(context, ids)
     servers: dict[str | None, set[str]] = {}
     for each in deleted:
         servers.setdefault(each.reading_project, set()).add(each.server_id)
+    failures = []
     for reading_project, server_ids in servers.items():
-        server_metadata.tell(context, server_ids, reading_project)
+        try:
+            server_metadata.tell(context, server_ids, reading_project)
+        except db_exception.DBError as exc:
+            failures.append(exc)
+    if failures:
+        raise failures[0]
     return {each.id for each in deleted}
 
 
@@ -338,3 +349,12 @@ class Client:
     ) -> None:
         """Delete a deployment, and tell its server."""
         _service.delete_software_deployment(cnxt, deployment_id)
+
+    def tell_server(
+        self,
+        cnxt: heat_types.Context,
+        server_id: str,
+        reading_project: str | None,
+    ) -> None:
+        """Tell a server what it must run, as the rows say."""
+        server_metadata.tell(cnxt, [server_id], reading_project)

@@ -25,7 +25,7 @@ from heat_plugins.engine import heat_types
 class OwnHeat:
     """Heat, as `orchestration.Deploying` has it.
 
-    :param rpc: Heat's ``EngineClient``.
+    :param rpc: an `in_process.Client`.
     :param context: with credentials for the project.
     :param reading_project: the project whose stack users may read what a
         server is given, if any.
@@ -117,12 +117,19 @@ class OwnHeat:
             )
             return [config(row.config) for row in rows if row.config]
 
-    def delete_deployment(self, deployment_id: str) -> None:
-        with (
-            translated(f'delete deployment {deployment_id}'),
-            self._rpc.ignore_error_by_name('NotFound'),
-        ):
-            self._rpc.delete_software_deployment(self._context, deployment_id)
+    def delete_deployment(
+        self, deployment_id: str, server_id: str | None = None
+    ) -> None:
+        with translated(f'delete deployment {deployment_id}'):
+            try:
+                self._rpc.delete_software_deployment(
+                    self._context, deployment_id
+                )
+            except exception.NotFound:
+                if server_id is not None:
+                    self._rpc.tell_server(
+                        self._context, server_id, self._reading_project
+                    )
 
     def config(self, config_id: str) -> heat_values.Config:
         with translated(f'read config {config_id}'):

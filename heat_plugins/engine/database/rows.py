@@ -12,7 +12,8 @@ The rooms `resources` and `servers` read and write the other tables.
 from collections import abc
 import contextlib
 import datetime
-from typing import Any, TypeAlias, TypeVar
+import functools
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from heat.common import context as heat_context
 from heat.common import exception
@@ -40,6 +41,8 @@ from heat_plugins.signals import watcher
 CONTAINER_KEY = 'heat_plugins_signal_container'
 
 _Key = TypeVar('_Key')
+_Given = ParamSpec('_Given')
+_Result = TypeVar('_Result')
 _Config, _Deployment = models.SoftwareConfig, models.SoftwareDeployment
 
 #: A deployment, when its config was made and when its status was written, in
@@ -141,28 +144,45 @@ def change_each(
     }
 
 
-@oslo_db_api.wrap_db_retry(  # type: ignore[untyped-decorator]
-    max_retries=3,
-    retry_interval=0.5,
-    retry_on_deadlock=True,
-    retry_on_disconnect=True,
-)
-def write(context: heat_types.Context, *statements: Any) -> list[int]:
-    """Run statements as a transaction; return how many rows each has met.
+def retried(
+    call: abc.Callable[_Given, _Result],
+) -> abc.Callable[_Given, _Result]:
+    """Repeat a call that the database cuts off, four times at most.
 
     A node of a Galera cluster refuses what another one has just changed. No
-    later call may bring a signal that was lost so: hence the attempts.
+    later call may bring what was lost so: hence the attempts.
     """
+
+    @oslo_db_api.wrap_db_retry(  # type: ignore[untyped-decorator]
+        max_retries=3,
+        retry_interval=0.5,
+        retry_on_deadlock=True,
+        retry_on_disconnect=True,
+    )
+    @functools.wraps(call)
+    def attempt(*args: _Given.args, **values: _Given.kwargs) -> _Result:
+        try:
+            return call(*args, **values)
+        except (
+            db_exception.DBConnectionError,
+            db_exception.DBDeadlock,
+        ) as exc:
+            # What makes the attempts logs the last one, with what it quotes.
+            raise type(exc)() from None
+
+    repeated: abc.Callable[_Given, _Result] = attempt
+    return repeated
+
+
+@retried
+def write(context: heat_types.Context, *statements: Any) -> list[int]:
+    """Run statements as a transaction; return how many rows each has met."""
     options = {'synchronize_session': False}
-    try:
-        with db_api.context_manager.writer.using(context) as session:
-            return [
-                session.execute(each, execution_options=options).rowcount
-                for each in statements
-            ]
-    except (db_exception.DBConnectionError, db_exception.DBDeadlock) as exc:
-        # What makes the attempts logs the last one, with what it quotes.
-        raise type(exc)() from None
+    with db_api.context_manager.writer.using(context) as session:
+        return [
+            session.execute(each, execution_options=options).rowcount
+            for each in statements
+        ]
 
 
 def says(column: Any, token: tokens.Token) -> Any:

@@ -85,6 +85,7 @@ def _tellings(
     )
 
 
+@rows.retried
 def _tell(
     reading_project: str | None,
     wanted: abc.Mapping[str, heat_types.Context],

@@ -4,12 +4,16 @@
 from concurrent import futures
 import inspect
 import threading
+import types
 
 from heat.common import exception
 from oslo_config import cfg
+from oslo_db import exception as db_exception
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.engine.database import in_process
+from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import server_metadata
 from heat_plugins.objectstore import sharing
@@ -196,6 +200,46 @@ class DeletionTest(deployments.DeploymentTestCase):
         servers = {row.server_id for row in self.there.values()}
         self.assertEqual(servers, set().union(*self.told))
         self.assertLessEqual(len(self.told), 2)
+
+    def test_a_project_whose_servers_cannot_be_told_keeps_no_other(self):
+        tried = []
+
+        def tell(context, ids, project=None):
+            tried.append(project)
+            raise db_exception.DBConnectionError(project)
+
+        self.patch(server_metadata, 'tell', tell)
+        gone = [
+            types.SimpleNamespace(id=n, server_id=n, reading_project=n)
+            for n in ('1', '2')
+        ]
+        self.patch(rows, 'delete', lambda context, ids: gone)
+        error = self.assertRaises(
+            db_exception.DBConnectionError,
+            in_process._delete_deployments,
+            self.heat.context,
+            ['1', '2'],
+        )
+        self.assertEqual(['1', '2'], tried)
+        self.assertEqual(('1',), error.args)
+
+    def test_who_repeats_a_deletion_tells_the_server(self):
+        number, row = next(iter(self.there.items()))
+        heat = own_heat.OwnHeat(
+            in_process.Client(lambda: None), self.heat.context
+        )
+        tell = server_metadata.tell
+
+        def fail(*args):
+            raise db_exception.DBConnectionError('gone')
+
+        self.patch(server_metadata, 'tell', fail)
+        self.assertRaises(
+            errors.Unavailable, heat.delete_deployment, number, row.server_id
+        )
+        self.patch(server_metadata, 'tell', tell)
+        heat.delete_deployment(number, row.server_id)
+        self.assertEqual([{row.server_id}], self.told)
 
     def test_no_project_deletes_what_is_anothers(self):
         other = heat_fixture.new_context(project_id='other')

@@ -6,11 +6,13 @@ import threading
 import types
 
 import fixtures
+from oslo_db import exception as db_exception
 import requests
 from requests import cookies
 import testtools
 
 from heat_plugins import retrying
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import server_metadata
 from tests.unit.resources import deployments
 
@@ -117,6 +119,22 @@ class ServersTest(deployments.DeploymentTestCase):
             ['http://store/a', 'http://store/b'], sorted(self.store.put_to)
         )
         self.assertIn(': HTTP 403', logged.output)
+
+    def test_a_database_that_cuts_off_a_read_is_asked_again(self):
+        servers = self.reading('a')
+        find, failing = resources.find_all, [1]
+
+        def find_all(*args):
+            if failing:
+                failing.pop()
+                raise db_exception.DBConnectionError('hunter2')
+            return find(*args)
+
+        self.patch(resources, 'find_all', find_all)
+        logged = self.useFixture(fixtures.FakeLogger())
+        self.tell(servers)
+        self.assertEqual(['http://store/a'], self.store.put_to)
+        self.assertNotIn('hunter2', logged.output)
 
     def test_what_somebody_else_has_written_meanwhile_is_put_again(self):
         servers = self.reading('a', 'b')

@@ -383,9 +383,9 @@ class OperationTestCase(OperationCase):
         self.world.cluster.put_signed = put_both
         delete, told = self.world.heat.delete_deployment, []
 
-        def withdraw(row_id):
+        def withdraw(row_id, *server):
             told.append('beginning' in self.stderr.getvalue())
-            return delete(row_id)
+            return delete(row_id, *server)
 
         self.world.heat.delete_deployment = withdraw
         self.json(f'operation output {shown["id"]} --follow')
@@ -404,7 +404,7 @@ class OperationTestCase(OperationCase):
             lambda steps, timeout: wait(steps, 0.01),
         )
 
-        def withdraw(row_id):
+        def withdraw(row_id, *server):
             if not told:
                 put(url, PART.replace(b'beginning', b'beginning\nnext'))
                 # For the next listing.
@@ -414,7 +414,7 @@ class OperationTestCase(OperationCase):
                     if 'next' in self.stderr.getvalue():
                         told.append(row_id)
                     time.sleep(0.01)
-            return delete(row_id)
+            return delete(row_id, *server)
 
         self.world.heat.delete_deployment = withdraw
         self.json(f'operation output {shown["id"]} --follow')

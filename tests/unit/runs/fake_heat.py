@@ -56,6 +56,8 @@ class Heat:
         self.engine = None
         #: The rows of which no server was told.
         self.untold = set()
+        #: The servers that were told once more, of a deployment that is gone.
+        self.told_again = []
         #: The deployments of resources that are there, by ID, with what an
         #: engine derives for each.
         self.put_aside = {}
@@ -309,9 +311,10 @@ class Heat:
             if row.server_id == server_id
         ]
 
-    def delete_deployment(self, deployment_id):
+    def delete_deployment(self, deployment_id, server_id=None):
         self._ask('delete_deployment', deployment_id)
-        self.rows.pop(deployment_id, None)
+        if self.rows.pop(deployment_id, None) is None:
+            self.told_again.append(server_id)
 
     def attribute(self, resource, name):
         self._ask('attribute', f'{resource.name} {name}')

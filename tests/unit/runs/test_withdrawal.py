@@ -86,10 +86,10 @@ class OrphanTest(base.RunsTestCase):
         other = self.start(action='FAIL/OVER')
         delete = self.heat.delete_deployment
 
-        def refuse(deployment_id):
+        def refuse(deployment_id, *server):
             if deployment_id == run.row_id:
                 raise failure
-            delete(deployment_id)
+            delete(deployment_id, *server)
 
         self.patch(self.heat, 'delete_deployment', refuse)
         withdrawn = withdrawal.withdraw_all(self.heat, self.records)
@@ -101,6 +101,16 @@ class OrphanTest(base.RunsTestCase):
 
     def test_nor_does_one_with_which_something_unforeseen_happens(self):
         self._withdraw_all_but_one(RuntimeError('no'))
+
+    def test_a_server_is_told_again_of_one_that_was_deleted_before(self):
+        for is_proved in (False, True):
+            run = self.start()
+            # Who deleted it has told nobody.
+            del self.heat.rows[run.row_id]
+            withdrawal.withdraw(self.heat, run, is_proved=is_proved)
+            self.assertEqual(['server-1'], self.heat.told_again)
+            self.heat.told_again.clear()
+            self.records.close(run.key)
 
     def test_one_that_cannot_be_read_is_taken_back_and_deleted(self):
         before = dict(self.heat.configs)

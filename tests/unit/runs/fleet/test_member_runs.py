@@ -348,14 +348,14 @@ class HandlingTestCase(testtools.TestCase):
         told = []
         delete = self.world.heat.delete_deployment
 
-        def withdraw(row_id):
+        def withdraw(row_id, *server):
             told.append(
                 sum(
                     one.method == 'PUT' and one.where.endswith('.control')
                     for one in self.world.cluster.seen
                 )
             )
-            return delete(row_id)
+            return delete(row_id, *server)
 
         self.world.heat.delete_deployment = withdraw
         self.door.request(advancer.operation.id, 'cancel')
