@@ -56,6 +56,31 @@ def unanswered(operation: _Operation) -> dict[int, str]:
     }
 
 
+class _Turns:
+    """Gives each of many members its turn, some at a time.
+
+    Those that fail again and again keep no other from a turn.
+    """
+
+    def __init__(self) -> None:
+        self._last = ('', -1)
+
+    def take(
+        self, operation: _Operation, members: abc.Iterable[int], size: int
+    ) -> list[int]:
+        """Return those whose turn it is, those of one server together."""
+
+        def place(n: int) -> tuple[str, int]:
+            return operation.order.members[n].server_id, n
+
+        taken = sorted(
+            members, key=lambda n: (place(n) <= self._last, place(n))
+        )[:size]
+        if taken:
+            self._last = place(taken[-1])
+        return taken
+
+
 class Dispatcher:
     """Gives members of one operation their runs, and settles those."""
 
@@ -71,8 +96,10 @@ class Dispatcher:
         self._journal = journal
         self._exclusion = exclusion
         self._next_deep = 0.0
-        # The members whose deployments are checked next.
-        self._turn: list[int] = []
+        # Of members whose deployments are checked, whose results have come,
+        # in time or late, and that are to be looked up.
+        self._checks, self._results = _Turns(), _Turns()
+        self._late, self._lookups = _Turns(), _Turns()
         # Members that are recorded as starting: those that were given
         # nothing, and those to be looked up first, with the time for that.
         self._queue: list[int] = []
@@ -131,8 +158,8 @@ class Dispatcher:
                 changes[n] = runs.begun(attempt, self._tools.clock())
         operation = self._read_late(operation.attempted(changes), arrived)
         # A server is told once of what is taken from it at the same time.
-        results.sort(key=lambda n: operation.order.members[n].server_id)
-        settled = self._settled(operation, results[: self._size])
+        some = self._results.take(operation, results, self._size)
+        settled = self._settled(operation, some)
         # In an outage the next step is not worth its requests.
         self.is_behind = len(results) > self._size and settled != operation
         return settled
@@ -142,7 +169,8 @@ class Dispatcher:
     ) -> _Operation:
         """Note the results of runs that have ended without them."""
         names = unanswered(operation)
-        late = [n for n, name in names.items() if name in arrived][:_CHUNK]
+        late = [n for n, name in names.items() if name in arrived]
+        late = self._late.take(operation, late, _CHUNK)
         changes = self._each(
             lambda n: self._members.settle_late(operation, n), late
         )
@@ -221,8 +249,7 @@ class Dispatcher:
             existing = self._tools.batches.existing(ids.values())
             gone = [n for n in members if ids[n] not in existing]
         else:
-            turn = [n for n in self._turn if n in ids] or list(members)
-            some, self._turn = turn[:_ASKED], turn[_ASKED:]
+            some = self._checks.take(operation, members, _ASKED)
             gone = list(self._each(lambda n: self._is_deleted(ids[n]), some))
         running = set(operation.live)
         return {
@@ -242,7 +269,8 @@ class Dispatcher:
     def _resolve(self, operation: _Operation) -> _Operation:
         """Look up the runs that another process may have given."""
         now = self._tools.monotonic()
-        due = [n for n, at in self._doubtful.items() if at <= now][:_CHUNK]
+        due = [n for n, at in self._doubtful.items() if at <= now]
+        due = self._lookups.take(operation, due, _CHUNK)
         operation = self._settled(operation, due)
         due = [n for n in due if operation.attempts[n].is_live]
 

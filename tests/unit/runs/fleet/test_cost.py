@@ -2,6 +2,7 @@
 """What an operation asks of the object store."""
 
 import dataclasses
+from unittest import mock
 
 import pytest
 
@@ -9,6 +10,7 @@ from heat_plugins import errors
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import dispatch
 from heat_plugins.runs.fleet import fleets
+from heat_plugins.runs.fleet import member_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
 from tests.unit.runs.fleet import simulation
@@ -104,6 +106,37 @@ def test_results_that_cannot_be_read_are_not_asked_for_at_once():
     world.heat.failing = {'delete_deployment': errors.Unavailable('503')}
     advancer.step()
     assert advancer.pause >= 1
+
+
+def test_results_that_cannot_be_read_keep_no_others_from_being_read():
+    members = 2 * dispatch._CHUNK
+    world = simulation.World(members, stacks=1)
+    answering_at_once(world)
+    advancer = world.begin(
+        world.order(max_concurrent=operations.Share(members))
+    )
+    while advancer.step() and advancer.is_busy:
+        pass
+    world.sleep(2)
+    world.sleep(2)
+    failing = set()
+    settle = member_runs.MemberRuns.settle
+
+    def fail_first(self, operation, member):
+        # Whichever come first never succeed.
+        if len(failing) < dispatch._CHUNK:
+            failing.add(member)
+        if member in failing:
+            raise errors.Unavailable('503')
+        return settle(self, operation, member)
+
+    with mock.patch.object(member_runs.MemberRuns, 'settle', fail_first):
+        for _step in range(2):
+            advancer.step()
+            world.sleep(2)
+    running = {*advancer.operation.live}
+    assert running == failing
+    assert len(running) < members
 
 
 def test_who_no_longer_leads_does_not_ask_without_a_pause():
