@@ -97,7 +97,7 @@ class Dispatcher:
         self._exclusion = exclusion
         self._next_deep = 0.0
         # Of members whose deployments are checked, whose results have come,
-        # in time or late, and that are to be looked up.
+        # in time or late, and that `_resolve` looks up.
         self._checks, self._results = _Turns(), _Turns()
         self._late, self._lookups = _Turns(), _Turns()
         # Members that are recorded as starting: those that were given
