@@ -223,10 +223,15 @@ class Checks(upgradecheck.UpgradeCommands):
             print('Nothing is left that is certainly of a deleted server.')
             return 0
         print(_table_of_leftovers(found))
-        if not (cfg.CONF.command.yes or _is_confirmed(len(found))):
+        if cfg.CONF.command.yes:
+            certain = found
+        elif _is_confirmed(len(found)):
+            # The answer may have taken long.
+            certain = _unchanged(found, leftovers.find(session))
+        else:
             return 1
-        remaining = [each for each in found if not _is_removed(session, each)]
-        return 1 if remaining else 0
+        removed = [each for each in certain if _is_removed(session, each)]
+        return 0 if removed == found else 1
 
     def _needed_session(self) -> 'ks_session.Session':
         """Return the session of a command that does nothing without.
@@ -358,22 +363,28 @@ def _add_commands(
 ) -> None:
     # For the help alone: oslo.upgradecheck reads its arguments.
     parsers.add_parser('upgrade', help='"upgrade check": what is wrong')
-    feature = parsers.add_parser('feature', help='what works on this cloud')
+    feature = parsers.add_parser(
+        'feature', help='what works on this cloud'
+    ).add_subparsers(dest='action', required=True)
     leftover = parsers.add_parser(
         'leftover',
         help='metadata of deleted servers that Heat has left in the object '
         "store, in the user's project",
-    )
-    for name, parser in (('feature', feature), ('leftover', leftover)):
-        parser.add_argument('action', choices=[*_COMMANDS[name]])
+    ).add_subparsers(dest='action', required=True)
+    for parser in (
+        feature.add_parser('list', help='print what works'),
+        leftover.add_parser('list', help='print the containers'),
+    ):
         parser.add_argument(
             '-f',
             '--format',
             choices=['table', 'json'],
             default='table',
-            help='of a list (default: table)',
+            help='of the list (default: table)',
         )
-    leftover.add_argument(
+    leftover.add_parser(
+        'remove', help='remove those that are certainly left'
+    ).add_argument(
         '-y', '--yes', action='store_true', help='remove without a question'
     )
 
@@ -398,10 +409,34 @@ def _is_removed(
     try:
         leftovers.remove(session, leftover)
     except errors.ServiceError as exc:
-        print(f'Container {leftover.container} remains: {exc}.')
+        print(f'Container {_shown(leftover)} remains: {foreign.line(exc)}.')
         return False
-    print(f'Removed container {leftover.container}.')
+    print(f'Removed container {_shown(leftover)}.')
     return True
+
+
+def _unchanged(
+    named: 'abc.Sequence[leftovers.Leftover]',
+    found: 'abc.Iterable[leftovers.Leftover]',
+) -> 'list[leftovers.Leftover]':
+    """Return which containers are as they were; tell which are not.
+
+    :param named: those that the user has confirmed.
+    :param found: those that are there now.
+    """
+    now = frozenset(found)
+    for each in named:
+        if each not in now:
+            print(
+                f'Container {_shown(each)} remains: it has changed since it '
+                'was listed. See "heat-plugins-status leftover list".'
+            )
+    return [each for each in named if each in now]
+
+
+def _shown(leftover: 'leftovers.Leftover') -> str:
+    """Return the name of a container, which users choose, for a terminal."""
+    return foreign.line(leftover.container)
 
 
 def _table_of_leftovers(
@@ -411,7 +446,9 @@ def _table_of_leftovers(
     table.align = 'l'
     table.max_width['Reason'] = _REASON_WIDTH
     for each in found:
-        table.add_row([each.container, _WORKS[not each.doubt], each.doubt])
+        table.add_row(
+            [_shown(each), _WORKS[not each.doubt], foreign.line(each.doubt)]
+        )
     return table
 
 

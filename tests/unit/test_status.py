@@ -2,6 +2,7 @@
 """The command heat-plugins-status, up to what its checks find."""
 
 import contextlib
+import dataclasses
 import importlib.metadata
 import io
 import json
@@ -216,6 +217,58 @@ class LeftoverTest(testtools.TestCase):
                 code, self.run_it('remove_leftovers', answer)[0], answer
             )
         self.assertEqual([LEFT], self.removed)
+
+    def test_what_changes_before_the_answer_remains(self):
+        other = dataclasses.replace(LEFT, container='web-server-c')
+        for changed in (
+            [other],
+            [dataclasses.replace(LEFT, doubt='Nova has it.'), other],
+            [dataclasses.replace(LEFT, objects=('a', 'b')), other],
+        ):
+            self.removed.clear()
+            answers = iter(([LEFT, other], changed))
+            self.patch(leftovers, 'find', lambda _, a=answers: next(a))
+            code, printed = self.run_it('remove_leftovers', 'y\n')
+            self.assertEqual((1, [other]), (code, self.removed))
+            self.assertIn(f'{LEFT.container} remains', printed)
+
+    def test_a_terminal_obeys_no_name(self):
+        name = 'web-\x1b[2Jserver-a'
+        self.found = [
+            dataclasses.replace(LEFT, container=name),
+            dataclasses.replace(PERHAPS, doubt='\x1b[2J'),
+        ]
+        printed = ''.join(
+            self.run_it(*args, yes=True)[1]
+            for args in (['list_leftovers'], ['remove_leftovers'])
+        )
+        self.failure = errors.Conflict('\x1b', 409)
+        printed += self.run_it('remove_leftovers', yes=True)[1]
+        answers = iter((self.found, []))
+        self.patch(leftovers, 'find', lambda session: next(answers))
+        printed += self.run_it('remove_leftovers', 'y\n')[1]
+        self.assertNotIn('\x1b', printed)
+        self.assertIn('remains: it has changed', printed)
+        self.patch(leftovers, 'find', lambda session: self.found)
+        _code, printed = self.run_it('list_leftovers', output='json')
+        self.assertEqual(name, json.loads(printed)[0]['container'])
+
+    def test_each_action_has_its_options(self):
+        for args in (
+            ['leftover', 'list', '--yes'],
+            ['leftover', 'remove', '-f', 'json'],
+            ['feature', 'remove'],
+            ['leftover'],
+        ):
+            done = run('-m', 'heat_plugins.status', *args)
+            self.assertEqual(2, done.returncode, args)
+        for args in (
+            ['leftover', 'list', '-f', 'json'],
+            ['leftover', 'remove', '-y'],
+        ):
+            done = run('-m', 'heat_plugins.status', *args)
+            self.assertEqual(255, done.returncode, done.stderr)
+            self.assertIn('--os-cloud', done.stderr)
 
     def test_without_anything_certain_nothing_is_asked(self):
         self.found = [PERHAPS]
