@@ -76,6 +76,13 @@ class PagesTest(testtools.TestCase):
             last = PAGES[name].rstrip().split('\n\n')[-1]
             self.assertIn(':doc:', last, name)
 
+    def test_none_installs_by_a_name_that_is_not_ours_on_an_index(self):
+        for name, text in PAGES.items():
+            commands = ''.join(pages.blocks(text))
+            self.assertNotIn('heat-plugins[', text, name)
+            by_name = r'pip install.* heat-plugins\b'
+            self.assertNotRegex(commands, by_name, name)
+
     def test_every_example_is_named(self):
         for path in EXAMPLES.glob('*.yaml'):
             self.assertIn(
