@@ -12,6 +12,7 @@ An instant is in whole seconds since the epoch. Everything here is pure.
 
 import bisect
 from collections import abc
+import contextlib
 import dataclasses
 import datetime
 import enum
@@ -50,7 +51,22 @@ _KIN = (
     'yearly',
     'annually',
 )
-_DAYS = ('mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun')
+# What people write for each weekday, the name in patterns first.
+_NAMES_OF_DAYS = (
+    ('mon', 'monday'),
+    ('tue', 'tues', 'tuesday'),
+    ('wed', 'weds', 'wednesday'),
+    ('thu', 'thur', 'thurs', 'thursday'),
+    ('fri', 'friday'),
+    ('sat', 'saturday'),
+    ('sun', 'sunday'),
+)
+_DAYS = tuple(names[0] for names in _NAMES_OF_DAYS)
+_WEEKDAYS = {
+    name: number
+    for number, names in enumerate(_NAMES_OF_DAYS)
+    for name in names
+}
 _MONTHS = 'jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec'
 
 # croniter also reads seconds, years, and random or hashed values.
@@ -60,10 +76,23 @@ _PATTERN = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 
+# The most steps of each field, from one of its values to the same one.
+_STEPS = {
+    'minute': 60,
+    'hour': 24,
+    'day of month': 31,
+    'month': 12,
+    'day of week': 7,
+}
+
 _END_OF_DAY = datetime.time(23, 59, 59)
 
-# Before all times that a schedule can have.
-_LONG_AGO = datetime.datetime(2000, 1, 1)
+# The years of all times: in each zone they are instants that can be shown.
+_YEARS = range(1970, 9001)
+
+# Before all times that a schedule can have, and their end.
+_LONG_AGO = datetime.datetime(_YEARS[0], 1, 1) - datetime.timedelta(days=1)
+_LAST = datetime.datetime(_YEARS[-1], 12, 31, 23, 59, 59)
 
 
 class ClockChange(enum.StrEnum):
@@ -169,7 +198,11 @@ class Schedule:
             )
         # Each reads its value, and refuses an invalid one.
         _ = self.zone, self._last, self._excluded
-        next(self._locals(_LONG_AGO), None)
+        if next(self._locals(_LONG_AGO), None) is None:
+            raise errors.Invalid(
+                f'The schedule excludes all days of "{self.cron or self.at}": '
+                'leave one of them'
+            )
 
     def ticks(self, after: float, before: float) -> abc.Iterator[Tick]:
         """Yield what is due after an instant, until another, in order.
@@ -268,7 +301,7 @@ class Schedule:
     @functools.cached_property
     def _last(self) -> datetime.datetime:
         if not self.until:
-            return datetime.datetime.max
+            return _LAST
         return self._local(self.until, _END_OF_DAY)
 
     def _local(self, text: str, of_day: datetime.time) -> datetime.datetime:
@@ -276,14 +309,14 @@ class Schedule:
 
         :param of_day: the time of a day that stands alone.
         """
-        try:
-            read = datetime.datetime.fromisoformat(text)
-            if len(text) <= len('2026-11-20'):
-                read = datetime.datetime.combine(read.date(), of_day)
-            if read.tzinfo is None:
+        read = _day(text, of_day) or _time(text)
+        if read is not None and read.tzinfo is None:
+            if read.year in _YEARS:
                 return read.replace(microsecond=0)
-        except ValueError:
-            pass
+            raise errors.Invalid(
+                f'The time "{bounds.shortened(text)}" is out of range: give a '
+                f'year from {_YEARS[0]} to {_YEARS[-1]}'
+            )
         raise errors.Invalid(
             f'The time "{bounds.shortened(text)}" is invalid: give a local '
             'time such as "2026-11-20T22:00", without an offset; "timezone" '
@@ -303,13 +336,15 @@ class Schedule:
                 'The schedule excludes all weekdays: leave one of them'
             )
         return tuple(
-            _range(entry) for entry in self.exclude if _weekday(entry) is None
+            _range(entry)
+            for entry in self.exclude
+            if entry.lower() not in _WEEKDAYS
         )
 
     @functools.cached_property
     def _weekdays(self) -> frozenset[int]:
-        found = map(_weekday, self.exclude)
-        return frozenset(each for each in found if each is not None)
+        names = {entry.lower() for entry in self.exclude}
+        return frozenset(_WEEKDAYS[name] for name in names & _WEEKDAYS.keys())
 
     def _excluded_until(self, day: datetime.date) -> datetime.date | None:
         """Return the last excluded day in a row; None if the day is not."""
@@ -319,12 +354,28 @@ class Schedule:
         return max(ends, default=None)
 
 
+def _day(text: str, at: datetime.time) -> datetime.datetime | None:
+    """Read a day without a time; None if it is something else."""
+    with contextlib.suppress(ValueError):
+        return datetime.datetime.combine(datetime.date.fromisoformat(text), at)
+    return None
+
+
+def _time(text: str) -> datetime.datetime | None:
+    """Read a day with a time; None if it is something else."""
+    with contextlib.suppress(ValueError):
+        return datetime.datetime.fromisoformat(text)
+    return None
+
+
 def _matching(
     pattern: str, after: datetime.datetime
 ) -> abc.Iterator[datetime.datetime]:
     if len(pattern) > _LONGEST or not _PATTERN.fullmatch(pattern.strip()):
         raise errors.Invalid(_invalid_pattern(pattern))
-    _, _, day, _, weekday = [*pattern.split(), *'*****'][:5]
+    fields = [*pattern.split(), *'*****'][:5]
+    _check_steps(pattern, fields)
+    _, _, day, _, weekday = fields
     if day != '*' and re.search('[#lL]', weekday):
         # croniter would forget about the day of month.
         why = ' (with "#" or "L" as day of week, the day of month must be *)'
@@ -337,6 +388,15 @@ def _matching(
         raise errors.Invalid(
             f'No time matches the pattern "{pattern}": check its day and month'
         ) from exc
+
+
+def _check_steps(pattern: str, fields: abc.Iterable[str]) -> None:
+    """Refuse steps of which croniter would only keep the first value."""
+    for text, (name, most) in zip(fields, _STEPS.items(), strict=True):
+        for step in re.findall('/([0-9]+)', text):
+            if int(step) > most:
+                why = f' (a step of {step} in the {name} is over {most})'
+                raise errors.Invalid(_invalid_pattern(pattern, why))
 
 
 def _invalid_pattern(pattern: str, why: str = '') -> str:
@@ -362,20 +422,12 @@ def _unknown_zone(name: str) -> str:
     )
 
 
-def _weekday(entry: str) -> int | None:
-    short = entry.lower()[:3]
-    names = ('day', 'sday', 'nesday', 'rsday', 'urday')
-    if short in _DAYS and entry.lower()[3:] in ('', *names):
-        return _DAYS.index(short)
-    return None
-
-
 def _range(entry: str) -> tuple[datetime.date, datetime.date]:
-    begin, _, end = entry.partition('/')
+    begin, slash, end = entry.partition('/')
     try:
         days = (
             datetime.date.fromisoformat(begin),
-            datetime.date.fromisoformat(end or begin),
+            datetime.date.fromisoformat(end if slash else begin),
         )
     except ValueError:
         days = datetime.date.max, datetime.date.min

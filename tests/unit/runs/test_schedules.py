@@ -257,12 +257,21 @@ def dates(**given):
         ({'until': '2026-12-23'}, '12-22 12-23'),
         ({'until': '2026-12-23T01:59'}, '12-22'),
         ({'until': '2026-12-23T02:00'}, '12-22 12-23'),
-        ({'cron': '0 2 * * sat', 'exclude': ('sat',)}, ''),
         ({'exclude': ('2026-01-01/9999-12-31',)}, ''),
         ({'cron': '', 'at': '2026-12-24T03:00'}, '12-24'),
         ({'cron': '', 'at': '2026-12-24'}, '12-24'),
-        ({'cron': '', 'at': '2026-12-24', 'exclude': ('thu',)}, ''),
         ({'cron': '', 'at': '2026-12-21T03:00'}, ''),
+        ({'cron': '', 'at': '1970-01-01'}, ''),
+        ({'cron': '', 'at': '2026W52'}, ''),
+        ({'cron': '', 'at': '2026W52T22'}, ''),
+        ({'exclude': ('tues', 'Thurs')}, '12-23 12-25 12-26 12-27'),
+        (
+            {'cron': '0 2 25 * Sun', 'exclude': ('sun',)},
+            '12-25 01-25 02-25 03-25',
+        ),
+        # Either day counts, also where a field begins with a star.
+        ({'cron': '0 2 */10 * mon'}, '12-28 12-31 01-01 01-04'),
+        ({'cron': '*/60 */24 */31 */12 *'}, '01-01 01-01 01-01 01-01'),
         ({'cron': '@weekly'}, '12-27 01-03 01-10 01-17'),
         ({'cron': '0 2 1,l * *'}, '12-31 01-01 01-31 02-01'),
         ({'cron': '0 2 * * sun#1'}, '01-03 02-07 03-07 04-04'),
@@ -271,6 +280,24 @@ def dates(**given):
 )
 def test_days_and_ends(given, left):
     assert ' '.join(dates(**given)) == left
+
+
+def test_a_week_with_an_hour_is_no_day():
+    schedule = schedules.Schedule(at='2026W47T22')
+    (tick,) = schedule.next(1, 0)
+    assert tick.local == datetime.datetime(2026, 11, 16, 22)
+
+
+@pytest.mark.parametrize('zone', ['Asia/Tokyo', 'America/Los_Angeles'])
+def test_the_first_and_the_last_year_are_whole(zone):
+    schedule = schedules.Schedule(cron='0 0,23 * * *', timezone=zone)
+    (first,) = schedule.next(1, schedule.instant('1970-01-01') - 1)
+    assert first.local == datetime.datetime(1970, 1, 1)
+    *_, last = schedule.next(9, schedule.instant('9000-12-30'))
+    assert last.local == datetime.datetime(9000, 12, 31, 23)
+    for bad in ('0001-01-01', '1969-12-31T23:59', '9001-01-01', '9999-12-31'):
+        with pytest.raises(errors.Invalid, match='from 1970 to 9000'):
+            schedule.instant(bad)
 
 
 def test_excluded_days_are_local_ones():
@@ -296,10 +323,27 @@ def test_excluded_days_are_local_ones():
         ({'cron': '@reboot'}, '"@reboot" is invalid'),
         ({'cron': '*' * 999 + ' * * * *'}, '…" is invalid: give five'),
         ({'cron': '0 0 30 2 *'}, 'No time matches the pattern "0 0 30 2 *"'),
+        ({'cron': '*/90 * * * *'}, '(a step of 90 in the minute is over 60)'),
+        ({'cron': '5,0-59/61 * * * *'}, 'a step of 61 in the minute'),
+        ({'cron': '0 */25 * * *'}, 'a step of 25 in the hour is over 24'),
+        ({'cron': '0 0 */32 * *'}, 'in the day of month is over 31'),
+        ({'cron': '0 0 1 */13 *'}, 'a step of 13 in the month is over 12'),
+        ({'cron': '0 0 * * */8'}, 'a step of 8 in the day of week is over 7'),
+        (
+            {'cron': '0 2 * * sat', 'exclude': ('sat',)},
+            'The schedule excludes all days of "0 2 * * sat": leave one',
+        ),
+        (
+            {'cron': '', 'at': '2026-12-24', 'exclude': ('thu',)},
+            'excludes all days of "2026-12-24"',
+        ),
         ({'timezone': 'Europe/Berln'}, 'did you mean "Europe/Berlin"?'),
         ({'timezone': 'Europe'}, 'The time zone "Europe" is unknown'),
         ({'timezone': '../etc/passwd'}, '"../etc/passwd" is unknown. Give'),
         ({'timezone': '/etc/localtime'}, '"/etc/localtime" is unknown'),
+        ({'exclude': ('monsday',)}, 'Cannot exclude "monsday": give a date'),
+        ({'exclude': ('2026-12-24/',)}, 'Cannot exclude "2026-12-24/": give'),
+        ({'exclude': ('/2026-12-24',)}, 'Cannot exclude "/2026-12-24": give'),
         ({'exclude': ('someday',)}, 'exclude "someday": give a date ("2026'),
         ({'exclude': ('2027-01-01/2026-12-24',)}, 'a range ("2026-12-24/'),
         ({'exclude': ('2026-02-30',)}, 'Cannot exclude "2026-02-30"'),
@@ -310,6 +354,8 @@ def test_excluded_days_are_local_ones():
         ),
         ({'until': 'tomorrow'}, 'The time "tomorrow" is invalid: give a lo'),
         ({'cron': '', 'at': '2026-01-01T00:00+01:00'}, 'without an offset'),
+        ({'until': '1969-12-31'}, '"1969-12-31" is out of range: give a year'),
+        ({'cron': '', 'at': '9001-01-01'}, 'a year from 1970 to 9000'),
         ({'jitter': -1}, 'The jitter -1 is invalid: give 0 to 3600'),
         ({'jitter': 3601}, 'The jitter 3601 is invalid'),
     ],
