@@ -7,6 +7,8 @@ its database.
 
 from collections import abc
 import dataclasses
+import hashlib
+import json
 from typing import Any
 
 from heat_plugins import masking
@@ -138,6 +140,26 @@ class DerivedConfig:
         if self.group == actions.COMPONENT:
             return actions.serves(self.group, self.config, action)
         return action in listed
+
+    @property
+    def digest(self) -> str:
+        """A digest, of all but the values that inputs give each server."""
+        same = [
+            self.group,
+            self.config,
+            sorted({each['name'] for each in self.inputs}),
+            self.given_timeout,
+        ]
+        text = json.dumps(same, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def given_timeout(self) -> Any:
+        """In how many seconds a server must answer; None if it is not told."""
+        for each in self.inputs:
+            if each['name'] == body.TIMEOUT_INPUT:
+                return each.get('value')
+        return None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

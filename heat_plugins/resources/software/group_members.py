@@ -440,6 +440,7 @@ def _shown(state: deployment_rows.State | None) -> dict[str, object]:
                 'server',
                 'deployment',
                 'config',
+                'config_digest',
                 'action',
                 'status',
                 'status_reason',
@@ -448,13 +449,13 @@ def _shown(state: deployment_rows.State | None) -> dict[str, object]:
             )
         )
     row = state.row
+    # What was withdrawn from its server is not the member's.
+    is_given = row.server_id == state.member.server_id
     return {
         'server': state.member.server_id,
         'deployment': row.id,
-        # That of a server from which it was withdrawn is not the member's.
-        'config': (
-            row.config.id if row.server_id == state.member.server_id else None
-        ),
+        'config': row.config.id if is_given else None,
+        'config_digest': row.config.digest if is_given else None,
         'action': row.action,
         'status': row.status,
         'status_reason': row.reason and tokens.shown(row.reason),

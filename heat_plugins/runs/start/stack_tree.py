@@ -74,6 +74,7 @@ class GroupMember:
     :ivar group: the group's resource.
     :ivar config_id: what its server was given last; None if that was
         withdrawn, or if heat-engine is of an earlier release.
+    :ivar config_digest: see `heat_values.DerivedConfig`; None as for that.
     :ivar delivered_at: when its last action was delivered, in ISO 8601.
     :ivar ended_at: None until that ends.
     """
@@ -81,6 +82,7 @@ class GroupMember:
     group: heat_values.Resource
     server_id: str
     config_id: str | None
+    config_digest: str | None
     action: str
     status: str
     reason: str
@@ -146,6 +148,7 @@ def _members(
                 group=group,
                 server_id=member['server'],
                 config_id=member.get('config'),
+                config_digest=member.get('config_digest'),
                 action=member['action'],
                 status=member['status'],
                 reason=member.get('status_reason') or '',

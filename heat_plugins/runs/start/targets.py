@@ -17,7 +17,6 @@ from heat_plugins.runs import orchestration
 from heat_plugins.runs import runs
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import stack_tree
-from heat_plugins.signals import body
 
 #: What the id of a stack looks like.
 STACK_ID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
@@ -477,7 +476,7 @@ class Finder:
                 source=source,
                 source_id=named.config_of(place.declaring),
                 timeout=named.seconds_of(
-                    place.declaring, 'timeout', _given_timeout(config)
+                    place.declaring, 'timeout', config.given_timeout
                 ),
                 delivery_timeout=named.seconds_of(
                     place.declaring, 'delivery_timeout'
@@ -652,14 +651,18 @@ def _series(
 ) -> list[list[str]]:
     """Return the configs of each group in the order of their delivery.
 
-    Its members are given the same until it is updated. Any other deployment
+    Its members are given the same until it is updated, and again what they
+    had if that is rolled back. So those that heat-engine says to be unlike
+    are apart; one of an earlier release says nothing. Any other deployment
     stands for itself.
     """
     series: dict[object, list[tuple[str, str]]] = {}
     for place, deployment in given:
-        key, at = (deployment.id, ''), ''
+        key: object = deployment.id
+        at = ''
         if place.member is not None:
-            key, at = ('', place.parent), place.member.delivered_at
+            key = place.member.config_digest, place.parent
+            at = place.member.delivered_at
         series.setdefault(key, []).append((at, deployment.config_id))
     return [
         [config_id for _, config_id in sorted(made, key=lambda each: each[0])]
@@ -673,17 +676,4 @@ def _are_alike(
     """Say whether two configs differ at most in the values of inputs."""
     if one is None or other is None:
         return False
-
-    def common(config: heat_values.Config) -> object:
-        names = {each['name'] for each in config.inputs}
-        return config.group, config.config, names, _given_timeout(config)
-
-    return common(one) == common(other)
-
-
-def _given_timeout(config: heat_values.Config) -> object:
-    """Return in how many seconds a server was to answer last, if told."""
-    for each in config.inputs:
-        if each['name'] == body.TIMEOUT_INPUT:
-            return each.get('value')
-    return None
+    return one.digest == other.digest

@@ -100,6 +100,9 @@ class LifeTest(GroupTestCase):
             {row.id: row.config.id for row in self.deployment_rows()},
             {one['deployment']: one['config'] for one in states.values()},
         )
+        # Though each server has inputs of its own.
+        (digest,) = {one['config_digest'] for one in states.values()}
+        self.assertEqual(64, len(digest))
 
     def test_an_output_comes_before_what_we_add(self):
         self.answer = {'members': 'mine'}

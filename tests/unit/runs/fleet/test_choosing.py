@@ -176,6 +176,20 @@ def test_what_was_given_before_an_update_is_told_from_what_is_new(
     assert left_out == {f'fleet.{name}' for name in late[:former]}
 
 
+def test_an_update_and_its_rollback_hide_nothing_between_them(world):
+    states = world.heat.attributes['fleet', 'members']
+    rewrite(world, 'n2', 'n3')
+    for minute, (name, state) in enumerate(states.items()):
+        state['delivered_at'] = f'2027-01-15T08:0{minute}:00Z'
+        config = world.heat.configs[world.rows[name].config_id]
+        state['config_digest'] = config.digest
+    world.heat.asked.clear()
+    chosen = choose(world)
+    left_out = {each.resource for each in chosen.left_out}
+    assert left_out == {'fleet.n2', 'fleet.n3'}
+    assert sum(one.startswith('config ') for one in world.heat.asked) <= 5
+
+
 def test_a_template_that_is_forbidden_is_not_asked_for_again(world):
     world.heat.failing = {'template': errors.Denied('no')}
     assert len(choose(world).targets) == len(SERVERS)
