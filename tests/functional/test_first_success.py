@@ -52,9 +52,24 @@ def laptop(
 
 @pytest.fixture
 def cleared(cloud: base.minicloud_client.Cloud) -> Iterator[None]:
-    """Delete the container of the server's metadata, which Heat leaves."""
-    yield
+    """Delete the page's stack, and the container that Heat leaves of it.
+
+    A run that was cut short may have left them, too.
+    """
     demo = cloud.session()
+    _clear(demo)
+    yield
+    _clear(demo)
+
+
+def _clear(demo: base.minicloud_client.Session) -> None:
+    def stacks() -> base.Template:
+        answer = demo.get('orchestration', '/stacks?name=first')
+        return answer.json()['stacks']
+
+    for each in stacks():
+        demo.delete('orchestration', f'/stacks/first/{each["id"]}')
+    base.until(lambda: not stacks())
     for each in demo.get('object-store', '?format=json').json() or ():
         if each['name'].startswith('first-server-'):
             path = f'/{each["name"]}'
