@@ -223,6 +223,20 @@ class LeftoversTest(heat_fixture.HeatTestCase):
         self.note(self.stack, self.resource)
         self.assertIn('DeployedServer', self.found()[self.container])
 
+    def test_heat_itself_writes_such_events(self):
+        server = {
+            'type': 'OS::Heat::DeployedServer',
+            'properties': {'software_config_transport': 'POLL_SERVER_HEAT'},
+        }
+        stack = self.heat.create(
+            {**TEMPLATE, 'resources': {'server': server}}, name='real'
+        )
+        name = stack['server'].physical_resource_name()
+        self.write(name)
+        self.assertNotIn(name, self.found())
+        self.heat.delete(stack)
+        self.assertIn('DeployedServer', self.found()[name])
+
     def test_one_of_which_heat_knows_nothing_is_not_certain(self):
         name = self.name_of('unknown')
         self.write(name)
