@@ -6,6 +6,7 @@ An engine calls its own Heat instead; see `engine.database.own_heat`.
 
 from collections import abc
 import contextlib
+import datetime
 import json
 from typing import Any
 from urllib import parse
@@ -29,8 +30,8 @@ _LONG = 600.0
 # More than Heat allows; it takes its own limit then.
 _NESTED_DEPTH = 50
 
-# Events, or stacks, in one answer.
-_PAGE = 500
+# Events, stacks or configs in one answer, and how many answers with configs.
+_PAGE, _PAGES = 500, 4
 
 # Heat's words for its limits, and the options that set them.
 _LIMITS = {
@@ -229,6 +230,23 @@ class Heat:
             'options': dict(draft.options),
         }
         return self._make('software_config', f'config {draft.name}', body)
+
+    def recent_configs(self, suffix: str, since: float) -> list[str]:
+        found: list[str] = []
+        query = {'limit': str(_PAGE)}
+        for _page in range(_PAGES):
+            path = f'/software_configs?{parse.urlencode(query)}'
+            page = self._get(path, 'software configs')['software_configs']
+            recent = [e for e in page if _made_at(e) >= since]
+            found += [
+                str(each['id'])
+                for each in recent
+                if str(each.get('name')).endswith(suffix)
+            ]
+            if len(recent) < _PAGE:
+                break
+            query['marker'] = str(page[-1]['id'])
+        return found
 
     def delete_config(self, config_id: str) -> None:
         self._delete(f'/software_configs/{_quoted(config_id)}', config_id)
@@ -499,6 +517,14 @@ def config(answer: abc.Mapping[str, Any]) -> heat_values.Config:
         outputs=answer.get('outputs') or [],
         options=answer.get('options') or {},
     )
+
+
+def _made_at(answer: abc.Mapping[str, Any]) -> float:
+    """Return when something was made, in seconds since the epoch."""
+    made = datetime.datetime.fromisoformat(
+        str(answer['creation_time']).replace('Z', '+00:00')
+    )
+    return made.timestamp()
 
 
 def deployment(answer: abc.Mapping[str, Any]) -> heat_values.Deployment:

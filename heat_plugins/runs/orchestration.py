@@ -61,6 +61,16 @@ class Deploying(Protocol):
     def config(self, config_id: str) -> heat_values.Config:
         """Return a config."""
 
+    def recent_configs(self, suffix: str, since: float) -> list[str]:
+        """Return the IDs of new configs, the newest first.
+
+        As many as some requests list: older ones may be missing.
+
+        :param suffix: what their names end with.
+        :param since: when the first may have been made, in seconds since the
+            epoch.
+        """
+
     def delete_config(self, config_id: str) -> None:
         """Delete a config; it may be gone already."""
 

@@ -31,6 +31,10 @@ from heat_plugins.runs.records import records
 
 LOG = foreign.logger(__name__)
 
+# By how many seconds Heat's clock may be behind, and how many configs of one
+# action to read.
+_CLOCKS, _LOOKS = 60.0, 32
+
 
 def withdraw(
     heat: orchestration.Deploying, run: runs.Run, *, is_proved: bool = False
@@ -52,6 +56,35 @@ def withdraw(
         is_known = is_proved or config_id in rows.values()
         if is_known or _is_config_of(heat, config_id, run.id):
             heat.delete_config(config_id)
+
+
+def delete_undelivered(heat: orchestration.Deploying, run: runs.Run) -> None:
+    """Delete the config of a run whose starter died before delivering it.
+
+    No record names that. Those are looked at that were made first since the
+    run was announced, and only as many as a starter's death is worth.
+    """
+    try:
+        _delete_own(heat, run, run.started_at - _CLOCKS)
+    except errors.Unavailable:
+        raise
+    except errors.Error as exc:
+        # The config does no harm; a run that never ends does.
+        LOG.warning(
+            'Cannot delete a software config that may be left of run '
+            '%(run)s: %(error)s',
+            {'run': run.id, 'error': exc},
+        )
+
+
+def _delete_own(
+    heat: orchestration.Deploying, run: runs.Run, since: float
+) -> None:
+    recent = heat.recent_configs(f'-{run.action}', since)
+    for config_id in recent[-_LOOKS:]:
+        with contextlib.suppress(errors.NotFound):
+            if _has_url_of(heat.config(config_id), run.id):
+                heat.delete_config(config_id)
 
 
 def _rows(
@@ -83,14 +116,18 @@ def _is_config_of(
         config = heat.config(config_id)
     except errors.NotFound:
         return False
-    if any(
-        f'/{run_id}?' in str(each.get('value'))
-        for each in config.inputs
-        if each.get('name') == run_objects.SIGNAL_ID
-    ):
+    if _has_url_of(config, run_id):
         return True
     _warn_of_foreign(run_id, f'software config {config_id}')
     return False
+
+
+def _has_url_of(config: heat_values.Config, run_id: str) -> bool:
+    return any(
+        f'/{run_id}?' in str(each.get('value'))
+        for each in config.inputs
+        if each.get('name') == run_objects.SIGNAL_ID
+    )
 
 
 def _warn_of_foreign(run_id: str, what: str) -> None:

@@ -7,6 +7,7 @@ of Heat's API, which tells the servers of it.
 
 from collections import abc
 import contextlib
+import datetime
 from typing import Any
 
 from heat.common import exception
@@ -20,6 +21,9 @@ import oslo_messaging
 from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.engine import heat_types
+
+# Of how many new configs, which are read whole, the names are compared.
+_RECENT = 200
 
 
 class OwnHeat:
@@ -138,6 +142,19 @@ class OwnHeat:
                     self._context, config_id
                 )
             )
+
+    def recent_configs(self, suffix: str, since: float) -> list[str]:
+        with translated('list the newest configs'):
+            rows = config_objects.SoftwareConfig.get_all(
+                self._context, limit=_RECENT
+            )
+        return [
+            row.id
+            for row in rows
+            if (row.name or '').endswith(suffix)
+            and row.created_at.replace(tzinfo=datetime.UTC).timestamp()
+            >= since
+        ]
 
     def delete_config(self, config_id: str) -> None:
         with (

@@ -17,6 +17,7 @@ from heat_plugins import errors
 from heat_plugins.runs import attempts
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
+from heat_plugins.runs import withdrawal
 from heat_plugins.runs.records import records
 
 # The most seconds between the announcement of a run and its hand-over.
@@ -112,6 +113,9 @@ class Settler:
         if run.is_unanswered:
             self._attempts.stop(run)
         self._attempts.withdraw(run)
+        if run.config_id is None and run.state is runs.State.FAILED:
+            # Who has started it may have died before it could record that.
+            withdrawal.delete_undelivered(self._tools.heat, run)
         self._records.discard(run.progress_signal)
         self._records.close(run.key)
 

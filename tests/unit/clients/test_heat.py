@@ -182,6 +182,29 @@ class HeatTest(HeatCase):
             errors.NotFound, self.heat.set_status, 'd', 'COMPLETE'
         )
 
+    def test_new_configs_are_listed_until_the_first_old_one(self):
+        def listed(*entries):
+            return {
+                'software_configs': [
+                    {'id': n, 'name': f'{n}-{action}', 'creation_time': at}
+                    for n, action, at in entries
+                ]
+            }
+
+        self.patch(heat, '_PAGE', 2)
+        late, early = '2027-01-15T08:00:10Z', '2027-01-15T07:59:00Z'
+        self.answer(
+            'GET /software_configs?limit=2',
+            listed(('4', 'BACKUP', late), ('3', 'STOP', late)),
+        )
+        self.answer(
+            'GET /software_configs?limit=2&marker=3',
+            listed(('2', 'BACKUP', late), ('1', 'BACKUP', early)),
+        )
+        self.assertEqual(
+            ['4', '2'], self.heat.recent_configs('-BACKUP', 1_800_000_000)
+        )
+
     def test_what_is_gone_is_deleted(self):
         self.answer('DELETE /software_deployments/d', status=404)
         self.answer('DELETE /software_configs/c', status=204)

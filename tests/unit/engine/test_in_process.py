@@ -241,6 +241,16 @@ class DeletionTest(deployments.DeploymentTestCase):
         heat.delete_deployment(number, row.server_id)
         self.assertEqual([{row.server_id}], self.told)
 
+    def test_new_configs_are_found_by_the_end_of_their_names(self):
+        heat = own_heat.OwnHeat(None, self.heat.context)
+        row = next(iter(self.there.values()))
+        name = rows.configs_of(self.heat.context, [row.server_id])[
+            row.server_id
+        ][0].name
+        self.assertIn(row.config_id, heat.recent_configs(name[3:], 0))
+        self.assertEqual([], heat.recent_configs(name[3:], 2**33))
+        self.assertEqual([], heat.recent_configs('-BACKUP', 0))
+
     def test_no_project_deletes_what_is_anothers(self):
         other = heat_fixture.new_context(project_id='other')
         first, second, third = self.there

@@ -269,6 +269,15 @@ class Heat:
         self.configs[config.id] = config
         return config.id
 
+    def recent_configs(self, suffix, since):
+        self._ask('recent_configs', suffix)
+        # It knows no times.
+        return [
+            each.id
+            for each in reversed(self.configs.values())
+            if each.name.endswith(suffix)
+        ]
+
     def delete_config(self, config_id):
         self._ask('delete_config', config_id)
         in_use = [r for r in self.rows.values() if r.config_id == config_id]

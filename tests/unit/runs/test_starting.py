@@ -92,6 +92,29 @@ class StartTest(base.RunsTestCase):
         self.assertEqual([], self.objects(record_names.OPEN))
         self.assertEqual(before, self.heat.configs)
 
+    def test_a_run_ends_though_nobody_may_list_configs(self):
+        self.heat.failing = {'recent_configs': errors.Denied('no')}
+        self.assertEqual(runs.State.FAILED, self.lost().state)
+
+    def lost(self):
+        """Return a run as it is shown whose starter has died."""
+        run = self.start()
+        # Before it gave the server what it had made.
+        del self.heat.rows[run.row_id]
+        self.records.write(
+            dataclasses.replace(
+                run, state=runs.State.STARTING, row_id=None, config_id=None
+            )
+        )
+        self.now += 200
+        return self.runs.show('shop', run.id)
+
+    def test_a_config_that_was_never_delivered_is_deleted(self):
+        self.heat.add_config(name='of another-BACKUP')
+        before = dict(self.heat.configs)
+        self.assertEqual(runs.State.FAILED, self.lost().state)
+        self.assertEqual(before, self.heat.configs)
+
     def cancel(self):
         (key,) = self.records.keys()
         self.service(who='bob').cancel('shop', key.run_id)
