@@ -162,17 +162,19 @@ class Places:
             raise
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(eq=False)
 class _Read:
     """A read in its thread.
 
     :ivar began: by `time.monotonic`.
+    :ivar is_late: whether a caller has left before it ended.
     """
 
     key: abc.Hashable
     group: abc.Hashable
     began: float
     future: futures.Future[Any]
+    is_late: bool = False
 
 
 class BoundedReads:
@@ -226,11 +228,18 @@ class BoundedReads:
         if read is not None:
             elapsed = time.monotonic() - read.began
             futures.wait([read.future], waits * (self._seconds - elapsed))
-            if read.future.done():
+            if self._is_done(read):
                 value: _Value = read.future.result()
                 return value
         late: _Value = self._kept(key)
         return late
+
+    def _is_done(self, read: _Read) -> bool:
+        """Say whether a read has ended; else it is late for its caller."""
+        with self._lock:
+            done = read.future.done()
+            read.is_late |= not done
+        return done
 
     def _running(self, key: abc.Hashable) -> _Read | None:
         """Return the latest read of a key, unless it takes far too long."""
@@ -274,20 +283,19 @@ class BoundedReads:
         except Exception as exc:
             with self._lock:
                 self._reads.remove(read)
-            read.future.set_exception(exc)
+                read.future.set_exception(exc)
             return
         with self._lock:
             self._reads.remove(read)
             self._keep(read, value)
-        read.future.set_result(value)
+            read.future.set_result(value)
 
     def _keep(self, read: _Read, value: object) -> None:
         """Keep what came late, and nothing older."""
-        now = time.monotonic()
         former, _ = self._late.get(read.key, (read, None))
         if former.began <= read.began:
             self._late.pop(read.key, None)
-            if now - read.began >= self._seconds:
+            if read.is_late:
                 self._late[read.key] = read, value
 
     def _kept(self, key: abc.Hashable) -> Any:

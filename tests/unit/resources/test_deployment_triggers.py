@@ -4,6 +4,7 @@
 import copy
 import json
 import threading
+import time
 
 from heat.common import exception
 from heat.engine.clients.os.keystone import fake_keystoneclient
@@ -400,6 +401,27 @@ class AttributeTest(TriggerTestCase):
         self.swift.before = hang
         self.assertIsNone(self.runs(stack))
         self.assertFalse(ended.is_set())
+
+    def test_what_it_tells_late_is_shown_to_who_asks_next(self):
+        stack = self.stack()
+        self.signal(stack, BACKUP)
+        reads = process.BoundedReads(0.2)
+        self.patch(run_ledgers, '_shown', reads)
+        answers = threading.Event()
+
+        def let_end():
+            answers.set()
+            while reads._reads:
+                time.sleep(0.01)
+
+        # Its threads leave nothing to the next test.
+        self.addCleanup(let_end)
+        self.swift.before = lambda request: answers.wait(30)
+        self.assertIsNone(self.runs(stack))
+        let_end()
+        answers.clear()
+        (run,) = self.runs(stack)
+        self.assertEqual('BACKUP', run['action'])
 
     def test_an_output_of_that_name_goes_before(self):
         properties = {**CONFIG['properties'], 'outputs': [{'name': 'runs'}]}
