@@ -221,7 +221,7 @@ class Advancer:
     def _is_listed(self) -> bool:
         """Say whether lists show the end, which is recorded before that."""
         if isinstance(self._seal, binding.Former):
-            # It is not led any more: anybody may have written its end.
+            # It is no longer led, and any user may have written its end.
             return True
         head = self._records.heads.read(self._order.id)
         return head is None or head.ended
