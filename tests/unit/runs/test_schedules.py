@@ -341,7 +341,7 @@ def test_excluded_days_are_local_ones():
         ({'timezone': 'Europe'}, 'The time zone "Europe" is unknown'),
         ({'timezone': '../etc/passwd'}, '"../etc/passwd" is unknown. Give'),
         ({'timezone': '/etc/localtime'}, '"/etc/localtime" is unknown'),
-        ({'exclude': ('sunsday',)}, 'Cannot exclude "sunsday": give a date'),
+        ({'exclude': ('satsat',)}, 'Cannot exclude "satsat": give a date'),
         ({'exclude': ('2026-12-24/',)}, 'Cannot exclude "2026-12-24/": give'),
         ({'exclude': ('/2026-12-24',)}, 'Cannot exclude "/2026-12-24": give'),
         ({'exclude': ('someday',)}, 'exclude "someday": give a date ("2026'),
