@@ -15,6 +15,7 @@ TYPES = 'Resource types'
 SECRET = 'TempURL secret'
 THREADS = 'Threads of heat-engine'
 GROUPS = 'Groups without nested stack'
+WAITING = 'Waiting deployments'
 WAYS = 'Transports of agents'
 TEMP_URLS = 'TempURLs'
 LEFTOVERS = 'Metadata of deleted servers'
@@ -112,7 +113,7 @@ def test_it_tells_what_works_here(cloud):
     before = base.Leftovers.of(cloud)
     rows = features(cloud)
     assert not rows['Deployments by ZAQAR_SIGNAL'].pop('works')
-    assert 'no messaging' in rows.pop('Deployments by ZAQAR_SIGNAL')['reason']
+    assert 'has no Zaqar' in rows.pop('Deployments by ZAQAR_SIGNAL')['reason']
     # Whether triggers fire can be told of those that there are.
     assert rows.pop('Cron triggers')['works'] is not False
     assert {row['works'] for row in rows.values()} == {True}, rows
@@ -197,6 +198,7 @@ def wrong_settings(*cases):
             ),
             # By the same setting.
             ('', GROUPS, WARNING, 'database'),
+            ('', WAITING, WARNING, 'database'),
             (
                 '[DEFAULT]\nstack_domain_admin =',
                 WAYS,

@@ -180,10 +180,11 @@ class TriggerChange(trigger_steps.Steps):
     def _tell_if_none_fires(self) -> None:
         """Write an event if another trigger shows that none fires here."""
         # The change is done; what goes wrong now is no failure of it.
-        self.budget = calling.RetryBudget(0)
+        budget, self.budget = self.budget, calling.RetryBudget(0)
         with contextlib.suppress(errors.ServiceError):
             if reason := self.none_fires():
                 self.resource.tell(reason)
+        self.budget = budget
 
     def _restore(self) -> NoReturn:
         error, note = self._error, self._noted
