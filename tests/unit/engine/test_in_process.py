@@ -7,6 +7,7 @@ import threading
 import types
 
 from heat.common import exception
+from heat.engine import service_software_config
 from oslo_config import cfg
 from oslo_db import exception as db_exception
 import testtools
@@ -284,10 +285,26 @@ class DeletionTest(deployments.DeploymentTestCase):
         delete(self.heat.context, next(iter(self.there)))
         self.assertEqual(['none'], refused)
 
+    def one_at_a_time(self, name):
+        """Let Heat's own service be asked by one thread at a time.
+
+        SQLite in memory has one connection, which not every release of Heat
+        lets threads share.
+        """
+        lock, own = threading.Lock(), service_software_config
+        real = getattr(own.SoftwareConfigService, name)
+
+        def alone(*args):
+            with lock:
+                return real(*args)
+
+        self.patch(own.SoftwareConfigService, name, alone)
+
     def test_configs_go_unless_a_deployment_has_them(self):
         first, second, third = (row.config_id for row in self.there.values())
         for each in list(self.there)[:2]:
             self.service.delete_software_deployment(self.heat.context, each)
+        self.one_at_a_time('delete_software_config')
         delete = self.service.delete_software_config
         errors = self.together(
             'delete_configs',
