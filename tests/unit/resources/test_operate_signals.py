@@ -31,6 +31,9 @@ BACKUP = {'action': 'BACKUP'}
 class OperateTest(groups.GroupTestCase):
     def setUp(self):
         super().setUp()
+        # SQLite in memory has one connection, which not every release of Heat
+        # lets threads share.
+        self.patch(fleet_watching, '_AT_A_TIME', 1)
         #: How often an engine is told to look for operations at once.
         self.looked = 0
 
