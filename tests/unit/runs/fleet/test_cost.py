@@ -60,14 +60,7 @@ def test_that_all_have_started_is_recorded_soon():
 
 def test_results_that_came_together_are_read_without_a_pause():
     members = 3 * dispatch._CHUNK
-    world = simulation.World(members, stacks=2)
-    answering_at_once(world)
-    order = world.order(max_concurrent=operations.Share(members))
-    advancer = world.begin(order)
-    while advancer.step() and advancer.is_busy:
-        pass
-    world.sleep(2)
-    world.sleep(2)
+    world, advancer = answered(members, stacks=2)
     begun, listed = world.now, len(listings(world))
     steps = 0
     while not advancer.step().ended:
@@ -76,6 +69,20 @@ def test_results_that_came_together_are_read_without_a_pause():
     assert steps == members // dispatch._CHUNK - 1
     assert world.now == begun
     assert len(listings(world)) - listed == 2
+
+
+def answered(members, stacks=1):
+    """Return a world whose servers have all answered, and who leads there."""
+    world = simulation.World(members, stacks=stacks)
+    answering_at_once(world)
+    advancer = world.begin(
+        world.order(max_concurrent=operations.Share(members))
+    )
+    while advancer.step() and advancer.is_busy:
+        pass
+    world.sleep(2)
+    world.sleep(2)
+    return world, advancer
 
 
 def answering_at_once(world):
@@ -94,15 +101,7 @@ def listings(world):
 
 def test_results_that_cannot_be_read_are_not_asked_for_at_once():
     members = 2 * dispatch._CHUNK
-    world = simulation.World(members, stacks=1)
-    answering_at_once(world)
-    advancer = world.begin(
-        world.order(max_concurrent=operations.Share(members))
-    )
-    while advancer.step() and advancer.is_busy:
-        pass
-    world.sleep(2)
-    world.sleep(2)
+    world, advancer = answered(members)
     world.heat.failing = {'delete_deployment': errors.Unavailable('503')}
     advancer.step()
     assert advancer.pause >= 1
@@ -110,15 +109,7 @@ def test_results_that_cannot_be_read_are_not_asked_for_at_once():
 
 def test_results_that_cannot_be_read_keep_no_others_from_being_read():
     members = 2 * dispatch._CHUNK
-    world = simulation.World(members, stacks=1)
-    answering_at_once(world)
-    advancer = world.begin(
-        world.order(max_concurrent=operations.Share(members))
-    )
-    while advancer.step() and advancer.is_busy:
-        pass
-    world.sleep(2)
-    world.sleep(2)
+    world, advancer = answered(members)
     failing = set()
     settle = member_runs.MemberRuns.settle
 
@@ -141,19 +132,12 @@ def test_results_that_cannot_be_read_keep_no_others_from_being_read():
 
 def test_who_no_longer_leads_does_not_ask_without_a_pause():
     members = 3 * dispatch._CHUNK
-    world = simulation.World(members, stacks=1)
-    answering_at_once(world)
-    order = world.order(max_concurrent=operations.Share(members))
-    first = world.begin(order)
-    while first.step() and first.is_busy:
-        pass
-    world.sleep(2)
-    world.sleep(2)
+    world, first = answered(members)
     first.step()
     assert first.pause == 0
     # Its host sleeps, and another process takes over.
     world.now += 120
-    second = world.advancer(order, 'bob')
+    second = world.advancer(first.operation.order, 'bob')
     second.step()
     assert second.is_leading
     first.step()
