@@ -154,10 +154,6 @@ class Records:
             outputs=record_names.outputs_name(key.run_id),
         )
 
-    def fetch(self, name: str, limit: int) -> stores.Fetched:
-        """Fetch what a server has sent; see `stores.ObjectStore.fetch`."""
-        return self.store.fetch(self.container, name, limit)
-
     def discard(self, name: str) -> None:
         """Delete what a server has sent."""
         self.store.delete_object(self.container, name)
