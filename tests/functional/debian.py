@@ -45,7 +45,7 @@ mount --rbind /sys sys
 exec chroot --userspec="$1" . /bin/bash -euo pipefail -c "cd $2; $3"
 """
 
-#: Days that a tree of mere packages is copied before it is made anew.
+#: Days that a tree of mere packages is copied before it is recreated.
 _FRESH = 7
 
 #: Debian's next release may be a snapshot of some days ago.
