@@ -26,6 +26,7 @@ from heat_plugins import tokens
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
+from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 
@@ -54,36 +55,49 @@ def withdraw(
         heat.delete_deployment(row_id, run.server_id)
     for config_id in map(str, {run.config_id, *rows.values()} - {None}):
         is_known = is_proved or config_id in rows.values()
-        if is_known or _is_config_of(heat, config_id, run.id):
+        if is_known or _is_config_of(heat, config_id, run):
             heat.delete_config(config_id)
 
 
-def delete_undelivered(heat: orchestration.Deploying, run: runs.Run) -> None:
-    """Delete the config of a run whose starter died before delivering it.
+def delete_undelivered(
+    heat: orchestration.Deploying,
+    lost: abc.Sequence[runs.Run],
+    known: abc.Container[str | None] = (),
+) -> None:
+    """Delete the configs of runs whose starter died before delivering them.
 
-    No record names that. Those are looked at that were made first since the
-    run was announced, and only as many as a starter's death is worth.
+    No record names those. Those are looked at that were made first since the
+    runs were announced, and only as many as a starter's death is worth.
+
+    :param lost: runs of one action, for which Heat has no deployment.
+    :param known: IDs of configs that records name.
     """
     try:
-        _delete_own(heat, run, run.started_at - _CLOCKS)
+        if lost:
+            _delete_own(heat, lost, known)
     except errors.Unavailable:
         raise
     except errors.Error as exc:
         # The config does no harm; a run that never ends does.
         LOG.warning(
-            'Cannot delete a software config that may be left of run '
-            '%(run)s: %(error)s',
-            {'run': run.id, 'error': exc},
+            'Cannot delete software configs that may be left of %(runs)s: '
+            '%(error)s',
+            {'runs': ', '.join(run.id for run in lost), 'error': exc},
         )
 
 
 def _delete_own(
-    heat: orchestration.Deploying, run: runs.Run, since: float
+    heat: orchestration.Deploying,
+    lost: abc.Sequence[runs.Run],
+    known: abc.Container[str | None],
 ) -> None:
-    recent = heat.recent_configs(f'-{run.action}', since)
-    for config_id in recent[-_LOOKS:]:
+    since = min(run.started_at for run in lost) - _CLOCKS
+    recent = heat.recent_configs(f'-{lost[0].action}', since)
+    unknown = [each for each in recent if each not in known]
+    for config_id in unknown[-_LOOKS:]:
         with contextlib.suppress(errors.NotFound):
-            if _has_url_of(heat.config(config_id), run.id):
+            config = heat.config(config_id)
+            if any(_has_url_of(config, run) for run in lost):
                 heat.delete_config(config_id)
 
 
@@ -109,22 +123,25 @@ def _rows(
 
 
 def _is_config_of(
-    heat: orchestration.Deploying, config_id: str, run_id: str
+    heat: orchestration.Deploying, config_id: str, run: runs.Run
 ) -> bool:
     """Say whether a config was made for a run: it has a URL of its result."""
     try:
         config = heat.config(config_id)
     except errors.NotFound:
         return False
-    if _has_url_of(config, run_id):
+    if _has_url_of(config, run):
         return True
-    _warn_of_foreign(run_id, f'software config {config_id}')
+    _warn_of_foreign(run.id, f'software config {config_id}')
     return False
 
 
-def _has_url_of(config: heat_values.Config, run_id: str) -> bool:
+def _has_url_of(config: heat_values.Config, run: runs.Run) -> bool:
+    name = run.id
+    if run.operation is not None:
+        name = layout.result(*layout.attempt_of(run.id))
     return any(
-        f'/{run_id}?' in str(each.get('value'))
+        f'/{name}?' in str(each.get('value'))
         for each in config.inputs
         if each.get('name') == run_objects.SIGNAL_ID
     )

@@ -278,11 +278,22 @@ class Dispatcher:
             lambda n: self._members.adopt(operation, n, resumes=True) or {},
             due,
         )
-        for n, change in changes.items():
+        operation = operation.attempted(changes)
+        undelivered = [n for n, change in changes.items() if not change]
+        self._clear(operation, undelivered)
+        for n in changes:
+            self._doubtful.pop(n, None)
+        self._queue += undelivered
+        return operation
+
+    def _clear(
+        self, operation: _Operation, members: abc.Iterable[int]
+    ) -> None:
+        """Delete what dead processes left of members without a deployment."""
+        left = self._doubtful.keys() & {*members}
+        self._members.delete_undelivered(operation, sorted(left))
+        for n in left:
             self._doubtful.pop(n)
-            if not change:
-                self._queue.append(n)
-        return operation.attempted(changes)
 
     def _hold(self, operation: _Operation) -> _Operation:
         """Take members from the queue if nothing else starts."""
@@ -472,8 +483,7 @@ class Dispatcher:
         self, operation: _Operation, changes: abc.Mapping[int, _Changes]
     ) -> _Operation:
         """Return an operation with members that have ended."""
-        for n in changes:
-            self._doubtful.pop(n, None)
+        self._clear(operation, changes)
         self._tried.difference_update(changes)
         self._queue = [n for n in self._queue if n not in changes]
         return operation.attempted(changes)

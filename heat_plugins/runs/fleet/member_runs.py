@@ -197,6 +197,20 @@ class MemberRuns:
             'config_id': rows[0].config_id,
         }
 
+    def delete_undelivered(
+        self, operation: operations.Operation, members: abc.Sequence[int]
+    ) -> None:
+        """Delete configs that a dead process has made and not delivered.
+
+        :param members: for whose runs Heat has no deployment.
+        """
+        lost = [operation_runs.run_of(operation, n) for n in members]
+        withdrawal.delete_undelivered(
+            self._tools.heat,
+            [run for run in lost if not self._attempts.has_config(run)],
+            {each.config_id for each in operation.attempts},
+        )
+
     def _tell(self, row: heat_values.Deployment) -> None:
         """Tell a server again what it must run.
 

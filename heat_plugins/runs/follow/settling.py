@@ -115,7 +115,7 @@ class Settler:
         self._attempts.withdraw(run)
         if run.config_id is None and run.state is runs.State.FAILED:
             # Who has started it may have died before it could record that.
-            withdrawal.delete_undelivered(self._tools.heat, run)
+            withdrawal.delete_undelivered(self._tools.heat, [run])
         self._records.discard(run.progress_signal)
         self._records.close(run.key)
 

@@ -143,6 +143,7 @@ def test_the_same_after_a_kill_at_any_request(engines):
             assert one.executed == {}
             continue
         check(one, order, found)
+        assert set(one.heat.configs) == one.configs, at
 
 
 @_EXAMPLES
