@@ -50,6 +50,8 @@ class Mistral:
         self._session = session
         users = cloud.session('admin').get('identity', '/users?name=mistral')
         (self._user,) = [one['id'] for one in users.json()['users']]
+        # Mistral keeps a trust if the run of a trigger's last tick is deleted.
+        self._former = self._trusts()
 
     def triggers(self):
         answer = self._session.get(MISTRAL, '/cron_triggers')
@@ -60,15 +62,19 @@ class Mistral:
         return trigger
 
     def trusts(self):
-        """Return how many trusts Mistral has from the user."""
+        """Return how many trusts Mistral has got from the user meanwhile."""
+        return len(self._trusts() - self._former)
+
+    def _trusts(self):
         answer = self._session.get(
             'identity',
             f'/OS-TRUST/trusts?trustor_user_id={self._session.user_id}',
         )
-        return sum(
-            trust['trustee_user_id'] == self._user
+        return {
+            trust['id']
             for trust in answer.json()['trusts']
-        )
+            if trust['trustee_user_id'] == self._user
+        }
 
     def executions(self, trigger_id):
         answer = self._session.get(MISTRAL, '/executions')
