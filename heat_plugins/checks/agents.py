@@ -4,6 +4,7 @@
 A template may choose other transports; most rely on these defaults.
 """
 
+from collections import abc
 import dataclasses
 
 from heat.api.aws import ec2token  # noqa: F401 (its options)
@@ -60,6 +61,11 @@ _SERVICES = {
     transport_names.ZAQAR_SIGNAL: _ZAQAR,
 }
 
+_OF_SIGNED_URLS = 'CFN_SIGNAL, POLL_SERVER_CFN and trigger_url'
+
+#: Keystone's answers to who must log in.
+_REFUSALS = (401, 403)
+
 #: What also helps where servers need a service by default.
 _OTHERWISE = (
     ' Another default_software_config_transport or '
@@ -84,7 +90,7 @@ def transports(session: ks_session.Session | None) -> upgradecheck.Result:
     ]
     if any(needed.users for needed in dependencies):
         _check_domain(report)
-    _check_signed_urls(report, _CFN in dependencies)
+    _check_signed_urls(report, session, _CFN in dependencies)
     if session is None:
         report.unsure(
             'Skipped: whether the services for that exist (needs --os-cloud '
@@ -111,7 +117,7 @@ def check_transport(
     if needed.users:
         _check_domain(report)
     if needed is _CFN:
-        _check_signed_urls(report, needed=True)
+        _check_signed_urls(report, session, needed=True)
     if session is not None:
         _check_service(report, session, needed)
 
@@ -128,8 +134,15 @@ def _check_domain(report: cloud.CheckReport) -> None:
         )
 
 
-def _check_signed_urls(report: cloud.CheckReport, needed: bool) -> None:
+def _check_signed_urls(
+    report: cloud.CheckReport,
+    session: ks_session.Session | None,
+    needed: bool,
+) -> None:
     """Check how heat-api-cfn authenticates the URLs that Heat signs.
+
+    Since 2025 Keystone checks no signature for who has no token. Later Heats
+    log in for that, with what any service has in its configuration.
 
     :param needed: whether agents get their configs, or answer, by default by
         such URLs.
@@ -137,22 +150,62 @@ def _check_signed_urls(report: cloud.CheckReport, needed: bool) -> None:
     options = cfg.CONF.ec2authtoken
     if options.multi_cloud:
         return
-    # Since Keystone gives no token for a signature without one (2025), Heat
-    # logs in for that, with what any service has in its configuration.
-    if 'auth_type' in options:
-        remedy = 'auth_type, auth_url and the service user for that'
-        is_set = options.auth_type or options.auth_section
-    else:
+    logs_in = _logs_in()
+    if logs_in is None:
         remedy = "auth_uri, Keystone's URL"
-        is_set = options.auth_uri or cfg.CONF.clients_keystone.auth_uri
-    if is_set:
-        return
+        is_set = cfg.CONF.clients_keystone.auth_uri or options.auth_uri
+    else:
+        remedy = 'auth_type, auth_url and the service user for that'
+        is_set = logs_in
     say = report.fail if needed else report.warn
-    say(
-        'heat-api-cfn cannot ask Keystone about signed URLs, so that '
-        'CFN_SIGNAL, POLL_SERVER_CFN and trigger_url come to nothing: set '
-        f'{remedy}, in [ec2authtoken] of its heat.conf.'
-    )
+    if not is_set:
+        say(
+            'heat-api-cfn cannot ask Keystone about signed URLs, so that '
+            f'{_OF_SIGNED_URLS} come to nothing: set {remedy}, in '
+            '[ec2authtoken] of its heat.conf.'
+        )
+    elif logs_in is None and session is not None:
+        _check_without_token(report, session, say)
+
+
+def _logs_in() -> bool | None:
+    """Whether heat-api-cfn logs in for that; None: this Heat cannot."""
+    options = cfg.CONF.ec2authtoken
+    if 'auth_type' not in options:
+        return None
+    return bool(options.auth_type or options.auth_section)
+
+
+def _check_without_token(
+    report: cloud.CheckReport,
+    session: ks_session.Session,
+    say: abc.Callable[[str], None],
+) -> None:
+    """Ask Keystone as such a heat-api-cfn does, about no signature."""
+    url = cloud.reach(session, 'keystone').filter('identity')
+    try:
+        found = session.get_endpoint(**url) or ''
+        answer = session.post(
+            f'{found.rstrip("/").removesuffix("/v3")}/v3/ec2tokens',
+            json={},
+            authenticated=False,
+            raise_exc=False,
+            **heat_config.get_ssl_options('keystone'),
+        )
+    except exceptions.ClientException as exc:
+        report.unsure(
+            'Not checked: whether Keystone lets heat-api-cfn ask about signed '
+            f'URLs; it does not answer from here ({type(exc).__name__}).'
+        )
+        return
+    if answer.status_code in _REFUSALS:
+        say(
+            'heat-api-cfn of this Heat asks Keystone about signed URLs '
+            'without a token, and this Keystone refuses that, so that '
+            f'{_OF_SIGNED_URLS} do not work: upgrade Heat (24.1.2 sends one), '
+            'or set default_software_config_transport to POLL_TEMP_URL or '
+            'POLL_SERVER_HEAT.'
+        )
 
 
 def _check_service(

@@ -3,6 +3,7 @@
 
 from unittest import mock
 
+import fixtures
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 import requests
@@ -32,6 +33,15 @@ class SignedURLTest(testtools.TestCase):
     def configure(self, name, value, group=None):
         cfg.CONF.set_override(name, value, group)
         self.addCleanup(cfg.CONF.clear_override, name, group)
+
+    def have_heat_24(self):
+        """Let heat-api-cfn know where Keystone is, and not who asks."""
+        self.configure(
+            'auth_uri', 'http://keystone.invalid', 'clients_keystone'
+        )
+        self.useFixture(
+            fixtures.MockPatchObject(agents, '_logs_in', return_value=None)
+        )
 
     def by(self, out, back, session=None):
         self.configure('default_software_config_transport', out)
@@ -88,3 +98,35 @@ class SignedURLTest(testtools.TestCase):
         self.configure(name, value, 'ec2authtoken')
         found = self.by('POLL_SERVER_CFN', 'CFN_SIGNAL')
         self.assertEqual(Code.SUCCESS, found.code)
+
+    def test_a_keystone_may_refuse_a_heat_that_cannot_log_in(self):
+        self.have_heat_24()
+        asked = 'http://keystone.example.com/v3/ec2tokens'
+        for status, out, code in (
+            (401, 'POLL_SERVER_CFN', Code.FAILURE),
+            (401, 'POLL_TEMP_URL', Code.WARNING),
+            (400, 'POLL_SERVER_CFN', Code.SUCCESS),
+        ):
+            for url in ('http://keystone.example.com/', asked[:-10]):
+                service = web_service.Service()
+                service.answer = mock.Mock(return_value=(status,))
+                session = web_service.session(service, url)
+                found = self.by(out, 'TEMP_URL_POLL', session)
+                self.assertEqual(code, found.code)
+                self.assertEqual(
+                    status == 401, 'upgrade Heat' in found.details
+                )
+                (request,), _ = service.answer.call_args_list[0]
+                self.assertEqual((asked, '{}'), (request.url, request.body))
+                self.assertNotIn('X-Auth-Token', request.headers)
+
+    def test_a_keystone_that_does_not_answer_leaves_that_open(self):
+        self.have_heat_24()
+        service = web_service.Service()
+        service.answer = mock.Mock(
+            side_effect=[requests.ConnectionError(), (300,), (300,)]
+        )
+        session = web_service.session(service, URL)
+        found = self.by('POLL_SERVER_CFN', 'TEMP_URL_POLL', session)
+        self.assertEqual(Code.SUCCESS, found.code)
+        self.assertIn('Not checked: whether Keystone', found.details)
