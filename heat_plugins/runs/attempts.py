@@ -16,12 +16,19 @@ from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins import masking
 from heat_plugins import tokens
+from heat_plugins.configs import actions
+from heat_plugins.configs import hidden_inputs
 from heat_plugins.configs import hooks
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs import withdrawal
+from heat_plugins.runs.start import schema
+from heat_plugins.runs.start import targets
 from heat_plugins.signals import body
+from heat_plugins.signals import transport_names
+
+LOG = foreign.logger(__name__)
 
 #: The most bytes of a report.
 REPORT_LIMIT = 16 * 1024
@@ -87,6 +94,18 @@ def recorded(run: runs.Run) -> run_objects.Expected:
     )
 
 
+def deployment_gone(run: runs.Run) -> str:
+    """Return why a run ends whose deployment Heat no longer has.
+
+    The stack may still have the resource: Heat withdraws the deployment of an
+    action that times out, and creates it again for the next one.
+    """
+    return (
+        f'Deployment {run.resource} of stack {run.stack_name} was deleted or '
+        'withdrawn from its server'
+    )
+
+
 class Attempts:
     """Delivers runs, reads what their servers send, and ends them.
 
@@ -118,21 +137,69 @@ class Attempts:
 
     # Delivering
 
-    def own_inputs(self, run: runs.Run, log_limit: int) -> dict[str, str]:
-        """Return the inputs by which the server of a run sends, and asks.
+    def draft(
+        self, run: runs.Run, target: targets.Target, log_limit: int
+    ) -> heat_values.DerivedConfig:
+        """Return the config of a run, with the inputs that agents expect.
 
-        :param log_limit: the most bytes of what it prints.
+        What the stack's own config holds to signal Heat with, passwords among
+        it, is left out: this server is to signal here and nowhere else.
+
+        :param log_limit: the most bytes of what its server prints.
+        :raises errors.Refused: the target does not have the action, or the
+            inputs of the run do not fit.
         """
+        config, action = target.config, target.action(run.action)
+        values = schema.values(target.declared, run.inputs, target.current)
+        added = {
+            'deploy_server_id': target.server_id,
+            'deploy_action': action.name,
+            'deploy_stack_id': target.current.get('deploy_stack_id') or '',
+            'deploy_resource_name': target.resource_name,
+            'deploy_signal_transport': transport_names.TEMP_URL_POLL,
+            'deploy_signal_verb': 'PUT',
+            body.TIMEOUT_INPUT: str(run.timeout),
+            **self._own_inputs(run, log_limit),
+        }
+        types = {
+            each['name']: each.get('type')
+            for each in target.declared
+            if each['name'] in values
+        }
+        inputs = actions.agent_inputs(
+            [
+                # A default would be checked against the type once more, for
+                # nothing.
+                {
+                    'name': name,
+                    'type': types.get(name) or 'String',
+                    'value': value,
+                }
+                for name, value in {**values, **added}.items()
+            ],
+            action.tool,
+        )
+        derived = heat_values.DerivedConfig(
+            name=f'{config.name or target.resource_name}-{action.name}',
+            group=config.group,
+            config=actions.for_server(config.group, config.config),
+            inputs=inputs,
+            outputs=config.outputs,
+            options=hidden_inputs.changed(
+                config.options, target.current, inputs
+            ),
+        )
+        self._expected[run.id] = run_objects.Expected.by(derived)
+        return derived
+
+    def _own_inputs(self, run: runs.Run, log_limit: int) -> dict[str, str]:
+        """Return the inputs by which the server of a run sends, and asks."""
         objects = self._tools.objects(run)
         with self._lock:
             # The first of many threads asks for all.
             signer = self._tools.sign(objects.container)
         deadline = self._tools.clock() + run.timeout
         return objects.inputs(signer, deadline, log_limit)
-
-    def expect(self, run: runs.Run, draft: heat_values.DerivedConfig) -> None:
-        """Remember what the server of a run is given."""
-        self._expected[run.id] = run_objects.Expected.by(draft)
 
     def deliver(
         self,
@@ -173,6 +240,49 @@ class Attempts:
         """Return a run with the config that was made for it, if one was."""
         config_id = self._configs.get(run.id, run.config_id)
         return dataclasses.replace(run, config_id=config_id)
+
+    def adopt(
+        self, run: runs.Run, *, resumes: bool = False
+    ) -> runs.Run | None:
+        """Return a run as another process has delivered it.
+
+        :param resumes: whether that process may have died before it has told
+            the server.
+        :returns: None if nothing was delivered.
+        """
+        self._check()
+        rows = withdrawal.marked(self._tools.heat, run.server_id, run.id)
+        if not rows:
+            return None
+        if resumes:
+            self._tell(rows[0])
+        return dataclasses.replace(
+            run,
+            state=runs.State.WAITING,
+            reason=runs.UNANSWERED,
+            # A withdrawal finds what was delivered twice.
+            row_id=rows[0].id if len(rows) == 1 else None,
+            config_id=rows[0].config_id,
+        )
+
+    def _tell(self, row: heat_values.Deployment) -> None:
+        """Tell a server again what it must run.
+
+        A refusal must not keep others from their runs; if the server was
+        never told, the run times out.
+        """
+        try:
+            self._tools.heat.tell(row)
+        except errors.Unavailable:
+            raise
+        except errors.NotFound:
+            pass
+        except errors.Error as exc:
+            LOG.warning(
+                'Cannot tell server %(server)s again what it must run: '
+                '%(error)s',
+                {'server': row.server_id, 'error': exc},
+            )
 
     # What a server sends
 
@@ -304,31 +414,49 @@ class Attempts:
         reason = f'{runs.UNANSWERED}. {hooks.warning(run.unknown_hook)}'
         return dataclasses.replace(run, reason=reason)
 
-    def gone(self, run: runs.Run) -> str | None:
-        """Return that a run's stack or deployment is deleted, if it is."""
-        if self._is_gone(run.stack_id):
-            return withdrawal.stack_gone(run.stack_name)
-        if run.standalone or run.guarded:
-            return None
-        try:
-            self._tools.heat.deployment(run.deployment_id)
-        except errors.NotFound:
-            return withdrawal.deployment_gone(run.resource, run.stack_name)
+    def gone(
+        self, run: runs.Run, existing: abc.Container[str] | None = None
+    ) -> str | None:
+        """Return why a run cannot go on; None if it can.
+
+        Its stack or deployment is deleted, or what was made for the run.
+
+        :param existing: the deployments that there are; None to ask Heat.
+        """
+        if self.is_stack_gone(run.stack_id):
+            return f'Stack {run.stack_name} was deleted'
+        is_of_stack = not (run.standalone or run.guarded)
+        if is_of_stack and not self._is_there(run.deployment_id, existing):
+            return deployment_gone(run)
+        if run.row_id and not self._is_there(run.row_id, existing):
+            return 'A user has deleted its deployment in Heat'
         return None
 
-    def _is_gone(self, stack_id: str) -> bool:
+    def _is_there(
+        self, deployment_id: str, existing: abc.Container[str] | None
+    ) -> bool:
+        if existing is not None:
+            return deployment_id in existing
+        with contextlib.suppress(errors.NotFound):
+            self._tools.heat.deployment(deployment_id)
+            return True
+        return False
+
+    def is_stack_gone(self, stack_id: str) -> bool:
         """Ask Heat for a stack; once for all runs that are looked at."""
         asked_at, gone = self._stacks.get(stack_id, (-_FRESH, False))
         now = self._tools.clock()
         if now - asked_at >= _FRESH:
-            gone = withdrawal.is_gone(self._tools.heat, stack_id)
+            gone = True
+            with contextlib.suppress(errors.NotFound):
+                gone = self._tools.heat.stack(stack_id).gone
             self._stacks[stack_id] = now, gone
         return gone
 
     # Ending
 
-    def stop(self, run: runs.Run) -> None:
-        """Tell the server of a run to stop it.
+    def stop(self, run: runs.Run) -> runs.Run:
+        """Tell the server of a run to stop it; return the run.
 
         It may have started the run, or may fetch it just now.
         """
@@ -336,6 +464,7 @@ class Attempts:
         lifetime = max(60, int(expires - self._tools.clock()))
         with contextlib.suppress(errors.NoObject):
             self._tools.objects(run).request_stop(lifetime)
+        return run
 
     def withdraw(self, run: runs.Run) -> None:
         """Take a run from its server, and forget what is known of it."""

@@ -403,15 +403,14 @@ class Runs(ledgers.Ledger):
         run = operation_runs.run_of(operation, member)
         if stack not in (run.stack_name, run.stack_id):
             raise errors.NotFound(f'Run {run.id} is not on stack {stack}')
-        its = member_runs.MemberRuns(self._tools, operation.order)
-        if run.state is runs.State.RUNNING:
-            return its.reported(operation, member)
-        if not run.is_unanswered:
-            return run
-        # It is noted as the operation is advanced, if it is.
-        return dataclasses.replace(
-            run, **(its.settle_late(operation, member) or {})
-        )
+        its = member_runs.MemberRuns(self._tools, operation.order).attempts
+        with contextlib.suppress(errors.NoObject):
+            if run.state is runs.State.RUNNING:
+                return its.reported(run)
+            if run.is_unanswered:
+                # It is noted as the operation is advanced, if it is.
+                return its.answered_late(run)
+        return run
 
     @staticmethod
     def _read(store: records.Records, run_id: str) -> runs.Run:

@@ -156,31 +156,6 @@ def _warn_of_foreign(run_id: str, what: str) -> None:
     )
 
 
-def is_gone(heat: orchestration.Deploying, stack_id: str) -> bool:
-    """Say whether a stack is deleted, or on its way there."""
-    try:
-        return heat.stack(stack_id).gone
-    except errors.NotFound:
-        return True
-
-
-def stack_gone(stack_name: str) -> str:
-    """Return why a run ends whose stack is gone."""
-    return f'Stack {stack_name} was deleted'
-
-
-def deployment_gone(resource: str, stack_name: str) -> str:
-    """Return why a run ends whose deployment Heat no longer has.
-
-    The stack may still have the resource: Heat withdraws the deployment of an
-    action that times out, and creates it again for the next one.
-    """
-    return (
-        f'Deployment {resource} of stack {stack_name} was deleted or '
-        'withdrawn from its server'
-    )
-
-
 def marked(
     heat: orchestration.Deploying, server_id: str, run_id: str
 ) -> list[heat_values.Deployment]:

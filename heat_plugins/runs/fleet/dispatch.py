@@ -13,12 +13,13 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins.runs import attempts
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
-from heat_plugins.runs import withdrawal
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.fleet import member_runs
+from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import journals
 from heat_plugins.runs.fleet.records import layout
@@ -45,6 +46,7 @@ _WAIT = 10
 _Changes = dict[str, Any]
 _Operation = operations.Operation
 _State = operations.State
+_run_of = operation_runs.run_of
 
 
 def unanswered(operation: _Operation) -> dict[int, str]:
@@ -93,6 +95,7 @@ class Dispatcher:
     ) -> None:
         self._tools = tools
         self._members = members
+        self._attempts = members.attempts
         self._journal = journal
         self._exclusion = exclusion
         self._next_deep = 0.0
@@ -171,21 +174,29 @@ class Dispatcher:
         names = unanswered(operation)
         late = [n for n, name in names.items() if name in arrived]
         late = self._late.take(operation, late, _CHUNK)
-        changes = self._each(
-            lambda n: self._members.settle_late(operation, n), late
+        noted = self._each(
+            lambda n: self._attempts.answered_late(_run_of(operation, n)), late
         )
         self._journal.use(
-            *(names[n] for n in changes),
-            *(live.control_name(names[n]) for n in changes),
+            *(names[n] for n in noted),
+            *(live.control_name(names[n]) for n in noted),
         )
-        return operation.attempted(changes)
+        return operation.attempted(
+            {
+                n: {'reason': run.reason, 'late': run.late}
+                for n, run in noted.items()
+            }
+        )
 
     def _settled(
         self, operation: _Operation, members: abc.Sequence[int]
     ) -> _Operation:
         """Settle members by their results, as far as there are any."""
         changes = self._each(
-            lambda n: self._members.settle(operation, n), members
+            lambda n: self._members.end(
+                self._attempts.answered(_run_of(operation, n))
+            ),
+            members,
         )
         for n in changes:
             name = layout.result(operation.id, n, operation.attempts[n].number)
@@ -199,72 +210,70 @@ class Dispatcher:
         if now < self._next_deep or not members:
             return operation
         self._next_deep = now + _DEEP
-        stacks = {operation.order.members[n].stack_id for n in members}
+        its = {n: _run_of(operation, n) for n in members}
         gone = self._each(
-            lambda each: withdrawal.is_gone(self._tools.heat, each) or None,
-            sorted(stacks),
+            lambda each: self._attempts.is_stack_gone(each) or None,
+            sorted({run.stack_id for run in its.values()}),
         )
-        reasons = self._deleted(operation, members) | {
-            n: withdrawal.stack_gone(target.stack_name)
-            for n in members
-            if (target := operation.order.members[n]).stack_id in gone
-        }
-        if not reasons:
-            return operation
-        running = set(operation.live)
-        # Heat may only have withdrawn the deployment of one that runs.
-        left_out = {
-            n
-            for n in reasons
-            if n not in running or operation.order.members[n].stack_id in gone
-        }
-        operation = self._persist(operation, list(reasons))
-        operation = self._ended(
-            operation,
-            {
-                n: self._members.cancelled(operation, n, reason)
-                for n, reason in reasons.items()
-            },
+        reasons = self._reasons(
+            its, [n for n in members if its[n].stack_id in gone], operation
         )
+        # A result that has come counts.
+        live = [n for n in operation.live if n in reasons]
+        operation = self._persist(self._settled(operation, live), live)
+        ends = {
+            n: self._without(operation, n, reason)
+            for n, reason in reasons.items()
+            if n not in live or operation.attempts[n].is_live
+        }
+        operation = self._ended(operation, ends)
         return operation.attempted(
             {
                 n: {'gone': True}
-                for n in left_out
+                for n in ends
                 if operation.attempts[n].state is _State.CANCELLED
+                # Heat may only have withdrawn the deployment of one that runs.
+                and (n not in live or its[n].stack_id in gone)
             }
         )
 
-    def _deleted(
-        self, operation: _Operation, members: abc.Sequence[int]
+    def _reasons(
+        self,
+        its: abc.Mapping[int, runs.Run],
+        doomed: abc.Sequence[int],
+        operation: _Operation,
     ) -> dict[int, str]:
-        """Return why runs end, or never start, whose deployments are missing.
+        """Return why runs end, or never start.
 
         Heat's API is asked for some of them in turn.
-        """
-        order = operation.order
-        if order.config is not None:
-            return {}
-        ids = {n: order.members[n].deployment_id for n in members}
-        if self._tools.batches is not None:
-            existing = self._tools.batches.existing(ids.values())
-            gone = [n for n in members if ids[n] not in existing]
-        else:
-            some = self._checks.take(operation, members, _ASKED)
-            gone = list(self._each(lambda n: self._is_deleted(ids[n]), some))
-        running = set(operation.live)
-        return {
-            n: withdrawal.deployment_gone(target.resource, target.stack_name)
-            if n in running
-            else _deployment_gone(target)
-            for n, target in ((n, order.members[n]) for n in gone)
-        }
 
-    def _is_deleted(self, deployment_id: str) -> bool | None:
-        try:
-            self._tools.heat.deployment(deployment_id)
-        except errors.NotFound:
-            return True
-        return None
+        :param doomed: those whose stacks are gone.
+        """
+        batches = self._tools.batches
+        if batches is None:
+            existing = None
+            some = self._checks.take(operation, its, _ASKED)
+        else:
+            ids = {(run.deployment_id, run.row_id) for run in its.values()}
+            existing = batches.existing(
+                {each for pair in ids for each in pair if each}
+            )
+            some = list(its)
+        return self._each(
+            lambda n: self._attempts.gone(its[n], existing),
+            sorted({*some, *doomed}),
+        )
+
+    def _without(
+        self, operation: _Operation, member: int, gone: str
+    ) -> runs.Run:
+        """Return a run as it ends whose stack or deployment is gone."""
+        run = _run_of(operation, member)
+        if operation.attempts[member].is_live:
+            # The process that has taken it from its server for another
+            # reason may have died before it recorded that.
+            run = self._members.over(operation, member)
+        return run if run.ended else self._attempts.cancelled(run, gone)
 
     def _resolve(self, operation: _Operation) -> _Operation:
         """Look up the runs that another process may have given."""
@@ -348,7 +357,7 @@ class Dispatcher:
             if operation.attempts[n].state in (_State.WAITING, _State.RUNNING)
         ]
         # All of them before the first is withdrawn, which takes longer.
-        stopped = self._each(lambda n: self._members.stop(ends[n]), delivered)
+        stopped = self._each(lambda n: self._attempts.stop(ends[n]), delivered)
         failed = set(delivered) - stopped.keys()
         ready = [n for n in ends if n not in failed]
         changes = self._each(lambda n: self._members.end(ends[n]), ready)
@@ -447,15 +456,13 @@ class Dispatcher:
         self, operation: _Operation, member: int, exc: Exception
     ) -> _Changes:
         """End a run that Heat did not take."""
-        target = operation.order.members[member]
+        run = _run_of(operation, member)
         if isinstance(exc, errors.NotFound) and not isinstance(
             exc, errors.NoObject
         ):
-            run = self._members.cancelled(
-                operation, member, _deployment_gone(target)
-            )
+            run = self._attempts.cancelled(run, attempts.deployment_gone(run))
             return {**self._members.end(run), 'gone': True}
-        run = self._members.cancelled(operation, member, str(exc))
+        run = self._attempts.cancelled(run, str(exc))
         return {**self._members.end(run), 'state': _State.FAILED}
 
     def _each(
@@ -463,11 +470,13 @@ class Dispatcher:
         do: abc.Callable[[Any], Any],
         keys: abc.Sequence[Any],
     ) -> dict[Any, Any]:
-        """Return the results; a temporary failure leaves one out."""
+        """Return the results; no object, or an outage, leaves one out."""
 
         def attempt(key: Any) -> Any:
             try:
                 return do(key)
+            except errors.NoObject:
+                return None
             except errors.Unavailable as exc:
                 LOG.info('Cannot reach a service; retrying: %s', exc)
                 return None
@@ -502,8 +511,3 @@ class Dispatcher:
         )
         self._journal.given(operation, members)
         return operation
-
-
-def _deployment_gone(target: runs.RunTarget) -> str:
-    """Return why a member is left out whose deployment Heat does not have."""
-    return f'{target.resource} is no longer in stack {target.stack_name}'

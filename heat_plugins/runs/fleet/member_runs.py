@@ -9,7 +9,6 @@ from typing import Any
 import uuid
 
 from heat_plugins import errors
-from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins import masking
 from heat_plugins import stored
@@ -24,13 +23,10 @@ from heat_plugins.runs import withdrawal
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
-from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import live
 from heat_plugins.signals import transport_names
-
-LOG = foreign.logger(__name__)
 
 # Bytes of what members print that are kept, unless it is said otherwise: of
 # all together, and the least of each.
@@ -57,6 +53,7 @@ class MemberRuns:
     :param order: of the operation.
     :param check: raises if another process may lead the operation.
     :param chosen: targets as they were chosen a moment ago, by deployment.
+    :ivar attempts: what it delivers the runs with, and ends them.
     """
 
     def __init__(
@@ -69,7 +66,7 @@ class MemberRuns:
         self._tools = tools
         self._order = order
         self._check = check
-        self._attempts = attempts.Attempts(
+        self.attempts = attempts.Attempts(
             tools, check, self._as_stack_has_it, is_proved=True
         )
         self._chosen = {each.deployment_id: each for each in chosen}
@@ -90,16 +87,11 @@ class MemberRuns:
         """
         run = operation_runs.run_of(operation, member)
         return self._waiting(
-            self._attempts.deliver(run, lambda: self._draft(run, member))
+            self.attempts.deliver(run, lambda: self._draft(run, member))
         )
 
     def _waiting(self, run: runs.Run) -> dict[str, Any]:
-        return {
-            'state': runs.State.WAITING,
-            'started_at': int(self._tools.clock()),
-            'row_id': run.row_id,
-            'config_id': run.config_id,
-        }
+        return {**_given(run), 'started_at': int(self._tools.clock())}
 
     def start_together(
         self,
@@ -126,7 +118,7 @@ class MemberRuns:
         outcomes: dict[int, dict[str, Any] | errors.Error] = {}
         for n in members:
             run = operation_runs.run_of(operation, n)
-            if self._attempts.has_config(run):
+            if self.attempts.has_config(run):
                 # Heat may have its deployment already; see `start`.
                 continue
             try:
@@ -177,25 +169,11 @@ class MemberRuns:
     ) -> dict[str, Any] | None:
         """Find what another process has given a member; None for nothing.
 
-        :param resumes: whether that process may have died before it has told
-            the server.
+        :param resumes: see `attempts.Attempts.adopt`.
         """
-        target = self._order.members[member]
-        self._check()
-        rows = withdrawal.marked(
-            self._tools.heat, target.server_id, operation.run_id(member)
-        )
-        if not rows:
-            return None
-        if resumes:
-            self._tell(rows[0])
-        # A withdrawal finds what was delivered twice.
-        row_id = rows[0].id if len(rows) == 1 else None
-        return {
-            'state': runs.State.WAITING,
-            'row_id': row_id,
-            'config_id': rows[0].config_id,
-        }
+        run = operation_runs.run_of(operation, member)
+        adopted = self.attempts.adopt(run, resumes=resumes)
+        return None if adopted is None else _given(adopted)
 
     def delete_undelivered(
         self, operation: operations.Operation, members: abc.Sequence[int]
@@ -207,62 +185,9 @@ class MemberRuns:
         lost = [operation_runs.run_of(operation, n) for n in members]
         withdrawal.delete_undelivered(
             self._tools.heat,
-            [run for run in lost if not self._attempts.has_config(run)],
+            [run for run in lost if not self.attempts.has_config(run)],
             {each.config_id for each in operation.attempts},
         )
-
-    def _tell(self, row: heat_values.Deployment) -> None:
-        """Tell a server again what it must run.
-
-        A refusal must not keep other members from their runs; if the server
-        was never told, the run times out.
-        """
-        try:
-            self._tools.heat.tell(row)
-        except errors.Unavailable:
-            raise
-        except errors.NotFound:
-            pass
-        except errors.Error as exc:
-            LOG.warning(
-                'Cannot tell server %(server)s again what it must run: '
-                '%(error)s',
-                {'server': row.server_id, 'error': exc},
-            )
-
-    def reported(
-        self, operation: operations.Operation, member: int
-    ) -> runs.Run:
-        """Return the run of a member with what its server reports."""
-        run = operation_runs.run_of(operation, member)
-        with contextlib.suppress(errors.NoObject):
-            return self._attempts.reported(run)
-        return run
-
-    def settle(
-        self, operation: operations.Operation, member: int
-    ) -> dict[str, Any] | None:
-        """Read the answer of a server, and take the run from it.
-
-        :returns: None if there is no answer.
-        """
-        run = operation_runs.run_of(operation, member)
-        with contextlib.suppress(errors.NoObject):
-            return self.end(self._attempts.answered(run))
-        return None
-
-    def settle_late(
-        self, operation: operations.Operation, member: int
-    ) -> dict[str, Any] | None:
-        """Read the result of a run that has ended without it.
-
-        :returns: None if there is no result.
-        """
-        run = operation_runs.run_of(operation, member)
-        with contextlib.suppress(errors.NoObject):
-            run = self._attempts.answered_late(run)
-            return {'reason': run.reason, 'late': run.late}
-        return None
 
     def over(self, operation: operations.Operation, member: int) -> runs.Run:
         """Return the run of a member as a request or its time ends it.
@@ -274,30 +199,18 @@ class MemberRuns:
         who = operation.attempts[member].cancelled_by
         if who or control.stopped is operations.Stop.CANCELLED:
             who = who or control.stopped_by or 'unknown'
-            return self._attempts.cancelled(run, runs.cancelled(run, who))
+            return self.attempts.cancelled(run, runs.cancelled(run, who))
         if control.stopped is operations.Stop.DEADLINE:
-            return self._attempts.cancelled(
+            return self.attempts.cancelled(
                 run, 'The deadline of the operation has passed'
             )
-        return self._attempts.expired(run)
-
-    def cancelled(
-        self, operation: operations.Operation, member: int, reason: str
-    ) -> runs.Run:
-        """Return the run of a member as it ends now without a result."""
-        run = operation_runs.run_of(operation, member)
-        return self._attempts.cancelled(run, reason)
-
-    def stop(self, run: runs.Run) -> bool:
-        """Tell a server to stop its run; return True."""
-        self._attempts.stop(run)
-        return True
+        return self.attempts.expired(run)
 
     def end(self, run: runs.Run) -> dict[str, Any]:
         """Take a run that has ended from its server."""
         # An engine may have died between its deployment and its config.
-        config_id = self._attempts.known(run).config_id
-        self._attempts.withdraw(
+        config_id = self.attempts.known(run).config_id
+        self.attempts.withdraw(
             dataclasses.replace(
                 run, config_id=config_id or self._id(run, 'config')
             )
@@ -307,19 +220,7 @@ class MemberRuns:
 
     def _draft(self, run: runs.Run, member: int) -> heat_values.DerivedConfig:
         target = self._target(self._order.members[member])
-        action, values = starting.check(
-            target, starting.RunOrder(action=run.action, inputs=run.inputs)
-        )
-        limit = _log_limit(self._order)
-        draft = starting.derive(
-            target,
-            action,
-            values,
-            own_inputs=self._attempts.own_inputs(run, limit),
-            timeout=run.timeout,
-        )
-        self._attempts.expect(run, draft)
-        return draft
+        return self.attempts.draft(run, target, _log_limit(self._order))
 
     def _target(self, member: runs.RunTarget) -> targets.Target:
         order = self._order
@@ -412,6 +313,15 @@ class MemberRuns:
                 hidden=hidden_inputs.names(config.options),
             )
         )
+
+
+def _given(run: runs.Run) -> dict[str, Any]:
+    """Return what changes of an attempt that was delivered."""
+    return {
+        'state': runs.State.WAITING,
+        'row_id': run.row_id,
+        'config_id': run.config_id,
+    }
 
 
 def _log_limit(order: operations.OperationOrder) -> int:

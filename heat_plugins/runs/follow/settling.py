@@ -57,16 +57,17 @@ class Settler:
         if run.state is runs.State.STARTING:
             if self._tools.clock() - run.started_at <= _START_LIMIT:
                 return run
-            return self._end(
-                dataclasses.replace(
-                    self._attempts.cancelled(
-                        run,
-                        'The process that started this run died before '
-                        'delivering it',
-                    ),
-                    state=runs.State.FAILED,
+            adopted = self._attempts.adopt(run, resumes=True)
+            if adopted is None:
+                reason = (
+                    'The process that started this run died before '
+                    'delivering it'
                 )
-            )
+                ended = self._attempts.cancelled(run, reason)
+                return self._end(
+                    dataclasses.replace(ended, state=runs.State.FAILED)
+                )
+            run = self._note(adopted)
         run = self._report(run, arrivals)
         expired = self._attempts.expired(run)
         if expired.ended:
@@ -91,7 +92,7 @@ class Settler:
     def lost(self, run: runs.Run) -> runs.Run:
         """Return a run whose records are gone, container and all."""
         self._attempts.withdraw(run)
-        reason = self._attempts.gone(run)
+        reason = self._attempts.gone(dataclasses.replace(run, row_id=None))
         return self._attempts.cancelled(
             run, reason or 'A user has deleted its records'
         )
@@ -131,10 +132,14 @@ class Settler:
 
     def _note_start(self, before: runs.Run, run: runs.Run) -> runs.Run:
         """Record that the server of a run has started it."""
-        if before.reported_at is None and run.reported_at is not None:
-            fresh = self._records.read(run.key)
-            if fresh is not None and not fresh.ended:
-                self._records.write(run)
+        is_new = before.reported_at is None and run.reported_at is not None
+        return self._note(run) if is_new else run
+
+    def _note(self, run: runs.Run) -> runs.Run:
+        """Record a run that continues, unless another process has ended it."""
+        fresh = self._records.read(run.key)
+        if fresh is not None and not fresh.ended:
+            self._records.write(run)
         return run
 
     def _take(
@@ -183,13 +188,7 @@ class Settler:
 
     def _check_heat(self, run: runs.Run) -> runs.Run:
         """End a run whose stack or deployment is gone from Heat."""
-        if gone := self._attempts.gone(run):
-            return self._end(self._attempts.cancelled(run, gone))
-        with contextlib.suppress(errors.NotFound):
-            self._tools.heat.deployment(run.row_id or '')
+        gone = self._attempts.gone(run)
+        if gone is None:
             return run
-        fresh = self._records.read(run.key)
-        if fresh is None or fresh.ended:
-            return fresh or self.lost(run)
-        reason = 'A user has deleted its deployment in Heat'
-        return self._take(run, self._attempts.cancelled(run, reason))
+        return self._take(run, self._attempts.cancelled(run, gone))

@@ -7,8 +7,6 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins import heat_values
-from heat_plugins.configs import actions
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.runs import attempts
 from heat_plugins.runs import runs
@@ -18,67 +16,8 @@ from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import targets
-from heat_plugins.signals import body
-from heat_plugins.signals import transport_names
 
 LOG = foreign.logger(__name__)
-
-
-def derive(
-    target: targets.Target,
-    action: targets.TargetAction,
-    values: abc.Mapping[str, Any],
-    *,
-    own_inputs: abc.Mapping[str, str],
-    timeout: int,
-) -> heat_values.DerivedConfig:
-    """Return the config of a run, with the inputs that agents expect.
-
-    What the stack's own config holds to signal Heat with, passwords among
-    it, is left out: this server is to signal here and nowhere else.
-
-    :param own_inputs: by which its server sends, and asks; see
-        `run_objects.RunObjects.inputs`.
-    """
-    config = target.config
-    declared = {str(each['name']): each for each in target.declared}
-    own = [
-        # A default would be checked against the type once more, for nothing.
-        {
-            'name': name,
-            'type': declared.get(name, {}).get('type') or 'String',
-            'value': value,
-        }
-        for name, value in values.items()
-    ]
-    added = {
-        'deploy_server_id': target.server_id,
-        'deploy_action': action.name,
-        'deploy_stack_id': target.current.get('deploy_stack_id') or '',
-        'deploy_resource_name': target.resource_name,
-        'deploy_signal_transport': transport_names.TEMP_URL_POLL,
-        'deploy_signal_verb': 'PUT',
-        body.TIMEOUT_INPUT: str(timeout),
-        **own_inputs,
-    }
-    inputs = actions.agent_inputs(
-        [
-            *(each for each in own if each['name'] not in added),
-            *(
-                {'name': n, 'value': v, 'type': 'String'}
-                for n, v in added.items()
-            ),
-        ],
-        action.tool,
-    )
-    return heat_values.DerivedConfig(
-        name=f'{config.name or target.resource_name}-{action.name}',
-        group=config.group,
-        config=actions.for_server(config.group, config.config),
-        inputs=inputs,
-        outputs=config.outputs,
-        options=hidden_inputs.changed(config.options, target.current, inputs),
-    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -102,17 +41,14 @@ class RunOrder:
     repeats: str | None = None
 
 
-def check(
-    target: targets.Target, order: RunOrder
-) -> tuple[targets.TargetAction, dict[str, Any]]:
-    """Return the action that is wanted, and the values of its inputs.
+def check(target: targets.Target, order: RunOrder) -> None:
+    """Check what is wanted.
 
     :raises errors.Refused: there is no such action, or the inputs do not
         fit.
     """
-    action = target.action(order.action)
-    values = schema.values(target.declared, order.inputs, target.current)
-    return action, values
+    target.action(order.action)
+    schema.values(target.declared, order.inputs, target.current)
 
 
 class Starter:
@@ -134,7 +70,7 @@ class Starter:
         :raises heat_plugins.errors.ServiceError: the object store
             did not.
         """
-        action, values = check(target, order)
+        check(target, order)
         # What was found may be long ago, and the container of a stack that
         # has gone would be made again, for good.
         if self._tools.heat.stack(target.stack_id).gone:
@@ -148,23 +84,18 @@ class Starter:
         run = runs.Run(
             id=record_names.new_run_id(now),
             **{
-                **vars(target.with_action(action.name, known)),
+                **vars(target.with_action(order.action, known)),
                 'timeout': timeout or runs.DEFAULT_TIMEOUT,
                 'delivery_timeout': (
                     order.delivery_timeout or target.delivery_timeout
                 ),
             },
-            action=action.name,
+            action=order.action,
             state=runs.State.STARTING,
             reason='heat-plugins is delivering it to the server',
             started_at=int(now),
             started_by=self._tools.who,
-            # What is ours to say is left out.
-            inputs={
-                name: value
-                for name, value in order.inputs.items()
-                if name not in schema.RESERVED
-            },
+            inputs=dict(order.inputs),
             declared=[
                 {
                     'name': output['name'],
@@ -180,26 +111,18 @@ class Starter:
         # A run is announced in the container, which this makes if need be.
         self._tools.sign(store.container)
         exclusions.claim(self._tools, store, run)
-        return self._hand_over(store, run, target, values)
+        return self._hand_over(store, run, target)
 
     def _hand_over(
         self,
         store: records.Records,
         run: runs.Run,
         target: targets.Target,
-        values: abc.Mapping[str, Any],
     ) -> runs.Run:
         limit = self._tools.keep.log_limit
         try:
             run = self._attempts.deliver(
-                run,
-                lambda: derive(
-                    target,
-                    target.action(run.action),
-                    values,
-                    own_inputs=self._attempts.own_inputs(run, limit),
-                    timeout=run.timeout,
-                ),
+                run, lambda: self._attempts.draft(run, target, limit)
             )
             if ended := _ended(store, run):
                 # Who cancelled it may not have seen what we have made since.

@@ -38,6 +38,21 @@ class Alone(base.RunsTestCase):
     def advance(self):
         """Let the process that leads the run do its part."""
 
+    def delete_rows(self):
+        """Delete what the server of the run was given, as a user may."""
+        for row in list(self.heat.rows.values()):
+            if (row.server_id, row.action) == ('server-1', 'BACKUP'):
+                del self.heat.rows[row.id]
+
+    def forget_delivery(self, run_id):
+        """Let the record not say what the server of the run was given."""
+        run = self.runs.show(self.stack.id, run_id)
+        self.records.write(
+            dataclasses.replace(
+                run, state=State.STARTING, row_id=None, config_id=None
+            )
+        )
+
     def played(self, scenario):
         """Return what becomes of the run."""
         run_id = self.begin()
@@ -82,6 +97,20 @@ class InOperation(Alone):
         )
         self.advance()
         return self.advancer.operation.run_id(0)
+
+    def forget_delivery(self, run_id):
+        operation = self.advancer.operation
+        self.assertTrue(self.advancer.lead())
+        self.advancer._op = operation.attempted(
+            {
+                0: {
+                    'state': State.STARTING,
+                    'row_id': None,
+                    'config_id': None,
+                }
+            }
+        )
+        self.advancer.release()
 
     def advance(self):
         for _ in range(3):
@@ -223,6 +252,51 @@ class OneRuleTest(testtools.TestCase):
         end = self.play(scenario)
         self.assertEqual('Stack shop was deleted', end['reason'])
         self.assertTrue(end['told to stop'])
+
+    def test_what_was_made_for_it_goes(self):
+        def scenario(world, run_id):
+            world.delete_rows()
+            world.now += 60
+
+        end = self.play(scenario)
+        self.assertEqual(State.CANCELLED, end['state'])
+        self.assertIn('deleted its deployment in Heat', end['reason'])
+        self.assertTrue(end['told to stop'])
+
+    def test_a_result_counts_although_what_was_made_for_it_goes(self):
+        def scenario(world, run_id):
+            objects = world.runs._tools.objects(
+                world.runs.show(world.stack.id, run_id)
+            )
+            world.cluster.lagging.add((objects.container, objects.result))
+            world.answer(size='1')
+            world.delete_rows()
+            world.now += 60
+
+        end = self.play(scenario)
+        self.assertEqual(State.COMPLETE, end['state'])
+        self.assertEqual('1', end['outputs']['size'])
+
+    def test_a_process_that_dies_before_it_has_recorded_a_delivery(self):
+        def scenario(world, run_id):
+            world.forget_delivery(run_id)
+            world.now += 200
+
+        end = self.play(scenario)
+        self.assertEqual(State.WAITING, end['state'])
+        self.assertFalse(end['withdrawn'])
+
+    def test_a_result_of_a_delivery_that_was_not_recorded(self):
+        def scenario(world, run_id):
+            world.forget_delivery(run_id)
+            world.now += 200
+            world.runs.show(world.stack.id, run_id)
+            world.advance()
+            world.answer(size='1')
+
+        end = self.play(scenario)
+        self.assertEqual((State.COMPLETE, 200), (end['state'], end['seconds']))
+        self.assertTrue(end['withdrawn'])
 
     def test_a_hook_that_servers_may_lack(self):
         def scenario(world, run_id):

@@ -7,10 +7,10 @@ from unittest import mock
 import pytest
 
 from heat_plugins import errors
+from heat_plugins.runs import attempts
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import dispatch
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import member_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
 from tests.unit.runs.fleet import simulation
@@ -111,17 +111,18 @@ def test_results_that_cannot_be_read_keep_no_others_from_being_read():
     members = 2 * dispatch._CHUNK
     world, advancer = answered(members)
     failing = set()
-    settle = member_runs.MemberRuns.settle
+    answered_run = attempts.Attempts.answered
 
-    def fail_first(self, operation, member):
+    def fail_first(self, run):
+        _, member, _ = layout.attempt_of(run.id)
         # Whichever come first never succeed.
         if len(failing) < dispatch._CHUNK:
             failing.add(member)
         if member in failing:
             raise errors.Unavailable('503')
-        return settle(self, operation, member)
+        return answered_run(self, run)
 
-    with mock.patch.object(member_runs.MemberRuns, 'settle', fail_first):
+    with mock.patch.object(attempts.Attempts, 'answered', fail_first):
         for _step in range(2):
             advancer.step()
             world.sleep(2)

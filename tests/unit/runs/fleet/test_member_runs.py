@@ -119,7 +119,7 @@ class HandlingTestCase(testtools.TestCase):
         self.world.sleep(300)
         found = self.end(advancer)
         self.assertEqual('complete', found.control.phase.value)
-        self.assertIn('no longer in stack s0', found.attempts[1].reason)
+        self.assertIn('of stack s0 was deleted', found.attempts[1].reason)
 
     def test_a_stack_that_goes_takes_its_targets_along(self):
         self.world.silent = {0, 1}
