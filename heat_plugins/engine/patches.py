@@ -29,6 +29,7 @@ from heat_plugins.engine import rescue
 from heat_plugins.engine import traversals
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.runs import fleet_watching
+from heat_plugins.engine.runs import schedule_keeping
 from heat_plugins.signals import presigned
 
 # A turn takes about 20 ms of CPU, and more on a busy engine. Who takes longer
@@ -271,14 +272,16 @@ PATCHES = (
             rescue.SCAN,
             traversals.SCAN,
             fleet_watching.SCAN,
+            schedule_keeping.SCAN,
             report=rescue.report_often,
         ),
         purpose='heat-engine scans for deployments of dead engines, for '
-        'stacks that stand still, and for operations that no process advances',
+        'stacks that stand still, for operations that no process advances, '
+        'and for schedules that are due',
         without='heat-engine resumes neither deployments of dead engines, '
-        'stacks that stand still nor operations',
-        gain='the only way to resume them; nothing else tells a plugin that '
-        'an engine starts',
+        'stacks that stand still nor operations, and keeps no schedules',
+        gain='the only way to do so; nothing else tells a plugin that an '
+        'engine starts',
     ),
     Patch(
         module='heat.engine.service_software_config',

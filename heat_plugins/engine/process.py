@@ -3,7 +3,7 @@
 
 Each scan has a thread of its own, so that none waits for another: one looks
 for deployments of dead engines, one for stacks that stand still, one for
-operations that no process advances.
+operations that no process advances, one keeps schedules.
 """
 
 import collections
@@ -43,11 +43,14 @@ class Scan:
     :ivar name: of its thread.
     :ivar wanted: what it looks for, for messages.
     :ivar begin: returns what scans once.
+    :ivar spread: the most seconds until the first, of processes that start
+        together; None for as many as between two.
     """
 
     name: str
     wanted: str
     begin: abc.Callable[[], abc.Callable[[], object]]
+    spread: float | None = None
 
 
 class Shared(Generic[_Key, _Value]):
@@ -370,9 +373,10 @@ def watch(*scans: Scan) -> None:
 def _repeat(scan: Scan) -> None:
     interval = cfg.CONF.heat_plugins.rescue_interval
     look = scan.begin()
+    spread = interval if scan.spread is None else scan.spread
     # Processes that start together scan at different times.
     # Not a secret.
-    time.sleep(random.uniform(0, interval))  # noqa: S311 # nosec B311
+    time.sleep(random.uniform(0, spread))  # noqa: S311 # nosec B311
     while True:
         try:
             look()

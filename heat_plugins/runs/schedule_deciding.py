@@ -17,8 +17,12 @@ from collections import abc
 import dataclasses
 import enum
 import itertools
+import json
 from typing import Any
 
+from heat_plugins import bounds
+from heat_plugins import errors
+from heat_plugins import stored
 from heat_plugins.runs import schedules
 from heat_plugins.runs.fleet import operations
 
@@ -45,6 +49,8 @@ class ScheduleRecord:
 
     :ivar since: the last tick that is decided, or when the schedule began.
     :ivar running: the tick whose operation has not ended.
+    :ivar created: whether that operation was created.
+    :ivar create_until: when it is too late to create it.
     :ivar waiting: the tick that starts after that.
     :ivar last: the last tick that has started.
     :ivar outcome: how the last operation ended.
@@ -52,18 +58,62 @@ class ScheduleRecord:
     :ivar failures: how many operations failed in a row.
     :ivar paused: why it is paused, other than by its template; empty if it
         is not.
+    :ivar reason: why the last tick has no operation; empty if it has one.
     """
 
     VERSION = 1
 
     since: int
     running: int | None = None
+    created: bool = False
+    create_until: int = 0
     waiting: int | None = None
     last: int | None = None
     outcome: str = ''
     missed: int = 0
     failures: int = 0
     paused: str = ''
+    reason: str = ''
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class KeptSchedule:
+    """A schedule with its record, as it is stored."""
+
+    VERSION = 1
+
+    schedule: _Schedule
+    record: ScheduleRecord
+
+    @classmethod
+    def read(cls, text: str) -> 'KeptSchedule':
+        """Read what `text` returns.
+
+        :raises ValueError: it is something else, or of a later release.
+        """
+        try:
+            return stored.read(cls, bounds.read_json(text))
+        except errors.Invalid as exc:
+            raise ValueError(str(exc)) from exc
+
+    def text(self) -> str:
+        return json.dumps(stored.versioned(type(self), stored.dump(self)))
+
+    def with_record(self, **changed: Any) -> 'KeptSchedule':
+        """Return it with another record."""
+        return dataclasses.replace(
+            self, record=dataclasses.replace(self.record, **changed)
+        )
+
+    def begun_anew(self, schedule: _Schedule, now: int) -> 'KeptSchedule':
+        """Return it with another schedule, which is due from now on.
+
+        What was due before is decided by the former one.
+        """
+        record = due(self.schedule, self.record, now).record
+        return KeptSchedule(schedule=schedule, record=record).with_record(
+            since=now
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -99,6 +149,14 @@ def due(schedule: _Schedule, record: ScheduleRecord, now: float) -> Decision:
     else:
         decision = _recorded(decision, missed=record.missed + more)
         decision = _decided(schedule, decision, ticks, now)
+    if decision.start is not None:
+        has_waited = decision.start == record.waiting
+        start = now if has_waited else schedule.start_of(decision.start)
+        decision = _recorded(
+            decision,
+            created=False,
+            create_until=int(start) + schedule.lateness,
+        )
     upcoming = schedule.next(1, decision.record.since)
     return dataclasses.replace(
         decision, next_time=upcoming[0].start if upcoming else None
@@ -124,6 +182,7 @@ def ended(
     return dataclasses.replace(
         record,
         running=None,
+        created=False,
         outcome=phase.value,
         failures=failures,
         paused=paused,
@@ -133,6 +192,41 @@ def ended(
 def resumed(record: ScheduleRecord) -> ScheduleRecord:
     """Return the record of a schedule that a user has resumed."""
     return dataclasses.replace(record, paused='', failures=0)
+
+
+def why_paused(kept: KeptSchedule) -> str:
+    """Return why a schedule is paused; empty if it is not."""
+    if kept.schedule.paused:
+        return kept.schedule.note or 'its template pauses it'
+    return kept.record.paused
+
+
+def run_now(
+    schedule: _Schedule, record: ScheduleRecord, now: int
+) -> ScheduleRecord:
+    """Return the record after a user has asked for a run at once.
+
+    :raises errors.Refused: an operation of the schedule has not ended.
+    """
+    if record.running is not None:
+        raise errors.Refused(
+            'an operation of the schedule has not ended; cancel it, or send '
+            'the signal again when it has ended'
+        )
+    return dataclasses.replace(
+        record,
+        running=now,
+        last=now,
+        created=False,
+        create_until=now + schedule.lateness,
+    )
+
+
+def given_up(record: ScheduleRecord) -> ScheduleRecord:
+    """Return the record once the tick that runs is too late to create."""
+    return dataclasses.replace(
+        record, running=None, missed=record.missed + 1, outcome='missed'
+    )
 
 
 def _started(

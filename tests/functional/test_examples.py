@@ -32,8 +32,8 @@ def _hello(outputs: Outputs) -> None:
 
 
 def _nightly_backup(outputs: Outputs) -> None:
-    assert outputs['nights'] == []
-    assert len(outputs['upcoming']) == 3
+    assert len(outputs['upcoming']) == 5
+    assert (outputs['last'], outputs['missed']) == ('', [0, ''])
 
 
 def _software(outputs: Outputs) -> None:
@@ -125,6 +125,7 @@ def test_example(
 #: By the tests of the types; here they are only validated.
 WORKFLOWS = (
     'alarm',
+    'backup',
     'definition',
     'execution',
     'hello',

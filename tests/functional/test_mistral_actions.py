@@ -12,7 +12,7 @@ from tests.functional import base
 from tests.functional import executions
 from tests.functional import servers
 
-EXAMPLE = base.ROOT / 'contrib/examples/nightly-backup.yaml'
+EXAMPLE = base.ROOT / 'contrib/examples/workflows/backup.yaml'
 
 # The sixth field of a pattern is for the seconds.
 OFTEN = '* * * * * */15'

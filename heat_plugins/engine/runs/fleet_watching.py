@@ -473,7 +473,7 @@ def _first_stack(entry: Registered) -> Any:
         heat_context.get_admin_context(), entry.stacks, entry.project_id
     )
     for stack_id in own[:_TRIED]:
-        stack = _stack(stack_id, entry.project_id)
+        stack = load_stack(stack_id, entry.project_id)
         if stack is not None:
             return stack
     raise errors.Error(
@@ -483,8 +483,11 @@ def _first_stack(entry: Registered) -> Any:
     )
 
 
-def _stack(stack_id: str, project_id: str) -> Any:
-    """Load a stack of a project, with its stored credentials."""
+def load_stack(stack_id: str, project_id: str) -> Any:
+    """Load a stack of a project, with its stored credentials.
+
+    None if it has none that serve.
+    """
     try:
         stack = parser.Stack.load(
             heat_context.get_admin_context(),

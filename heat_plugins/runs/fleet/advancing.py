@@ -106,9 +106,38 @@ class Advancer:
         """
         # The container, too.
         self._tools.sign(self._records.container)
-        self._lease.begin()
+        if not self.is_leading:
+            self._lease.begin()
         self._op = self._op.changed(registered=registered)
         self._journal.begin(self._op)
+
+    def claim(self) -> None:
+        """Lead an operation that other processes may be creating, too.
+
+        :raises errors.Exists: one has.
+        :raises errors.Unavailable: one does so, or died a moment ago.
+        """
+        self._tools.sign(self._records.container)
+        self._refuse_existing()
+        if not self._lease.acquire(self._records.epoch(self._order.id)):
+            raise errors.Unavailable(
+                f'Another process creates operation {self._order.id}'
+            )
+        try:
+            self._refuse_existing()
+        except errors.Exists:
+            self._lease.release()
+            raise
+        # One may have died before it was recorded to the end.
+        binding.forget(self._tools.heat, self._order.id)
+
+    def _refuse_existing(self) -> None:
+        # Who may write into the container may write a head, and nothing that
+        # Heat has.
+        if self._records.heads.read(
+            self._order.id
+        ) and self._tools.heat.deployments(self._order.id):
+            raise errors.Exists(f'Operation {self._order.id} exists')
 
     def lead(self) -> bool:
         """Lead the operation, unless another process does or it has ended.

@@ -212,18 +212,23 @@ class Fleets:
         order: starting.RunOrder,
         config: heat_values.Config | None = None,
         log_limit: int | None = None,
+        operation_id: str | None = None,
     ) -> advancing.Advancer:
         """Record an operation; return what leads it.
 
         Nothing has started; `advancing.Advancer.step` starts it.
 
         :param log_limit: see `operations.OperationOrder`.
+        :param operation_id: of one that several processes may create, see
+            `record_names.id_of_tick`; None for a new one.
+        :raises errors.Exists: another process has created it.
+        :raises errors.Unavailable: one does so.
         """
         # The response tells the time of the object store.
         _ = self._records.container
         now = self._tools.clock()
         ordered = operations.OperationOrder(
-            id=record_names.new_run_id(now),
+            id=operation_id or record_names.new_run_id(now),
             action=order.action,
             limits=limits,
             members=tuple(
@@ -240,6 +245,8 @@ class Fleets:
         advancer = advancing.Advancer(
             self._tools, ordered, seal, chosen=chosen.targets
         )
+        if operation_id is not None:
+            advancer.claim()
         registered = binding.register(self._heat, ordered, seal)
         try:
             advancer.begin(registered)

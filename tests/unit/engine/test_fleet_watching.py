@@ -42,7 +42,7 @@ class WatchingTest(heat_fixture.HeatTestCase):
         self.context = heat_context.get_admin_context()
         self.world = simulation.World(4, fail=[3])
         self.real = own_heat.OwnHeat
-        self.load = fleet_watching._stack
+        self.load = fleet_watching.load_stack
         self.step_on = fleet_watching._step_on
         self.patch(own_heat, 'OwnHeat', lambda rpc, context: self.world.heat)
         self.patch(fleet_watching.rpc_client, 'EngineClient', lambda: None)
@@ -54,7 +54,7 @@ class WatchingTest(heat_fixture.HeatTestCase):
         )
         self.patch(
             fleet_watching,
-            '_stack',
+            'load_stack',
             lambda stack_id, project_id: (
                 self.stack if project_id == PROJECT else None
             ),

@@ -93,7 +93,7 @@ class PreviewTest(base.CommandCase):
 
 class PageTest(base.CommandCase):
     def test_what_the_page_shows_is_printed(self):
-        text = pages.read('schedules')
+        text = pages.read('schedules', 'Preview the times')
         (block,) = pages.blocks(text)
         typed, _, shown = block.replace('\\\n', '').partition('\n')
         line = typed.removeprefix('openstack software deployment ')

@@ -50,7 +50,11 @@ def test_a_tick_starts_once():
     decision = due(hourly(), record(), 1)
     assert decision.start == hour(1)
     assert decision.record == dataclasses.replace(
-        record(), since=hour(1), running=hour(1), last=hour(1)
+        record(),
+        since=hour(1),
+        running=hour(1),
+        last=hour(1),
+        create_until=hour(2),
     )
     assert decision.next_time == hour(2)
     again = due(hourly(), decision.record, 1.1)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where Heat's database keeps schedules: in the data of their resources.
+
+Engines change a schedule by comparing it with what they have read. So one of
+several that decide a tick does so, and a schedule that is not due costs no
+request to any service.
+"""
+
+from collections import abc
+import dataclasses
+
+from heat.db import models
+import sqlalchemy
+
+from heat_plugins import errors
+from heat_plugins.engine import heat_types
+from heat_plugins.engine.database import rows
+
+#: The key in a resource's data.
+KEY = 'heat_plugins_schedule'
+
+# Attempts to change what others change, too.
+_TRIES = 10
+
+_Stack, _Resource, _Data = models.Stack, models.Resource, models.ResourceData
+_Deployment = models.SoftwareDeployment
+
+# What neither a resource nor its stack does while ticks are due.
+_OFF = ('SUSPEND', 'DELETE')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScheduleRow:
+    """A schedule.
+
+    :ivar number: of its resource, in the database.
+    :ivar id: of the schedule; that of its resource.
+    :ivar text: see `schedule_deciding.KeptSchedule`.
+    """
+
+    number: int
+    id: str
+    name: str
+    stack_id: str
+    project_id: str
+    text: str
+
+
+def kept(context: heat_types.Context) -> list[ScheduleRow]:
+    """Return the schedules of all projects but those that rest."""
+    query = (
+        sqlalchemy.select(
+            _Resource.id.label('number'),
+            _Resource.uuid.label('id'),
+            _Resource.name,
+            _Resource.stack_id,
+            _Stack.tenant.label('project_id'),
+            _Data.value.label('text'),
+        )
+        .join(_Resource, _Resource.id == _Data.resource_id)
+        .join(_Stack, _Stack.id == _Resource.stack_id)
+        .where(
+            _Data.key == KEY,
+            _Resource.action.not_in(_OFF),
+            _Resource.replaced_by.is_(None),
+            _Stack.action.not_in(_OFF),
+            _Stack.deleted_at.is_(None),
+        )
+    )
+    return [ScheduleRow(**row._mapping) for row in rows.select(context, query)]
+
+
+def replace(
+    context: heat_types.Context, number: int, before: str, after: str
+) -> bool:
+    """Write a schedule unless another process has changed it."""
+    return rows.write(
+        context,
+        sqlalchemy.update(_Data)
+        .where(
+            _Data.resource_id == number,
+            _Data.key == KEY,
+            _Data.value == before,
+        )
+        .values(value=after),
+    ) == [1]
+
+
+def read(context: heat_types.Context, number: int) -> str | None:
+    """Return the schedule of a resource; None if it has none."""
+    query = sqlalchemy.select(_Data.value).where(
+        _Data.resource_id == number, _Data.key == KEY
+    )
+    for row in rows.select(context, query):
+        return str(row.value)
+    return None
+
+
+def change(
+    context: heat_types.Context,
+    number: int,
+    changed: abc.Callable[[str], str],
+) -> None:
+    """Change the schedule of a resource, if it has one.
+
+    :param changed: takes what there is and returns what to write; it may be
+        called several times.
+    :raises errors.Unavailable: others change it each time.
+    """
+    for _ in range(_TRIES):
+        before = read(context, number)
+        if before is None:
+            return
+        after = changed(before)
+        if after == before or replace(context, number, before, after):
+            return
+    raise errors.Unavailable('Other processes change the schedule')
+
+
+def ended(
+    context: heat_types.Context,
+    operations: abc.Collection[tuple[str, str]],
+) -> set[tuple[str, str]]:
+    """Return which operations have ended, or were deleted.
+
+    :param operations: each as its project and ID.
+    """
+    query = sqlalchemy.select(_Deployment.tenant, _Deployment.server_id).where(
+        _Deployment.status == 'IN_PROGRESS'
+    )
+    found = rows.select_in(
+        context, query, _Deployment.server_id, {each[1] for each in operations}
+    )
+    return {*operations} - {(row.tenant, row.server_id) for row in found}

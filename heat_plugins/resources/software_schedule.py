@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Heat::SoftwareSchedule."""
+
+from collections import abc
+import time
+from typing import Any
+
+from heat.common.i18n import _
+from heat.engine import attributes
+from heat.engine import constraints
+from heat.engine import function
+from heat.engine import properties
+from heat.engine import resource
+
+from heat_plugins import bounds
+from heat_plugins import errors
+from heat_plugins.configs import actions
+from heat_plugins.deployments import signallers
+from heat_plugins.engine import callers
+from heat_plugins.engine import heat_types
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import schedule_rows
+from heat_plugins.engine.runs import schedule_keeping
+from heat_plugins.resources import eventful
+from heat_plugins.resources import schemas
+from heat_plugins.resources.workflows import mistral_calls
+from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs import schedule_signals
+from heat_plugins.runs import schedules
+from heat_plugins.runs import summary
+from heat_plugins.runs.fleet import fleet_targets
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.records import record_names
+from heat_plugins.runs.start import starting
+
+_Kept = schedule_deciding.KeptSchedule
+
+# How many of the next times are shown.
+_UPCOMING = 5
+
+# Seconds that an engine may need to start what is due.
+_LEAST_LATENESS = 10
+
+
+class SoftwareSchedule(eventful.Eventful, resource.Resource):
+    """Runs an action of deployments by the clock.
+
+    Each time that the schedule names becomes an operation, which heat-engine
+    starts and advances with the rights of the stack's owner. Times are local
+    ones of a time zone: one that a change of the clock skips is due at the
+    next valid time, one that the clock shows twice is due the first time.
+    Suspending the stack pauses the schedule; deleting it ends the schedule.
+    """
+
+    support_status = mistral_calls.NOT_HEATS
+
+    TIMES = (
+        CRON,
+        AT,
+        TIMEZONE,
+        EXCLUDE,
+        UNTIL,
+        JITTER,
+        START_WITHIN,
+        CUT_OFF,
+        OVERLAP,
+        PAUSED,
+        NOTE,
+        PAUSE_AFTER_FAILURES,
+    ) = (
+        'cron',
+        'at',
+        'timezone',
+        'exclude',
+        'until',
+        'jitter',
+        'start_within',
+        'cut_off',
+        'overlap',
+        'paused',
+        'note',
+        'pause_after_failures',
+    )
+    ACTION, INPUT_VALUES, TARGETS, STACK_TAG, LIMITS = (
+        'action',
+        'input_values',
+        'targets',
+        'stack_tag',
+        'limits',
+    )
+
+    properties_schema = {
+        CRON: schemas.text(
+            _(
+                'Minute, hour, day of month, month and day of week, as in '
+                'crontab; or @hourly, @daily, @weekly, @monthly, @yearly. '
+                'Give either this or "at".'
+            )
+        ),
+        AT: schemas.text(
+            _('The only time, in local time, such as "2026-11-20T22:00".')
+        ),
+        TIMEZONE: schemas.text(
+            _('IANA name of the time zone of all times.'), default='UTC'
+        ),
+        EXCLUDE: schemas.several(
+            _(
+                'Days without times: dates ("2026-12-24"), ranges with both '
+                'ends ("2026-12-24/2027-01-01") and weekdays ("sat").'
+            ),
+            default=[],
+            schema=properties.Schema(properties.Schema.STRING),
+        ),
+        UNTIL: schemas.text(
+            _('The last day or time, in local time. Default: no end.'),
+            default='',
+        ),
+        JITTER: schemas.number(
+            _('Seconds by which starts may be late, to spread the load.'),
+            default=0,
+            constraints=[constraints.Range(0, schedules.MOST_JITTER)],
+        ),
+        START_WITHIN: schemas.number(
+            _(
+                'Seconds within which a time that was missed, as in an '
+                'outage, starts late. Later it counts as missed.'
+            ),
+            default=schedules.START_WITHIN,
+            constraints=[
+                constraints.Range(_LEAST_LATENESS, schedules.MOST_LATENESS)
+            ],
+        ),
+        CUT_OFF: schemas.number(
+            _(
+                'Seconds after the start after which no further server '
+                'starts. Default: no limit.'
+            ),
+            constraints=[constraints.Range(min=_LEAST_LATENESS)],
+        ),
+        OVERLAP: schemas.text(
+            _(
+                'What a time does while the operation of an earlier one has '
+                'not ended. skip: nothing. queue: it waits for the end; one '
+                'at most does. cancel: it cancels that operation first.'
+            ),
+            default=schedules.Overlap.SKIP.value,
+            constraints=[
+                constraints.AllowedValues(
+                    [each.value for each in schedules.Overlap]
+                )
+            ],
+        ),
+        PAUSED: schemas.flag(_('Whether nothing starts.')),
+        NOTE: schemas.text(
+            _('Why the schedule is paused, for people.'),
+            default='',
+            constraints=[constraints.Length(max=bounds.PART)],
+        ),
+        PAUSE_AFTER_FAILURES: schemas.number(
+            _(
+                'Failures in a row after which the schedule pauses itself; 0 '
+                'for never.'
+            ),
+            default=0,
+            constraints=[constraints.Range(min=0)],
+        ),
+        ACTION: schemas.text(
+            _('The action to run, such as BACKUP.'), required=True
+        ),
+        INPUT_VALUES: schemas.mapping(
+            _("Inputs that override the deployments' own, by name."),
+            default={},
+        ),
+        TARGETS: schemas.several(
+            _(
+                'Deployments and groups, by get_resource, or paths of '
+                'resources from the root stack, or patterns of such ("db*"). '
+                'Default: all deployments that have the action.'
+            ),
+            default=[],
+            schema=properties.Schema(properties.Schema.STRING),
+        ),
+        STACK_TAG: schemas.text(
+            _(
+                'Run on the stacks with this tag. Default: on the stack of '
+                'the schedule.'
+            ),
+            default='',
+        ),
+        LIMITS: schemas.mapping(
+            _(
+                'Limits of each operation: max_concurrent, max_errors, '
+                'canary, approve_after_canary, pause, timeout, '
+                'delivery_timeout, deadline, if_running.'
+            ),
+            default={},
+        ),
+    }
+
+    (
+        NEXT_TIMES,
+        LAST_TIME,
+        LAST_OPERATION,
+        LAST_OUTCOME,
+        MISSED,
+        PAUSED_ATTR,
+        REASON,
+    ) = (
+        'next_times',
+        'last_time',
+        'last_operation',
+        'last_outcome',
+        'missed',
+        'paused',
+        'reason',
+    )
+
+    attributes_schema = {
+        NEXT_TIMES: schemas.live(
+            attributes.Schema.LIST,
+            _('The next five times, in UTC; none while it is paused.'),
+        ),
+        LAST_TIME: schemas.live(
+            attributes.Schema.STRING,
+            _('The last time that has started, in UTC; null before that.'),
+        ),
+        LAST_OPERATION: schemas.live(
+            attributes.Schema.STRING,
+            _('ID of the last operation; null before the first.'),
+        ),
+        LAST_OUTCOME: schemas.live(
+            attributes.Schema.STRING,
+            _(
+                'How the last operation ended, such as complete or failed; '
+                'running before its end, missed if it could not start.'
+            ),
+        ),
+        MISSED: schemas.live(
+            attributes.Schema.INTEGER, _('How many times were missed.')
+        ),
+        PAUSED_ATTR: schemas.live(
+            attributes.Schema.STRING,
+            _('Why the schedule is paused; empty if it is not.'),
+        ),
+        REASON: schemas.live(
+            attributes.Schema.STRING,
+            _('Why the last time could not start; empty if it could.'),
+        ),
+    }
+
+    # What the template says
+
+    def validate(self) -> None:
+        """Validate as Heat does, then check the schedule and its limits.
+
+        :raises StackValidationFailed: they are invalid.
+        """
+        super().validate()
+        if any(map(self._is_pending, self.properties.data.values())):
+            return
+        try:
+            self._schedule(self.properties)
+            self._order(self.properties)
+        except errors.Error as exc:
+            raise heat_types.invalid(self, exc) from exc
+
+    def _is_pending(self, value: object) -> bool:
+        return not self.stack.strict_validate or any(
+            needed.action == self.INIT
+            for needed in function.dependencies(value)
+        )
+
+    def _schedule(self, props: heat_types.Properties) -> schedules.Schedule:
+        given = {
+            name: props[name] for name in self.TIMES if props[name] is not None
+        }
+        return schedules.Schedule(
+            **{
+                **given,
+                self.EXCLUDE: tuple(props[self.EXCLUDE]),
+                self.OVERLAP: schedules.Overlap(props[self.OVERLAP]),
+            },
+            key=self.uuid or '',
+        )
+
+    def _order(
+        self, props: heat_types.Properties
+    ) -> tuple[
+        fleet_targets.Wanted, starting.RunOrder, operations.OperationLimits
+    ]:
+        action, limits = props[self.ACTION], props[self.LIMITS]
+        if action in actions.LIFECYCLE:
+            raise errors.Invalid(f'only Heat runs {action}')
+        allowed = [n for n in operations.LIMIT_NAMES if n != self.CUT_OFF]
+        for name in limits:
+            if name not in allowed:
+                raise errors.Invalid(
+                    f'"limits" has no key {bounds.shortened(str(name))}'
+                    + bounds.did_you_mean(str(name), allowed)
+                )
+        try:
+            read = operations.OperationLimits.read(limits)
+        except ValueError as exc:
+            raise errors.Invalid(f'"limits": {exc}') from exc
+        tag = props[self.STACK_TAG]
+        wanted = fleet_targets.Wanted(
+            stacks=() if tag else (self.stack.root_stack_id(),),
+            tags=(tag,) if tag else (),
+            resources=tuple(props[self.TARGETS]),
+        )
+        inputs = props[self.INPUT_VALUES]
+        return wanted, starting.RunOrder(action=action, inputs=inputs), read
+
+    def ordered(
+        self,
+    ) -> tuple[
+        fleet_targets.Wanted, starting.RunOrder, operations.OperationLimits
+    ]:
+        """Return what a time of the schedule runs, as it is stored.
+
+        :raises errors.Invalid: it is invalid.
+        """
+        with self.frozen_properties() as props:
+            return self._order(props)
+
+    # What is done
+
+    @rows.unquoted()
+    def handle_create(self) -> None:
+        self.resource_id_set(self.uuid)
+        kept = _Kept(
+            schedule=self._schedule(self.properties),
+            record=schedule_deciding.ScheduleRecord(since=_now()),
+        )
+        self.data_set(schedule_rows.KEY, kept.text())
+        schedule_keeping.wake()
+
+    def handle_update(
+        self,
+        json_snippet: heat_types.Definition,
+        tmpl_diff: heat_types.Definition,
+        prop_diff: abc.Mapping[str, object],
+    ) -> None:
+        after = json_snippet.properties(self.properties_schema, self.context)
+        schedule = self._schedule(after)
+        if schedule_rows.read(self.context, self.id) is None:
+            self.handle_create()
+        self._change(lambda kept: kept.begun_anew(schedule, _now()))
+
+    def handle_resume(self) -> None:
+        """Forget what was due while the stack was suspended."""
+        self._change(lambda kept: kept.with_record(since=_now()))
+
+    def handle_delete(self) -> None:
+        """End the schedule; an operation in progress continues."""
+        self.data_delete(schedule_rows.KEY)
+
+    @rows.unquoted()
+    def _change(self, changed: abc.Callable[[_Kept], _Kept]) -> None:
+        schedule_rows.change(
+            self.context,
+            self.id,
+            lambda text: changed(_Kept.read(text)).text(),
+        )
+        schedule_keeping.wake()
+
+    @rows.unquoted()
+    def handle_signal(self, details: object = None) -> str:
+        """Pause or resume the schedule, or run its action now."""
+        try:
+            wanted = schedule_signals.read(details)
+            signallers.check_may_start(
+                callers.of(self.stack), servers_may=False
+            )
+            self._change(lambda kept: wanted.follow(kept, _now()))
+        except Exception as exc:
+            raise eventful.refused(self, str(exc)) from exc
+        return wanted.done
+
+    # What is shown
+
+    @rows.unquoted()
+    def _resolve_attribute(self, name: str) -> object:
+        text = schedule_rows.read(self.context, self.id)
+        if text is None:
+            return None
+        kept = _Kept.read(text)
+        record = kept.record
+        shown: dict[str, Any] = {
+            self.MISSED: record.missed,
+            self.REASON: record.reason,
+            self.PAUSED_ATTR: schedule_deciding.why_paused(kept),
+            self.NEXT_TIMES: self._next_times(kept),
+            self.LAST_TIME: None,
+            self.LAST_OPERATION: None,
+            self.LAST_OUTCOME: record.outcome,
+        }
+        if record.last is not None:
+            shown[self.LAST_TIME] = summary.time(record.last)
+            shown[self.LAST_OPERATION] = record_names.id_of_tick(
+                self.uuid, record.last
+            )
+        if record.running is not None:
+            shown[self.LAST_OUTCOME] = 'running'
+        return shown[name]
+
+    def _next_times(self, kept: _Kept) -> list[str]:
+        is_off = self.action in (self.SUSPEND, self.DELETE)
+        if is_off or schedule_deciding.why_paused(kept):
+            return []
+        ticks = kept.schedule.next(_UPCOMING, kept.record.since)
+        return [str(summary.time(tick.time)) for tick in ticks]
+
+
+def _now() -> int:
+    return int(time.time())

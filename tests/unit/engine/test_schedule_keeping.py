@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which engine starts what a schedule has due, and when."""
+
+import time
+import types
+
+from heat.common import context as heat_context
+from oslo_config import cfg
+
+from heat_plugins import config
+from heat_plugins import errors
+from heat_plugins.engine import process
+from heat_plugins.engine.database import schedule_rows
+from heat_plugins.engine.runs import fleet_watching
+from heat_plugins.engine.runs import schedule_keeping
+from heat_plugins.objectstore import lease
+from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs.fleet import fleets
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.records import record_names
+from tests.unit import threads
+from tests.unit.resources import test_software_schedule as base
+from tests.unit.runs.fleet import simulation
+
+HOUR = 3600
+NOW = base.NOW
+
+
+class KeepingTest(base.ScheduleCase):
+    """Engines over the fakes of Heat's API and of the object store."""
+
+    def setUp(self):
+        super().setUp()
+        self.set_world(4)
+        cfg.CONF.set_override('rescue_interval', 60, config.GROUP)
+        self.patch(process, 'threading', threads.stand_in(self.start))
+        self.patch(schedule_keeping, '_PLACES', process.Places(32, 4))
+        self.patch(schedule_keeping, '_heat', lambda stack: self.world.heat)
+        self.patch(schedule_keeping, '_door', self.door)
+        self.patch(fleet_watching, 'load_stack', self.load_stack)
+        self.patch(schedule_rows, 'ended', self.ended)
+        #: The operations that engines looked for.
+        self.looked = []
+        self.patch(fleet_watching, 'look_for', self.looked.append)
+        #: Whether Keystone refuses the trust of the stack.
+        self.is_trusted = True
+        #: What the threads of engines do that have not run.
+        self.later = None
+
+    def set_world(self, members):
+        """Begin with some servers, in stacks that bear the tag."""
+        self.world = world = simulation.World(members)
+        world.heat.stack_ids = lambda tag=None: [
+            each.id for each in world.stacks
+        ]
+
+    def start(self, target):
+        if self.later is None:
+            target()
+        else:
+            self.later.append(target)
+
+    def door(self, row, stack):
+        return fleets.Fleets(
+            self.world.heat, self.world.tools(f'schedule {row.name}')
+        )
+
+    def load_stack(self, stack_id, project_id):
+        if not self.is_trusted:
+            return None
+        # A resource does not keep its stack alive.
+        self.stack = self.heat.load(types.SimpleNamespace(id=stack_id))
+        return self.stack
+
+    def ended(self, context, wanted):
+        live = {
+            row.server_id
+            for row in self.world.heat.rows.values()
+            if row.status == 'IN_PROGRESS'
+        }
+        return {each for each in wanted if each[1] not in live}
+
+    def keeper(self):
+        return schedule_keeping.Keeper(clock=lambda: self.now)
+
+    def scheduled(self, **given):
+        """Create a stack whose schedule runs on the servers of the world."""
+        given = {'cron': '@hourly', 'stack_tag': 'prod', **given}
+        self.made = self.created(**given)
+        return self.made
+
+    def at(self, hours):
+        """Let it be some hours after the creation."""
+        self.now = NOW + hours * HOUR
+        self.world.now = self.now
+
+    def ids(self, *hours):
+        uuid = self.heat.load(self.made)['nightly'].uuid
+        return [record_names.id_of_tick(uuid, NOW + h * HOUR) for h in hours]
+
+    def operations(self):
+        """Return the IDs of the operations that there are, in their order."""
+        door = fleets.Fleets(self.world.heat, self.world.tools())
+        return [each.id for each in door.history(fleets.Filter())][::-1]
+
+    def finish(self, operation_id, fail=()):
+        """Let an engine advance an operation to its end."""
+        self.world.fail = set(fail)
+        door = fleets.Fleets(self.world.heat, self.world.tools('engine'))
+        advancer = door.advancer(operation_id)
+        now = self.world.now
+        while not advancer.step().ended:
+            self.world.sleep(1)
+        self.world.now = now
+        return advancer.operation
+
+    def record(self):
+        return self.kept(self.made).record
+
+    def test_a_tick_becomes_an_operation(self):
+        self.scheduled(
+            limits={'max_concurrent': '1', 'max_errors': '50%'},
+            cut_off=600,
+        )
+        keeper = self.keeper()
+        self.assertEqual(60, keeper.look())
+        self.at(1)
+        self.assertLess(keeper.look(), 60)
+        self.assertEqual(self.ids(1), self.operations())
+        self.assertEqual(self.ids(1), self.looked)
+        (made,) = self.ids(1)
+        operation = self.finish(made)
+        self.assertEqual(4, len(operation.attempts))
+        self.assertEqual('schedule nightly', operation.order.created_by)
+        self.assertEqual(
+            ('1', '50%', 600),
+            (
+                str(operation.order.limits.max_concurrent),
+                str(operation.order.limits.max_errors),
+                operation.order.limits.cut_off,
+            ),
+        )
+        self.now += 5
+        keeper.look()
+        record = self.record()
+        self.assertEqual(
+            ('complete', None, NOW + HOUR, 0),
+            (record.outcome, record.running, record.last, record.missed),
+        )
+
+    def test_it_wakes_for_the_tick_and_not_much_before(self):
+        self.scheduled()
+        keeper = self.keeper()
+        self.now = NOW + HOUR - 7.5
+        self.assertEqual(7.5, keeper.look())
+        self.at(2)
+        # Another engine has stored none, and there is none.
+        self.heat.delete(self.made)
+        self.assertEqual(60, keeper.look())
+
+    def test_what_is_not_due_is_read_once_and_asks_no_service(self):
+        self.scheduled()
+        keeper = self.keeper()
+        read = []
+        parse = schedule_deciding.KeptSchedule.read
+        self.patch(
+            schedule_deciding.KeptSchedule,
+            'read',
+            lambda text: read.append(text) or parse(text),
+        )
+        for minutes in range(50):
+            self.now = NOW + minutes * 60
+            keeper.look()
+        self.assertEqual(1, len(read))
+        self.assertEqual(0, self.world.requests)
+
+    def test_two_engines_make_one_operation(self):
+        self.scheduled()
+        first, second = self.keeper(), self.keeper()
+        self.at(1)
+        first.look()
+        second.look()
+        self.assertEqual(self.ids(1), self.operations())
+        self.assertEqual(1, len(self.looked))
+
+    def test_of_engines_that_decide_at_the_same_time_one_does(self):
+        self.scheduled()
+        self.at(1)
+        replace, before = schedule_rows.replace, []
+
+        def other_first(context, number, old, new):
+            if not before:
+                before.append(new)
+                self.keeper().look()
+            return replace(context, number, old, new)
+
+        self.patch(schedule_rows, 'replace', other_first)
+        self.assertEqual(0.1, self.keeper().look())
+        self.assertEqual(self.ids(1), self.operations())
+
+    def test_a_dead_engine_that_has_decided_has_a_successor(self):
+        self.scheduled()
+        self.at(1)
+        self.later = []
+        self.keeper().look()
+        # Its thread never runs.
+        (_,) = self.later
+        self.later = None
+        schedule_keeping._PLACES = process.Places(32, 4)
+        self.assertEqual([], self.operations())
+        self.keeper().look()
+        self.assertEqual(self.ids(1), self.operations())
+        self.assertTrue(self.record().created)
+
+    def test_an_engine_killed_at_any_request_leaves_one_operation(self):
+        """Its successor creates it, or finds it; servers run it once."""
+        kills = 0
+        while self.killed_at(kills + 1):
+            kills += 1
+            # Its lease expires, and what it has announced.
+            keeper = self.keeper()
+            for _ in range(9):
+                self.now += lease.EXPIRY / 2
+                self.world.now = self.now
+                keeper.look()
+            self.assertEqual(self.ids(1), self.operations(), kills)
+            self.assertTrue(self.record().created, kills)
+            self.finish(*self.ids(1))
+            self.assertEqual([1, 1], [*self.world.executed.values()], kills)
+            self.heat.delete(self.made)
+        self.assertGreater(kills, 20)
+
+    def killed_at(self, number):
+        """Let an engine die at a request; False if it sends fewer."""
+        self.set_world(2)
+        self.now = NOW
+        self.scheduled()
+        self.at(1)
+        self.world.kill_at = number
+        try:
+            self.keeper().look()
+        except simulation.Killed:
+            return True
+        finally:
+            self.world.kill_at = None
+            self.patch(schedule_keeping, '_PLACES', process.Places(32, 4))
+        return False
+
+    def test_an_operation_that_a_user_has_deleted_is_not_made_again(self):
+        self.scheduled()
+        keeper = self.keeper()
+        self.at(1)
+        keeper.look()
+        (made,) = self.ids(1)
+        self.finish(made)
+        self.door(types.SimpleNamespace(name=''), None).delete(made)
+        self.now += 5
+        keeper.look()
+        self.assertEqual([], self.operations())
+        self.assertEqual('cancelled', self.record().outcome)
+
+    def test_an_outage_delays_a_tick_and_then_misses_it(self):
+        self.scheduled(cron='0 */6 * * *', start_within=600)
+        keeper = self.keeper()
+        self.is_trusted = False
+        self.at(4)
+        self.assertEqual(15, keeper.look())
+        self.assertIn('its trust or its user is gone', self.record().reason)
+        self.is_trusted = True
+        self.now += 15
+        keeper.look()
+        self.assertEqual(self.ids(4), self.operations())
+        self.assertEqual('', self.record().reason)
+        self.finish(*self.ids(4))
+        self.now += 5
+        keeper.look()
+        self.is_trusted = False
+        self.at(10)
+        keeper.look()
+        self.now += 601
+        keeper.look()
+        record = self.record()
+        self.assertEqual(
+            (None, 1, 'missed'),
+            (record.running, record.missed, record.outcome),
+        )
+        self.assertIn('its trust', record.reason)
+        self.assertEqual(1, len(self.operations()))
+
+    def test_a_target_that_is_not_there_is_a_reason(self):
+        self.scheduled(targets=['nothing*'])
+        self.at(1)
+        self.keeper().look()
+        self.assertIn('There is no target', self.record().reason)
+
+    def test_a_tick_that_waits_starts_after_the_end_of_the_former(self):
+        self.scheduled(overlap='queue', start_within=10)
+        keeper = self.keeper()
+        self.at(1)
+        keeper.look()
+        self.at(2)
+        keeper.look()
+        self.assertEqual(self.ids(1), self.operations())
+        self.finish(*self.ids(1))
+        self.at(2.5)
+        keeper.look()
+        keeper.look()
+        self.assertEqual(self.ids(1, 2), self.operations())
+        self.assertEqual(0, self.record().missed)
+
+    def test_a_tick_may_cancel_the_former(self):
+        self.scheduled(overlap='cancel')
+        keeper = self.keeper()
+        self.at(1)
+        keeper.look()
+        self.at(2)
+        keeper.look()
+        (first,) = self.ids(1)
+        found = self.door(types.SimpleNamespace(name=''), None).show(first)
+        self.assertIs(operations.Phase.CANCELLED, found.control.phase)
+        self.now += 5
+        keeper.look()
+        keeper.look()
+        self.assertEqual(self.ids(1, 2), self.operations())
+
+    def test_failures_in_a_row_pause_it(self):
+        self.scheduled(pause_after_failures=2)
+        keeper = self.keeper()
+        for hour in (1, 2):
+            self.at(hour)
+            keeper.look()
+            self.finish(*self.ids(hour), fail=[0, 1])
+            self.now += 5
+            keeper.look()
+        self.assertEqual('2 failures in a row', self.get(self.made, 'paused'))
+        self.at(3)
+        keeper.look()
+        self.assertEqual(self.ids(1, 2), self.operations())
+        self.signal(self.made, {'do': 'resume'})
+        self.at(4)
+        keeper.look()
+        self.assertEqual(self.ids(1, 2, 4), self.operations())
+
+    def test_a_run_at_once_needs_no_tick(self):
+        self.scheduled(paused=True)
+        self.signal(self.made, {'do': 'run'})
+        self.keeper().look()
+        self.assertEqual(self.ids(0), self.operations())
+
+    def test_a_record_that_cannot_be_read_stops_no_other(self):
+        self.scheduled()
+        self.heat.create(
+            base.template(cron='@hourly', stack_tag='prod'), name='other'
+        )
+        other = next(r for r in self.rows() if r.stack_id != self.made.id)
+        for text in ('x', '{}', '[]', other.text.replace('@hourly', 'x')):
+            (row,) = (r for r in self.rows() if r.number == other.number)
+            schedule_rows.replace(
+                heat_context.get_admin_context(), row.number, row.text, text
+            )
+            keeper = self.keeper()
+            keeper.look()
+        self.at(1)
+        keeper.look()
+        self.assertEqual(self.ids(1), self.operations())
+
+    def test_a_forged_head_hides_no_tick(self):
+        self.scheduled()
+        self.at(1)
+        (wanted,) = self.ids(1)
+        tools = self.world.tools()
+        tools.sign(tools.records.container)
+        tools.records.heads.write(operations.Head(id=wanted, created_at=1))
+        self.keeper().look()
+        self.assertTrue(self.record().created)
+        self.assertEqual(4, len(self.finish(wanted).attempts))
+
+    def test_thousand_that_are_not_due_cost_little(self):
+        self.scheduled()
+        (row,) = self.rows()
+        many = [
+            schedule_rows.ScheduleRow(
+                **{**vars(row), 'number': number, 'text': row.text}
+            )
+            for number in range(1000)
+        ]
+        self.patch(schedule_rows, 'kept', lambda context: many)
+        keeper = self.keeper()
+        keeper.look()
+        begun = time.process_time()
+        keeper.look()
+        self.assertLess(time.process_time() - begun, 0.1)
+        self.assertEqual(0, self.world.requests)
+
+
+class ScanTest(base.ScheduleCase):
+    def test_it_looks_until_an_error_of_the_database(self):
+        looks = []
+
+        def look(keeper):
+            looks.append(keeper)
+            if len(looks) == 3:
+                raise errors.Unavailable('away')
+            return 0.001
+
+        self.patch(schedule_keeping.Keeper, 'look', look)
+        self.assertRaises(errors.Unavailable, schedule_keeping.SCAN.begin())
+        self.assertEqual(3, len(looks))
+
+    def test_an_ended_operation_is_known_without_the_store(self):
+        context = heat_context.get_admin_context()
+        self.assertEqual(
+            {('p', 'x')}, schedule_rows.ended(context, {('p', 'x')})
+        )
+        self.assertEqual(set(), schedule_rows.ended(context, set()))
+
+    def test_a_stack_can_run_what_it_orders(self):
+        made = self.created(targets=['db*'], input_values={'level': 9})
+        stack = self.heat.load(made)
+        wanted, order, limits = stack['nightly'].ordered()
+        self.assertEqual(
+            ((stack.id,), ('db*',), {'level': 9}, 'BACKUP'),
+            (
+                wanted.stacks,
+                wanted.resources,
+                order.inputs,
+                order.action,
+            ),
+        )
+        self.assertIsNone(limits.cut_off)

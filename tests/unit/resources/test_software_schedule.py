@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Heat::SoftwareSchedule."""
+
+import itertools
+import types
+from unittest import mock
+
+from heat.common import exception
+from heat.engine import support
+
+from heat_plugins.deployments import signallers
+from heat_plugins.engine import callers
+from heat_plugins.engine.database import schedule_rows
+from heat_plugins.engine.runs import schedule_keeping
+from heat_plugins.resources import software_schedule
+from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs.records import record_names
+from tests.unit import heat_fixture
+from tests.unit.resources import deployments
+
+OWNER = signallers.Signaller(
+    user_id='owner', is_of_project=True, may_update=True
+)
+READER = signallers.Signaller(user_id='reader', is_of_project=True)
+SERVER = signallers.Signaller(user_id='server', is_of_project=False)
+
+#: 2027-01-15T08:00:00Z, a Friday.
+NOW = 1_800_000_000
+_numbers = itertools.count()
+DAY = 86400
+
+
+def template(**given):
+    values = {'cron': '30 2 * * *', 'action': 'BACKUP', **given}
+    return {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            'nightly': {
+                'type': 'OS::Heat::SoftwareSchedule',
+                'properties': {
+                    name: value
+                    for name, value in values.items()
+                    if value is not None
+                },
+            }
+        },
+    }
+
+
+class ScheduleCase(heat_fixture.HeatTestCase):
+    TYPES = {'OS::Heat::SoftwareSchedule': software_schedule.SoftwareSchedule}
+
+    def setUp(self):
+        super().setUp()
+        self.now = NOW + 0.25
+        clock = types.SimpleNamespace(time=lambda: self.now)
+        self.patch(software_schedule, 'time', clock)
+        self.addCleanup(schedule_keeping._woken.clear)
+
+    def created(self, **given):
+        return self.heat.create(template(**given))
+
+    def kept(self, stack):
+        found = self.heat.load(stack)['nightly']
+        text = schedule_rows.read(stack.context, found.id)
+        return schedule_deciding.KeptSchedule.read(text)
+
+    def get(self, stack, name):
+        found = self.heat.load(stack)
+        return found['nightly'].FnGetAtt(name)
+
+    def signal(self, stack, details, signaller=OWNER):
+        found = self.heat.load(stack)
+        with mock.patch.object(callers, 'of', return_value=signaller):
+            found['nightly'].signal(details)
+
+    def rows(self):
+        return schedule_rows.kept(self.heat.context)
+
+
+class ValidationTest(ScheduleCase):
+    def refused(self, said, **given):
+        stack = self.heat.stack(template(**given), name=f's{next(_numbers)}')
+        exc = self.assertRaises(
+            exception.StackValidationFailed, stack.validate
+        )
+        self.assertIn(said, str(exc))
+
+    def test_a_mistake_is_named_before_the_night(self):
+        self.refused('give five fields', cron='30 2 * *')
+        self.refused('"cron" or "at"', at='2027-01-16T02:00')
+        self.refused('either "cron" or "at"', cron=None)
+        self.refused('did you mean "Europe/Berlin"', timezone='Europe/Berln')
+        self.refused('Cannot exclude "sonday"', exclude=['sonday'])
+        self.refused('did you mean "max_errors"', limits={'max_eror': 1})
+        self.refused('no key cut_off', limits={'cut_off': 60})
+        self.refused('0% to 100%', limits={'max_concurrent': 'many'})
+        self.refused('only Heat runs CREATE', action='CREATE')
+        self.refused('start_within', start_within=9)
+        self.refused('overlap', overlap='wait')
+        self.refused('note', note='x' * 1001)
+
+    def test_what_another_resource_supplies_is_not_judged_yet(self):
+        found = template(cron={'get_attr': ['value', 'value']})
+        found['resources']['value'] = {
+            'type': 'OS::Heat::Value',
+            'properties': {'value': '@daily'},
+        }
+        stack = self.heat.create(found)
+        self.assertEqual('@daily', self.kept(stack).schedule.cron)
+
+    def test_it_is_no_type_of_heats(self):
+        kind = software_schedule.SoftwareSchedule
+        self.assertEqual(support.UNSUPPORTED, kind.support_status.status)
+
+
+class LifeTest(ScheduleCase):
+    def test_it_is_due_from_its_creation_on(self):
+        stack = self.created(timezone='Europe/Berlin', jitter=60)
+        kept = self.kept(stack)
+        self.assertEqual(NOW, kept.record.since)
+        (row,) = self.rows()
+        found = self.heat.load(stack)['nightly']
+        self.assertEqual(
+            (found.id, found.uuid, 'nightly', stack.id, row.text),
+            (row.number, row.id, row.name, row.stack_id, kept.text()),
+        )
+        self.assertEqual(found.uuid, found.resource_id)
+        self.assertEqual(found.uuid, kept.schedule.key)
+        self.assertTrue(schedule_keeping._woken.is_set())
+
+    def test_its_attributes_say_what_it_does(self):
+        stack = self.created()
+        self.assertEqual(
+            [f'2027-01-{day}T02:30:00Z' for day in range(16, 21)],
+            self.get(stack, 'next_times'),
+        )
+        self.assertIsNone(self.get(stack, 'last_time'))
+        self.assertIsNone(self.get(stack, 'last_operation'))
+        for name in ('last_outcome', 'paused', 'reason'):
+            self.assertEqual('', self.get(stack, name))
+        self.assertEqual(0, self.get(stack, 'missed'))
+
+    def test_an_update_begins_anew_and_loses_no_tick_that_is_due(self):
+        stack = self.created()
+        # 2027-01-16T02:30:00Z; no engine has decided it.
+        tick = NOW + 18 * 3600 + 1800
+        self.now = tick + 1
+        self.heat.update(stack, template(cron='0 4 * * *'))
+        kept = self.kept(stack)
+        self.assertEqual('0 4 * * *', kept.schedule.cron)
+        self.assertEqual(
+            (tick + 1, tick, False),
+            (kept.record.since, kept.record.running, kept.record.created),
+        )
+        self.assertEqual('running', self.get(stack, 'last_outcome'))
+        self.assertEqual(
+            record_names.id_of_tick(
+                self.heat.load(stack)['nightly'].uuid, tick
+            ),
+            self.get(stack, 'last_operation'),
+        )
+        self.heat.update(stack, template())
+        self.assertEqual('30 2 * * *', self.kept(stack).schedule.cron)
+
+    def test_an_update_to_a_stale_definition_is_in_place(self):
+        stack = self.created()
+        before = self.heat.load(stack)['nightly'].uuid
+        self.heat.update(
+            stack, template(at='2027-02-01T02:00', cron=None, overlap='queue')
+        )
+        self.assertEqual(before, self.heat.load(stack)['nightly'].uuid)
+
+    def test_a_suspended_stack_has_no_schedule(self):
+        stack = self.created()
+        self.heat.run(stack, stack.SUSPEND)
+        self.assertEqual([], self.rows())
+        self.assertEqual([], self.get(stack, 'next_times'))
+        self.now += 3 * DAY
+        self.heat.run(stack, stack.RESUME)
+        # What was due meanwhile is forgotten.
+        self.assertEqual(NOW + 3 * DAY, self.kept(stack).record.since)
+        self.assertEqual(1, len(self.rows()))
+
+    def test_it_ends_with_its_stack(self):
+        stack = self.created()
+        self.heat.delete(stack)
+        self.assertEqual([], self.rows())
+
+
+class SignalTest(ScheduleCase):
+    def refused(self, stack, details, said, signaller=OWNER):
+        exc = self.assertRaises(
+            exception.ResourceFailure, self.signal, stack, details, signaller
+        )
+        self.assertIn(said, str(exc))
+
+    def test_it_is_paused_with_a_note_and_resumed(self):
+        stack = self.created()
+        self.signal(stack, {'do': 'pause', 'note': 'a release'})
+        self.assertEqual('a release', self.get(stack, 'paused'))
+        self.assertEqual([], self.get(stack, 'next_times'))
+        self.assertIn(
+            'Signal: the schedule is paused', deployments.events(stack)
+        )
+        self.now += 3 * DAY
+        self.signal(stack, {'do': 'resume'})
+        record = self.kept(stack).record
+        self.assertEqual(
+            (NOW + 3 * DAY, '', None, 0),
+            (record.since, record.paused, record.running, record.missed),
+        )
+
+    def test_what_was_due_before_a_resume_is_not_started(self):
+        stack = self.created()
+        self.signal(stack, {'do': 'pause'})
+        self.assertEqual('a signal paused it', self.get(stack, 'paused'))
+        self.now = NOW + 18 * 3600 + 1801
+        self.signal(stack, {'do': 'resume'})
+        self.assertIsNone(self.kept(stack).record.running)
+
+    def test_what_the_template_pauses_an_update_resumes(self):
+        stack = self.created(paused=True, note='until March')
+        self.assertEqual('until March', self.get(stack, 'paused'))
+        self.refused(stack, {'do': 'resume'}, 'the template pauses')
+        self.heat.update(stack, template())
+        self.assertEqual('', self.get(stack, 'paused'))
+
+    def test_it_runs_now(self):
+        stack = self.created(paused=True)
+        self.signal(stack, {'do': 'run'})
+        record = self.kept(stack).record
+        self.assertEqual((NOW, NOW), (record.running, record.last))
+        self.assertEqual('2027-01-15T08:00:00Z', self.get(stack, 'last_time'))
+        self.refused(stack, {'do': 'run'}, 'has not ended')
+
+    def test_a_bad_signal_is_refused_with_an_example(self):
+        stack = self.created()
+        before = self.kept(stack)
+        for details in (
+            None,
+            [],
+            'pause',
+            {},
+            {'do': 'stop'},
+            {'do': ['run']},
+            {'do': 'run', 'at': 3},
+            {'do': {'run': 1}, 'note': 'x'},
+        ):
+            self.refused(stack, details, '{"do": "pause", "note": "…"}')
+        for note in (3, 'x' * 1001, ['x']):
+            self.refused(stack, {'do': 'pause', 'note': note}, 'characters')
+        self.refused(stack, {'do': 'run', 'note': 'x'}, 'goes with "pause"')
+        self.assertEqual(before, self.kept(stack))
+
+    def test_only_who_may_update_the_stack_may_signal_it(self):
+        stack = self.created()
+        for details in ({'do': 'run'}, {'do': 'pause'}):
+            self.refused(stack, details, 'may not update', READER)
+            self.refused(stack, details, "stack's servers", SERVER)
+
+    def test_a_record_that_another_engine_changes_each_time_is_left(self):
+        stack = self.created()
+        self.patch(schedule_rows, 'replace', lambda *args: False)
+        self.refused(stack, {'do': 'run'}, 'Other processes change')
