@@ -203,9 +203,13 @@ class Command(command.Command):
 
         :param lines: what to show before that.
         :param refusal: the message if the answer is not yes.
-        :raises exceptions.CommandError: it is not.
+        :raises exceptions.CommandError: it is not, or there is no terminal.
         """
         self.progress.stop()
+        if not sys.stdin.isatty():
+            raise exceptions.CommandError(
+                f'{question} There is no terminal for the question: give --yes'
+            )
         shown = ''.join(f'{foreign.line(line)}\n' for line in lines)
         sys.stderr.write(f'{shown}{question} [y/N] ')
         sys.stderr.flush()

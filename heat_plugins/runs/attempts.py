@@ -149,11 +149,11 @@ class Attempts:
         :raises errors.Refused: the target does not have the action, or the
             inputs of the run do not fit.
         """
-        config, action = target.config, target.action(run.action)
+        config, tool = target.config, target.tool(run.action)
         values = schema.values(target.declared, run.inputs, target.current)
         added = {
             'deploy_server_id': target.server_id,
-            'deploy_action': action.name,
+            'deploy_action': run.action,
             'deploy_stack_id': target.current.get('deploy_stack_id') or '',
             'deploy_resource_name': target.resource_name,
             'deploy_signal_transport': transport_names.TEMP_URL_POLL,
@@ -177,10 +177,10 @@ class Attempts:
                 }
                 for name, value in {**values, **added}.items()
             ],
-            action.tool,
+            tool,
         )
         derived = heat_values.DerivedConfig(
-            name=f'{config.name or target.resource_name}-{action.name}',
+            name=f'{config.name or target.resource_name}-{run.action}',
             group=config.group,
             config=actions.for_server(config.group, config.config),
             inputs=inputs,

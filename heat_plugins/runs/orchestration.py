@@ -97,3 +97,8 @@ class Orchestration(Deploying, Protocol):
 
     def attribute(self, resource: heat_values.Resource, name: str) -> Any:
         """Return an attribute of a resource; None if it has none such."""
+
+    def update_environment(
+        self, stack: heat_values.Stack, environment: abc.Mapping[str, Any]
+    ) -> None:
+        """Begin to update a stack, with more in its environment."""

@@ -354,9 +354,7 @@ class Runs(ledgers.Ledger):
             known = {key.action for key in keys}
             if places and wanted.action not in known:
                 every = self._finder.targets(stack)
-                known |= {
-                    action.name for each in every for action in each.actions()
-                }
+                known |= {name for each in every for name in each.actions}
             _require('action', wanted.action, known, stack)
         if wanted.resource is None and not wanted.servers:
             return

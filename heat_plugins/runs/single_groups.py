@@ -9,7 +9,6 @@ know nothing. heat-engine then runs nothing on the servers.
 from collections import abc
 import dataclasses
 import time
-from typing import Any, Protocol
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -24,15 +23,6 @@ _BEGINNING = 60.0
 
 #: The parameter default, which the resources read.
 PARAMETER_DEFAULT, NESTED = 'heat_plugins_group_members', 'nested'
-
-
-class Heat(orchestration.Orchestration, Protocol):
-    """Heat, where stacks can be updated."""
-
-    def update_environment(
-        self, stack: heat_values.Stack, environment: abc.Mapping[str, Any]
-    ) -> None:
-        """Begin to update a stack, with more in its environment."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,7 +63,9 @@ class SingleGroups:
         )
 
 
-def find(heat: Heat, names: abc.Sequence[str] = ()) -> list[SingleGroups]:
+def find(
+    heat: orchestration.Orchestration, names: abc.Sequence[str] = ()
+) -> list[SingleGroups]:
     """Return the stacks that have such groups.
 
     :param names: of stacks, or their ids; all of the project if none.
@@ -93,7 +85,9 @@ def find(heat: Heat, names: abc.Sequence[str] = ()) -> list[SingleGroups]:
     return with_groups
 
 
-def _single(heat: Heat, stack: heat_values.Stack) -> SingleGroups:
+def _single(
+    heat: orchestration.Orchestration, stack: heat_values.Stack
+) -> SingleGroups:
     places = stack_tree.find(heat, stack)
     return SingleGroups(
         stack=stack,
@@ -119,7 +113,7 @@ class NestingUpdate:
 
     def __init__(
         self,
-        heat: Heat,
+        heat: orchestration.Orchestration,
         stack: heat_values.Stack,
         note: abc.Callable[[str], object],
         *,

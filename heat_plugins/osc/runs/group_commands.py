@@ -3,15 +3,13 @@
 
 import argparse
 from collections import abc
-import sys
 import time
-
-from osc_lib import exceptions
 
 from heat_plugins import errors
 from heat_plugins import wording
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
+from heat_plugins.runs import orchestration
 from heat_plugins.runs import single_groups
 
 _COLUMNS = ('stack', 'groups', 'state', 'reason')
@@ -74,7 +72,9 @@ class NestGroups(common.Report):
         return _shown(stacks, outcomes)
 
     def _nest(
-        self, heat: single_groups.Heat, groups: single_groups.SingleGroups
+        self,
+        heat: orchestration.Orchestration,
+        groups: single_groups.SingleGroups,
     ) -> str:
         """Update a stack; return why it is not changed, or ''."""
         if groups.obstacle:
@@ -97,16 +97,11 @@ class NestGroups(common.Report):
     ) -> None:
         if parsed_args.yes:
             return
-        question = f'Update {wording.counted(len(groups), "stack")}'
-        if not sys.stdin.isatty():
-            raise exceptions.CommandError(
-                f'{question}? There is no terminal for the question: give '
-                '--yes'
-            )
+        question = f'Update {wording.counted(len(groups), "stack")}?'
         lines = [
             f'  {each.stack.name}: {", ".join(each.paths)}' for each in groups
         ]
-        self.confirm(lines, f'{question}?', 'Nothing was changed')
+        self.confirm(lines, question, 'Nothing was changed')
 
 
 def _shown(

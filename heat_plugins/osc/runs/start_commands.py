@@ -21,6 +21,7 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
+from heat_plugins.configs import actions
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
@@ -120,18 +121,21 @@ class ListActions(common.Report):
         targets_there = service.find(parsed_args.stack, parsed_args.resource)
         rows = [
             {
-                'Resource': action.resource,
-                'Action': action.name,
-                'Tool': action.tool,
-                'Server': columns.ServerCell(
-                    action.server_id, action.server_name
+                'Resource': target.resource,
+                'Action': name,
+                'Tool': actions.hook_for(
+                    target.config.group, target.config.config, name
                 ),
-                'Server name': action.server_name,
-                'Inputs': Inputs(action.inputs),
+                'Server': columns.ServerCell(
+                    target.server_id, target.server_name
+                ),
+                'Server name': target.server_name,
+                'Inputs': Inputs(target.inputs),
             }
             for target in targets_there
-            for action in target.actions()
-            if parsed_args.lifecycle or not action.lifecycle
+            for name in (
+                target.actions if parsed_args.lifecycle else target.offered
+            )
         ]
         return _ACTION_KEYS, common.Many(rows, _ACTIONS)
 
@@ -240,7 +244,7 @@ class StartRun(operation_commands.OperationCommand):
             resources=parsed_args.resources,
             metadata=dict(parsed_args.metadata),
         )
-        return chooser.choose(wanted, order, config, _unconfirmed(parsed_args))
+        return chooser.choose(wanted, order, config)
 
     def is_operation(
         self,
@@ -373,15 +377,11 @@ def _targets(
     service: run_service.Runs, parsed_args: argparse.Namespace
 ) -> list[targets.Target]:
     if parsed_args.all:
-        offered = [
-            (target, [action.name for action in target.actions()])
-            for target in service.find(parsed_args.stack)
-        ]
-        wanted = parsed_args.action
-        chosen = [target for target, names in offered if wanted in names]
+        there, wanted = service.find(parsed_args.stack), parsed_args.action
+        chosen = [target for target in there if wanted in target.actions]
         if not chosen:
             known = dict.fromkeys(
-                name for _, names in offered for name in names
+                name for target in there for name in target.actions
             )
             raise errors.NotFound(
                 f'No deployment of stack {parsed_args.stack} has an action '
@@ -594,13 +594,6 @@ def config_of(
         outputs=[{'name': name, 'type': 'String'} for name in outputs],
         options={},
     )
-
-
-def _unconfirmed(parsed_args: argparse.Namespace) -> int | None:
-    """Return the most targets to run on if no user can be asked."""
-    if parsed_args.yes or parsed_args.dry_run or sys.stdin.isatty():
-        return None
-    return _CONFIRMED
 
 
 def _share(text: str) -> operations.Share:

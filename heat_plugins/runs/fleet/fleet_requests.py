@@ -88,9 +88,7 @@ def follow(
     after = _followed(operation, wanted, now)
     if after == operation:
         return operation
-    asked = operations.Asked(
-        do=wanted.do, who=wanted.who, at=int(now), only=wanted.only
-    )
+    asked = operations.Asked(**vars(wanted), at=int(now))
     former = operation.control.asked
     return after.changed(asked=(*former, stored.dump(asked))[-KEPT:])
 

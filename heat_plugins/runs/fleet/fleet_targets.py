@@ -5,7 +5,6 @@ from collections import abc
 import dataclasses
 import fnmatch
 import hashlib
-import itertools
 import json
 
 from heat_plugins import bounds
@@ -107,33 +106,6 @@ class _Part:
     offered: set[str]
 
 
-class _Counter:
-    """Counts the targets of all stacks, to refuse too many early.
-
-    :param limit: the most; None for no limit.
-    """
-
-    def __init__(self, limit: int | None) -> None:
-        self._limit = limit
-        self._numbers = itertools.count(1)
-
-    @property
-    def first(self) -> int | None:
-        """How many deployments of a stack to read before the others."""
-        return None if self._limit is None else 2 * self._limit
-
-    def add(self) -> None:
-        """Count a target.
-
-        :raises errors.Refused: it is one too many.
-        """
-        if self._limit is not None and next(self._numbers) > self._limit:
-            raise errors.Refused(
-                f'More than {self._limit} targets need a confirmation, and '
-                'there is no terminal for the question: give --yes'
-            )
-
-
 class Chooser:
     """Finds the targets of operations."""
 
@@ -148,24 +120,20 @@ class Chooser:
         wanted: Wanted,
         order: starting.RunOrder,
         config: heat_values.Config | None = None,
-        unconfirmed: int | None = None,
     ) -> Chosen:
         """Return the targets.
 
         :param config: a config of the user's own; then the targets are
             servers.
-        :param unconfirmed: the most targets that a user need not confirm;
-            more are refused before they are all read. None for no limit.
         :raises errors.NotFound: there is no such stack, or no target.
         :raises errors.Refused: nothing is named, there are too many, or the
             inputs do not fit.
         """
         stacks = self._stacks(wanted)
         finder = targets.Finder(self._heat, self._pool.shared(len(stacks)))
-        counter = _Counter(unconfirmed)
         parts = self._pool.each(
             lambda stack: self._part(
-                finder, stack, wanted, order.action, config, counter
+                finder, stack, wanted, order.action, config
             ),
             stacks,
         )
@@ -219,7 +187,6 @@ class Chooser:
         wanted: Wanted,
         action: str,
         config: heat_values.Config | None,
-        counter: '_Counter',
     ) -> _Part:
         part = _Part(targets=[], left_out=[], offered=set())
 
@@ -229,20 +196,14 @@ class Chooser:
             )
 
         has_metadata = self._has_metadata(stack, wanted.metadata)
-        offered = finder.matching(stack, is_wanted, config, counter.first)
-        for target in offered:
+        for target in finder.matching(stack, is_wanted, config):
             reason = None
             if not has_metadata(target.server_id):
                 reason = 'its server has other metadata'
             elif config is None:
                 reason = _refusal(target, action)
-                part.offered.update(
-                    each.name
-                    for each in target.actions()
-                    if not each.lifecycle
-                )
+                part.offered.update(target.offered)
             if reason is None:
-                counter.add()
                 part.targets.append(target)
             else:
                 part.left_out.append(
@@ -337,12 +298,11 @@ def _matches(place: stack_tree.Place, wanted: str) -> bool:
 
 def _refusal(target: targets.Target, action: str) -> str | None:
     """Say why a deployment does not have an action; None if it does."""
-    own = [each.name for each in target.actions() if not each.lifecycle]
-    if action in own:
+    if action in target.offered:
         return None
     if action in actions.LIFECYCLE:
         return f'only Heat runs {action}'
-    offered = bounds.listed(own) or 'none'
+    offered = bounds.listed(target.offered) or 'none'
     return f'it has no action {bounds.shortened(action)} (it has: {offered})'
 
 

@@ -238,16 +238,10 @@ class Request:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A request that an operation has followed.
+class Asked(Request):
+    """A request that an operation has followed."""
 
-    :ivar only: see `Request`.
-    """
-
-    do: str
-    who: str
     at: int
-    only: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

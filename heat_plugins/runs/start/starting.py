@@ -47,7 +47,7 @@ def check(target: targets.Target, order: RunOrder) -> None:
     :raises errors.Refused: there is no such action, or the inputs do not
         fit.
     """
-    target.action(order.action)
+    target.tool(order.action)
     schema.values(target.declared, order.inputs, target.current)
 
 

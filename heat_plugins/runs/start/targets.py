@@ -127,26 +127,6 @@ class TemplateSources:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TargetAction:
-    """An action of a deployment.
-
-    :ivar tool: the hook that runs it on the server.
-    """
-
-    resource: str
-    server_id: str
-    server_name: str | None
-    name: str
-    tool: str | None
-    inputs: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(repr=False)
-
-    @property
-    def lifecycle(self) -> bool:
-        """Whether Heat starts it by itself."""
-        return self.name in actions.LIFECYCLE
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Target(runs.RunTarget):
     """A deployment on a server.
 
@@ -196,9 +176,9 @@ class Target(runs.RunTarget):
         """Return what a record says of it as the target of an action.
 
         :param known_hooks: those that servers are known to have.
-        :raises errors.Refused: see `action`.
+        :raises errors.Refused: see `tool`.
         """
-        tool = self.action(name).tool or ''
+        tool = self.tool(name) or ''
         target = runs.RunTarget(**runs.shared(runs.RunTarget, self))
         is_last = self.resource.rpartition('.')[2] == self.name
         return dataclasses.replace(
@@ -207,63 +187,57 @@ class Target(runs.RunTarget):
             name=None if is_last else self.name,
         )
 
-    def actions(self) -> list[TargetAction]:
-        """Return the actions that its config names, in its order."""
-        offered = actions.actions(self.config.group, self.config.config)
-        return [self._action(name) for name in offered]
-
-    def action(self, name: str) -> TargetAction:
-        """Return an action that may be run.
-
-        :raises errors.Refused: there is none of that name, or it is Heat's
-            to run.
-        """
-        if self.standalone:
-            return self._standalone_action(name)
-        own = [
-            action.name for action in self.actions() if not action.lifecycle
+    @property
+    def inputs(self) -> list[abc.Mapping[str, Any]]:
+        """The inputs that a run may be given."""
+        return [
+            each
+            for each in self.declared
+            if each['name'] not in schema.RESERVED
         ]
-        if name in own:
-            return self._action(name)
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The actions that its config names, in its order."""
+        return actions.actions(self.config.group, self.config.config)
+
+    @property
+    def offered(self) -> list[str]:
+        """Those of them that Heat does not start by itself."""
+        return [each for each in self.actions if each not in actions.LIFECYCLE]
+
+    def tool(self, name: str) -> str | None:
+        """Return the hook that runs an action on the server.
+
+        :raises errors.Refused: there is no action of that name, or it is
+            Heat's to run.
+        """
+        group, config = self.config.group, self.config.config
+        if self.standalone and not actions.serves(group, config, name):
+            raise errors.Refused(
+                f'The config {self.config.id} has nothing for action {name}'
+            )
+        if self.standalone or name in self.offered:
+            return actions.hook_for(group, config, name)
+        offered = bounds.listed(self.offered)
         if name in actions.LIFECYCLE:
             raise errors.Refused(
                 f"Only Heat runs {name}, which is a part of the stack's life "
                 f'cycle; {self.resource} offers '
-                f'{bounds.listed(own) or "no other action"}'
+                f'{offered or "no other action"}'
             )
-        if self.config.group != actions.COMPONENT:
+        if group != actions.COMPONENT:
             raise errors.Refused(
                 f'The config of {self.resource} is not an '
                 'OS::Heat::SoftwareComponent (its group is '
-                f'"{self.config.group}"), so it has no actions by name; '
+                f'"{group}"), so it has no actions by name; '
                 '"openstack software deployment run start" runs all of it: '
                 f'--config {self.config.id}'
             )
         raise errors.Refused(
             f'{self.resource} has no action {bounds.shortened(name)}; it '
-            f'offers {bounds.listed(own) or "none"} (names are case-sensitive)'
-            + bounds.did_you_mean(name, own)
-        )
-
-    def _standalone_action(self, name: str) -> TargetAction:
-        if not actions.serves(self.config.group, self.config.config, name):
-            raise errors.Refused(
-                f'The config {self.config.id} has nothing for action {name}'
-            )
-        return self._action(name)
-
-    def _action(self, name: str) -> TargetAction:
-        return TargetAction(
-            resource=self.resource,
-            server_id=self.server_id,
-            server_name=self.server_name,
-            name=name,
-            tool=actions.hook_for(self.config.group, self.config.config, name),
-            inputs=[
-                each
-                for each in self.declared
-                if each['name'] not in schema.RESERVED
-            ],
+            f'offers {offered or "none"} (names are case-sensitive)'
+            + bounds.did_you_mean(name, self.offered)
         )
 
 
@@ -378,27 +352,23 @@ class Finder:
         stack: heat_values.Stack,
         is_wanted: abc.Callable[[stack_tree.Place], bool],
         config: heat_values.Config | None = None,
-        first: int | None = None,
-    ) -> abc.Iterator[Target]:
-        """Yield the deployments of a root stack that are wanted.
+    ) -> list[Target]:
+        """Return the deployments of a root stack that are wanted.
 
         :param is_wanted: asked about each resource; with one that is wanted,
             those inside of it are.
         :param config: see `server`; then the targets are servers.
-        :param first: how many to read before the others; None to read all at
-            once.
         """
         places = stack_tree.find(self._heat, stack)
         chosen = list(filter(is_wanted, places))
         below = stack_tree.below(places, chosen)
         if config is not None:
-            for place in self._servers(chosen, below):
-                yield _standalone(stack, '', place, config)
-            return
-        wanted = [place for place in below if place.is_deployment]
-        split = len(wanted) if first is None else first
-        for part in filter(None, (wanted[:split], wanted[split:])):
-            yield from self._targets(stack, '', part, places)
+            return [
+                _standalone(stack, '', place, config)
+                for place in self._servers(chosen, below)
+            ]
+        deployments = [place for place in below if place.is_deployment]
+        return self._targets(stack, '', deployments, places)
 
     def _servers(
         self,

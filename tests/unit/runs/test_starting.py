@@ -206,7 +206,7 @@ class RefusalTest(base.RunsTestCase):
             self.stack, 'plain', group='script', config='#!/bin/sh'
         )
         (target,) = self.runs.find('shop', 'plain')
-        self.assertRaises(errors.Refused, target.action, 'BACKUP')
+        self.assertRaises(errors.Refused, target.tool, 'BACKUP')
 
     def test_all_that_is_wrong_with_the_inputs_is_told_at_once(self):
         message = self.refused(

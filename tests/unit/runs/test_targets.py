@@ -77,11 +77,12 @@ class FindTest(base.RunsTestCase):
 
     def test_actions_and_their_inputs(self):
         (target,) = self.runs.find('shop', 'db')
-        found = {one.name: one for one in target.actions()}
-        self.assertEqual(['CREATE', 'BACKUP', 'FAIL/OVER'], list(found))
-        self.assertTrue(found['CREATE'].lifecycle)
-        self.assertEqual('ansible', found['FAIL/OVER'].tool)
-        self.assertEqual(fake_heat.INPUTS, list(found['BACKUP'].inputs))
+        self.assertEqual(
+            ['CREATE', 'BACKUP', 'FAIL/OVER'], list(target.actions)
+        )
+        self.assertEqual(['BACKUP', 'FAIL/OVER'], target.offered)
+        self.assertEqual('ansible', target.tool('FAIL/OVER'))
+        self.assertEqual(fake_heat.INPUTS, list(target.inputs))
 
     def test_types_are_the_templates_where_it_can_be_read(self):
         (target,) = self.runs.find('shop', 'db')

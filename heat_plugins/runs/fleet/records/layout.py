@@ -29,9 +29,6 @@ CONTAINER = 'heat-plugins-operations'
 
 HEADS = 'operations/heads/'
 
-#: Where the former release kept copies of heads.
-FORMER_DIGEST = 'operations/digest'
-
 #: Attempts that one object holds.
 SHARD = 50
 

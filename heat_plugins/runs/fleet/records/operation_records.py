@@ -129,11 +129,6 @@ class Heads:
             part = ids[start : start + _TOGETHER]
             yield from filter(None, self._pool.each(self.read, part))
 
-    def forget(self) -> None:
-        """Delete what the former release leaves once no head is left."""
-        if not self.ids():
-            self._records.delete(layout.FORMER_DIGEST)
-
 
 class OperationRecords:
     """The records of one project.
@@ -455,8 +450,6 @@ class OperationRecords:
             self.discard([layout.live(head.action) + operation_id])
         for prefix in layout.prefixes(operation_id):
             cleaning.delete_below(self.store, self.container, prefix)
-        # They go with the last of them.
-        self.heads.forget()
         with contextlib.suppress(errors.NoObject, errors.Conflict):
             self.store.delete_container(self.container)
 

@@ -194,16 +194,3 @@ def test_a_list_shows_what_has_changed_since():
     assert listed(world, door)[0] == [*first[:40], changed, *first[41:]]
     door.delete(first[99].id, force=True)
     assert len(listed(world, door)[0]) == 99
-
-
-@pytest.mark.parametrize('digest', [b'', b'[]', b'\x1f\x8bx'])
-def test_what_the_former_release_kept_of_a_list_goes_with_the_last(digest):
-    world, door = operated(20)
-    container = world.cluster.container(simulation.CONTAINER)
-    container.objects[layout.FORMER_DIGEST] = digest
-    found, _ = listed(world, door)
-    assert len(found) == 20
-    for one in found:
-        assert layout.FORMER_DIGEST in container.objects
-        door.delete(one.id, force=True)
-    assert layout.FORMER_DIGEST not in container.objects
