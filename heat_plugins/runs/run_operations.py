@@ -251,17 +251,18 @@ class OperationCalls:
         finally:
             is_leading = advancer.is_leading
             advancer.release()
-        return self._report(advancer.operation, is_leading)
+        return self._report(advancer, is_leading)
 
     def _report(
-        self, operation: operations.Operation, is_leading: bool
+        self, advancer: advancing.Advancer, is_leading: bool
     ) -> Report:
+        operation, is_over = advancer.operation, advancer.is_over
         complete = operation.control.phase is operations.Phase.COMPLETE
         again = 1 if is_leading else _FOLLOWING
         return {
             **overview.of(operation, self._fleets.now()),
-            'success': complete if operation.ended else None,
-            'next_look': 0 if operation.ended else again,
+            'success': complete if is_over else None,
+            'next_look': 0 if is_over else again,
         }
 
 

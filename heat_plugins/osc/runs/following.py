@@ -196,7 +196,7 @@ class OperationFollower(_Follower):
             self._show_output(operation)
             self._shown.changed(operation)
             self._write(operation)
-            if operation.ended and not advancer.is_leading:
+            if advancer.is_over:
                 return
             self._check_time()
             pause = advancer.pause

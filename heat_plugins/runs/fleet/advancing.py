@@ -77,6 +77,8 @@ class Advancer:
         self._is_stale = False
         # Whether it has warned of a forged request.
         self._has_warned = False
+        # Whether lists show the end, which is recorded before that.
+        self._is_listed = False
 
     @property
     def operation(self) -> _Operation:
@@ -86,6 +88,14 @@ class Advancer:
     @property
     def is_leading(self) -> bool:
         return self._lease.epoch is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the operation has ended, and no process has to list that.
+
+        One that has died before it could leaves that to the next leader.
+        """
+        return self._op.ended and self._is_listed and not self.is_leading
 
     @property
     def pause(self) -> float:
@@ -232,7 +242,8 @@ class Advancer:
         """Take over an operation that no process advances."""
         epoch = self._records.epoch(self._order.id)
         self._op, _ = self._records.operation(self._order, epoch, self._seal)
-        if self._op.ended and self._is_listed() and not self._is_asked():
+        self._is_listed = self._op.ended and self._shows_end()
+        if self._is_listed and not self._is_asked():
             return False
         return self._acquire(epoch)
 
@@ -247,8 +258,7 @@ class Advancer:
         self._reload()
         return True
 
-    def _is_listed(self) -> bool:
-        """Say whether lists show the end, which is recorded before that."""
+    def _shows_end(self) -> bool:
         if isinstance(self._seal, binding.Former):
             # It is no longer led, and any user may have written its end.
             return True
@@ -353,4 +363,5 @@ class Advancer:
                 and live.signal_name(each) == each
             ]
         )
+        self._is_listed = True
         self.release()

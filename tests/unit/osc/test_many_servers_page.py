@@ -66,7 +66,7 @@ class PageTestCase(base.CommandCase):
         for _ in range(400):
             found = advancer.step()
             waits = found.control.phase.value == 'waiting-for-approval'
-            if waits or (found.ended and not advancer.is_leading):
+            if waits or advancer.is_over:
                 break
             self.world.sleep(1)
         advancer.release()

@@ -360,7 +360,7 @@ def run(world, advancers, most=100_000):
         except errors.Unavailable:
             world.sleep(1)
             continue
-        if found.ended and not one.is_leading:
+        if one.is_over:
             return found
         if not one.is_busy:
             world.sleep(1)

@@ -112,7 +112,8 @@ def test_the_same_after_processes_are_killed(drawn, kills):
 @pytest.mark.parametrize(
     'engines', [simulation.nobody, simulation.everybody, simulation.others]
 )
-def test_the_same_after_a_kill_at_any_request(engines):
+@pytest.mark.parametrize('seconds', [1, 60])
+def test_the_same_after_a_kill_at_any_request(engines, seconds):
     def world():
         return simulation.World(
             5, seed=3, stacks=2, fail=[1], silent=[3], engines=engines
@@ -134,7 +135,7 @@ def test_the_same_after_a_kill_at_any_request(engines):
         with contextlib.suppress(simulation.Killed):
             simulation.run(one, [begin(one, order)])
         one.kill_at = None
-        one.sleep(60)
+        one.sleep(seconds)
         after = one.advancer(order, 'another')
         try:
             found = simulation.run(one, [after])
@@ -144,6 +145,8 @@ def test_the_same_after_a_kill_at_any_request(engines):
             continue
         check(one, order, found)
         assert set(one.heat.configs) == one.configs, at
+        # Its lists say so, too.
+        assert one.tools().records.heads.read(order.id).ended, at
 
 
 @_EXAMPLES
