@@ -132,6 +132,15 @@ class EngineState:
             )
         ]
 
+    def has_operation(self) -> bool:
+        """Say whether an operation in progress is registered."""
+        found = self._database.execute(
+            'SELECT 1 FROM software_deployment'
+            " WHERE status = 'IN_PROGRESS'"
+            " AND status_reason LIKE 'heat-plugins operation %'"
+        )
+        return found.fetchone() is not None
+
     def told(self, action: str) -> list[str]:
         """Return those whose servers' metadata have the config."""
         return [
