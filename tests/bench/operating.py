@@ -206,8 +206,10 @@ def _advanced(
             registered = time.time() - begun
             engine_state.until(
                 # The first is the cheaper one.
-                lambda: len(state.triggered(_ACTION)) == _TARGETS
-                and len(state.told(_ACTION)) == _TARGETS,
+                lambda: (
+                    len(state.triggered(_ACTION)) == _TARGETS
+                    and len(state.told(_ACTION)) == _TARGETS
+                ),
                 300,
                 'all runs',
             )
