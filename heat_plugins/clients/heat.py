@@ -173,6 +173,14 @@ class Heat:
         query = parse.urlencode({'with_attr': name})
         return self._attributes(resource, f'?{query}').get(name)
 
+    def signal(
+        self, resource: heat_values.Resource, details: abc.Mapping[str, Any]
+    ) -> None:
+        stack = self.stack(resource.stack_id)
+        path = f'{_path(stack)}/resources/{_quoted(resource.name)}/signal'
+        what = f'signal to resource {resource.name}'
+        self._send('POST', path, what, dict(details))
+
     def servers(self, stack: str) -> list[inventory.Server]:
         root = self.stack(stack)
         resources = self.resources(root)

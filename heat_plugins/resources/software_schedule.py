@@ -369,9 +369,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         """Pause or resume the schedule, or run its action now."""
         try:
             wanted = schedule_signals.read(details)
-            signallers.check_may_start(
-                callers.of(self.stack), servers_may=False
-            )
+            signallers.check_may_update(callers.of(self.stack))
             self._change(lambda kept: wanted.follow(kept, _now()))
         except Exception as exc:
             raise eventful.refused(self, str(exc)) from exc
@@ -379,14 +377,21 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
 
     # What is shown
 
-    @rows.unquoted()
     def _resolve_attribute(self, name: str) -> object:
+        return (self._show_resource() or {}).get(name)
+
+    @rows.unquoted()
+    def _show_resource(self) -> dict[str, Any] | None:
+        """Return all attributes, for the attribute "show"."""
         text = schedule_rows.read(self.context, self.id)
         if text is None:
             return None
         kept = _Kept.read(text)
         record = kept.record
+        schedule = kept.schedule
         shown: dict[str, Any] = {
+            'when': schedule.cron or schedule.at,
+            self.TIMEZONE: schedule.timezone,
             self.MISSED: record.missed,
             self.REASON: record.reason,
             self.PAUSED_ATTR: schedule_deciding.why_paused(kept),
@@ -402,7 +407,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             )
         if record.running is not None:
             shown[self.LAST_OUTCOME] = 'running'
-        return shown[name]
+        return shown
 
     def _next_times(self, kept: _Kept) -> list[str]:
         is_off = self.action in (self.SUSPEND, self.DELETE)

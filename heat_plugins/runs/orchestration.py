@@ -95,6 +95,11 @@ class Orchestration(Deploying, Protocol):
     ) -> list[heat_values.Resource]:
         """Return the resources of a stack, nested ones included."""
 
+    def signal(
+        self, resource: heat_values.Resource, details: abc.Mapping[str, Any]
+    ) -> None:
+        """Send a signal to a resource; Heat handles it after the answer."""
+
     def attribute(self, resource: heat_values.Resource, name: str) -> Any:
         """Return an attribute of a resource; None if it has none such."""
 

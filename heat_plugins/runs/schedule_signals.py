@@ -4,7 +4,9 @@
 ``{"do": "pause", "note": "…"}``, ``{"do": "resume"}`` or ``{"do": "run"}``.
 """
 
+from collections import abc
 import dataclasses
+from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -39,6 +41,31 @@ class ScheduleSignal:
     def done(self) -> str:
         """What the event of the signal says."""
         return _DONE[self.do]
+
+    def details(self) -> dict[str, str]:
+        """Return it as it is sent."""
+        return {DO: self.do, **({NOTE: self.note} if self.note else {})}
+
+    def check(self, shown: abc.Mapping[str, Any]) -> None:
+        """Check whether attributes permit it.
+
+        :raises errors.Refused: it makes no sense now.
+        """
+        if self.do == RUN and shown['last_outcome'] == 'running':
+            raise errors.Refused(
+                f'Operation {shown["last_operation"]} of the schedule has not '
+                'ended; cancel it, or wait for its end'
+            )
+
+    def is_followed(
+        self, before: abc.Mapping[str, Any], shown: abc.Mapping[str, Any]
+    ) -> bool:
+        """Say whether attributes show that an engine has followed it."""
+        if self.do == RUN:
+            return bool(shown['last_operation'] != before['last_operation'])
+        if self.do == RESUME:
+            return not shown['paused']
+        return bool(shown['paused'] and self.note in shown['paused'])
 
     def follow(
         self, kept: schedule_deciding.KeptSchedule, now: int

@@ -2,7 +2,6 @@
 """Actions that heat-engine runs by the clock, without Mistral."""
 
 from collections.abc import Iterator
-import contextlib
 import json
 import pathlib
 import subprocess
@@ -147,13 +146,33 @@ def test_each_minute_is_an_operation(
         'schedule schedule',
         'complete',
     )
-    # What is paused by a signal starts nothing.
-    stack.signal('schedule', {'do': 'pause', 'note': 'a release'})
-    base.until(lambda: stack.outputs['paused'] == 'a release')
+    asked = 'schedule', 'list', 'shop'
+    (listed,) = openstack(cloud, *asked)
+    assert (listed['schedule'], listed['paused']) == ('schedule', '')
+    paused = schedule(cloud, 'pause', '--note', 'a release')
+    assert (paused['paused'], paused['next_times']) == ('a release', [])
+    # An operation of the minute before may go on.
+    base.until(lambda: stack.outputs['last_outcome'] != 'running', 120)
+    ran = schedule(cloud, 'run')['last_operation']
+    with servers.agent(cloud, stack):
+        base.until(lambda: ended(stack), 120)
+    assert stack.outputs['last_operation'] == ran
+    assert schedule(cloud, 'show')['last_outcome'] == 'complete'
+    for each in operations(cloud):
+        assert each['state'] == 'complete'
+        openstack(cloud, 'operation', 'delete', each['id'])
+    resumed = schedule(cloud, 'resume')
+    assert (resumed['paused'], len(resumed['next_times'])) == ('', 5)
+    stack.action(suspend=None)
+    stack.wait('SUSPEND_COMPLETE')
     assert stack.outputs['next_times'] == []
-    stack.signal('schedule', {'do': 'resume'})
-    base.until(lambda: stack.outputs['paused'] == '')
-    assert len(stack.outputs['next_times']) == 5
+
+
+def schedule(
+    cloud: base.minicloud_client.Cloud, verb: str, *options: str
+) -> Any:
+    words = 'schedule', verb, 'shop', 'schedule'
+    return openstack(cloud, *words, *options)
 
 
 @pytest.mark.long
@@ -163,7 +182,7 @@ def test_engines_that_die_around_a_tick_make_one_operation(
     journal = tmp_path / 'journal'
     stack = base.Stack(alone.session('demo'), template(journal), name='shop')
     stack.wait('CREATE_COMPLETE')
-    with servers.agent(alone, stack), contextlib.ExitStack():
+    with servers.agent(alone, stack):
         for late in (0.0, 0.15, 0.4):
             time.sleep(seconds_to_next_minute() + late)
             alone.crash('heat-engine')

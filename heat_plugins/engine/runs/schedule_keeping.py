@@ -42,15 +42,19 @@ from heat_plugins.runs.records import record_names
 LOG = foreign.logger(__name__)
 
 # Operations that one process creates or reads at a time, and of one project.
-_MOST, _MOST_OF_PROJECT = 32, 4
+_MOST, _MOST_OF_PROJECT = 32, 8
 
 # Requests, seconds and bytes for that.
 _BUDGET = (2000, 300.0, 64 * 1024 * 1024)
 
 # Seconds between two polls while an operation has not ended, until an
-# operation that could not be created is retried, and between two polls for
-# schedules that other engines have stored, at most and at least.
-_POLL, _RETRY, _LONGEST, _LEAST = 5.0, 15.0, 60.0, 0.1
+# operation that could not be created is retried, and until what has no thread
+# is.
+_POLL, _RETRY, _SOON = 5.0, 15.0, 1.0
+
+# Seconds between two polls for schedules that other engines have stored, at
+# most and at least.
+_LONGEST, _LEAST = 60.0, 0.1
 
 _Row = schedule_rows.ScheduleRow
 _Kept = schedule_deciding.KeptSchedule
@@ -179,8 +183,10 @@ class Keeper:
             do = _settle
         elif decision.cancel is not None:
             do = _cancel
-        if do is None or not _PLACES.take(row.id, row.project_id):
+        if do is None:
             return _POLL
+        if not _PLACES.take(row.id, row.project_id):
+            return _SOON
         _PLACES.run(row.id, f'schedule {row.name}', _do, do, row, kept)
         return _POLL if kept.record.created else _RETRY
 

@@ -7,12 +7,27 @@ import time
 from typing import Any
 
 from heat_plugins import errors
+from heat_plugins import pools
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
+from heat_plugins.runs import schedule_reading
+from heat_plugins.runs import schedule_signals
 from heat_plugins.runs import schedules
 from heat_plugins.runs import summary
 
 _COLUMNS = ('local', 'utc', 'latest_start', 'note')
+
+# What a list has of a schedule; JSON and YAML have all.
+_LISTED = (
+    'stack',
+    'schedule',
+    'when',
+    'next_at',
+    'last_at',
+    'last_outcome',
+    'missed',
+    'paused',
+)
 
 _NOTES = {
     schedules.ClockChange.NONE: '',
@@ -121,3 +136,90 @@ def _row(schedule: schedules.Schedule, tick: schedules.Tick) -> dict[str, Any]:
         'latest_start': summary.time(tick.time + schedule.jitter),
         'note': _NOTES[tick.change].format(tick.local),
     }
+
+
+class _ScheduleCommand(common.Report):
+    """A command about schedules of stacks."""
+
+    @property
+    def schedules(self) -> schedule_reading.Schedules:
+        heat = common.orchestration(self.app.client_manager)
+        return schedule_reading.Schedules(heat, pools.Pool())
+
+
+class ListSchedules(_ScheduleCommand):
+    """List the schedules of a stack, or of all stacks of the project."""
+
+    example = 'shop'
+
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add.value(
+            'stack',
+            '<stack>',
+            'Name or ID of the stack (default: all stacks of the project)',
+            nargs='?',
+        )
+
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
+        found = self.schedules.list(parsed_args.stack)
+        return schedule_reading.KEYS, common.Many(found, _LISTED)
+
+
+class ShowSchedule(_ScheduleCommand):
+    """Show a schedule: its next times, and how the last one ended."""
+
+    example = 'shop nightly'
+
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add.stack()
+        add.value(
+            'schedule', '<schedule>', 'The resource of the schedule (path)'
+        )
+
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
+        return _one(
+            self.schedules.show(parsed_args.stack, parsed_args.schedule)
+        )
+
+
+class _Signal(ShowSchedule):
+    """A command that asks a schedule for something."""
+
+    do = ''
+
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
+        wanted = schedule_signals.ScheduleSignal(
+            do=self.do, note=getattr(parsed_args, 'note', '')
+        )
+        return _one(
+            self.schedules.signal(
+                parsed_args.stack, parsed_args.schedule, wanted
+            )
+        )
+
+
+class PauseSchedule(_Signal):
+    """Let a schedule start nothing; what runs continues."""
+
+    example = 'shop nightly --note "until the release"'
+    do = schedule_signals.PAUSE
+
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        add.value('--note', '<text>', 'Why, for colleagues', default='')
+
+
+class ResumeSchedule(_Signal):
+    """Let a schedule that is paused start what is due from now on."""
+
+    do = schedule_signals.RESUME
+
+
+class RunSchedule(_Signal):
+    """Run the action of a schedule now, even if the schedule is paused."""
+
+    do = schedule_signals.RUN
+
+
+def _one(found: dict[str, Any]) -> common.Shown:
+    return tuple(found), common.One(found.values())

@@ -65,6 +65,29 @@ class HeatTest(HeatCase):
         self.assertEqual('id-1', stack.id)
         self.assertTrue(stack.gone)
 
+    def test_a_signal_goes_to_the_resource_of_its_stack(self):
+        found = {
+            'id': 'id-1',
+            'stack_name': 'shop',
+            'stack_status': 'CREATE_COMPLETE',
+            'parent': None,
+            'parameters': {},
+        }
+        self.answer('GET /stacks/id-1?resolve_outputs=false', {'stack': found})
+        asked = 'POST /stacks/shop/id-1/resources/nightly%20backup/signal'
+        self.answer(asked)
+        self.heat.signal(
+            heat_values.Resource(
+                name='nightly backup',
+                type='OS::Heat::SoftwareSchedule',
+                physical_id='x',
+                status='CREATE_COMPLETE',
+                stack_id='id-1',
+            ),
+            {'do': 'run'},
+        )
+        self.assertEqual({'do': 'run'}, json.loads(self.wire.sent[asked].body))
+
     def test_names_of_stacks(self):
         self.wire.answers['GET /stacks?limit=1000'] = (
             200,

@@ -90,7 +90,12 @@ ARGUMENTS = {
     'software deployment run show': f'shop {RUN}',
     'software deployment run start': 'BACKUP --stack shop',
     'software deployment run wait': f'shop {RUN}',
+    'software deployment schedule list': 'shop',
+    'software deployment schedule pause': 'shop nightly',
     'software deployment schedule preview': '--cron @daily',
+    'software deployment schedule resume': 'shop nightly',
+    'software deployment schedule run': 'shop nightly',
+    'software deployment schedule show': 'shop nightly',
     'software deployment timeline': 'shop',
     'software deployment trigger': 'shop db BACKUP',
 }

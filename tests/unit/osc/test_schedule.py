@@ -4,7 +4,9 @@
 import types
 
 from heat_plugins import errors
+from heat_plugins.osc import common
 from heat_plugins.osc.runs import schedule_commands
+from heat_plugins.runs import schedule_reading
 from tests import pages
 from tests.unit.osc import base
 
@@ -89,6 +91,119 @@ class PreviewTest(base.CommandCase):
             for good in ('1970-01-01', '9000-12-31'):
                 _, (row,) = self.json(f'{line} --from {good}')
                 self.assertEqual(good, row['local'][:10])
+
+
+SHOWN = {
+    'when': '30 2 * * *',
+    'timezone': 'Europe/Berlin',
+    'next_times': ['2027-01-16T01:30:00Z', '2027-01-17T01:30:00Z'],
+    'last_time': '2027-01-15T01:30:00Z',
+    'last_operation': '20270115T013000Z-00c0ffee',
+    'last_outcome': 'complete',
+    'missed': 0,
+    'paused': '',
+    'reason': '',
+}
+
+
+class SignalTest(base.CommandTestCase):
+    """Commands about the schedules of stacks, through Heat's API."""
+
+    def setUp(self):
+        super().setUp()
+        self.patch(common, 'orchestration', lambda manager: self.heat)
+        real = schedule_reading.Schedules
+        self.patch(
+            schedule_reading,
+            'Schedules',
+            lambda heat, pool: real(
+                heat, pool, clock=lambda: self.now, sleep=self.sleep
+            ),
+        )
+        self.add(self.stack, 'nightly')
+        #: What an engine does with a signal.
+        self.heat.signalled = lambda resource, details: None
+
+    def add(self, stack, name, **more):
+        kind = 'OS::Heat::SoftwareSchedule'
+        self.heat.add_resource(stack, name, kind, f'id-of-{name}')
+        self.heat.attributes[name, 'show'] = {**SHOWN, **more}
+
+    def change(self, name='nightly', **more):
+        self.heat.attributes[name, 'show'].update(more)
+
+    def test_the_schedules_of_all_stacks_are_listed(self):
+        other = self.heat.add_stack('till')
+        nested = self.heat.add_stack('till-tier', parent=other.id)
+        self.heat.add_resource(
+            other, 'tier', 'OS::Heat::Stack', nested.id, nested.id
+        )
+        self.add(nested, 'weekly', missed=3, paused='a release', next_times=[])
+        code, rows = self.json('schedule list')
+        self.assertEqual(0, code)
+        self.assertEqual(
+            [
+                ('shop', 'nightly', '2027-01-16T01:30:00Z', 0),
+                ('till', 'tier.weekly', None, 3),
+            ],
+            [
+                (
+                    each['stack'],
+                    each['schedule'],
+                    each['next_at'],
+                    each['missed'],
+                )
+                for each in rows
+            ],
+        )
+        _, (row,) = self.json('schedule list shop')
+        self.assertEqual('nightly', row['schedule'])
+        _, table = self.run_command('schedule list')
+        self.assertIn('Next', table)
+        self.assertIn('a release', table)
+
+    def test_one_is_shown(self):
+        _, shown = self.json('schedule show shop nightly')
+        for name in ('when', 'timezone', 'next_times', 'last_operation'):
+            self.assertEqual(SHOWN[name], shown[name])
+        self.assertEqual('2027-01-15T01:30:00Z', shown['last_at'])
+        self.assert_refused(
+            'schedule show shop nihgtly',
+            'Stack shop has no schedule nihgtly; there are: nightly',
+            'did you mean "nightly"',
+        )
+        self.assert_refused('schedule show shup nightly', 'no stack shup')
+
+    def test_a_pause_has_a_note_and_a_resumption_ends_it(self):
+        def follow(resource, details):
+            self.change(paused=details.get('note', ''))
+
+        self.heat.signalled = follow
+        _, shown = self.json('schedule pause shop nightly --note "a release"')
+        self.assertEqual('a release', shown['paused'])
+        self.assertIn(
+            "signal nightly {'do': 'pause', 'note': 'a release'}",
+            self.heat.asked,
+        )
+        _, shown = self.json('schedule resume shop nightly')
+        self.assertEqual('', shown['paused'])
+
+    def test_a_run_shows_its_operation(self):
+        self.heat.signalled = lambda resource, details: self.change(
+            last_operation='20270115T080000Z-00c0ffee', last_outcome='running'
+        )
+        _, shown = self.json('schedule run shop nightly')
+        self.assertEqual('20270115T080000Z-00c0ffee', shown['last_operation'])
+        self.assert_refused(
+            'schedule run shop nightly', '00c0ffee of the schedule has not'
+        )
+
+    def test_an_engine_that_refuses_has_left_an_event(self):
+        self.assert_refused(
+            'schedule run shop nightly',
+            'has not followed "run" within 20 s',
+            'openstack stack event list shop',
+        )
 
 
 class PageTest(base.CommandCase):

@@ -140,6 +140,12 @@ class LifeTest(ScheduleCase):
         for name in ('last_outcome', 'paused', 'reason'):
             self.assertEqual('', self.get(stack, name))
         self.assertEqual(0, self.get(stack, 'missed'))
+        # All with one request, for commands.
+        shown = self.get(stack, 'show')
+        self.assertEqual(
+            ('30 2 * * *', 'UTC'), (shown['when'], shown['timezone'])
+        )
+        self.assertEqual(5, len(shown['next_times']))
 
     def test_an_update_begins_anew_and_loses_no_tick_that_is_due(self):
         stack = self.created()
@@ -256,8 +262,8 @@ class SignalTest(ScheduleCase):
     def test_only_who_may_update_the_stack_may_signal_it(self):
         stack = self.created()
         for details in ({'do': 'run'}, {'do': 'pause'}):
-            self.refused(stack, details, 'may not update', READER)
-            self.refused(stack, details, "stack's servers", SERVER)
+            for sender in (READER, SERVER, signallers.UNKNOWN):
+                self.refused(stack, details, 'may not update', sender)
 
     def test_a_record_that_another_engine_changes_each_time_is_left(self):
         stack = self.created()

@@ -330,6 +330,10 @@ class Heat:
         # Heat resolves what a type does not have to nothing.
         return self.attributes.get((resource.name, name))
 
+    def signal(self, resource, details):
+        self._ask('signal', f'{resource.name} {details}')
+        self.signalled(resource, details)
+
     # chart_reading.StackHistory, as well
 
     def all_events(self, stack):

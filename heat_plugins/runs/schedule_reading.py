@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schedules of a project, as Heat's API shows them."""
+
+from collections import abc
+import time
+from typing import Any, Final
+
+from heat_plugins import bounds
+from heat_plugins import errors
+from heat_plugins import heat_values
+from heat_plugins import pools
+from heat_plugins.runs import orchestration
+from heat_plugins.runs import schedule_signals
+from heat_plugins.runs.start import stack_tree
+from heat_plugins.runs.start import targets
+
+#: The type of their resources.
+TYPE: Final = 'OS::Heat::SoftwareSchedule'
+
+#: What is known of each.
+KEYS: Final = (
+    'stack',
+    'schedule',
+    'when',
+    'timezone',
+    'next_at',
+    'next_times',
+    'last_at',
+    'last_operation',
+    'last_outcome',
+    'missed',
+    'paused',
+    'reason',
+)
+
+# Seconds to wait until an engine has followed a signal, and between two polls.
+_PATIENCE, _POLL = 20.0, 0.5
+
+
+class Schedules:
+    """The schedules of the stacks of a project.
+
+    :param clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        heat: orchestration.Orchestration,
+        pool: pools.Pool,
+        *,
+        clock: abc.Callable[[], float] = time.monotonic,
+        sleep: abc.Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._heat = heat
+        self._pool = pool
+        self._finder = targets.Finder(heat)
+        self._clock = clock
+        self._sleep = sleep
+
+    def list(self, stack: str | None = None) -> list[dict[str, Any]]:
+        """Return the schedules of a stack, or of all of the project.
+
+        :raises errors.NotFound: there is no such stack.
+        """
+        names = self._heat.stack_ids() if stack is None else [stack]
+        roots = self._pool.each(self._finder.root, names)
+        parts = self._pool.each(self._places, roots)
+        return self._pool.each(
+            lambda found: self._shown(*found),
+            [
+                (root, place)
+                for root, places in zip(roots, parts, strict=True)
+                for place in places
+            ],
+        )
+
+    def show(self, stack: str, path: str) -> dict[str, Any]:
+        """Return a schedule of a stack.
+
+        :raises errors.NotFound: there is none.
+        """
+        return self._shown(*self._find(stack, path))
+
+    def signal(
+        self, stack: str, path: str, wanted: schedule_signals.ScheduleSignal
+    ) -> dict[str, Any]:
+        """Pause, resume or run a schedule; return it as it is then.
+
+        :raises errors.Refused: it makes no sense now.
+        :raises errors.Failed: no engine has followed that, or it refuses it.
+        """
+        root, place = self._find(stack, path)
+        before = self._shown(root, place)
+        wanted.check(before)
+        self._heat.signal(place.resource, wanted.details())
+        until = self._clock() + _PATIENCE
+        while self._clock() < until:
+            shown = self._shown(root, place)
+            if wanted.is_followed(before, shown):
+                return shown
+            self._sleep(_POLL)
+        raise errors.Failed(
+            f'heat-engine has not followed "{wanted.do}" within '
+            f'{_PATIENCE:.0f} s. "openstack stack event list {root.name}" '
+            'says why if it refuses that'
+        )
+
+    def _find(
+        self, stack: str, path: str
+    ) -> tuple[heat_values.Stack, stack_tree.Place]:
+        root = self._finder.root(stack)
+        places = self._places(root)
+        for place in places:
+            if path in (place.path, place.resource.physical_id):
+                return root, place
+        known = [place.path for place in places]
+        raise errors.NotFound(
+            f'Stack {root.name} has no schedule {bounds.shortened(path)}; '
+            f'there are: {bounds.listed(known) or "none"}'
+            + bounds.did_you_mean(path, known)
+        )
+
+    def _places(self, stack: heat_values.Stack) -> abc.Sequence[Any]:
+        places = stack_tree.find(self._heat, stack)
+        return [place for place in places if place.resource.type == TYPE]
+
+    def _shown(
+        self, stack: heat_values.Stack, place: stack_tree.Place
+    ) -> dict[str, Any]:
+        shown = self._heat.attribute(place.resource, 'show')
+        known = shown if isinstance(shown, dict) else {}
+        upcoming = known.get('next_times') or []
+        return {
+            **{key: known.get(key) for key in KEYS},
+            'stack': stack.name,
+            'schedule': place.path,
+            'next_at': upcoming[0] if upcoming else None,
+            'last_at': known.get('last_time'),
+        }
