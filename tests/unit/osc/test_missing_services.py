@@ -175,6 +175,8 @@ NEED = {
         and name.startswith('software ')
         # These look for targets in Heat before they store anything.
         and not name.endswith(('operation run', 'run start'))
+        # heat-engine stores what a schedule runs.
+        and ' schedule ' not in name
     }
     | {
         'deployment plan capability list',
