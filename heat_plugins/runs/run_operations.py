@@ -18,7 +18,7 @@ from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 
 Report = dict[str, Any]
 
@@ -82,7 +82,7 @@ class RunCalls:
             raise errors.Refused(
                 'input_values must be a map of inputs: name: value'
             )
-        order = starting.RunOrder(
+        order = orders.RunOrder(
             action=action,
             inputs=inputs,
             timeout=_seconds('timeout', timeout),
@@ -222,7 +222,7 @@ class OperationCalls:
                 'if_running': if_running,
             }
         )
-        order = starting.RunOrder(
+        order = orders.RunOrder(
             action=str(action), inputs=_mapping('input_values', input_values)
         )
         metadata = _mapping('server_metadata', server_metadata)

@@ -25,8 +25,8 @@ from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.records import ledgers
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
+from heat_plugins.runs.start import orders
 from heat_plugins.runs.start import stack_tree
-from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 
 _FAILURES = (runs.State.FAILED, runs.State.TIMED_OUT)
@@ -126,7 +126,7 @@ class Runs(ledgers.Ledger):
         """Return a config that Heat has."""
         return self._heat.config(config_id)
 
-    def repeat(self, run: runs.Run, order: starting.RunOrder) -> runs.Run:
+    def repeat(self, run: runs.Run, order: orders.RunOrder) -> runs.Run:
         """Start a run once more; `order` says what is different."""
         if run.standalone:
             raise errors.Refused(
@@ -196,9 +196,12 @@ class Runs(ledgers.Ledger):
                 break
             if wanted.action not in (None, key.action):
                 continue
-            run = ledgers.look(store, key, settler, arrivals, opened)
-            run = run and _named(run, places)
-            if run is not None and wanted.matches(run):
+            run = ledgers.recorded_run(store, key)
+            if run is None:
+                continue
+            run = ledgers.settled(settler, run, arrivals, opened)
+            run = _named(run, places)
+            if wanted.matches(run):
                 result.append(run)
         return result, listed
 

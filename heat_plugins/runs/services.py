@@ -23,8 +23,8 @@ from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import retention
+from heat_plugins.runs.start import orders
 from heat_plugins.runs.start import targets
-from heat_plugins.runs.start import trigger_signals
 
 #: The digests to sign with, the most wanted first.
 _DIGESTS = ('sha256', 'sha512', 'sha1')
@@ -67,7 +67,7 @@ class Batching(Protocol):
     def withdrawn(
         self,
         members: abc.Sequence[runs.RunTarget],
-        wanted: trigger_signals.Trigger,
+        wanted: orders.RunOrder,
     ) -> Derived:
         """Return members whose deployments were withdrawn as targets.
 

@@ -22,7 +22,7 @@ import fixtures
 from heat_plugins import errors
 from heat_plugins.objectstore import wire
 from heat_plugins.runs import runs
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from tests.unit import agent
 from tests.unit.agent import test_hook
 from tests.unit.runs import base
@@ -115,7 +115,7 @@ class JourneyTest(base.RunsTestCase):
         name, server = f'db{number}', f'server-{number}'
         row = self.heat.add_deployment(self.stack, name=name, server=server)
         (target,) = self.runs.find('shop', row.id)
-        run = self.runs.start(target, starting.RunOrder(action='BACKUP'))
+        run = self.runs.start(target, orders.RunOrder(action='BACKUP'))
         (given,) = self.heat.given(server)
         folder = self.path / server
         (folder / 'deployed').mkdir(parents=True)

@@ -25,8 +25,8 @@ from heat_plugins.engine.database import servers
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.start import orders
 from heat_plugins.runs.start import targets
-from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import signal_names
 
 # Apart from those of stacks. A delivery that is repeated has the IDs that Heat
@@ -65,7 +65,7 @@ class MemberBatches:
     def withdrawn(
         self,
         members: abc.Sequence[runs.RunTarget],
-        wanted: trigger_signals.Trigger,
+        wanted: orders.RunOrder,
     ) -> services.Derived:
         with own_heat.translated('look up withdrawn deployments'):
             known = resources.find_all(
@@ -122,7 +122,7 @@ def _derived(
     member: runs.RunTarget,
     known: heat_values.Server,
     load: abc.Callable[[str], Any],
-    wanted: trigger_signals.Trigger,
+    wanted: orders.RunOrder,
 ) -> targets.Target | errors.Error | None:
     """Return a withdrawn deployment, or why it does not take an action now."""
     try:
@@ -145,7 +145,7 @@ def _derived(
 def _offered(
     stack: Any,
     place: heat_values.ServerResource,
-    wanted: trigger_signals.Trigger,
+    wanted: orders.RunOrder,
 ) -> targets.Target | None:
     """Return the deployment in a place; None if there is another type.
 

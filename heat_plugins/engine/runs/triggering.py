@@ -28,9 +28,8 @@ from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.records import ledgers
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from heat_plugins.runs.start import targets
-from heat_plugins.runs.start import trigger_signals
 
 LOG = foreign.logger(__name__)
 
@@ -80,16 +79,15 @@ class Triggering:
         self._draft = draft
         self._named_config = named_config
 
-    def start(self, wanted: trigger_signals.Trigger) -> str:
+    def start(self, wanted: orders.RunOrder) -> str:
         """Start a run; return what the event of the signal says.
 
         :raises errors.Error: it cannot be started.
         """
         # Before the object store is asked for anything.
         target = self.run_target(wanted)
-        order = starting.RunOrder(action=wanted.action, inputs=wanted.inputs)
         server = self._servers.find(self._terms.server_id)
-        run = self._start_in_container(target, order, server)
+        run = self._start_in_container(target, wanted, server)
         LOG.info(
             '%(deployment)s: a signal started run %(run)s of %(action)s',
             {
@@ -100,7 +98,7 @@ class Triggering:
         )
         return f'run {run.id} of {run.action} has started'
 
-    def run_target(self, wanted: trigger_signals.Trigger) -> targets.Target:
+    def run_target(self, wanted: orders.RunOrder) -> targets.Target:
         """Return this deployment as what a run is started on.
 
         :raises errors.Refused: nothing can be started on it, or not that.
@@ -124,16 +122,13 @@ class Triggering:
         if refusal := self._servers.refusal_of(server):
             raise errors.Refused(refusal)
         target = self._target(server, wanted.action)
-        starting.check(
-            target,
-            starting.RunOrder(action=wanted.action, inputs=wanted.inputs),
-        )
+        orders.check(target, wanted)
         return target
 
     def _start_in_container(
         self,
         target: targets.Target,
-        order: starting.RunOrder,
+        order: orders.RunOrder,
         server: heat_values.Server,
     ) -> runs.Run:
         deployment = self._deployment
@@ -258,7 +253,7 @@ def offer_url(deployment: heat_types.Deployment, is_wanted: bool) -> None:
 
 def operate(
     resource: heat_types.Deployment,
-    wanted: trigger_signals.Trigger,
+    wanted: orders.RunOrder,
     limits: operations.OperationLimits,
     members: abc.Iterable[Any],
 ) -> str:
@@ -293,7 +288,7 @@ def operate(
         ).create(
             fleet_targets.Chosen(targets=offered, description=resource.name),
             limits,
-            starting.RunOrder(action=wanted.action, inputs=wanted.inputs),
+            wanted,
         )
         advancer.release()
         return advancer.operation

@@ -36,7 +36,7 @@ from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.records import retention
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import live
 
@@ -231,7 +231,7 @@ class StartRun(operation_commands.OperationCommand):
         self,
         parsed_args: argparse.Namespace,
         service: run_service.Runs,
-        order: starting.RunOrder,
+        order: orders.RunOrder,
         config: heat_values.Config | None,
     ) -> fleet_targets.Chosen:
         """Return the targets."""
@@ -353,14 +353,14 @@ class Trigger(StartRun):
         self,
         parsed_args: argparse.Namespace,
         service: run_service.Runs,
-        order: starting.RunOrder,
+        order: orders.RunOrder,
         config: heat_values.Config | None,
     ) -> fleet_targets.Chosen:
         if bool(parsed_args.resources) == parsed_args.all:
             raise exceptions.CommandError('Name a resource, or give --all')
         chosen = _targets(service, parsed_args)
         for target in chosen:
-            starting.check(target, order)
+            orders.check(target, order)
         return fleet_targets.Chosen(
             targets=chosen, description=f'stack {parsed_args.stack}'
         )
@@ -424,7 +424,7 @@ class Apply(StartRun):
         self,
         parsed_args: argparse.Namespace,
         service: run_service.Runs,
-        order: starting.RunOrder,
+        order: orders.RunOrder,
         config: heat_values.Config | None,
     ) -> fleet_targets.Chosen:
         # Its parser requires one.
@@ -504,7 +504,7 @@ def _order(
     parsed_args: argparse.Namespace,
     action: str,
     former: runs.Run | None = None,
-) -> starting.RunOrder:
+) -> orders.RunOrder:
     """Return what was ordered.
 
     :param former: the run that is repeated.
@@ -515,7 +515,7 @@ def _order(
     inputs = {}
     if parsed_args.inputs_file:
         inputs = common.read_map(parsed_args.inputs_file)
-    return starting.RunOrder(
+    return orders.RunOrder(
         action=action,
         inputs=inputs | {each.name: each.value for each in parsed_args.inputs},
         timeout=parsed_args.timeout or timeout,

@@ -41,8 +41,8 @@ from heat_plugins.engine.runs import triggering
 from heat_plugins.resources import eventful
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import server_bound
+from heat_plugins.runs.start import orders
 from heat_plugins.runs.start import targets
-from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import signal_names
 from heat_plugins.signals import transport_names
 
@@ -443,7 +443,7 @@ class DeploymentMixin(server_bound.ServerBound):
         declared = row.config.outputs if row else ()
         signaller = self.signaller or callers.of(self.stack)
         try:
-            wanted = trigger_signals.read(details, declared)
+            wanted = orders.read(details, declared)
             if wanted is not None:
                 signallers.check_may_start(
                     signaller,
@@ -457,8 +457,8 @@ class DeploymentMixin(server_bound.ServerBound):
         except Exception as exc:
             raise eventful.not_triggered(self, exc) from exc
         is_resting = row is None or not row.in_progress
-        if trigger_signals.cannot_be_result(details, declared) or (
-            is_resting and trigger_signals.looks_like_one(details)
+        if orders.cannot_be_result(details, declared) or (
+            is_resting and orders.looks_like_one(details)
         ):
             raise eventful.not_triggered(self, eventful.ambiguous())
         try:
@@ -468,7 +468,7 @@ class DeploymentMixin(server_bound.ServerBound):
         except failures.Error as exc:
             raise eventful.refused(self, str(exc)) from exc
 
-    def run_target(self, wanted: trigger_signals.Trigger) -> targets.Target:
+    def run_target(self, wanted: orders.RunOrder) -> targets.Target:
         """Return this deployment as what a run is started on."""
         row = self._history.row()
         return self._triggering(row).run_target(wanted)

@@ -20,7 +20,7 @@ from heat_plugins.engine.database import rows
 from heat_plugins.engine.runs import triggering
 from heat_plugins.resources import eventful
 from heat_plugins.resources.software import deployment_schema
-from heat_plugins.runs.start import trigger_signals
+from heat_plugins.runs.start import orders
 from heat_plugins.signals import signal_names
 
 # What Heat does first in the stack of the members, and what it does last.
@@ -119,7 +119,7 @@ class GroupMixin(_Group):
         """Start a run on each member, or an operation on all of them."""
         signaller = callers.of(self.stack)
         try:
-            wanted = trigger_signals.read(details)
+            wanted = orders.read(details)
             if wanted is None:
                 raise errors.Refused(
                     _(

@@ -38,7 +38,7 @@ from heat_plugins.resources import eventful
 from heat_plugins.resources.software import deployment
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.runs import single_groups
-from heat_plugins.runs.start import trigger_signals
+from heat_plugins.runs.start import orders
 from heat_plugins.signals import signal_names
 from heat_plugins.signals import transport_names
 
@@ -196,7 +196,7 @@ class GroupMembers(_Base):
         if not self._is_single():
             return bool(super().trigger_member(member, details, signaller))
         try:
-            wanted = trigger_signals.read(details, member.row.config.outputs)
+            wanted = orders.read(details, member.row.config.outputs)
             if wanted is None:
                 raise eventful.ambiguous()
             text = member.start(wanted)

@@ -15,8 +15,8 @@ from heat_plugins.configs import actions
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.start import orders
 from heat_plugins.runs.start import stack_tree
-from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 
 # Characters that make a name a pattern.
@@ -118,7 +118,7 @@ class Chooser:
     def choose(
         self,
         wanted: Wanted,
-        order: starting.RunOrder,
+        order: orders.RunOrder,
         config: heat_values.Config | None = None,
     ) -> Chosen:
         """Return the targets.
@@ -149,7 +149,7 @@ class Chooser:
             )
         for each in chosen:
             try:
-                starting.check(each, order)
+                orders.check(each, order)
             except errors.Refused as exc:
                 raise errors.Refused(f'{each.label}: {exc}') from exc
         return Chosen(

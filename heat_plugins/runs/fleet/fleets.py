@@ -26,7 +26,7 @@ from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import retention
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 
 LOG = foreign.logger(__name__)
 
@@ -209,7 +209,7 @@ class Fleets:
         self,
         chosen: fleet_targets.Chosen,
         limits: operations.OperationLimits,
-        order: starting.RunOrder,
+        order: orders.RunOrder,
         config: heat_values.Config | None = None,
         log_limit: int | None = None,
         operation_id: str | None = None,

@@ -23,8 +23,8 @@ from heat_plugins.runs import withdrawal
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
+from heat_plugins.runs.start import orders
 from heat_plugins.runs.start import targets
-from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import live
 from heat_plugins.signals import transport_names
 
@@ -280,7 +280,7 @@ class MemberRuns:
         order = self._order
         return self._tools.batches.withdrawn(
             members,
-            trigger_signals.Trigger(action=order.action, inputs=order.inputs),
+            orders.RunOrder(action=order.action, inputs=order.inputs),
         )
 
     def _source(self, source_id: str | None) -> heat_values.Config | None:

@@ -12,14 +12,17 @@ from typing import Any
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import pools
+from heat_plugins.configs import hidden_inputs
+from heat_plugins.runs import attempts
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
+from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.follow import logs
 from heat_plugins.runs.follow import settling
 from heat_plugins.runs.follow import waiting
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from heat_plugins.runs.start import targets
 
 LOG = foreign.logger(__name__)
@@ -33,19 +36,29 @@ class Ledger:
     """Starts runs, and knows what has become of them."""
 
     def __init__(self, tools: services.Services) -> None:
-        self._tools = tools
-        self._starter = starting.Starter(tools)
+        self._tools = tools = tools.with_cached_signers()
+        self._attempts = attempts.Attempts(tools)
         self._logs: dict[str, logs.RunLogs] = {}
 
     def start(
-        self, target: targets.Target, order: starting.RunOrder
+        self, target: targets.Target, order: orders.RunOrder
     ) -> runs.Run:
-        """Start a run; see `starting.Starter.start`."""
+        """Start a run.
+
+        :returns: the run; it has ended if another process ended it meanwhile.
+        :raises errors.Refused: there is no such action, its inputs do not
+            fit, or it runs already.
+        :raises errors.NotFound: the stack is gone, or the deployment goes
+            meanwhile.
+        :raises errors.Error: Heat did not take it.
+        :raises heat_plugins.errors.ServiceError: the object store
+            did not.
+        """
         target = targets.with_own_config(self._tools.heat, target)
         # Before anything is asked of the object store.
-        starting.check(target, order)
+        orders.check(target, order)
         self._settle_former(target, order.action)
-        run = self._starter.start(target, order)
+        run = self._start(target, order)
         # It has been started, whatever becomes of others.
         with contextlib.suppress(errors.ServiceError):
             self.forget_surplus(target.stack_id)
@@ -160,6 +173,98 @@ class Ledger:
         ):
             store.remove(key)
 
+    def _start(
+        self, target: targets.Target, order: orders.RunOrder
+    ) -> runs.Run:
+        # What was found may be long ago, and the container of a stack that
+        # has gone would be made again, for good.
+        if self._tools.heat.stack(target.stack_id).gone:
+            raise errors.NotFound(
+                f'Stack {target.stack_name} is deleted or being deleted'
+            )
+        now = self._tools.clock()
+        store = self._records(target.stack_id)
+        known, timeout = self._tools.known_hooks, order.timeout
+        timeout = timeout or target.timeout
+        run = runs.Run(
+            id=record_names.new_run_id(now),
+            **{
+                **vars(target.with_action(order.action, known)),
+                'timeout': timeout or runs.DEFAULT_TIMEOUT,
+                'delivery_timeout': (
+                    order.delivery_timeout or target.delivery_timeout
+                ),
+            },
+            action=order.action,
+            state=runs.State.STARTING,
+            reason='heat-plugins is delivering it to the server',
+            started_at=int(now),
+            started_by=self._tools.who,
+            inputs=dict(order.inputs),
+            declared=[
+                {
+                    'name': output['name'],
+                    'error_output': bool(output.get('error_output')),
+                }
+                for output in target.config.outputs
+            ],
+            hidden=hidden_inputs.names(target.config.options),
+            repeats=order.repeats,
+            standalone=target.standalone,
+            guarded=target.guarded,
+        )
+        # A run is announced in the container, which this makes if need be.
+        self._tools.sign(store.container)
+        exclusions.claim(self._tools, store, run)
+        return self._hand_over(store, run, target)
+
+    def _hand_over(
+        self,
+        store: records.Records,
+        run: runs.Run,
+        target: targets.Target,
+    ) -> runs.Run:
+        limit = self._tools.keep.log_limit
+        try:
+            run = self._attempts.deliver(
+                run, lambda: self._attempts.draft(run, target, limit)
+            )
+            if ended := _ended(store, run):
+                # Who cancelled it may not have seen what we have made since.
+                self._attempts.withdraw(run)
+                return ended
+            store.write(run)
+            if not store.is_open(run.key):
+                if ended := _ended(store, run):
+                    return ended
+                # Nor may who revoked the announcement; see `withdrawal`.
+                raise errors.NotFound(
+                    f'Deployment {run.resource} or its stack was deleted '
+                    f'while {run.action} started on it'
+                )
+        except BaseException:
+            self._undo(store, self._attempts.known(run))
+            raise
+        return run
+
+    def _undo(self, store: records.Records, run: runs.Run) -> None:
+        """Undo a run that was not delivered, as far as possible."""
+        try:
+            try:
+                self._attempts.withdraw(run)
+            except Exception:
+                # The next process that reads it cleans up by its record.
+                store.write(run)
+                raise
+            store.remove(run.key)
+            store.close(run.key)
+        except Exception as exc:
+            LOG.warning(
+                'Cannot clean up after run %(run)s, which did not start: '
+                '%(error)s',
+                {'run': run.id, 'error': exc},
+            )
+
     def _settle_former(self, target: targets.Target, action: str) -> None:
         """Settle what ran before, so that it is not in the way."""
         store = self._records(target.stack_id)
@@ -193,18 +298,6 @@ def news(store: records.Records) -> tuple[set[str], abc.Collection[str]]:
         return set(), set()
 
 
-def look(
-    store: records.Records,
-    key: record_names.Key,
-    settler: settling.Settler,
-    arrivals: abc.Collection[str],
-    opened: abc.Collection[str],
-) -> runs.Run | None:
-    """Return a run as it stands now; None if it is gone, or unreadable."""
-    run = recorded_run(store, key)
-    return run and settled(settler, run, arrivals, opened)
-
-
 def recorded_run(
     store: records.Records, key: record_names.Key
 ) -> runs.Run | None:
@@ -229,3 +322,9 @@ def settled(
         # Who ended it did not come to the end of that.
         settler.clean_up(run)
     return run
+
+
+def _ended(store: records.Records, run: runs.Run) -> runs.Run | None:
+    """Return a run as another process has ended it, if one has."""
+    fresh = store.read(run.key)
+    return fresh if fresh is not None and fresh.ended else None

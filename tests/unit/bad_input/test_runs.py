@@ -19,8 +19,8 @@ from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import retention
+from heat_plugins.runs.start import orders
 from heat_plugins.runs.start import schema
-from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import body
 from tests.unit import fake_swift
@@ -176,8 +176,8 @@ def test_an_order_can_be_run_or_is_refused(group, config, inputs, what):
     declared, _, given = inputs
     found = target(group, config, declared)
     try:
-        chosen, _values = starting.check(
-            found, starting.RunOrder(action=what, inputs=given)
+        chosen, _values = orders.check(
+            found, orders.RunOrder(action=what, inputs=given)
         )
     except errors.Refused:
         return

@@ -11,7 +11,7 @@ import pytest
 from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.objectstore import keys
-from heat_plugins.runs.start import trigger_signals
+from heat_plugins.runs.start import orders
 from heat_plugins.signals import body
 from tests.unit.bad_input import anything
 
@@ -131,15 +131,15 @@ def test_no_outcome_quotes_what_a_server_has_sent(details, name):
 
 @hypothesis.given(signal, declared)
 def test_what_may_be_a_trigger_is_one_or_is_none(details, declared):
-    found = trigger_signals.read(details, declared)
+    found = orders.read(details, declared)
     if found is not None:
-        assert trigger_signals.looks_like_one(details)
+        assert orders.looks_like_one(details)
         assert isinstance(found.action, str)
         assert isinstance(found.inputs, dict)
         if found.inputs:
             assert str(found.inputs) not in repr(found)
-    elif trigger_signals.cannot_be_result(details, declared):
-        assert trigger_signals.looks_like_one(details)
+    elif orders.cannot_be_result(details, declared):
+        assert orders.looks_like_one(details)
 
 
 # TempURLs

@@ -6,7 +6,7 @@ from unittest import mock
 from heat_plugins import errors
 from heat_plugins.engine.runs import run_ledgers
 from heat_plugins.runs import runs
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from tests.unit.runs import base
 
 
@@ -61,7 +61,7 @@ class FollowTest(base.RunsTestCase):
 
         def begin():
             (target,) = self.runs.find('shop', 'web')
-            order = starting.RunOrder(action='BACKUP')
+            order = orders.RunOrder(action='BACKUP')
             second.append(self.runs.start(target, order))
             self.follow()
 

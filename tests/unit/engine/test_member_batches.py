@@ -18,7 +18,7 @@ from heat_plugins.engine.database import rows
 from heat_plugins.engine.runs import member_batches
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.start import trigger_signals
+from heat_plugins.runs.start import orders
 from heat_plugins.signals import signal_names
 from tests.unit.resources import deployments
 from tests.unit.resources import test_deployment_policy as policies
@@ -265,7 +265,7 @@ class DeliveryTest(groups.GroupTestCase):
 
 
 class WithdrawnTest(triggers.TriggerTestCase):
-    WANTED = trigger_signals.Trigger(action='BACKUP', inputs={'level': 9})
+    WANTED = orders.RunOrder(action='BACKUP', inputs={'level': 9})
 
     def setUp(self):
         super().setUp()

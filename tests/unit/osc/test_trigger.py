@@ -9,7 +9,7 @@ from heat_plugins import errors
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from tests.unit.osc import base
 
 
@@ -321,7 +321,7 @@ class SeveralTest(TriggerCase):
         _, shown = self.trigger('--all BACKUP')
         self.now += 10
         (target,) = self.runs.find('till', 'db')
-        single = self.runs.start(target, starting.RunOrder(action='BACKUP'))
+        single = self.runs.start(target, orders.RunOrder(action='BACKUP'))
         _, listed = self.json('run list')
         self.assertEqual(
             [('till', single.id), *(('shop', one['id']) for one in shown)],

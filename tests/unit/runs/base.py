@@ -13,7 +13,7 @@ from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from tests.unit import fake_swift
 from tests.unit.runs import fake_heat
 
@@ -73,7 +73,7 @@ class RunsTestCase(testtools.TestCase):
 
     def start(self, action='BACKUP', runs=None, resource='db', **order):
         (target,) = self.runs.find('shop', resource)
-        order = starting.RunOrder(action=action, **order)
+        order = orders.RunOrder(action=action, **order)
         return (runs or self.runs).start(target, order)
 
     def inputs(self, server='server-1'):

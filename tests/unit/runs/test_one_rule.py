@@ -9,7 +9,7 @@ from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from tests.unit.runs import base
 
 State = runs.State
@@ -93,7 +93,7 @@ class InOperation(Alone):
         self.advancer = self.door.create(
             fleet_targets.Chosen(targets=self.runs.find('shop', 'db')),
             operations.OperationLimits(timeout=600, delivery_timeout=300),
-            starting.RunOrder(action='BACKUP'),
+            orders.RunOrder(action='BACKUP'),
         )
         self.advance()
         return self.advancer.operation.run_id(0)

@@ -11,7 +11,7 @@ from heat_plugins.runs import services
 from heat_plugins.runs.follow import settling
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import retention
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
 from tests.unit.runs import base
@@ -116,7 +116,7 @@ class SettleTest(base.RunsTestCase):
             self.stack, 'box', 'OS::Nova::Server', 'server-9'
         )
         target = self.runs.server('shop', 'box', config)
-        order = starting.RunOrder(action='APPLY', timeout=600)
+        order = orders.RunOrder(action='APPLY', timeout=600)
         run = self.runs.start(target, order)
         self.now += 59
         self.assertEqual(runs.UNANSWERED, self.show(run).reason)

@@ -146,7 +146,7 @@ class StartTest(base.RunsTestCase):
 
     def test_a_stack_that_was_deleted_since_is_not_given_a_container(self):
         (target,) = self.runs.find('shop', 'db')
-        order = base.starting.RunOrder(action='BACKUP')
+        order = base.orders.RunOrder(action='BACKUP')
         self.heat.stacks[self.stack.id] = dataclasses.replace(
             self.stack, status='DELETE_IN_PROGRESS'
         )

@@ -9,7 +9,7 @@ from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from tests.unit.runs import base
 
 State = runs.State
@@ -199,7 +199,7 @@ class DeleteTest(UnreadableTestCase):
         )
         config = self.heat.add_config('fix', 'script', config='', inputs=[])
         target = self.runs.server('shop', 'box', config)
-        run = self.runs.start(target, starting.RunOrder(action='APPLY'))
+        run = self.runs.start(target, orders.RunOrder(action='APPLY'))
         self.garble(run)
         self.runs.delete('shop', run.id)
         self.assertEqual([], self.heat.given('server-9'))

@@ -82,7 +82,7 @@ class ChartReaderTest(base.RunsTestCase):
         self.happens('group', 'CREATE_COMPLETE', 7)
 
     def test_runs_of_operations_are_shown_with_its_name(self):
-        order = base.starting.RunOrder(action='BACKUP')
+        order = base.orders.RunOrder(action='BACKUP')
         advancer = self.fleets().create(
             fleet_targets.Chosen(targets=self.runs.find('shop', 'db')),
             operations.OperationLimits(),
@@ -102,7 +102,7 @@ class ChartReaderTest(base.RunsTestCase):
         found = targets.Finder(self.heat).matching(
             self.stack, lambda place: place.path in servers, config
         )
-        order = base.starting.RunOrder(action='APPLY')
+        order = base.orders.RunOrder(action='APPLY')
         advancer = self.fleets().create(
             fleet_targets.Chosen(targets=list(found)),
             operations.OperationLimits(),

@@ -10,7 +10,7 @@ from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from tests.unit.runs.fleet import simulation
 
 SERVERS = {f'n{number}': f'server-{number}' for number in range(6)}
@@ -45,7 +45,7 @@ def door(world, who='ann'):
 
 
 def choose(world, action='BACKUP', inputs=None, **wanted):
-    order = starting.RunOrder(action=action, inputs=inputs or {})
+    order = orders.RunOrder(action=action, inputs=inputs or {})
     wanted = fleet_targets.Wanted(**{'stacks': ['s0'], **wanted})
     chooser = fleet_targets.Chooser(world.heat, door(world).pool)
     return chooser.choose(wanted, order)
@@ -65,7 +65,7 @@ def begin(world, **order):
     return door(world).create(
         chosen,
         operations.OperationLimits(),
-        starting.RunOrder(action='BACKUP', inputs=order.get('inputs', {})),
+        orders.RunOrder(action='BACKUP', inputs=order.get('inputs', {})),
     )
 
 
@@ -214,7 +214,7 @@ def test_a_single_target_has_its_own_values(world):
         )
     (target,) = choose(world, metadata={'name': 'n4'}).targets
     assert not target.is_own
-    world.service().start(target, starting.RunOrder(action='BACKUP'))
+    world.service().start(target, orders.RunOrder(action='BACKUP'))
     assert given(world)['server-4']['database'] == 'db4'
 
 

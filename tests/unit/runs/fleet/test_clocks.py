@@ -11,7 +11,7 @@ from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from tests.unit.runs.fleet import simulation
 
 #: Seconds by which a host's clock is ahead; a run may take 90.
@@ -79,7 +79,7 @@ def test_a_run_that_such_a_host_settles_goes_on(world, clock):
     (target,) = right.find('s0', 'db0')
     run = right.start(
         dataclasses.replace(target, timeout=90),
-        starting.RunOrder(action='BACKUP'),
+        orders.RunOrder(action='BACKUP'),
     )
     found = service(clock).show('s0', run.id)
     is_wrong = clock is not None

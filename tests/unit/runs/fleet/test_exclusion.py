@@ -19,7 +19,7 @@ from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from tests.unit import examples
 from tests.unit.runs.fleet import simulation
 
@@ -37,7 +37,7 @@ class World(simulation.World):
     def single(self, member=0):
         service = self.service()
         (target,) = service.find('s0', f'db{member}')
-        return service.start(target, starting.RunOrder(action='BACKUP'))
+        return service.start(target, orders.RunOrder(action='BACKUP'))
 
     def settled(self, run):
         return self.service().show('s0', run.id)
@@ -184,7 +184,7 @@ def test_a_single_run_gives_way_to_that_of_an_operation(world):
     # Another action is another claim.
     service = world.service()
     (target,) = service.find('s0', 'db0')
-    assert service.start(target, starting.RunOrder(action='FAIL/OVER'))
+    assert service.start(target, orders.RunOrder(action='FAIL/OVER'))
 
 
 def test_a_single_run_starts_once_the_operation_has_ended_there(world):

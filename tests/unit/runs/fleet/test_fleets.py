@@ -16,7 +16,7 @@ from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.records import retention
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from tests.unit.runs.fleet import simulation
 from tests.unit.runs.fleet import test_cost
 
@@ -29,7 +29,7 @@ def world():
 def choose(world, action='BACKUP', **wanted):
     door = fleets.Fleets(world.heat, world.tools())
     return fleet_targets.Chooser(world.heat, door.pool).choose(
-        fleet_targets.Wanted(**wanted), starting.RunOrder(action=action)
+        fleet_targets.Wanted(**wanted), orders.RunOrder(action=action)
     )
 
 
@@ -100,7 +100,7 @@ def test_what_cannot_be_recorded_leaves_nothing_in_heat(world):
         door.create(
             chosen,
             operations.OperationLimits(),
-            starting.RunOrder(action='BACKUP'),
+            orders.RunOrder(action='BACKUP'),
         )
     assert set(world.heat.configs) == world.configs
 
@@ -113,7 +113,7 @@ def test_who_may_create_no_deployments_registers_nothing(world):
         door.create(
             chosen,
             operations.OperationLimits(),
-            starting.RunOrder(action='BACKUP'),
+            orders.RunOrder(action='BACKUP'),
         )
     assert set(world.heat.configs) == world.configs
     assert world.cluster.container(simulation.CONTAINER) is None

@@ -11,7 +11,7 @@ from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import member_runs
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from heat_plugins.signals import body
 from tests.unit.runs.fleet import simulation
 
@@ -34,7 +34,7 @@ class HandlingTestCase(testtools.TestCase):
         self.door = fleets.Fleets(self.world.heat, self.world.tools())
 
     def begin(self, limits=ONE, **given):
-        order = starting.RunOrder(action='BACKUP', **given)
+        order = orders.RunOrder(action='BACKUP', **given)
         chosen = fleet_targets.Chooser(self.world.heat, self.door.pool).choose(
             fleet_targets.Wanted(stacks=['s0']), order
         )

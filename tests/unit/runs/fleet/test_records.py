@@ -19,7 +19,7 @@ from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import retention
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 from tests.unit.runs.fleet import simulation
 
 
@@ -214,12 +214,12 @@ def test_a_head_that_is_no_json_is_a_row_too(case):
 
 def create(case):
     chosen = fleet_targets.Chooser(case.world.heat, case.door.pool).choose(
-        fleet_targets.Wanted(stacks=['s0']), starting.RunOrder(action='BACKUP')
+        fleet_targets.Wanted(stacks=['s0']), orders.RunOrder(action='BACKUP')
     )
     return case.door.create(
         chosen,
         operations.OperationLimits(),
-        starting.RunOrder(action='BACKUP'),
+        orders.RunOrder(action='BACKUP'),
     )
 
 

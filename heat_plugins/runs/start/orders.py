@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What asks for a run, or an operation, among the signals of a deployment."""
+"""What is ordered to run, by a user or by a signal of a deployment."""
 
 from collections import abc
 import dataclasses
@@ -8,6 +8,8 @@ from typing import Any
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.start import schema
+from heat_plugins.runs.start import targets
 from heat_plugins.signals import body
 
 TRIGGER, OPERATE, INPUT_VALUES = 'trigger', 'operate', 'input_values'
@@ -17,23 +19,43 @@ _ORDERED = (_ACTION, INPUT_VALUES, *operations.LIMIT_NAMES)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Trigger:
-    """What a signal asks for.
+class RunOrder:
+    """What to run.
 
     :ivar inputs: what differs from the stack's own values; they may be
         secrets.
-    :ivar limits: those of an operation; None for a run.
+    :ivar timeout: seconds for the whole of it; None: as many as the
+        deployment has, or `runs.DEFAULT_TIMEOUT`.
+    :ivar delivery_timeout: seconds until the server must have reported, for
+        those that do; None: as many as the deployment has.
+    :ivar repeats: the id of the run that is repeated.
+    :ivar limits: those of an operation that a signal asks for.
     """
 
     action: str
-    inputs: abc.Mapping[str, Any] = dataclasses.field(repr=False)
+    inputs: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+    timeout: int | None = None
+    delivery_timeout: int | None = None
+    repeats: str | None = None
     limits: operations.OperationLimits | None = None
+
+
+def check(target: targets.Target, order: RunOrder) -> None:
+    """Check what is wanted.
+
+    :raises errors.Refused: there is no such action, or the inputs do not
+        fit.
+    """
+    target.tool(order.action)
+    schema.values(target.declared, order.inputs, target.current)
 
 
 def read(
     details: object,
     declared: abc.Iterable[abc.Mapping[str, Any]] = (),
-) -> Trigger | None:
+) -> RunOrder | None:
     """Return what a signal asks for; None if it is a server's result.
 
     It asks for a run if it is exactly ``{"trigger": "BACKUP",
@@ -55,10 +77,10 @@ def read(
         return None
     if not isinstance(action, str) or not isinstance(inputs, dict):
         return None
-    return Trigger(action=action, inputs=inputs)
+    return RunOrder(action=action, inputs=inputs)
 
 
-def _operation(ordered: abc.Mapping[str, Any]) -> Trigger:
+def _operation(ordered: abc.Mapping[str, Any]) -> RunOrder:
     for name in ordered:
         if name not in _ORDERED:
             raise errors.Refused(
@@ -74,7 +96,7 @@ def _operation(ordered: abc.Mapping[str, Any]) -> Trigger:
         limits = operations.OperationLimits.read(ordered)
     except ValueError as exc:
         raise errors.Refused(str(exc)) from exc
-    return Trigger(action=action, inputs=inputs, limits=limits)
+    return RunOrder(action=action, inputs=inputs, limits=limits)
 
 
 def looks_like_one(details: object) -> bool:
