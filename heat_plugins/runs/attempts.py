@@ -41,47 +41,27 @@ _MESSAGE_LENGTH = 200
 _SIGNATURES = masking.Mask()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ServerReport:
-    """A report.
-
-    :ivar progress: percent; None if it does not say.
-    :ivar message: short, and on one line.
-    """
-
-    progress: float | None = None
-    message: str | None = None
-
-
 def parse_report(
     content: bytes, mask: masking.Mask = _SIGNATURES
-) -> ServerReport:
-    """Read a report; what cannot be used of it is left out.
+) -> tuple[float | None, str | None]:
+    """Return percent and message of a report; None for what is unusable.
 
     :param mask: masks secrets in its message.
 
     :raises errors.BadContent: it is no JSON map.
     """
     details = body.parse(content)
-    return ServerReport(
-        progress=_percent(details.get('progress')),
-        message=_line(details.get('message'), mask),
+    percent, message = details.get('progress'), details.get('message')
+    if isinstance(percent, bool) or not isinstance(percent, (int, float)):
+        percent = None
+    if isinstance(message, str):
+        text = ' '.join(mask.text(message).split())
+        message = foreign.line(text, _MESSAGE_LENGTH)
+    return (
+        # Before it becomes a float, which not every whole number can.
+        None if percent is None else float(min(100, max(0, percent))),
+        message if isinstance(message, str) and message else None,
     )
-
-
-def _percent(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    # Before it becomes a float, which not every whole number can.
-    return float(min(100, max(0, value)))
-
-
-def _line(value: object, mask: masking.Mask) -> str | None:
-    """Return a text as one line of limited length; None if it is none."""
-    if not isinstance(value, str):
-        return None
-    text = ' '.join(mask.text(value).split())
-    return foreign.line(text, _MESSAGE_LENGTH) or None
 
 
 def recorded(run: runs.Run) -> run_objects.Expected:
@@ -296,14 +276,16 @@ class Attempts:
             objects.container, objects.report, REPORT_LIMIT
         )
         try:
-            report = parse_report(sent.content, self._known_of(run).mask)
+            progress, message = parse_report(
+                sent.content, self._known_of(run).mask
+            )
         except errors.BadContent as exc:
-            report = ServerReport(message=f'(its report: {exc})')
+            progress, message = None, f'(its report: {exc})'
         return dataclasses.replace(
             run,
             **runs.begun(run, self._tools.clock()),
-            progress=report.progress,
-            message=report.message,
+            progress=progress,
+            message=message,
         )
 
     def answered(self, run: runs.Run) -> runs.Run:
@@ -347,16 +329,15 @@ class Attempts:
         """Ask Heat for the config of a run, unless its record says it all."""
         if run.operation is None and not run.hidden:
             return None
-        config_ids = [run.config_id] if run.config_id else self._marked(run)
+        config_ids = [run.config_id] if run.config_id else []
+        if not config_ids:
+            rows = withdrawal.marked(self._tools.heat, run.server_id, run.id)
+            config_ids = [row.config_id for row in rows]
         with contextlib.suppress(errors.NotFound):
             for config_id in config_ids:
                 config = self._tools.heat.config(config_id)
                 return run_objects.Expected.by(config)
         return None
-
-    def _marked(self, run: runs.Run) -> list[str]:
-        rows = withdrawal.marked(self._tools.heat, run.server_id, run.id)
-        return [row.config_id for row in rows]
 
     # Why runs end
 

@@ -20,8 +20,7 @@ from heat_plugins.runs import withdrawal
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import member_runs
-from heat_plugins.runs.fleet import operation_runs
-from heat_plugins.runs.fleet.records import binding
+from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.records import ledgers
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
@@ -105,10 +104,7 @@ class Runs(ledgers.Ledger):
         super().__init__(services.Services.of(heat, store, **options))
         self._heat = heat
         self._finder = targets.Finder(heat)
-        self._operated = operation_runs.OperationRuns(
-            self._tools.records,
-            functools.partial(binding.seal_of, heat),
-        )
+        self._operated = overview.OperationRuns(self._tools.records, heat)
 
     # What there is to run
 
@@ -199,7 +195,7 @@ class Runs(ledgers.Ledger):
             run = ledgers.recorded_run(store, key)
             if run is None:
                 continue
-            run = ledgers.settled(settler, run, arrivals, opened)
+            run = settler.settled(run, arrivals, opened)
             run = _named(run, places)
             if wanted.matches(run):
                 result.append(run)
@@ -383,7 +379,7 @@ class Runs(ledgers.Ledger):
     def _show(self, store: records.Records, run_id: str) -> runs.Run:
         opened, arrivals = ledgers.news(store)
         run = self._read(store, run_id)
-        return ledgers.settled(self._settler(store), run, arrivals, opened)
+        return self._settler(store).settled(run, arrivals, opened)
 
     @staticmethod
     def _sweep(
@@ -401,7 +397,7 @@ class Runs(ledgers.Ledger):
     def _operated_run(self, stack: str, run_id: str) -> runs.Run:
         """Return a run of an operation, if it is one on a stack."""
         operation, member = self._operated.find(run_id)
-        run = operation_runs.run_of(operation, member)
+        run = overview.run_of(operation, member)
         if stack not in (run.stack_name, run.stack_id):
             raise errors.NotFound(f'Run {run.id} is not on stack {stack}')
         its = member_runs.MemberRuns(self._tools, operation.order).attempts

@@ -21,8 +21,8 @@ from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.fleet.records import operation_records
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
-from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import orders
 from heat_plugins.runs.start import targets
 
@@ -104,8 +104,8 @@ class Services:
     records: operation_records.OperationRecords
     who: str
     sign: abc.Callable[[str], keys.Signer]
-    keep: retention.Retention = dataclasses.field(
-        default_factory=retention.Retention
+    keep: record_names.Retention = dataclasses.field(
+        default_factory=record_names.Retention
     )
     known_hooks: abc.Collection[str] = hooks.HOOKS
     batches: Batching | None = None

@@ -22,7 +22,6 @@ from heat_plugins.runs.follow import waiting
 from heat_plugins.runs.records import ledgers
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
-from heat_plugins.runs.records import retention
 from heat_plugins.signals import signal_names
 
 LOG = foreign.logger(__name__)
@@ -115,10 +114,10 @@ def latest(
     }
 
 
-def kept() -> retention.Retention:
+def kept() -> record_names.Retention:
     """Return what the operator wants to keep of finished runs."""
     options = cfg.CONF.heat_plugins
-    return retention.Retention(
+    return record_names.Retention(
         number=options.runs_kept,
         days=options.runs_kept_days,
         log_limit=options.run_log_limit,

@@ -15,7 +15,6 @@ from heat_plugins.osc.runs import run_commands
 from heat_plugins.runs import summary
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.start import targets
@@ -233,7 +232,7 @@ class CancelOperation(_Request):
                 self,
                 [
                     run
-                    for run in operation_runs.of(operation)
+                    for run in overview.runs_of(operation)
                     if run.is_unanswered and run.reported_at is not None
                 ],
             )

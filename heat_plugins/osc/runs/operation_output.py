@@ -21,7 +21,6 @@ from heat_plugins.osc.runs import operation_columns
 from heat_plugins.osc.runs import operation_commands
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
-from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.signals import body
@@ -113,7 +112,7 @@ class ShowOperationOutput(operation_commands.OperationCommand):
         service = common.service(self.app.client_manager)
         saver = _Saver(tree, service, self.log)
         for member in members:
-            saver.save(operation_runs.run_of(operation, member))
+            saver.save(overview.run_of(operation, member))
         if saver.refused:
             self.exit_code = 1
         if saver.refused > _NAMED:

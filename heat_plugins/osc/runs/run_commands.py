@@ -13,7 +13,6 @@ from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import following
-from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
 
@@ -215,10 +214,10 @@ class ShowLogs(common.Command):
             lambda: service.show(stack, parsed_args.run),
             None if parsed_args.follow else 0,
         )
-        output = run_output.Output(
+        output = following.Output(
             service,
             self.progress,
-            lambda run: run_output.Raw(self.app.stdout),
+            lambda run: following.Raw(self.app.stdout),
         )
         # It would be in the way of the output.
         self.progress.stop()

@@ -29,13 +29,12 @@ from heat_plugins.osc.runs import following
 from heat_plugins.osc.runs import operation_columns
 from heat_plugins.osc.runs import operation_commands
 from heat_plugins.osc.runs import run_commands
-from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import fleet_targets
-from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.records import retention
+from heat_plugins.runs.fleet import overview
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import orders
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import live
@@ -370,7 +369,7 @@ class Trigger(StartRun):
 
     def shown_operation(self, operation: operations.Operation) -> common.Shown:
         self.refuse_skipped(operation)
-        return columns.many(operation_runs.of(operation, skipped=True))
+        return columns.many(overview.runs_of(operation, skipped=True))
 
 
 def _targets(
@@ -492,8 +491,8 @@ def _limits(
     return operations.OperationLimits(**given)
 
 
-def _retention(parsed_args: argparse.Namespace) -> retention.Retention:
-    return retention.Retention(
+def _retention(parsed_args: argparse.Namespace) -> record_names.Retention:
+    return record_names.Retention(
         number=parsed_args.keep_runs,
         days=parsed_args.keep_days,
         log_limit=parsed_args.log_limit,
@@ -559,8 +558,8 @@ def _run(
     display = command.progress
     output = None
     if parsed_args.follow:
-        output = run_output.Output(
-            service, display, lambda run: run_output.Lines(display)
+        output = following.Output(
+            service, display, lambda run: following.Lines(display)
         )
     follower = following.RunFollower(command, service, stack, output=output)
     started = start()
@@ -808,7 +807,7 @@ def _add_options(add: command_line.Adder) -> None:
 
 def _add_retention(add: command_line.Adder) -> None:
     """Add how much of finished runs is kept."""
-    default = retention.Retention()
+    default = record_names.Retention()
     add.number(
         '--keep-runs',
         '<number>',

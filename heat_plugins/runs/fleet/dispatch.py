@@ -19,8 +19,8 @@ from heat_plugins.runs import services
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.fleet import member_runs
-from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import journals
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.signals import body
@@ -46,7 +46,7 @@ _WAIT = 10
 _Changes = dict[str, Any]
 _Operation = operations.Operation
 _State = operations.State
-_run_of = operation_runs.run_of
+_run_of = overview.run_of
 
 
 def unanswered(operation: _Operation) -> dict[int, str]:

@@ -358,6 +358,7 @@ def claim(
     :raises errors.Refused: it cannot be told whether one is.
     """
     key, others = run.key, OtherOperations(tools)
+    settler = settling.Settler(tools, store)
 
     def check(is_announced: bool) -> None:
         running = {}
@@ -381,7 +382,7 @@ def claim(
         ours=run.id,
         started=_started,
         check=check,
-        is_undecided=lambda other: _is_undecided(store, run, other),
+        is_undecided=lambda other: _is_undecided(store, settler, run, other),
     )
     try:
         won = contest.win(lambda: store.write(run), sleep=tools.sleep)
@@ -401,8 +402,15 @@ def _started(candidate: str) -> float | None:
     return None
 
 
-def _is_undecided(store: records.Records, ours: runs.Run, other: str) -> bool:
+def _is_undecided(
+    store: records.Records,
+    settler: settling.Settler,
+    ours: runs.Run,
+    other: str,
+) -> bool:
     """Say whether another run is neither there nor over.
+
+    One that has ended unseen is settled, so that it is not in the way.
 
     :raises errors.AlreadyRunning: it has not ended.
     :raises errors.Refused: its record is unreadable.
@@ -411,10 +419,11 @@ def _is_undecided(store: records.Records, ours: runs.Run, other: str) -> bool:
         run = store.read(dataclasses.replace(ours.key, run_id=other))
     except errors.UnreadableRun as exc:
         raise errors.Refused(f'Another run may be in progress. {exc}') from exc
-    if run is not None and not run.ended:
+    if run is None:
+        return True
+    if not settler.settled(run, store.arrivals(), {other}).ended:
         raise _already_runs(ours, other, _WAIT)
-    # The process that has ended the run is cleaning up after it.
-    return run is None
+    return False
 
 
 def _already_runs(

@@ -13,7 +13,6 @@ from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins.configs import actions
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.start import orders
 from heat_plugins.runs.start import stack_tree
@@ -84,17 +83,6 @@ class Chosen:
             or limits.deadline is not None
             or limits.if_running == operations.WAIT
         )
-
-    def members(
-        self, action: str, known_hooks: abc.Collection[str]
-    ) -> list[runs.RunTarget]:
-        """Return the members of an operation with an action.
-
-        :param known_hooks: those that servers are known to have.
-        """
-        return [
-            target.with_action(action, known_hooks) for target in self.targets
-        ]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

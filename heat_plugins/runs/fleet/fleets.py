@@ -25,13 +25,12 @@ from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.records import record_names
-from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import orders
 
 LOG = foreign.logger(__name__)
 
 #: How many finished operations of an action are kept.
-KEPT = retention.Retention(number=100)
+KEPT = record_names.Retention(number=100)
 
 # The most operations that are forgotten as one is created; and the requests,
 # seconds and bytes for that: an engine serves others, too, and anybody who may
@@ -162,7 +161,7 @@ class Fleets:
         self,
         heat: orchestration.Deploying,
         tools: services.Services,
-        keep: retention.Retention = KEPT,
+        keep: record_names.Retention = KEPT,
     ) -> None:
         self._heat = heat
         self._tools = tools
@@ -176,7 +175,7 @@ class Fleets:
         store: stores.ObjectStore,
         *,
         who: str,
-        keep: retention.Retention = KEPT,
+        keep: record_names.Retention = KEPT,
         pool: pools.Pool | None = None,
         batches: services.Batching | None = None,
     ) -> 'Fleets':
@@ -232,7 +231,8 @@ class Fleets:
             action=order.action,
             limits=limits,
             members=tuple(
-                chosen.members(order.action, self._tools.known_hooks)
+                each.with_action(order.action, self._tools.known_hooks)
+                for each in chosen.targets
             ),
             created_at=int(now),
             created_by=self._tools.who,

@@ -20,8 +20,8 @@ from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs import withdrawal
-from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.start import orders
 from heat_plugins.runs.start import targets
@@ -85,7 +85,7 @@ class MemberRuns:
 
         :raises errors.Error: Heat refuses it, or its inputs no longer fit.
         """
-        run = operation_runs.run_of(operation, member)
+        run = overview.run_of(operation, member)
         return self._waiting(
             self.attempts.deliver(run, lambda: self._draft(run, member))
         )
@@ -117,7 +117,7 @@ class MemberRuns:
         made: dict[int, deliveries.Delivery] = {}
         outcomes: dict[int, dict[str, Any] | errors.Error] = {}
         for n in members:
-            run = operation_runs.run_of(operation, n)
+            run = overview.run_of(operation, n)
             if self.attempts.has_config(run):
                 # Heat may have its deployment already; see `start`.
                 continue
@@ -130,7 +130,7 @@ class MemberRuns:
         self._check()
         batches.deliver(list(made.values()))
         for n in made:
-            run = self._named(operation_runs.run_of(operation, n))
+            run = self._named(overview.run_of(operation, n))
             outcomes[n] = self._waiting(run)
         return outcomes
 
@@ -171,7 +171,7 @@ class MemberRuns:
 
         :param resumes: see `attempts.Attempts.adopt`.
         """
-        run = operation_runs.run_of(operation, member)
+        run = overview.run_of(operation, member)
         adopted = self.attempts.adopt(run, resumes=resumes)
         return None if adopted is None else _given(adopted)
 
@@ -182,7 +182,7 @@ class MemberRuns:
 
         :param members: for whose runs Heat has no deployment.
         """
-        lost = [operation_runs.run_of(operation, n) for n in members]
+        lost = [overview.run_of(operation, n) for n in members]
         withdrawal.delete_undelivered(
             self._tools.heat,
             [run for run in lost if not self.attempts.has_config(run)],
@@ -194,7 +194,7 @@ class MemberRuns:
 
         It continues if its server has sent a report that no listing shows.
         """
-        run = operation_runs.run_of(operation, member)
+        run = overview.run_of(operation, member)
         control = operation.control
         who = operation.attempts[member].cancelled_by
         if who or control.stopped is operations.Stop.CANCELLED:

@@ -75,6 +75,23 @@ class Settler:
         run = self._note_start(run, expired)
         return self._attempts.hinted(self._check_heat(run) if deep else run)
 
+    def settled(
+        self,
+        run: runs.Run,
+        arrivals: abc.Collection[str],
+        opened: abc.Container[str],
+    ) -> runs.Run:
+        """Return a run as it stands now, and clean up after it.
+
+        :param opened: the IDs of the runs that are announced.
+        """
+        was_ended = run.ended
+        run = self.settle(run, arrivals)
+        if was_ended and run.id in opened:
+            # Who ended it did not come to the end of that.
+            self.clean_up(run)
+        return run
+
     def cancel(self, run: runs.Run, arrivals: abc.Collection[str]) -> runs.Run:
         """Take a run back from its server.
 

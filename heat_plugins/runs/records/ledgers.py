@@ -27,10 +27,6 @@ from heat_plugins.runs.start import targets
 
 LOG = foreign.logger(__name__)
 
-# Announcements of one action that are settled before another one is made.
-# The oldest comes first; after it there are those who start at the same time.
-_FORMER = 10
-
 
 class Ledger:
     """Starts runs, and knows what has become of them."""
@@ -57,7 +53,6 @@ class Ledger:
         target = targets.with_own_config(self._tools.heat, target)
         # Before anything is asked of the object store.
         orders.check(target, order)
-        self._settle_former(target, order.action)
         run = self._start(target, order)
         # It has been started, whatever becomes of others.
         with contextlib.suppress(errors.ServiceError):
@@ -95,7 +90,7 @@ class Ledger:
         for key, run in zip(newest, recorded, strict=True):
             if run is not None:
                 latest[key.deployment_id].append(
-                    settled(settler, run, arrivals, opened)
+                    settler.settled(run, arrivals, opened)
                 )
         return latest
 
@@ -265,23 +260,6 @@ class Ledger:
                 {'run': run.id, 'error': exc},
             )
 
-    def _settle_former(self, target: targets.Target, action: str) -> None:
-        """Settle what ran before, so that it is not in the way."""
-        store = self._records(target.stack_id)
-        prefix = record_names.open_prefix(target.deployment_id, action)
-        try:
-            opened = store.opened(prefix)
-            arrivals = store.arrivals() if opened else ()
-        except errors.NoObject:
-            return
-        settler = self._settler(store)
-        for key in opened[:_FORMER]:
-            # What cannot be read is refused by who announces the next.
-            with contextlib.suppress(errors.UnreadableRun):
-                run = store.read(key)
-                if run is not None:
-                    settled(settler, run, arrivals, {key.run_id})
-
     def _records(self, root_stack_id: str) -> records.Records:
         return records.Records(self._tools.store, root_stack_id)
 
@@ -307,21 +285,6 @@ def recorded_run(
     except errors.UnreadableRun as exc:
         LOG.warning('%s', exc)
         return None
-
-
-def settled(
-    settler: settling.Settler,
-    run: runs.Run,
-    arrivals: abc.Collection[str],
-    opened: abc.Collection[str],
-) -> runs.Run:
-    """Return a run as it stands now, and clean up after it."""
-    was_ended = run.ended
-    run = settler.settle(run, arrivals)
-    if was_ended and run.id in opened:
-        # Who ended it did not come to the end of that.
-        settler.clean_up(run)
-    return run
 
 
 def _ended(store: records.Records, run: runs.Run) -> runs.Run | None:

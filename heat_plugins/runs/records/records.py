@@ -117,12 +117,6 @@ class Records:
             stored.versioned(runs.Run, dataclasses.asdict(run)),
         )
 
-    def open(self, key: record_names.Key) -> None:
-        """Announce a run; see `exclusions`."""
-        exclusive.announce(
-            self.store, self.container, record_names.open_name(key)
-        )
-
     def revoke(self, key: record_names.Key) -> None:
         """Tell who starts a run not to; it is listed as before."""
         exclusive.revoke(

@@ -18,7 +18,6 @@ from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 from heat_plugins.runs.records import record_names
-from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import orders
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import targets
@@ -76,7 +75,7 @@ def test_names_that_others_have_put_there_are_passed_over(found, now):
         (record_names.RECORDS, record_names.parse_record),
     ):
         keys = [key for one in found if (key := parse(prefix + one))]
-        retention.Retention(number=1).surplus(keys, (), now)
+        record_names.Retention(number=1).surplus(keys, (), now)
     for one in found:
         record_names.signal_of_run(one)
 
@@ -199,11 +198,11 @@ def test_an_order_can_be_run_or_is_refused(group, config, inputs, what):
 @hypothesis.example(b'{"progress": 1' + b'0' * 400 + b'}')
 def test_a_report_can_be_shown_or_is_refused(content):
     try:
-        found = attempts.parse_report(content)
+        progress, message = attempts.parse_report(content)
     except errors.BadContent:
         return
-    assert found.progress is None or 0 <= found.progress <= 100
-    assert found.message is None or found.message.isprintable()
+    assert progress is None or 0 <= progress <= 100
+    assert message is None or message.isprintable()
 
 
 leaky = st.builds(

@@ -20,7 +20,7 @@ from heat_plugins.mistral.executions import outcome
 from heat_plugins.nodes import addresses
 from heat_plugins.nodes import node_reading
 from heat_plugins.objectstore import json_records
-from heat_plugins.osc.runs import run_output
+from heat_plugins.osc.runs import following
 from heat_plugins.runs import attempts
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
@@ -88,7 +88,7 @@ def test_output_costs_no_more_than_its_size(text):
             assert all(len(line) <= foreign.LINE for line in lines)
 
     def show(content):
-        lines = run_output.Lines(Display(), 'shop db')
+        lines = following.Lines(Display(), 'shop db')
         lines.show(content)
         lines.end()
 

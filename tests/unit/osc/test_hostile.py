@@ -14,7 +14,7 @@ from heat_plugins import errors
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
-from heat_plugins.osc.runs import run_output
+from heat_plugins.osc.runs import following
 from tests.unit.osc import base
 
 HOSTILE = (
@@ -121,7 +121,7 @@ def test_nor_does_output_that_is_shown_as_it_is():
     for terminal in (True, False):
         stream = Screen(terminal)
         stream.buffer = io.BytesIO()
-        raw = run_output.Raw(stream)
+        raw = following.Raw(stream)
         sent = HOSTILE.encode(errors='surrogatepass') + 'é'.encode()
         # A character may come in two parts, and the last one in half.
         for part in (sent[:-1], sent[-1:], sent[-2:-1]):

@@ -10,7 +10,7 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.osc.runs import run_output
+from heat_plugins.osc.runs import following
 from heat_plugins.runs.records import record_names
 from heat_plugins.signals import live
 from tests.unit.osc import base
@@ -251,8 +251,8 @@ class ManyOutputsTest(LogsCase):
                 meeting.wait(base.PATIENCE)
 
         shown = []
-        output = run_output.Output(
-            self.runs, None, lambda run: run_output.Lines(self, run.id)
+        output = following.Output(
+            self.runs, None, lambda run: following.Lines(self, run.id)
         )
         self.say = lambda *lines: shown.extend(lines)
         for number in range(4):
@@ -271,8 +271,8 @@ class ManyOutputsTest(LogsCase):
 
     def test_the_outputs_of_many_servers_have_little_memory_together(self):
         run = self.start()
-        output = run_output.Output(
-            self.runs, None, lambda run: run_output.Lines(self, run.id)
+        output = following.Output(
+            self.runs, None, lambda run: following.Lines(self, run.id)
         )
         self.say = lambda *lines: None
         store = self.cluster.store()
@@ -287,7 +287,7 @@ class ManyOutputsTest(LogsCase):
                     f'{record_names.log_folder(run.id)}{place:06d}',
                     b'1 %d 40 1\n' % (place * live.SLOT) + content,
                 )
-        self.patch(run_output, '_ROOM', 16 * live.SLOT)
+        self.patch(following, '_ROOM', 16 * live.SLOT)
         tracemalloc.start()
         self.addCleanup(tracemalloc.stop)
         output.poll()
@@ -301,7 +301,7 @@ class LinesTest(testtools.TestCase):
         self.shown = []
 
     def lines(self, *contents, name='shop db'):
-        lines = run_output.Lines(self, name)
+        lines = following.Lines(self, name)
         for content in contents:
             lines.show(content)
         lines.end()

@@ -6,6 +6,7 @@ import json
 import testtools
 
 from heat_plugins import pools
+from heat_plugins.objectstore import exclusive
 from heat_plugins.objectstore import keys
 from heat_plugins.runs import run_service
 from heat_plugins.runs import services
@@ -93,6 +94,14 @@ class RunsTestCase(testtools.TestCase):
         """Return the record of a run, as it is kept."""
         return self.cluster.store().get_object(
             self.records.container, record_names.record_name(run.key), 65536
+        )
+
+    def announce(self, key):
+        """Announce a run as who starts it does."""
+        exclusive.announce(
+            self.records.store,
+            self.records.container,
+            record_names.open_name(key),
         )
 
     def garble(self, run, content=b'[]'):

@@ -10,7 +10,6 @@ from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs.follow import settling
 from heat_plugins.runs.records import record_names
-from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import orders
 from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
@@ -60,7 +59,7 @@ class SettleTest(base.RunsTestCase):
             for row in (self.row, other):
                 self.assertIn(row.id, self.heat.rows)
                 self.assertIn(row.config_id, self.heat.configs)
-            self.records.open(run.key)
+            self.announce(run.key)
 
     def test_a_record_of_another_stack_is_none(self):
         run = dataclasses.replace(self.run_, stack_id='of another')
@@ -429,7 +428,9 @@ class HistoryTest(base.RunsTestCase):
 class RetentionTest(base.RunsTestCase):
     def setUp(self):
         super().setUp()
-        self.runs = self.service(keep=retention.Retention(number=2, days=30))
+        self.runs = self.service(
+            keep=record_names.Retention(number=2, days=30)
+        )
 
     def ended(self):
         run = self.start()

@@ -230,7 +230,7 @@ class OneAtATimeTest(base.RunsTestCase):
         key = record_names.Key(
             run_id=run_id, deployment_id=self.row.id, action='BACKUP'
         )
-        self.records.open(key)
+        super().announce(key)
         return key
 
     def other_comes(self, run_id):
@@ -276,6 +276,8 @@ class OneAtATimeTest(base.RunsTestCase):
                     a_run(self.row.id),
                     id=came[0].run_id,
                     stack_id=self.stack.id,
+                    state=runs.State.STARTING,
+                    started_at=int(self.now),
                 )
             )
 

@@ -13,7 +13,6 @@ from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import layout
@@ -104,7 +103,7 @@ def test_it_is_kept_who_cancelled_an_attempt(world):
     found = found.changed(stopped_by='bob')
     found = deciding.retry(found, world.now, 'ann')
     found = found.attempted({3: {'state': runs.State.COMPLETE}})
-    attempts = operation_runs.every(found)[-2:]
+    attempts = overview.every_run(found)[-2:]
     assert [one.cancelled_by for one in attempts] == ['bob', None]
 
 
@@ -240,8 +239,8 @@ def test_the_last_attempt_is_what_trigger_shows(world):
     found = ended(world)
     world.fail = set()
     found = retried(world, found, 'failed')
-    assert len(operation_runs.of(found)) == 4
-    assert len(operation_runs.every(found)) == 5
+    assert len(overview.runs_of(found)) == 4
+    assert len(overview.every_run(found)) == 5
 
 
 def test_the_request_of_another_user_deletes_no_run_of_this_one(world):

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 import pytest
 
 from heat_plugins import errors
+from heat_plugins.objectstore import exclusive
 from heat_plugins.runs.fleet import exclusions
-from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.fleet.records import operation_records
@@ -70,7 +71,7 @@ def test_an_operation_skips_a_target_on_which_the_action_runs(world):
     assert found.attempts[0].reason == f'BACKUP already runs: {run.id}'
     assert found.control.phase is operations.Phase.COMPLETE
     assert found.control.reason == 'All 2 succeeded; BACKUP already ran on 1'
-    assert len(operation_runs.of(found)) == 2
+    assert len(overview.runs_of(found)) == 2
     assert world.executed.keys() & {found.run_id(0)} == set()
 
 
@@ -390,12 +391,13 @@ def test_an_announcement_of_the_future_is_in_nobodys_way(world):
     opened = records.Records(world.cluster.store(), container)
     world.cluster.store().put_container(opened.container, {})
     row = world.order().members[0].deployment_id
-    opened.open(
-        record_names.Key(
-            run_id=record_names.new_run_id(world.now + 86_400),
-            deployment_id=row,
-            action='BACKUP',
-        )
+    key = record_names.Key(
+        run_id=record_names.new_run_id(world.now + 86_400),
+        deployment_id=row,
+        action='BACKUP',
+    )
+    exclusive.announce(
+        opened.store, opened.container, record_names.open_name(key)
     )
     found = simulation.run(world, [world.begin(world.order())])
     assert states(found) == ['complete'] * 3

@@ -12,10 +12,10 @@ from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import layout
-from heat_plugins.runs.records import retention
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import orders
 from tests.unit.runs.fleet import simulation
 from tests.unit.runs.fleet import test_cost
@@ -122,7 +122,7 @@ def test_who_may_create_no_deployments_registers_nothing(world):
 def test_the_runs_of_a_stack_have_their_outputs_whole(world):
     world.stdout = 'x' * (runs.TAIL + 1)
     tools = world.tools()
-    door = operation_runs.OperationRuns(tools.records, world.seals.get)
+    door = overview.OperationRuns(tools.records, world.heat)
     for name in ('20270115T080000Z-00c0ffee', '20270115T080000Z-11c0ffee'):
         order = dataclasses.replace(world.order(), id=name)
         one = world.begin(order)
@@ -133,7 +133,7 @@ def test_the_runs_of_a_stack_have_their_outputs_whole(world):
         return door.history(world.stacks[0].id, lambda run: True, **wanted)
 
     newest, oldest = listed()
-    assert operation_runs.run_of(*door.find(newest.id)) == newest
+    assert overview.run_of(*door.find(newest.id)) == newest
     assert listed(action='OTHER') == []
     assert listed(limit=1) == [newest]
     assert len(newest.outputs['deploy_stdout']) == runs.TAIL
@@ -176,7 +176,7 @@ def test_an_unreadable_record_is_forgotten_by_force_alone(world):
 def test_the_oldest_that_have_ended_are_forgotten():
     world, _ = test_cost.operated(4)
     door = fleets.Fleets(
-        world.heat, world.tools(), retention.Retention(number=2)
+        world.heat, world.tools(), record_names.Retention(number=2)
     )
     newest = [one.id for one in door.history(fleets.Filter())]
     heads = world.tools().records.heads
@@ -209,7 +209,7 @@ def test_what_cannot_be_checked_is_not_forgotten():
     heads.write(head)
     objects = world.cluster.container(simulation.CONTAINER).objects
     door = fleets.Fleets(
-        world.heat, world.tools(), retention.Retention(number=2)
+        world.heat, world.tools(), record_names.Retention(number=2)
     )
     objects[layout.order(oldest)] += b' '
     door.forget_surplus()

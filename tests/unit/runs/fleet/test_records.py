@@ -13,12 +13,11 @@ from heat_plugins.objectstore import exclusive
 from heat_plugins.objectstore import lease
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.fleet.records import operation_records
-from heat_plugins.runs.records import retention
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import orders
 from tests.unit.runs.fleet import simulation
 
@@ -252,7 +251,7 @@ def test_an_unreadable_head_is_never_surplus(case):
     door = fleets.Fleets(
         case.world.heat,
         case.world.tools(),
-        fleets.retention.Retention(number=0),
+        record_names.Retention(number=0),
     )
     door.forget_surplus()
     assert layout.order(case.id) in case.objects
@@ -330,7 +329,7 @@ def test_an_operation_is_created_whatever_a_user_has_written(
     case, monkeypatch, caplog
 ):
     monkeypatch.setattr(fleets, '_SIZE', 40_000)
-    case.door._keep = retention.Retention(number=2)
+    case.door._keep = record_names.Retention(number=2)
     name = '20270115T080100Z-00c0ff{:02}'
     for n in range(10):
         case.put(layout.head(name.format(n)), {'action': 'x' * 20_000})
@@ -351,7 +350,7 @@ def test_junk_heads_are_listed_up_to_a_limit(case, monkeypatch):
 
 
 def test_a_list_of_runs_reads_few_operations(case, monkeypatch):
-    monkeypatch.setattr(operation_runs, '_READ', 5)
+    monkeypatch.setattr(overview, '_READ', 5)
     head = json.loads(case.objects[layout.head(case.id)])
     for n in range(40):
         other = f'20270115T0900{n:02}Z-00c0ffee'
@@ -360,9 +359,9 @@ def test_a_list_of_runs_reads_few_operations(case, monkeypatch):
     wanted = dict.fromkeys(('action', 'since', 'limit'))
     stack_id = case.world.stacks[0].id
     number, _ = case.asked(
-        lambda: operation_runs.OperationRuns(
-            book, case.world.seals.get
-        ).history(stack_id, lambda run: True, **wanted)
+        lambda: overview.OperationRuns(book, case.world.heat).history(
+            stack_id, lambda run: True, **wanted
+        )
     )
     # Each head, and the order of a few.
     assert number < 41 + 10
