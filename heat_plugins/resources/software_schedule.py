@@ -31,7 +31,7 @@ from heat_plugins.runs import summary
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.records import record_names
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 
 _Kept = schedule_deciding.KeptSchedule
 
@@ -286,7 +286,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
     def _order(
         self, props: heat_types.Properties
     ) -> tuple[
-        fleet_targets.Wanted, starting.RunOrder, operations.OperationLimits
+        fleet_targets.Wanted, orders.RunOrder, operations.OperationLimits
     ]:
         action, limits = props[self.ACTION], props[self.LIMITS]
         if action in actions.LIFECYCLE:
@@ -309,12 +309,12 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             resources=tuple(props[self.TARGETS]),
         )
         inputs = props[self.INPUT_VALUES]
-        return wanted, starting.RunOrder(action=action, inputs=inputs), read
+        return wanted, orders.RunOrder(action=action, inputs=inputs), read
 
     def ordered(
         self,
     ) -> tuple[
-        fleet_targets.Wanted, starting.RunOrder, operations.OperationLimits
+        fleet_targets.Wanted, orders.RunOrder, operations.OperationLimits
     ]:
         """Return what a time of the schedule runs, as it is stored.
 

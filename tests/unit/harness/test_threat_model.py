@@ -86,7 +86,7 @@ LIMITS = [
 #: The same, of bytes or characters in KiB and MiB.
 SIZES = [
     ('Record of a run - {} MiB', MIB, 'runs.records.records._LIMIT'),
-    ('a reader has {} MiB of parts', MIB, 'osc.runs.run_output._ROOM'),
+    ('a reader has {} MiB of parts', MIB, 'osc.runs.following._ROOM'),
     ('- {} MiB of characters; 200,000', MIB, 'yaml_reading.LARGEST'),
     ('and {} MiB of them with aliases', MIB, 'yaml_reading.CHARACTERS'),
     ('- {} KiB of characters;', KIB, 'yaml_reading.LARGEST_PURE'),
