@@ -81,7 +81,7 @@ test-all: ## everything, as CI runs it
 test-production: ## all and more on RabbitMQ, MariaDB, TLS; as root, on Debian
 test-rgw: ## the object store's tests on Ceph's gateway; as root, on Debian
 test-server: ## virtual machines, and the add-on; as root, on Debian
-test-installations: ## Debian's Heat 24 and 26, a venv's 27; as root, on Debian
+test-installations: ## Heat of Debian, of Ubuntu, in a venv; as root, on Debian
 test-pythons: ## unit tests on each Python found, functional on the newest
 test-heats: ## the unit tests under each Heat that is supported
 test-heats-classes: ## do Heat's own classes still have their defects? weekly

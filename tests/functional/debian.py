@@ -8,6 +8,8 @@ in a minute.
 from collections.abc import Iterator, Sequence
 import contextlib
 import hashlib
+from importlib import machinery
+from importlib import util
 import os
 import pathlib
 import shutil
@@ -51,6 +53,7 @@ _FRESH = 7
 #: Debian's next release may be a snapshot of some days ago.
 _DEBIAN = ('--aptopt=Acquire::Check-Valid-Until "false"',)
 
+_UBUNTU = ('noble', 'resolute')
 _UBUNTU_MIRROR = 'http://archive.ubuntu.com/ubuntu'
 _UBUNTU_KEYRING = 'usr/share/keyrings/ubuntu-archive-keyring.gpg'
 
@@ -122,6 +125,22 @@ def host(
         shutil.rmtree(found.path, ignore_errors=True)
 
 
+def release(folder: pathlib.Path, work: pathlib.Path) -> None:
+    """Put into a folder what `make dist` makes of heat-plugins itself."""
+    loader = machinery.SourceFileLoader(
+        'build_packages',
+        str(environments.CHECKOUT / 'contrib/packages/build.py'),
+    )
+    spec = util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    build = util.module_from_spec(spec)
+    loader.exec_module(build)
+    shutil.copy(environments.wheel(), folder)
+    build.build_deb(
+        environments.wheel(), environments.sdist(), work, folder, 1_800_000_000
+    )
+
+
 def _prepare(found: Host) -> None:
     """Let a host reach the network, ask nothing, and have the source."""
     for name in _NETWORK:
@@ -144,7 +163,7 @@ def _tree(suite: str, include: Sequence[str]) -> pathlib.Path:
         shutil.rmtree(unfinished, ignore_errors=True)
         cache.mkdir(parents=True, exist_ok=True)
         log = cache / f'{suite}.log'
-        more = _ubuntu() if suite == 'noble' else _DEBIAN
+        more = _ubuntu() if suite in _UBUNTU else _DEBIAN
         packages.make_tree(unfinished, suite, include, log, *more)
         unfinished.rename(tree)
     return tree

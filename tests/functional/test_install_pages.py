@@ -27,11 +27,14 @@ pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
 _ELEMENT = f'{debian.SOURCE}/contrib/agent/heat-config-supervisor'
 _ADD_ON = '*heat?config?supervisor*'
 
+#: Builds the add-on's packages.
+_PACKAGES = base.ROOT / 'contrib/agent/packages'
+
 
 @pytest.fixture(scope='module')
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[debian.Host]:
     """A host with what an add-on for servers takes."""
-    include = ('ansible-core', 'sudo', 'systemd')
+    include = ('ansible-core', 'lintian', 'sudo', 'systemd')
     folder = tmp_path_factory.mktemp('host')
     with debian.host(folder, 'trixie', include) as found:
         yield found
@@ -60,7 +63,7 @@ def test_each_way_to_the_add_on_installs_the_same(
 ) -> None:
     agent = base.ROOT / 'contrib/agent'
     root = host.path / 'root'
-    subprocess.run([agent / 'packages', root, sys.executable], check=True)
+    subprocess.run([_PACKAGES, root, sys.executable], check=True)
     section = pages.read('supervisor', 'Install it into an image')
     _, install, packages, _, play = pages.blocks(section)
     apt, pip = packages.splitlines()
@@ -97,6 +100,18 @@ def test_each_way_to_the_add_on_installs_the_same(
             find /etc /usr -depth -path "{_ADD_ON}" -delete
             """
         )
+
+
+def test_lintian_has_no_error_in_the_packages(
+    host: debian.Host, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As the page on releases has it: without an address there is one.
+    monkeypatch.setenv('DEBEMAIL', 'you@example.org')
+    folder = host.path / 'root/packages'
+    folder.mkdir()
+    debian.release(folder, tmp_path)
+    subprocess.run([_PACKAGES, folder, sys.executable], check=True)
+    host.run('test $(ls *.deb | wc -l) = 2; lintian *.deb', '/root/packages')
 
 
 def add_on(root: pathlib.Path) -> dict[str, tuple[int, bytes]]:

@@ -8,12 +8,11 @@ Swift, and its servers are real agents.
 from collections.abc import Iterator, Sequence
 import contextlib
 import dataclasses
-from importlib import machinery
-from importlib import util
 import importlib.metadata
 import json
 import pathlib
 import re
+import shlex
 import shutil
 import time
 
@@ -82,11 +81,33 @@ python3 -m venv /opt/heat
 /opt/heat/bin/pip install PyMySQL
 """
 
+#: By default apt brings it along with Heat, whose openvswitch recommends it,
+#: and so keeps it when heat-plugins goes. The trees are made without that.
+_RECOMMENDED = """\
+apt install python3-rich
+apt-mark auto python3-rich
+"""
+
 LANES = {
     'debian-13': Lane(
-        'trixie', '24', '3.13', "Debian's Heat", transport=_TEMP_URL
+        'trixie',
+        '24',
+        '3.13',
+        "Debian's Heat",
+        prepare=_RECOMMENDED,
+        transport=_TEMP_URL,
     ),
-    'debian-forky': Lane('forky', '26', '3.14', "Debian's Heat"),
+    'debian-forky': Lane(
+        'forky', '26', '3.14', "Debian's Heat", prepare=_RECOMMENDED
+    ),
+    'ubuntu-26.04': Lane(
+        'resolute',
+        '26',
+        '3.14',
+        "Debian's Heat",
+        ('apt', 'heat-engine', 'systemd'),
+        prepare=_RECOMMENDED,
+    ),
     'venv-ubuntu-24.04': Lane(
         'noble',
         '27',
@@ -143,11 +164,26 @@ class Site:
         }
         return str(checks['Waiting deployments'])
 
-    def traces(self) -> tuple[str, str, str]:
-        """Return what a removal restores."""
+    def features(self) -> dict[str, bool | None]:
+        """Return what heat-plugins-status says works here."""
+        login = ' '.join(
+            f'{name}={shlex.quote(value)}'
+            for name, value in self.heat.cloud.env().items()
+            if name.startswith('OS_')
+        )
+        said = self.host.run(
+            f'env {login} {self.lane.programs}/heat-plugins-status '
+            'feature list -f json 2>/dev/null',
+            '/',
+            'heat',
+        )
+        return {one['name']: one['works'] for one in json.loads(said)}
+
+    def traces(self) -> set[str]:
+        """Return what a removal restores: configuration, packages, files."""
         conf = (self.host.path / heat_host.CONF).read_text()
         packages = self.host.run(self.lane.packages)
-        return conf, packages, self.host.run(_FILES)
+        return {*(conf + packages + self.host.run(_FILES)).splitlines()}
 
     @property
     def has_ours(self) -> bool:
@@ -172,7 +208,7 @@ def site(
         made(request, lane.suite, plugin='none') as cloud,
     ):
         host.run(lane.prepare or ':')
-        release(host.path / debian.SOURCE[1:], tmp_path)
+        debian.release(host.path / debian.SOURCE[1:], tmp_path)
         cloud.stop('heat')
         heat = heat_host.Heat(host, cloud, lane.programs, lane.paste)
         try:
@@ -180,21 +216,6 @@ def site(
             yield Site(lane, host, heat)
         finally:
             heat.stop()
-
-
-def release(folder: pathlib.Path, work: pathlib.Path) -> None:
-    """Put into a folder what `make dist` makes for those who install."""
-    loader = machinery.SourceFileLoader(
-        'build_packages', str(base.ROOT / 'contrib/packages/build.py')
-    )
-    spec = util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    build = util.module_from_spec(spec)
-    loader.exec_module(build)
-    shutil.copy(environments.wheel(), folder)
-    build.build_deb(
-        environments.wheel(), environments.sdist(), work, folder, 1_800_000_000
-    )
 
 
 @contextlib.contextmanager
@@ -251,11 +272,16 @@ def test_from_the_installation_to_the_removal(site: Site) -> None:
         assert first.outputs['deployment_greeting'] == 'hello world'
         assert site.has_ours
         assert site.classes() == OURS
+        works = site.features()
+        assert works['Deployments by TEMP_URL_POLL']
+        assert works['Deployments by CFN_SIGNAL'] == (
+            site.lane.transport == _CFN
+        )
         waiting = make('waiting')
         waiting.waiting()
         assert 'waiting.' in site.waiting()
         assert 'first' not in site.waiting()
-    assert site.traces() == before
+    assert before ^ site.traces() == set()
     assert not site.has_ours
     assert not set(site.classes().items()) & set(OURS.items())
     # As the status has said: in progress, until an update repeats it.
