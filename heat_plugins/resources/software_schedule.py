@@ -35,6 +35,10 @@ from heat_plugins.runs.start import orders
 
 _Kept = schedule_deciding.KeptSchedule
 
+# Seconds by which the daily check comes early for a new schedule: the rest of
+# its stack is there an hour later.
+_UNTIL_CHECK = 82800
+
 # How many of the next times are shown.
 _UPCOMING = 5
 
@@ -330,7 +334,9 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         self.resource_id_set(self.uuid)
         kept = _Kept(
             schedule=self._schedule(self.properties),
-            record=schedule_deciding.ScheduleRecord(since=_now()),
+            record=schedule_deciding.ScheduleRecord(
+                since=_now(), checked=_now() - _UNTIL_CHECK
+            ),
         )
         self.data_set(schedule_rows.KEY, kept.text())
         schedule_keeping.wake()

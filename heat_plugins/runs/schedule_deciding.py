@@ -58,7 +58,9 @@ class ScheduleRecord:
     :ivar failures: how many operations failed in a row.
     :ivar paused: why it is paused, other than by its template; empty if it
         is not.
-    :ivar reason: why the last tick has no operation; empty if it has one.
+    :ivar reason: why the last tick has no operation, or the next one can have
+        none; empty if nothing is known against it.
+    :ivar checked: when that was checked last.
     """
 
     VERSION = 1
@@ -74,6 +76,7 @@ class ScheduleRecord:
     failures: int = 0
     paused: str = ''
     reason: str = ''
+    checked: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

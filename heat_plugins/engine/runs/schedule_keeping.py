@@ -14,7 +14,7 @@ import dataclasses
 import math
 import threading
 import time
-from typing import Any
+from typing import Any, TypeAlias
 
 from heat.common import context as heat_context
 from heat.rpc import client as rpc_client
@@ -38,6 +38,7 @@ from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.records import record_names
+from heat_plugins.runs.start import starting
 
 LOG = foreign.logger(__name__)
 
@@ -56,8 +57,12 @@ _POLL, _RETRY, _SOON = 5.0, 15.0, 1.0
 # most and at least.
 _LONGEST, _LEAST = 60.0, 0.1
 
+# Seconds between two checks whether a schedule can run.
+_DAY = 86400
+
 _Row = schedule_rows.ScheduleRow
 _Kept = schedule_deciding.KeptSchedule
+_Do: TypeAlias = abc.Callable[[_Row, _Kept], None]
 
 _PLACES = process.Places(_MOST, _MOST_OF_PROJECT)
 _woken = threading.Event()
@@ -146,6 +151,10 @@ class Keeper:
     ) -> None:
         decision = schedule_deciding.due(kept.schedule, kept.record, now)
         after = dataclasses.replace(kept, record=decision.record)
+        is_idle = after.record.running is None
+        is_to_check = is_idle and now - after.record.checked >= _DAY
+        if is_to_check:
+            after = after.with_record(checked=now)
         if after != kept:
             context = heat_context.get_admin_context()
             if not schedule_rows.replace(
@@ -156,10 +165,13 @@ class Keeper:
                 return
             _log(row, decision)
         row = dataclasses.replace(row, text=after.text())
-        until: float = decision.next_time or math.inf
-        running = after.record.running
-        if running is not None:
-            until = min(until, now + self._act(row, after, decision, ended))
+        until = min(
+            decision.next_time or math.inf, after.record.checked + _DAY
+        )
+        if not is_idle:
+            until = now + self._act(row, after, decision, ended)
+        elif is_to_check and not schedule_deciding.why_paused(after):
+            _start(_check, row, after)
         self._known[row.number] = _Known(text=row.text, until=until)
 
     def _act(
@@ -173,7 +185,7 @@ class Keeper:
 
         :returns: seconds until it may need more.
         """
-        do: abc.Callable[[_Row, _Kept], None] | None = None
+        do: _Do | None = None
         operation_id = record_names.id_of_tick(
             row.id, kept.record.running or 0
         )
@@ -185,9 +197,8 @@ class Keeper:
             do = _cancel
         if do is None:
             return _POLL
-        if not _PLACES.take(row.id, row.project_id):
+        if not _start(do, row, kept):
             return _SOON
-        _PLACES.run(row.id, f'schedule {row.name}', _do, do, row, kept)
         return _POLL if kept.record.created else _RETRY
 
     def _create(self, row: _Row, kept: _Kept) -> None:
@@ -257,7 +268,15 @@ def _log(row: _Row, decision: schedule_deciding.Decision) -> None:
         )
 
 
-def _do(do: abc.Callable[[_Row, _Kept], None], row: _Row, kept: _Kept) -> None:
+def _start(do: _Do, row: _Row, kept: _Kept) -> bool:
+    """Do something in a thread; False if there is no place."""
+    if not _PLACES.take(row.id, row.project_id):
+        return False
+    _PLACES.run(row.id, f'schedule {row.name}', _do, do, row, kept)
+    return True
+
+
+def _do(do: _Do, row: _Row, kept: _Kept) -> None:
     try:
         do(row, kept)
     except Exception as exc:
@@ -276,7 +295,7 @@ def _do(do: abc.Callable[[_Row, _Kept], None], row: _Row, kept: _Kept) -> None:
 
 def _change(
     row: _Row,
-    tick: int,
+    tick: int | None,
     changed: abc.Callable[
         [schedule_deciding.ScheduleRecord], schedule_deciding.ScheduleRecord
     ],
@@ -318,23 +337,53 @@ def _door(row: _Row, stack: Any) -> fleets.Fleets:
     )
 
 
-def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> None:
-    """Create an operation as a command does, and leave it to an engine."""
-    stack = _stack(row)
+def _choose(
+    row: _Row, stack: Any
+) -> tuple[
+    fleet_targets.Chosen, operations.OperationLimits, starting.RunOrder
+]:
+    """Return what a tick of a schedule runs now.
+
+    :raises errors.Error: it can run nothing.
+    """
     resource = stack.resource_get(row.name)
     if resource is None or resource.uuid != row.id:
         raise errors.Unavailable('The stack replaces the schedule')
     wanted, order, limits = resource.ordered()
+    chooser = fleet_targets.Chooser(_heat(stack), pools.Pool(workers=1))
+    return chooser.choose(wanted, order), limits, order
+
+
+def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> None:
+    """Create an operation as a command does, and leave it to an engine."""
+    stack = _stack(row)
+    chosen, limits, order = _choose(row, stack)
     cut_off, tick = kept.schedule.cut_off, kept.record.running or 0
     if cut_off is not None:
         left = kept.schedule.start_of(tick) + cut_off - int(now)
         limits = dataclasses.replace(limits, cut_off=max(1, left))
-    chooser = fleet_targets.Chooser(_heat(stack), pools.Pool(workers=1))
-    chosen = chooser.choose(wanted, order)
     advancer = _door(row, stack).create(
         chosen, limits, order, operation_id=operation_id
     )
     advancer.release()
+
+
+def _check(row: _Row, kept: _Kept) -> None:
+    """Record why a schedule cannot run, if it cannot."""
+    reason = ''
+    try:
+        _choose(row, _stack(row))
+    except errors.Error as exc:
+        if exc.may_pass:
+            raise
+        reason = bounds.shortened(str(exc), bounds.PART)
+        LOG.warning(
+            'Schedule %(name)s of stack %(stack)s cannot run: %(reason)s',
+            {'name': row.name, 'stack': row.stack_id, 'reason': reason},
+        )
+    _change(
+        row, None, lambda record: dataclasses.replace(record, reason=reason)
+    )
 
 
 def _heat(stack: Any) -> heat_api.Heat:

@@ -293,6 +293,42 @@ class KeepingTest(base.ScheduleCase):
         self.keeper().look()
         self.assertIn('There is no target', self.record().reason)
 
+    def test_a_daily_check_knows_before_the_night_what_is_wrong(self):
+        self.scheduled(cron='0 7 * * *', targets=['nothing*'])
+        keeper = self.keeper()
+        self.at(0.9)
+        keeper.look()
+        self.assertEqual('', self.record().reason)
+        self.at(1)
+        keeper.look()
+        self.assertIn('There is no target', self.record().reason)
+        self.assertEqual(0, self.record().missed)
+        # It is checked once a day, by one engine.
+        asked = len(self.world.heat.asked)
+        self.keeper().look()
+        self.at(20)
+        keeper.look()
+        self.assertEqual(asked, len(self.world.heat.asked))
+
+    def test_the_daily_check_withdraws_a_reason(self):
+        self.scheduled(cron='0 0 1 * *')
+        keeper = self.keeper()
+        self.is_trusted = False
+        self.at(1)
+        keeper.look()
+        self.assertIn('its trust', self.record().reason)
+        self.is_trusted = True
+        self.at(25)
+        keeper.look()
+        self.assertEqual('', self.record().reason)
+        self.assertEqual([], self.operations())
+
+    def test_a_paused_schedule_is_not_checked(self):
+        self.scheduled(cron='0 0 1 * *', targets=['nothing*'], paused=True)
+        self.at(1)
+        self.keeper().look()
+        self.assertEqual('', self.record().reason)
+
     def test_a_tick_that_waits_starts_after_the_end_of_the_former(self):
         self.scheduled(overlap='queue', start_within=10)
         keeper = self.keeper()
