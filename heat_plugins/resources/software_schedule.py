@@ -377,8 +377,8 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             wanted = schedule_signals.read(details)
             signallers.check_may_update(callers.of(self.stack))
             self._change(lambda kept: wanted.follow(kept, _now()))
-        except Exception as exc:
-            raise eventful.refused(self, str(exc)) from exc
+        except errors.Error as exc:
+            raise eventful.not_triggered(self, exc) from exc
         return wanted.done
 
     # What is shown

@@ -28,7 +28,7 @@ class EventKind(enum.Enum):
     STARTED = 'Started'
     #: How far the members of a group are.
     PROGRESS = 'Progress'
-    #: A signal to a deployment had no effect.
+    #: A signal to a deployment, or to a schedule, had no effect.
     NOT_TRIGGERED = 'Not triggered'
     #: The sender of a result lacks the permission.
     RESULT_REFUSED = 'Result refused'

@@ -10,6 +10,7 @@ are stored with the stack, each in a thread.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
 import math
 import threading
@@ -223,7 +224,9 @@ class Keeper:
         except errors.Exists as exc:
             LOG.info('%s', exc)
         except Exception as exc:
-            shown = str(exc) if isinstance(exc, errors.Error) else repr(exc)
+            # Others may quote secrets.
+            is_ours = isinstance(exc, errors.Error)
+            shown = str(exc) if is_ours else type(exc).__name__
             _change(
                 row,
                 tick,
@@ -423,7 +426,9 @@ def _settle(row: _Row, kept: _Kept) -> None:
 def _cancel(row: _Row, kept: _Kept) -> None:
     """Cancel the operation of a schedule, so that the next tick starts."""
     tick, stack = kept.record.running or 0, _stack(row)
-    advancer = _door(row, stack).request(
-        record_names.id_of_tick(row.id, tick), 'cancel'
-    )
-    advancer.release()
+    # It may have ended, or is cancelled already.
+    with contextlib.suppress(errors.Refused):
+        advancer = _door(row, stack).request(
+            record_names.id_of_tick(row.id, tick), 'cancel'
+        )
+        advancer.release()

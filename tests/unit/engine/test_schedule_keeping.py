@@ -359,6 +359,25 @@ class KeepingTest(base.ScheduleCase):
         keeper.look()
         self.assertEqual(self.ids(1, 2), self.operations())
 
+    def test_an_operation_that_is_cancelled_already_is_waited_for(self):
+        self.scheduled(overlap='cancel')
+        keeper = self.keeper()
+        self.at(1)
+        keeper.look()
+        asked = []
+
+        def request(door, operation_id, what):
+            asked.append(what)
+            raise errors.Refused('it is stopping')
+
+        self.patch(fleets.Fleets, 'request', request)
+        self.at(2)
+        keeper.look()
+        self.now += 5
+        keeper.look()
+        self.assertEqual(['cancel'] * 2, asked)
+        self.assertEqual(NOW + 2 * HOUR, self.record().waiting)
+
     def test_failures_in_a_row_pause_it(self):
         self.scheduled(pause_after_failures=2)
         keeper = self.keeper()

@@ -200,6 +200,12 @@ class SignalTest(ScheduleCase):
             exception.ResourceFailure, self.signal, stack, details, signaller
         )
         self.assertIn(said, str(exc))
+        self.assertTrue(
+            any(
+                each.startswith('Not triggered: ')
+                for each in deployments.events(stack)
+            )
+        )
 
     def test_it_is_paused_with_a_note_and_resumed(self):
         stack = self.created()
