@@ -136,6 +136,12 @@ class Checks(upgradecheck.UpgradeCommands):
         return engine.waiting()
 
     @_name_bad_options
+    def schedules(self) -> upgradecheck.Result:
+        from heat_plugins.checks import engine
+
+        return engine.schedules()
+
+    @_name_bad_options
     def transports(self) -> upgradecheck.Result:
         from heat_plugins.checks import agents
 
@@ -180,6 +186,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Threads of heat-engine', threads),
         ('Groups without nested stack', single_groups),
         ('Waiting deployments', waiting),
+        ('Schedules', schedules),
         ('Transports of agents', transports),
         ('TempURLs', temp_urls),
         ('Metadata of deleted servers', leftovers),

@@ -34,6 +34,7 @@ from heat_plugins.deployments import signallers
 from heat_plugins.engine import patches
 from heat_plugins.engine import signing
 from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import schedule_rows
 
 #: The share of busy threads from which on the check warns.
 CROWDED = 0.75
@@ -144,6 +145,18 @@ def waiting() -> upgradecheck.Result:
         'which deployments wait',
         'No deployment waits for its server.',
         f'have deployments that wait for their servers. {_PATIENCE}',
+    )
+
+
+def schedules() -> upgradecheck.Result:
+    """Name the stacks with schedules that did not start, by project."""
+    return _named_stacks(
+        schedule_rows.with_missed,
+        'which schedules have missed a time',
+        'No schedule has missed its last time, or a reason not to start.',
+        'have schedules whose last time did not start, or whose next one '
+        'cannot. The attribute "reason" of each says why; "openstack software '
+        'deployment schedule list" shows them to users of the project.',
     )
 
 

@@ -18,7 +18,7 @@ import dataclasses
 import enum
 import itertools
 import json
-from typing import Any
+from typing import Any, Final
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -30,6 +30,9 @@ from heat_plugins.runs.fleet import operations
 _COUNTED = 1000
 
 _Schedule = schedules.Schedule
+
+#: The outcome of a tick whose operation could not be created.
+MISSED: Final = 'missed'
 
 
 class Passed(enum.StrEnum):
@@ -228,7 +231,7 @@ def run_now(
 def given_up(record: ScheduleRecord) -> ScheduleRecord:
     """Return the record once the tick that runs is too late to create."""
     return dataclasses.replace(
-        record, running=None, missed=record.missed + 1, outcome='missed'
+        record, running=None, missed=record.missed + 1, outcome=MISSED
     )
 
 

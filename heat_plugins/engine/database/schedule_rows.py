@@ -7,6 +7,7 @@ request to any service.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
 
 from heat.db import models
@@ -15,6 +16,7 @@ import sqlalchemy
 from heat_plugins import errors
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import rows
+from heat_plugins.runs import schedule_deciding
 
 #: The key in a resource's data.
 KEY = 'heat_plugins_schedule'
@@ -42,6 +44,7 @@ class ScheduleRow:
     id: str
     name: str
     stack_id: str
+    stack_name: str
     project_id: str
     text: str
 
@@ -54,6 +57,7 @@ def kept(context: heat_types.Context) -> list[ScheduleRow]:
             _Resource.uuid.label('id'),
             _Resource.name,
             _Resource.stack_id,
+            _Stack.name.label('stack_name'),
             _Stack.tenant.label('project_id'),
             _Data.value.label('text'),
         )
@@ -68,6 +72,24 @@ def kept(context: heat_types.Context) -> list[ScheduleRow]:
         )
     )
     return [ScheduleRow(**row._mapping) for row in rows.select(context, query)]
+
+
+def with_missed(
+    context: heat_types.Context, most: int
+) -> list[tuple[str, str]]:
+    """Return projects and stacks with schedules that did not start or cannot.
+
+    These are those whose last tick was missed, or that have a reason why the
+    next one cannot start.
+    """
+    named = set()
+    for row in kept(context):
+        # The engine that keeps schedules warns of others.
+        with contextlib.suppress(ValueError):
+            record = schedule_deciding.KeptSchedule.read(row.text).record
+            if record.reason or record.outcome == schedule_deciding.MISSED:
+                named.add((row.project_id, row.stack_name))
+    return sorted(named)[:most]
 
 
 def replace(

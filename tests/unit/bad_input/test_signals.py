@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever a server sends, and whatever a config declares."""
 
+import contextlib
 import json
 from urllib import parse
 
@@ -11,6 +12,9 @@ import pytest
 from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.objectstore import keys
+from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs import schedule_signals
+from heat_plugins.runs import schedules
 from heat_plugins.runs.start import orders
 from heat_plugins.signals import body
 from tests.unit.bad_input import anything
@@ -196,3 +200,23 @@ def test_blotting_out_signatures_changes_no_other_text(text):
     hypothesis.assume('signature' not in text.lower())
     hypothesis.assume('temp_url_sig' not in text.lower())
     assert masking.signatures(text) == text
+
+
+@hypothesis.given(
+    anything.json_value
+    | anything.map_of(
+        do=anything.json_value | st.sampled_from(['pause', 'resume', 'run']),
+        note=anything.json_value | st.text(max_size=2000),
+    )
+)
+def test_a_signal_to_a_schedule_is_followed_or_refused(details):
+    now = 1_800_000_000
+    kept = schedule_deciding.KeptSchedule(
+        schedule=schedules.Schedule(cron='@daily'),
+        record=schedule_deciding.ScheduleRecord(since=now),
+    )
+    with contextlib.suppress(errors.Refused):
+        text = schedule_signals.read(details).follow(kept, now).text()
+        # MySQL's text has 64 KiB.
+        assert len(text) < 15_000
+        assert schedule_deciding.KeptSchedule.read(text)

@@ -122,6 +122,22 @@ class WatchTest(heat_fixture.HeatTestCase):
             [one.getMessage() for one in logs.records],
         )
 
+    def test_processes_that_start_together_scan_at_different_times(self):
+        cfg.CONF.set_override('rescue_interval', 60, 'heat_plugins')
+        for spread, most in ((None, 60), (1.0, 1)):
+            slept = []
+            self.patch(time, 'sleep', slept.append)
+            scan = process.Scan(
+                name='x',
+                wanted='y',
+                begin=lambda: mock.Mock(side_effect=SystemExit),
+                spread=spread,
+            )
+            for _ in range(50):
+                self.assertRaises(SystemExit, process._repeat, scan)
+            self.assertLess(most / 2, max(slept))
+            self.assertLess(max(slept), most)
+
 
 class PlacesTest(heat_fixture.HeatTestCase):
     TYPES = {}

@@ -9,6 +9,7 @@ from oslo_config import cfg
 
 from heat_plugins import config
 from heat_plugins import errors
+from heat_plugins.checks import engine as checks
 from heat_plugins.engine import process
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import fleet_watching
@@ -271,6 +272,7 @@ class KeepingTest(base.ScheduleCase):
         keeper.look()
         self.assertEqual(self.ids(4), self.operations())
         self.assertEqual('', self.record().reason)
+        self.assertIn('No schedule has missed', checks.schedules().details)
         self.finish(*self.ids(4))
         self.now += 5
         keeper.look()
@@ -285,6 +287,10 @@ class KeepingTest(base.ScheduleCase):
             (record.running, record.missed, record.outcome),
         )
         self.assertIn('its trust', record.reason)
+        self.assertIn(
+            f'Project {self.made.tenant_id}: {self.made.name}',
+            checks.schedules().details,
+        )
         self.assertEqual(1, len(self.operations()))
 
     def test_a_target_that_is_not_there_is_a_reason(self):
