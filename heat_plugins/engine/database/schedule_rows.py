@@ -139,6 +139,19 @@ def change(
     raise errors.Unavailable('Other processes change the schedule')
 
 
+def is_registered(
+    context: heat_types.Context, project_id: str, operation_id: str
+) -> bool:
+    """Say whether Heat knows of an operation, or is about to."""
+    return rows.finds(
+        context,
+        sqlalchemy.select(_Deployment.id).where(
+            _Deployment.server_id == operation_id,
+            _Deployment.tenant == project_id,
+        ),
+    )
+
+
 def ended(
     context: heat_types.Context,
     operations: abc.Collection[tuple[str, str]],

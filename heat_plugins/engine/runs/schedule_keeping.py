@@ -205,20 +205,25 @@ class Keeper:
     def _create(self, row: _Row, kept: _Kept) -> None:
         """Create the operation of the tick that runs."""
         tick = kept.record.running or 0
-        if self._clock() > kept.record.create_until:
+        operation_id = record_names.id_of_tick(row.id, tick)
+        # One may have died when it had created it.
+        if self._clock() > kept.record.create_until and not (
+            schedule_rows.is_registered(
+                heat_context.get_admin_context(), row.project_id, operation_id
+            )
+        ):
             LOG.warning(
                 'Schedule %(name)s of stack %(stack)s has missed %(tick)s: '
                 '%(reason)s',
                 {
                     'name': row.name,
                     'stack': row.stack_id,
-                    'tick': record_names.id_of_tick(row.id, tick),
+                    'tick': operation_id,
                     'reason': kept.record.reason,
                 },
             )
             _change(row, tick, schedule_deciding.given_up)
             return
-        operation_id = record_names.id_of_tick(row.id, tick)
         try:
             _operate(row, kept, operation_id, self._clock())
         except errors.Exists as exc:

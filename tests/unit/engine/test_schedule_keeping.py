@@ -293,6 +293,28 @@ class KeepingTest(base.ScheduleCase):
         )
         self.assertEqual(1, len(self.operations()))
 
+    def test_an_operation_that_a_dead_engine_has_created_is_not_missed(self):
+        self.scheduled(start_within=60)
+        self.at(1)
+        change = schedule_rows.change
+        self.patch(schedule_rows, 'change', lambda *args: None)
+        self.keeper().look()
+        self.assertFalse(self.record().created)
+        self.patch(schedule_rows, 'change', change)
+        self.patch(
+            schedule_rows,
+            'is_registered',
+            lambda context, project_id, operation_id: bool(
+                self.world.heat.deployments(operation_id)
+            ),
+        )
+        self.at(1.5)
+        self.keeper().look()
+        self.assertEqual(
+            (True, 0), (self.record().created, self.record().missed)
+        )
+        self.assertEqual(self.ids(1), self.operations())
+
     def test_a_target_that_is_not_there_is_a_reason(self):
         self.scheduled(targets=['nothing*'])
         self.at(1)
