@@ -208,7 +208,7 @@ class OperationCalls:
             already runs: "skip", or "wait" for the end of that run.
         :returns: the operation, which has not ended yet.
         """
-        limits = limits_of(
+        limits = operations.OperationLimits.asked(
             {
                 'max_concurrent': max_concurrent,
                 'max_errors': max_errors,
@@ -264,17 +264,6 @@ class OperationCalls:
             'success': complete if is_over else None,
             'next_look': 0 if is_over else again,
         }
-
-
-def limits_of(values: abc.Mapping[str, Any]) -> operations.OperationLimits:
-    """Return the limits of a map.
-
-    :raises errors.Refused: they are invalid.
-    """
-    try:
-        return operations.OperationLimits.read(values)
-    except ValueError as exc:
-        raise errors.Refused(str(exc)) from exc
 
 
 def _texts(name: str, values: Any) -> list[str]:

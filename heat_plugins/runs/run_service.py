@@ -58,11 +58,6 @@ class Filter:
     since: float | None = None
     limit: int | None = None
 
-    @property
-    def names_something(self) -> bool:
-        """Whether it names what may not exist."""
-        return bool(self.resource or self.servers or self.action)
-
     def matches(self, run: runs.Run) -> bool:
         return (
             (self.state is None or run.state is self.state)
@@ -172,7 +167,7 @@ class Runs(ledgers.Ledger):
         listed = listed[: wanted.limit]
         if stack is None:
             return listed
-        if not listed and wanted.names_something:
+        if not listed and (wanted.resource or wanted.servers or wanted.action):
             self._check(stack, wanted, stores[0], self._places(stack))
         return explained(stores[0], listed, lambda: parts[0][1])
 
@@ -296,8 +291,10 @@ class Runs(ledgers.Ledger):
             self._require_deletion(ended)
             return ended
         store = self._records_at(stack)
+        run: runs.Run | None = None
         try:
-            run: runs.Run | None = self._forget_ended(store, run_id)
+            run = _require_end(self._show(store, run_id))
+            store.remove(run.key)
         except errors.UnreadableRun as exc:
             key = record_names.Key(
                 run_id=exc.run_id,
@@ -306,7 +303,6 @@ class Runs(ledgers.Ledger):
             )
             withdrawal.withdraw_marked(self._heat, key)
             withdrawal.forget_unreadable(store, key)
-            run = None
         if self._is_gone(stack) and not store.keys():
             # As long as there is a stack, an engine may wait for a signal
             # in a container that is empty.
@@ -370,11 +366,6 @@ class Runs(ledgers.Ledger):
             _require('resource', wanted.resource, known | paths, stack)
         for server in wanted.servers:
             _require('server', server, known | paths, stack)
-
-    def _forget_ended(self, store: records.Records, run_id: str) -> runs.Run:
-        run = _require_end(self._show(store, run_id))
-        store.remove(run.key)
-        return run
 
     def _show(self, store: records.Records, run_id: str) -> runs.Run:
         opened, arrivals = ledgers.news(store)

@@ -129,36 +129,14 @@ class Backoff:
             delay = self._delays.get(key)
             return delay is not None and self._clock() < delay.until
 
-    def add(
-        self, key: str, operation_id: str, project_id: str, exc: Exception
-    ) -> None:
-        """Leave an operation alone; warn the first time."""
+    def add(self, entry: 'Registered', exc: Exception | None = None) -> None:
+        """Leave an operation alone; warn of its first failure.
+
+        :param exc: the failure; None if there is no such operation.
+        """
         passing = isinstance(exc, errors.Error) and exc.may_pass
-        seconds, is_first = self._add(
-            key, _PASSING if passing else _LONGEST_DELAY, is_warned=True
-        )
-        if is_first:
-            LOG.warning(
-                'Cannot advance operation %(id)s of project %(project)s; '
-                'retrying after %(seconds).0f s, then less often, and '
-                'others first: %(error)s. %(remedy)s',
-                {
-                    'id': operation_id,
-                    'project': project_id,
-                    'seconds': seconds,
-                    'error': _shown(exc),
-                    'remedy': _remedy(exc),
-                },
-            )
-
-    def delay(self, key: str) -> None:
-        """Leave what is no operation alone, without a warning."""
-        self._add(key, _LONGEST_DELAY, is_warned=False)
-
-    def _add(
-        self, key: str, longest: float, *, is_warned: bool
-    ) -> tuple[float, bool]:
-        """Return the seconds of its delay, and whether it is the first."""
+        longest = _PASSING if passing else _LONGEST_DELAY
+        key = entry.config_id
         with self._lock:
             before = self._delays.get(key) or _Delay()
             seconds = min(
@@ -167,9 +145,22 @@ class Backoff:
             self._delays[key] = _Delay(
                 until=self._clock() + seconds,
                 failures=before.failures + 1,
-                is_warned=is_warned or before.is_warned,
+                is_warned=exc is not None or before.is_warned,
             )
-        return seconds, not before.is_warned
+        if exc is not None and not before.is_warned:
+            kind = '' if isinstance(exc, errors.Error) else type(exc).__name__
+            LOG.warning(
+                'Cannot advance operation %(id)s of project %(project)s; '
+                'retrying after %(seconds).0f s, then less often, and '
+                'others first: %(error)s. %(remedy)s',
+                {
+                    'id': entry.operation_id,
+                    'project': entry.project_id,
+                    'seconds': seconds,
+                    'error': ': '.join(filter(None, (kind, str(exc)))),
+                    'remedy': _remedy(exc),
+                },
+            )
 
     def forget(self, key: str) -> None:
         """Let an operation that is advanced again fail with a new warning."""
@@ -184,12 +175,6 @@ class Backoff:
                 for key, delay in self._delays.items()
                 if key in keys
             }
-
-
-def _shown(exc: Exception) -> str:
-    if isinstance(exc, errors.Error):
-        return str(exc)
-    return f'{type(exc).__name__}: {exc}'
 
 
 def _remedy(exc: Exception) -> str:
@@ -392,7 +377,7 @@ def take_over(entry: Registered) -> bool:
     try:
         takeover = _prepare(entry)
     except Exception as exc:
-        _back_off(entry, exc)
+        BACKOFF.add(entry, exc)
     finally:
         if takeover is None:
             ADVANCED.leave(entry.config_id)
@@ -404,10 +389,6 @@ def take_over(entry: Registered) -> bool:
             takeover,
         )
     return takeover is not None
-
-
-def _back_off(entry: Registered, exc: Exception) -> None:
-    BACKOFF.add(entry.config_id, entry.operation_id, entry.project_id, exc)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -514,7 +495,7 @@ def _advance(takeover: _Takeover) -> None:
         BACKOFF.forget(entry.config_id)
         _step_on(advancer)
     except Exception as exc:
-        _back_off(entry, exc)
+        BACKOFF.add(entry, exc)
     if advancer is not None:
         operation = advancer.operation
         LOG.info(
@@ -541,7 +522,7 @@ def _led(takeover: _Takeover) -> advancing.Advancer | None:
         if entry.age > _LEFTOVER:
             _forget(takeover)
         # It may be recorded just now.
-        BACKOFF.delay(entry.config_id)
+        BACKOFF.add(entry)
         return None
     if advancer.operation.ended and entry.age > _LEFTOVER:
         advancer.take_out()

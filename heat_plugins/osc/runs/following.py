@@ -502,7 +502,13 @@ class RunFollower(_Follower):
         """Wait for runs of one root stack; return them as they end."""
         if not started:
             return []
-        waiter = self._waiter(started[0].stack_id)
+        waiter = self._service.waiter(
+            started[0].stack_id,
+            self._changed,
+            self._tick,
+            _QUICK if self._output else None,
+            note=self._command.progress.say,
+        )
         for run in started:
             waiter.add(run)
             self.shown.changed(run)
@@ -519,15 +525,6 @@ class RunFollower(_Follower):
         for run in waiter.all:
             if self._output:
                 self._output.finish(run)
-
-    def _waiter(self, root_stack_id: str) -> waiting.Waiter:
-        return self._service.waiter(
-            root_stack_id,
-            self._changed,
-            self._tick,
-            _QUICK if self._output else None,
-            note=self._command.progress.say,
-        )
 
     def _changed(self, run: runs.Run) -> None:
         if self._output and run.ended:

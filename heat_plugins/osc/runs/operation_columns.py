@@ -77,13 +77,6 @@ class Limits(columns.Column):
         )
 
 
-class Script(columns.Column):
-    """A script; for people what it may do to a terminal is left out."""
-
-    def human_readable(self) -> str:
-        return columns.text(self._value)
-
-
 class Requests(columns.Column):
     """What users have asked for, a line for each."""
 
@@ -101,7 +94,7 @@ KINDS = {
     **columns.KINDS,
     'counts': Counts,
     'limits': Limits,
-    'script': Script,
+    'script': columns.Value,
     'requests': Requests,
 }
 

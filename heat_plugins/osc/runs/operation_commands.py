@@ -315,26 +315,20 @@ class ShareOperation(OperationCommand):
         )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        operation, now = (
-            self.fleets.show(parsed_args.operation),
-            self.fleets.now(),
-        )
-        page = operation_page.draw(operation, now)
-        shared = self.fleets.results.share(
-            operation, page, parsed_args.days, now
-        )
+        operation = self.fleets.show(parsed_args.operation)
+        page = operation_page.draw(operation, self.fleets.now())
+        shared = self.fleets.share(operation, page, parsed_args.days)
         self.progress.say(
             'Your colleagues read it by:',
             *(
-                f'  openstack object save {shared.container} {name}'
-                for name in shared.objects
+                f'  openstack object save {shared["container"]} {name}'
+                for name in shared['objects']
             ),
         )
-        return ('id', 'container', 'objects', 'expires_at'), common.One(
-            (
-                operation.id,
-                shared.container,
-                columns.NamesCell(shared.objects),
-                summary.time(shared.expires_at),
-            )
-        )
+        shown = {
+            'id': operation.id,
+            'container': shared['container'],
+            'objects': columns.NamesCell(shared['objects']),
+            'expires_at': summary.time(shared['expires_at']),
+        }
+        return tuple(shown), common.One(shown.values())

@@ -36,7 +36,6 @@ from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import orders
-from heat_plugins.runs.start import targets
 from heat_plugins.signals import live
 
 # More targets than these are confirmed, and some of them are shown first.
@@ -357,7 +356,21 @@ class Trigger(StartRun):
     ) -> fleet_targets.Chosen:
         if bool(parsed_args.resources) == parsed_args.all:
             raise exceptions.CommandError('Name a resource, or give --all')
-        chosen = _targets(service, parsed_args)
+        wanted = parsed_args.action
+        there = service.find(parsed_args.stack, *parsed_args.resources)
+        chosen = [
+            target
+            for target in there
+            if wanted in target.actions or not parsed_args.all
+        ]
+        if not chosen:
+            known = dict.fromkeys(
+                name for target in there for name in target.actions
+            )
+            raise errors.NotFound(
+                f'No deployment of stack {parsed_args.stack} has an action '
+                f'{wanted}' + bounds.did_you_mean(wanted, known)
+            )
         for target in chosen:
             orders.check(target, order)
         return fleet_targets.Chosen(
@@ -370,24 +383,6 @@ class Trigger(StartRun):
     def shown_operation(self, operation: operations.Operation) -> common.Shown:
         self.refuse_skipped(operation)
         return columns.many(overview.runs_of(operation, skipped=True))
-
-
-def _targets(
-    service: run_service.Runs, parsed_args: argparse.Namespace
-) -> list[targets.Target]:
-    if parsed_args.all:
-        there, wanted = service.find(parsed_args.stack), parsed_args.action
-        chosen = [target for target in there if wanted in target.actions]
-        if not chosen:
-            known = dict.fromkeys(
-                name for target in there for name in target.actions
-            )
-            raise errors.NotFound(
-                f'No deployment of stack {parsed_args.stack} has an action '
-                f'{wanted}' + bounds.did_you_mean(wanted, known)
-            )
-        return chosen
-    return service.find(parsed_args.stack, *parsed_args.resources)
 
 
 class Apply(StartRun):

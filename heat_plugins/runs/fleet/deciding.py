@@ -362,7 +362,7 @@ def _ended(operation: _Operation, now: float) -> _Operation:
     if cancelled := _cancelled(operation):
         parts.append(f'{cancelled} cancelled')
     if not parts and total and not _is_idle(operation):
-        parts = [_success(total)]
+        parts = ['It succeeded' if total == 1 else f'All {total} succeeded']
     if skipped := operation.count(_State.SKIPPED):
         verb = 'runs' if _is_idle(operation) else 'ran'
         parts.append(f'{operation.order.action} already {verb} on {skipped}')
@@ -371,10 +371,6 @@ def _ended(operation: _Operation, now: float) -> _Operation:
         reason='; '.join(parts),
         ended_at=int(now),
     )
-
-
-def _success(total: int) -> str:
-    return 'It succeeded' if total == 1 else f'All {total} succeeded'
 
 
 def _end(operation: _Operation) -> _Phase:

@@ -102,7 +102,7 @@ class Exclusion:
         wanted = its if self._is_met else new
         running: dict[str, Other] = {}
         for part in self._records.pool.each(
-            lambda stack_id: self._known_singles(order, members, stack_id),
+            lambda stack_id: self._singles(order, members, stack_id),
             sorted(wanted),
         ):
             running |= part
@@ -122,7 +122,7 @@ class Exclusion:
         self._records.discard([layout.live(order.action) + order.id])
         self._stacks = set()
 
-    def _known_singles(
+    def _singles(
         self,
         order: operations.OperationOrder,
         members: abc.Iterable[int],
@@ -131,9 +131,26 @@ class Exclusion:
         """Return the single runs of a stack, as far as that tells of them.
 
         What is wrong with one stack must not stop an operation over many.
+
+        :returns: by deployment.
         """
+        wanted = {order.members[n].deployment_id for n in members}
+        store = records.Records(self._records.store, stack_id)
+        settler = settling.Settler(self._tools, store)
         try:
-            return self._singles(order, members, stack_id)
+            opened = [
+                key
+                for key in store.opened()
+                if key.action == order.action and key.deployment_id in wanted
+            ]
+            arrivals = store.arrivals() if opened else ()
+            return {
+                key.deployment_id: other
+                for key in opened
+                if (other := self._single(store, key, settler, arrivals))
+            }
+        except errors.NoObject:
+            return {}
         except errors.Unavailable:
             raise
         except errors.Error as exc:
@@ -145,31 +162,6 @@ class Exclusion:
                 )
             self._warned.add(stack_id)
             return {}
-
-    def _singles(
-        self,
-        order: operations.OperationOrder,
-        members: abc.Iterable[int],
-        stack_id: str,
-    ) -> dict[str, Other]:
-        """Return the single runs of a stack, by deployment."""
-        wanted = {order.members[n].deployment_id for n in members}
-        store = records.Records(self._records.store, stack_id)
-        try:
-            opened = [
-                key
-                for key in store.opened()
-                if key.action == order.action and key.deployment_id in wanted
-            ]
-            arrivals = store.arrivals() if opened else ()
-        except errors.NoObject:
-            return {}
-        settler = settling.Settler(self._tools, store)
-        return {
-            key.deployment_id: other
-            for key in opened
-            if (other := self._single(store, key, settler, arrivals))
-        }
 
     def _single(
         self,

@@ -4,9 +4,9 @@
 from collections import abc
 import contextlib
 import dataclasses
-import functools
 import itertools
 import json
+from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -48,58 +48,6 @@ _SUFFIXES = ('html', 'json')
 _DAY = 86400
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Shared:
-    """A copy that colleagues can read."""
-
-    container: str
-    objects: tuple[str, ...]
-    expires_at: int
-
-
-class SharedResults:
-    """The copies of one project."""
-
-    def __init__(self, store: stores.ObjectStore) -> None:
-        self._store = store
-        self._own = stores.OwnContainer(store, CONTAINER)
-
-    def share(
-        self, operation: operations.Operation, page: str, days: int, now: float
-    ) -> Shared:
-        """Copy the results of an operation; replace an earlier copy.
-
-        :param page: a page of HTML, without inputs.
-        :raises errors.Refused: the project is not known.
-        """
-        project = self._store.project_id
-        if project is None:
-            raise errors.Refused(
-                'The object store does not say which project this is, so '
-                'nothing can be shared with its users'
-            )
-        # Any role will do; listing the container, too, is reading.
-        readers = {'X-Container-Read': f'{project}:*'}
-        self._store.put_container(self._own.name, readers)
-        contents = page, json.dumps(results(operation, now), indent=2)
-        for name, text in zip(_names(operation.id), contents, strict=True):
-            self._store.put_object(
-                self._own.name, name, text.encode(), lifetime=days * _DAY
-            )
-        return Shared(
-            container=self._own.name,
-            objects=_names(operation.id),
-            expires_at=int(now) + days * _DAY,
-        )
-
-    def withdraw(self, operation_id: str) -> None:
-        """Delete the copy of an operation, if there is one."""
-        for name in _names(operation_id):
-            self._store.delete_object(self._own.name, name)
-        with contextlib.suppress(errors.NoObject, errors.Conflict):
-            self._store.delete_container(self._own.name)
-
-
 def results(
     operation: operations.Operation, now: float
 ) -> abc.Mapping[str, object]:
@@ -111,10 +59,6 @@ def results(
         **shown,
         'results': [overview.target(operation, member) for member in members],
     }
-
-
-def _names(operation_id: str) -> tuple[str, ...]:
-    return tuple(f'{operation_id}.{suffix}' for suffix in _SUFFIXES)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -167,6 +111,7 @@ class Fleets:
         self._tools = tools
         self._records = tools.records
         self._keep = keep
+        self._shared = stores.OwnContainer(self._records.store, CONTAINER)
 
     @classmethod
     def with_own_key(
@@ -194,11 +139,6 @@ class Fleets:
     def pool(self) -> pools.Pool:
         """For many requests at a time."""
         return self._records.pool
-
-    @functools.cached_property
-    def results(self) -> SharedResults:
-        """The copies for colleagues who may only read."""
-        return SharedResults(self._records.store)
 
     def now(self) -> float:
         """Return the time, in seconds since the epoch."""
@@ -410,6 +350,37 @@ class Fleets:
             )
         return seal, operation
 
+    def share(
+        self, operation: operations.Operation, page: str, days: int
+    ) -> dict[str, Any]:
+        """Copy the results of an operation; replace an earlier copy.
+
+        :param page: a page of HTML, without inputs.
+        :returns: the container and the objects of the copy, and when it
+            expires, in seconds since the epoch.
+        :raises errors.Refused: the project is not known.
+        """
+        store, now = self._records.store, self.now()
+        if store.project_id is None:
+            raise errors.Refused(
+                'The object store does not say which project this is, so '
+                'nothing can be shared with its users'
+            )
+        # Any role will do; listing the container, too, is reading.
+        readers = {'X-Container-Read': f'{store.project_id}:*'}
+        store.put_container(self._shared.name, readers)
+        names = [f'{operation.id}.{suffix}' for suffix in _SUFFIXES]
+        contents = page, json.dumps(results(operation, now), indent=2)
+        for name, text in zip(names, contents, strict=True):
+            store.put_object(
+                self._shared.name, name, text.encode(), lifetime=days * _DAY
+            )
+        return {
+            'container': self._shared.name,
+            'objects': names,
+            'expires_at': int(now) + days * _DAY,
+        }
+
     def delete(self, operation_id: str, *, force: bool = False) -> str:
         """Forget an operation that has ended; return its id.
 
@@ -428,7 +399,11 @@ class Fleets:
                     f'Operation {whole_id} is '
                     f'{operation.control.phase.value}; cancel it first'
                 )
-        self.results.withdraw(whole_id)
+        store = self._records.store
+        for suffix in _SUFFIXES:
+            store.delete_object(self._shared.name, f'{whole_id}.{suffix}')
+        with contextlib.suppress(errors.NoObject, errors.Conflict):
+            store.delete_container(self._shared.name)
         self.forget(whole_id)
         return whole_id
 

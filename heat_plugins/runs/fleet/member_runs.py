@@ -123,7 +123,19 @@ class MemberRuns:
                 continue
             try:
                 self._check()
-                made[n] = self._delivery(self._named(run), n)
+                named = self._named(run)
+                made[n] = deliveries.Delivery(
+                    deployment_id=str(named.row_id),
+                    server_id=named.server_id,
+                    config_id=str(named.config_id),
+                    action=named.action,
+                    draft=self._draft(named, n),
+                    input_values=None,
+                    signalling=_SIGNALLING,
+                    reading_project=None,
+                    before=None,
+                    reason=tokens.of_run(named.id),
+                )
             except errors.Error as exc:
                 outcomes[n] = exc
         self._rows, self._derived = {}, None
@@ -133,20 +145,6 @@ class MemberRuns:
             run = self._named(overview.run_of(operation, n))
             outcomes[n] = self._waiting(run)
         return outcomes
-
-    def _delivery(self, run: runs.Run, member: int) -> deliveries.Delivery:
-        return deliveries.Delivery(
-            deployment_id=str(run.row_id),
-            server_id=run.server_id,
-            config_id=str(run.config_id),
-            action=run.action,
-            draft=self._draft(run, member),
-            input_values=None,
-            signalling=_SIGNALLING,
-            reading_project=None,
-            before=None,
-            reason=tokens.of_run(run.id),
-        )
 
     def _named(self, run: runs.Run) -> runs.Run:
         """Return a run with the IDs that an engine has for what it makes."""

@@ -11,6 +11,7 @@ import json
 import re
 from typing import Any
 
+from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins import stored
 from heat_plugins.runs import runs
@@ -101,6 +102,17 @@ class OperationLimits:
             'max_concurrent': str(self.max_concurrent),
             'max_errors': str(self.max_errors),
         }
+
+    @classmethod
+    def asked(cls, values: abc.Mapping[str, Any]) -> 'OperationLimits':
+        """Return the limits that a caller asks for.
+
+        :raises errors.Refused: they are invalid.
+        """
+        try:
+            return cls.read(values)
+        except ValueError as exc:
+            raise errors.Refused(str(exc)) from exc
 
     @classmethod
     def read(cls, values: abc.Mapping[str, Any]) -> 'OperationLimits':

@@ -92,10 +92,7 @@ def _operation(ordered: abc.Mapping[str, Any]) -> RunOrder:
         raise errors.Refused(
             'an operation needs "action", a text; "input_values" must be a map'
         )
-    try:
-        limits = operations.OperationLimits.read(ordered)
-    except ValueError as exc:
-        raise errors.Refused(str(exc)) from exc
+    limits = operations.OperationLimits.asked(ordered)
     return RunOrder(action=action, inputs=inputs, limits=limits)
 
 

@@ -518,8 +518,10 @@ class Finder:
             series = halves
         return known
 
-    def _config(self, config_id: str) -> heat_values.Config | None:
-        with contextlib.suppress(errors.NotFound):
+    def _config(
+        self, config_id: str, lost: type[errors.Error] = errors.NotFound
+    ) -> heat_values.Config | None:
+        with contextlib.suppress(lost):
             return self._heat.config(config_id)
         return None
 
@@ -527,14 +529,11 @@ class Finder:
         self, ids: abc.Sequence[str | None]
     ) -> list[heat_values.Config | None]:
         """Return the configs of templates, as far as they can be read."""
-
-        def read(config_id: str) -> heat_values.Config | None:
-            with contextlib.suppress(errors.Error):
-                return self._heat.config(config_id)
-            return None
-
         wanted = list(dict.fromkeys(filter(None, ids)))
-        known = dict(zip(wanted, self._pool.each(read, wanted), strict=True))
+        read = self._pool.each(
+            lambda each: self._config(each, errors.Error), wanted
+        )
+        known = dict(zip(wanted, read, strict=True))
         return [known[each] if each else None for each in ids]
 
 

@@ -173,19 +173,15 @@ class OperationRecords:
 
     def bind(self, order: operations.OperationOrder) -> binding.Binding:
         """Return the seal of a new operation."""
-        values = stored.versioned(
-            operations.OperationOrder, order_values(order)
-        )
-        return binding.Binding.new(order.id, self._records.content(values))
+        content = self._records.content(_order_values(order))
+        return binding.Binding.new(order.id, content)
 
     def write_order(self, order: operations.OperationOrder) -> None:
         """Write an order.
 
         :raises errors.Refused: it is too large to be read again.
         """
-        values = stored.versioned(
-            operations.OperationOrder, order_values(order)
-        )
+        values = _order_values(order)
         size = len(json.dumps(values))
         if len(order.members) > operations.MOST or size > _ORDER:
             raise errors.Refused(
@@ -393,7 +389,12 @@ class OperationRecords:
             Heat has written it.
         """
         with contextlib.suppress(errors.NoObject):
-            return self._read(seal, _request, name, _REQUEST)
+            return self._read(
+                seal,
+                lambda values: stored.read(operations.Request, values),
+                name,
+                _REQUEST,
+            )
         return None
 
     def _read(
@@ -476,13 +477,14 @@ def _unreadable(
     )
 
 
-def order_values(order: operations.OperationOrder) -> dict[str, Any]:
-    """Return an order in JSON's types, secrets included."""
-    return {
+def _order_values(order: operations.OperationOrder) -> dict[str, Any]:
+    """Return the record of an order in JSON's types, secrets included."""
+    values = {
         **stored.dump(order),
         'limits': order.limits.shown(),
         'members': [stored.dump(member) for member in order.members],
     }
+    return stored.versioned(operations.OperationOrder, values)
 
 
 def _order(values: object) -> operations.OperationOrder:
@@ -515,7 +517,3 @@ def _attempt(values: object) -> operations.Attempt:
     attempt = stored.read(operations.Attempt, values)
     _ = attempt.every
     return attempt
-
-
-def _request(values: object) -> operations.Request:
-    return stored.read(operations.Request, values)
