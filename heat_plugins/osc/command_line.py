@@ -2,7 +2,9 @@
 """Arguments and options that several commands take."""
 
 import argparse
+from collections import abc
 import datetime
+import pathlib
 import re
 import time
 from typing import Any
@@ -143,6 +145,20 @@ class Since:
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=zone)
         return moment.timestamp()
+
+
+def file_of(*suffixes: str) -> abc.Callable[[str], pathlib.Path]:
+    """Return what reads the name of a file of some kinds."""
+
+    def read(name: str) -> pathlib.Path:
+        path = pathlib.Path(name)
+        if path.suffix not in suffixes:
+            raise argparse.ArgumentTypeError(
+                f'{name} must end in {" or ".join(suffixes)}'
+            )
+        return path
+
+    return read
 
 
 def positive(text: str) -> int:

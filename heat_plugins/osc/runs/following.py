@@ -453,15 +453,8 @@ def add_page(add: command_line.Adder) -> None:
         '<file>',
         'Write a page (.html) with all targets and their outputs; it '
         'refreshes itself while the command waits',
-        type=_page,
+        type=command_line.file_of('.html'),
     )
-
-
-def _page(name: str) -> pathlib.Path:
-    path = pathlib.Path(name)
-    if path.suffix != '.html':
-        raise argparse.ArgumentTypeError(f'{name} must end in .html')
-    return path
 
 
 def write_page(

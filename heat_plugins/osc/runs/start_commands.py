@@ -240,7 +240,7 @@ class StartRun(operation_commands.OperationCommand):
             stacks=parsed_args.stacks,
             tags=parsed_args.tags,
             resources=parsed_args.resources,
-            metadata=dict(parsed_args.metadata),
+            metadata={each.name: each.value for each in parsed_args.metadata},
         )
         return chooser.choose(wanted, order, config)
 
@@ -603,13 +603,6 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _pair(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition('=')
-    if not separator or not name:
-        raise argparse.ArgumentTypeError('expected <key>=<value>')
-    return name, value
-
-
 def _dry(chosen: fleet_targets.Chosen) -> common.Shown:
     rows = [
         {
@@ -666,7 +659,7 @@ def _add_targets(add: command_line.Adder) -> None:
         'Only servers whose metadata have this value (repeat option to '
         'require several)',
         dest='metadata',
-        type=_pair,
+        type=command_line.Input,
     )
 
 

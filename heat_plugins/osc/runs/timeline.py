@@ -47,7 +47,7 @@ class ShowTimeline(common.Report):
             '<file>',
             'Draw the timeline into a file: .svg, or .html for a page. The '
             'file is self-contained; an existing one is replaced',
-            type=_drawing,
+            type=command_line.file_of(*_DRAWINGS),
         )
         add.flag(
             '--unfold',
@@ -140,12 +140,3 @@ def _print(timeline: chart.Chart, stream: TextIO, local: bool) -> None:
 def _write(path: pathlib.Path, timeline: chart.Chart) -> None:
     with common.access('write', path):
         private_files.write(path, _DRAWINGS[path.suffix](timeline))
-
-
-def _drawing(name: str) -> pathlib.Path:
-    path = pathlib.Path(name)
-    if path.suffix not in _DRAWINGS:
-        raise argparse.ArgumentTypeError(
-            f'{name} must end in {" or ".join(_DRAWINGS)}'
-        )
-    return path

@@ -37,8 +37,6 @@ _GROWTH, _LONGEST = 1.5, 5.0
 # between two looks whether it has.
 _HANDOVER, _LOOK = 15.0, 0.5
 
-_Operation = operations.Operation
-
 
 class Advancer:
     """Advances one operation, if no other process does.
@@ -60,7 +58,7 @@ class Advancer:
         self._order = order
         self._seal = seal
         self._lease = tools.leadership(order.id)
-        self._op = _Operation.new(order)
+        self._op = operations.Operation.new(order)
         self._journal = journals.Journal(tools, order, seal, self._lease)
         self._exclusion = exclusions.Exclusion(tools)
         self._dispatcher = dispatch.Dispatcher(
@@ -81,7 +79,7 @@ class Advancer:
         self._is_listed = False
 
     @property
-    def operation(self) -> _Operation:
+    def operation(self) -> operations.Operation:
         """The operation as it was seen last."""
         return self._op
 
@@ -159,7 +157,7 @@ class Advancer:
         """
         return self.is_leading or self._lead()
 
-    def step(self) -> _Operation:
+    def step(self) -> operations.Operation:
         """Advance the operation, or see how it stands if another one does.
 
         :raises errors.Error: the object store does not answer.
@@ -319,7 +317,9 @@ class Advancer:
         most = 4 * len(self._order.members) + 1000
         return {each.name for each in itertools.islice(entries, most)}
 
-    def _follow(self, operation: _Operation, arrived: set[str]) -> _Operation:
+    def _follow(
+        self, operation: operations.Operation, arrived: set[str]
+    ) -> operations.Operation:
         """Do what a user has asked for."""
         prefix = layout.requests(operation.id)
         names = sorted(each for each in arrived if each.startswith(prefix))
@@ -332,7 +332,9 @@ class Advancer:
             binding.offer(self._tools.heat, operation)
         return operation
 
-    def _obey(self, operation: _Operation, name: str) -> _Operation:
+    def _obey(
+        self, operation: operations.Operation, name: str
+    ) -> operations.Operation:
         try:
             wanted = self._records.read_request(self._seal, name)
         except errors.Unreadable as exc:

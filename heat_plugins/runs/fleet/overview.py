@@ -25,8 +25,6 @@ from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.fleet.records import operation_records
 
-_State = operations.State
-
 #: The state of an operation whose record is unreadable.
 UNREADABLE = 'unreadable'
 
@@ -38,13 +36,13 @@ PENDING, NOT_STARTED = 'pending', 'not-started'
 COUNTED = (
     PENDING,
     NOT_STARTED,
-    *(each.value for each in _State),
+    *(each.value for each in operations.State),
 )
 
 _UNFINISHED = (
     PENDING,
     NOT_STARTED,
-    *(each.value for each in _State if not each.ended),
+    *(each.value for each in operations.State if not each.ended),
 )
 
 #: Keys of what is shown of a target.
@@ -199,7 +197,7 @@ def of_head(head: operations.Head) -> dict[str, Any]:
         'percent': 100 * _done(total, counts) // max(1, total),
         'failed': sum(
             counts.get(each.value, 0)
-            for each in (_State.FAILED, _State.TIMED_OUT)
+            for each in (operations.State.FAILED, operations.State.TIMED_OUT)
         ),
         'created_at': summary.time(created),
         'ended_at': summary.time(ended),

@@ -95,7 +95,7 @@ def test_an_unknown_option_is_an_error_with_the_usage(parser):
     [
         ('--canary two', 'must be a number, 0 or more'),
         ('--max-errors few', 'such as 10, or a percentage'),
-        ('--server-metadata role', 'expected <key>=<value>'),
+        ('--server-metadata role', 'expected <name>=<value>'),
     ],
 )
 def test_a_value_that_cannot_be_is_an_error_that_says_why(given, said):

@@ -20,11 +20,14 @@ _HEAD, _FLUSH = 10.0, 15.0
 # Results that are deleted together, or after seconds.
 _USED, _TIDY = 50, 30.0
 
-_Operation = operations.Operation
-_State = operations.State
 
 # The states of members while the first runs of a round start.
-_FIRST = {None, _State.STARTING, _State.WAITING, _State.RUNNING}
+_FIRST = {
+    None,
+    operations.State.STARTING,
+    operations.State.WAITING,
+    operations.State.RUNNING,
+}
 
 
 class Journal:
@@ -44,20 +47,20 @@ class Journal:
         self._monotonic = tools.monotonic
         # The operation as it was written last, and when something about it
         # changed that may wait.
-        self._written: _Operation | None = None
+        self._written: operations.Operation | None = None
         self._dirty_since: float | None = None
         self._head: operations.Head | None = None
         self._next_head = self._next_tidy = 0.0
         # Objects to be deleted once the record is written.
         self._used: list[str] = []
 
-    def begin(self, operation: _Operation) -> None:
+    def begin(self, operation: operations.Operation) -> None:
         """Write a new operation; what a list shows comes last."""
         self._records.write_order(self._order)
         self.write(operation)
         self._write_head(operation, force=True)
 
-    def load(self) -> _Operation:
+    def load(self) -> operations.Operation:
         """Return the operation as it is recorded, in our epoch from now on."""
         epoch = self._lease.epoch or 0
         operation, written = self._records.operation(
@@ -74,17 +77,19 @@ class Journal:
         """Delete objects soon after the next record."""
         self._used += [name for name in names if name not in self._used]
 
-    def given(self, operation: _Operation, members: abc.Iterable[int]) -> None:
+    def given(
+        self, operation: operations.Operation, members: abc.Iterable[int]
+    ) -> None:
         """Let the record say that members were given their run."""
         written = self._written
         if written is not None and any(
-            written.attempts[n].state is _State.STARTING
-            and operation.attempts[n].state is not _State.STARTING
+            written.attempts[n].state is operations.State.STARTING
+            and operation.attempts[n].state is not operations.State.STARTING
             for n in members
         ):
             self.write(operation)
 
-    def record(self, operation: _Operation) -> None:
+    def record(self, operation: operations.Operation) -> None:
         """Write what must be known before anything is done."""
         now = self._monotonic()
         written = self._written
@@ -101,7 +106,7 @@ class Journal:
         self._write_head(operation, force=operation.ended)
         self._tidy()
 
-    def write(self, operation: _Operation) -> None:
+    def write(self, operation: operations.Operation) -> None:
         """Write an operation.
 
         :raises lease.Lost: we do not lead it.
@@ -129,7 +134,7 @@ class Journal:
         self._used = []
 
     def _write_head(
-        self, operation: _Operation, *, force: bool = False
+        self, operation: operations.Operation, *, force: bool = False
     ) -> None:
         """Write what a list shows, from time to time."""
         head = overview.head(operation)
@@ -143,17 +148,19 @@ class Journal:
         self._head, self._next_head = head, now + _HEAD
 
 
-def _begins(operation: _Operation) -> bool:
+def _begins(operation: operations.Operation) -> bool:
     """Say whether the first runs of a round are recorded as starting."""
     states = {
         each.state
         for each in operation.attempts
         if each.round == operation.control.round
     }
-    return _State.STARTING in states and states <= _FIRST
+    return operations.State.STARTING in states and states <= _FIRST
 
 
-def _is_urgent(before: _Operation, after: _Operation) -> bool:
+def _is_urgent(
+    before: operations.Operation, after: operations.Operation
+) -> bool:
     """Say whether a record must be written before anything else is done."""
     return before.control != after.control or any(
         _weight(old) != _weight(new)
@@ -162,7 +169,10 @@ def _is_urgent(before: _Operation, after: _Operation) -> bool:
 
 
 def _weight(attempt: operations.Attempt) -> tuple[object, ...]:
-    given = attempt.state in (_State.WAITING, _State.RUNNING)
-    state = _State.STARTING if given else attempt.state
+    given = attempt.state in (
+        operations.State.WAITING,
+        operations.State.RUNNING,
+    )
+    state = operations.State.STARTING if given else attempt.state
     # The object of a result is deleted once it is noted, a late one's, too.
     return attempt.number, state, attempt.late is None

@@ -60,8 +60,6 @@ _READ = 5000
 # most brackets and braces in it.
 _HEAD, _HEAD_PARTS = 4 * 1024 * 1024, 10_000
 
-_Head = operations.Head
-
 
 class Heads:
     """The heads of one project.
@@ -91,22 +89,22 @@ class Heads:
         ]
         return [each for each in ids if layout.is_operation_id(each)]
 
-    def write(self, head: _Head) -> None:
+    def write(self, head: operations.Head) -> None:
         state = head.state and head.state.value
         # The former release needs every field.
         values = {**dataclasses.asdict(head), 'state': state}
         self._records.write(
-            layout.head(head.id), stored.versioned(_Head, values)
+            layout.head(head.id), stored.versioned(operations.Head, values)
         )
 
-    def read(self, operation_id: str) -> _Head | None:
+    def read(self, operation_id: str) -> operations.Head | None:
         """Return a head, if only to say that it is unreadable.
 
         :returns: None if it is gone.
         """
 
-        def read(values: Any) -> _Head:
-            head = stored.read(_Head, values)
+        def read(values: Any) -> operations.Head:
+            head = stored.read(operations.Head, values)
             if head.id != operation_id or head.state is None:
                 raise ValueError('it is the record of no such operation')
             return head
@@ -116,13 +114,13 @@ class Heads:
         except errors.NoObject:
             return None
         except errors.Unreadable as exc:
-            return _Head(
+            return operations.Head(
                 id=operation_id,
                 reason=str(exc),
                 created_at=record_names.started_at(operation_id),
             )
 
-    def newest(self) -> abc.Iterator[_Head]:
+    def newest(self) -> abc.Iterator[operations.Head]:
         """Yield the last `_READ` heads, those of the newest first."""
         ids = self.ids()[::-1][:_READ]
         for start in range(0, len(ids), _TOGETHER):
