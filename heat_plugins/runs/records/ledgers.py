@@ -7,6 +7,7 @@ them by name as well.
 
 from collections import abc
 import contextlib
+import dataclasses
 from typing import Any
 
 from heat_plugins import errors
@@ -248,8 +249,11 @@ class Ledger:
             try:
                 self._attempts.withdraw(run)
             except Exception:
-                # The next process that reads it cleans up by its record.
-                store.write(run)
+                # The next process that reads it withdraws it by its record.
+                ended = self._attempts.cancelled(run, 'It did not start')
+                store.write(
+                    dataclasses.replace(ended, state=runs.State.FAILED)
+                )
                 raise
             store.remove(run.key)
             store.close(run.key)

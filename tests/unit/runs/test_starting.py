@@ -83,14 +83,31 @@ class StartTest(base.RunsTestCase):
         before = dict(self.heat.configs)
         self.assertRaises(errors.Unavailable, self.start)
         self.heat.failing = {}
+        self.assert_did_not_start(before)
+
+    def assert_did_not_start(self, configs):
+        """The only run has failed, and nothing is left of it."""
         (key,) = self.records.keys()
         shown = self.runs.show('shop', key.run_id)
-        self.assertEqual(runs.State.STARTING, shown.state)
-        self.now += 200
-        shown = self.runs.show('shop', key.run_id)
         self.assertEqual(runs.State.FAILED, shown.state)
+        self.assertEqual([], self.heat.given())
         self.assertEqual([], self.objects(record_names.OPEN))
-        self.assertEqual(before, self.heat.configs)
+        self.assertEqual(configs, self.heat.configs)
+
+    def test_what_could_not_be_unmade_and_was_delivered_is_withdrawn(self):
+        """Its user was told that it did not start: nobody adopts it."""
+        create, before = self.heat.create_deployment, dict(self.heat.configs)
+
+        def lose(**values):
+            create(**values)
+            self.heat.failing = {'deployments': errors.Unavailable('no')}
+            raise errors.Unavailable('The answer was lost')
+
+        self.heat.create_deployment = lose
+        self.assertRaises(errors.Unavailable, self.start)
+        self.heat.failing = {}
+        self.now += 200
+        self.assert_did_not_start(before)
 
     def test_a_run_ends_though_nobody_may_list_configs(self):
         self.heat.failing = {'recent_configs': errors.Denied('no')}
