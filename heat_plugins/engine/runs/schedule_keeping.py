@@ -39,7 +39,7 @@ from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.records import record_names
-from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import orders
 
 LOG = foreign.logger(__name__)
 
@@ -348,7 +348,7 @@ def _door(row: _Row, stack: Any) -> fleets.Fleets:
 def _choose(
     row: _Row, stack: Any
 ) -> tuple[
-    fleet_targets.Chosen, operations.OperationLimits, starting.RunOrder
+    fleet_targets.Chosen, operations.OperationLimits, orders.RunOrder
 ]:
     """Return what a tick of a schedule runs now.
 
