@@ -314,10 +314,16 @@ def main(args: abc.Sequence[str] | None = None) -> int:
     config.register_opts(cfg.CONF)
     cfg.CONF.register_cli_opts(OPTS)
     try:
-        return _run(_globals_first(given))
+        code = _run(_globals_first(given))
+        sys.stdout.flush()
     except cfg.Error as exc:
         print(f'Cannot read heat.conf: {exc}', file=sys.stderr)
         return CANNOT_RUN
+    except BrokenPipeError:
+        # Who reads it has seen enough, such as "head"; the exit says no more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CANNOT_RUN
+    return code
 
 
 def _run(args: abc.Sequence[str]) -> int:

@@ -64,6 +64,23 @@ class CommandTest(testtools.TestCase):
         release = importlib.metadata.version('heat-plugins')
         self.assertEqual(f'heat-plugins {release}\n', done.stdout)
 
+    def test_who_reads_it_may_stop_early(self):
+        self.heat_conf.write_text('')
+        for command in (('upgrade', 'check'), ('feature', 'list')):
+            reader, writer = os.pipe()
+            os.close(reader)
+            with open(writer, 'w') as stdout:
+                done = subprocess.run(
+                    [
+                        *(sys.executable, '-m', 'heat_plugins.status'),
+                        *('--config-file', str(self.heat_conf), *command),
+                    ],
+                    stdout=stdout,
+                    stderr=subprocess.PIPE,
+                    check=False,
+                )
+            self.assertEqual((255, b''), (done.returncode, done.stderr))
+
     def test_help_and_a_wrong_command_name_those_that_exist(self):
         helped = run('-m', 'heat_plugins.status', '--help')
         self.assertEqual(0, helped.returncode, helped.stderr)
