@@ -50,8 +50,8 @@ _MOST, _MOST_OF_PROJECT = 32, 8
 _BUDGET = (2000, 300.0, 64 * 1024 * 1024)
 
 # Seconds between two polls while an operation has not ended, until an
-# operation that could not be created is retried, and until what has no thread
-# is.
+# operation that could not be created is retried first, and until what has no
+# thread is.
 _POLL, _RETRY, _SOON = 5.0, 15.0, 1.0
 
 # Seconds between two polls for schedules that other engines have stored, at
@@ -153,7 +153,12 @@ class Keeper:
         decision = schedule_deciding.due(kept.schedule, kept.record, now)
         after = dataclasses.replace(kept, record=decision.record)
         is_idle = after.record.running is None
-        is_to_check = is_idle and now - after.record.checked >= _DAY
+        is_to_check = (
+            is_idle
+            and now - after.record.checked >= _DAY
+            and not schedule_deciding.why_paused(after)
+            and _PLACES.take(row.id, row.project_id)
+        )
         if is_to_check:
             after = after.with_record(checked=now)
         if after != kept:
@@ -163,16 +168,19 @@ class Keeper:
             ):
                 # Another engine has decided it, or a user has changed it.
                 self._known[row.number] = _Known(text=row.text, until=now)
+                if is_to_check:
+                    _PLACES.leave(row.id)
                 return
             _log(row, decision)
         row = dataclasses.replace(row, text=after.text())
         until = min(
-            decision.next_time or math.inf, after.record.checked + _DAY
+            decision.next_time or math.inf,
+            max(after.record.checked + _DAY, now + _LONGEST),
         )
         if not is_idle:
             until = now + self._act(row, after, decision, ended)
-        elif is_to_check and not schedule_deciding.why_paused(after):
-            _start(_check, row, after)
+        elif is_to_check:
+            _run(_check, row, after)
         self._known[row.number] = _Known(text=row.text, until=until)
 
     def _act(
@@ -200,7 +208,10 @@ class Keeper:
             return _POLL
         if not _start(do, row, kept):
             return _SOON
-        return _POLL if kept.record.created else _RETRY
+        if kept.record.created:
+            return _POLL
+        begun = kept.record.create_until - kept.schedule.lateness
+        return min(_LONGEST, _RETRY + (self._clock() - begun) / 4)
 
     def _create(self, row: _Row, kept: _Kept) -> None:
         """Create the operation of the tick that runs."""
@@ -280,8 +291,13 @@ def _start(do: _Do, row: _Row, kept: _Kept) -> bool:
     """Do something in a thread; False if there is no place."""
     if not _PLACES.take(row.id, row.project_id):
         return False
-    _PLACES.run(row.id, f'schedule {row.name}', _do, do, row, kept)
+    _run(do, row, kept)
     return True
+
+
+def _run(do: _Do, row: _Row, kept: _Kept) -> None:
+    """Do something in a thread, whose place is taken."""
+    _PLACES.run(row.id, f'schedule {row.name}', _do, do, row, kept)
 
 
 def _do(do: _Do, row: _Row, kept: _Kept) -> None:

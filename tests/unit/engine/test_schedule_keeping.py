@@ -354,8 +354,33 @@ class KeepingTest(base.ScheduleCase):
     def test_a_paused_schedule_is_not_checked(self):
         self.scheduled(cron='0 0 1 * *', targets=['nothing*'], paused=True)
         self.at(1)
-        self.keeper().look()
+        self.assertEqual(60, self.keeper().look())
         self.assertEqual('', self.record().reason)
+
+    def test_a_check_for_which_there_is_no_thread_comes_later(self):
+        self.scheduled(cron='0 0 1 * *', targets=['nothing*'])
+        self.patch(schedule_keeping, '_PLACES', process.Places(0, 0))
+        self.at(1)
+        keeper = self.keeper()
+        self.assertEqual(60, keeper.look())
+        self.assertEqual('', self.record().reason)
+        self.patch(schedule_keeping, '_PLACES', process.Places(32, 4))
+        self.now += 60
+        keeper.look()
+        self.assertIn('There is no target', self.record().reason)
+
+    def test_what_cannot_be_created_is_retried_within_a_minute(self):
+        self.scheduled()
+        self.is_trusted = False
+        keeper = self.keeper()
+        self.at(1)
+        pauses = []
+        for _ in range(9):
+            pauses.append(keeper.look())
+            self.now += pauses[-1]
+        self.assertEqual(15, pauses[0])
+        self.assertEqual(sorted(pauses), pauses)
+        self.assertEqual(60, pauses[-1])
 
     def test_a_tick_that_waits_starts_after_the_end_of_the_former(self):
         self.scheduled(overlap='queue', start_within=10)
