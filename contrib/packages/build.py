@@ -36,8 +36,10 @@ DEPENDS = (
     'python3-osc-lib',
     'python3-oslo.config',
     'python3-oslo.log',
+    'python3-oslo.upgradecheck',
     'python3-oslo.utils',
     'python3-pbr',
+    'python3-prettytable',
     'python3-rich',
     'python3-swiftclient',
     'python3-tenacity',
@@ -61,7 +63,7 @@ Maintainer: {maintainer}
 Depends: {depends}
 Recommends: python3-openstackclient
 Breaks: python3-heat (<< 1:24~)
-Suggests: heat-engine, python3-oslo.upgradecheck
+Suggests: heat-engine
 Description: software deployments and workflows in OpenStack Heat stacks
  Resource types that replace Heat's own software deployments and Mistral
  workflows, and commands for the openstack client: run actions on servers

@@ -52,10 +52,13 @@ def test_a_laptop_needs_no_heat(host: debian.Host) -> None:
         {install}
         openstack software deployment trigger --help
         ! pip show openstack-heat
+        heat-plugins-status feature list || test $? = 255
         """,
         debian.SOURCE,
     )
     assert '--follow' in said
+    # The last line: no traceback.
+    assert 'this one has no Heat' in said.splitlines()[-1]
 
 
 def test_each_way_to_the_add_on_installs_the_same(
