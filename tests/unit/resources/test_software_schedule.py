@@ -2,10 +2,12 @@
 """OS::Heat::SoftwareSchedule."""
 
 import itertools
+import json
 import types
 from unittest import mock
 
 from heat.common import exception
+from heat.engine import api
 from heat.engine import support
 
 from heat_plugins.deployments import signallers
@@ -146,6 +148,12 @@ class LifeTest(ScheduleCase):
             ('30 2 * * *', 'UTC'), (shown['when'], shown['timezone'])
         )
         self.assertEqual(5, len(shown['next_times']))
+        loaded = self.heat.load(stack)
+        found = api.format_stack_resource(
+            loaded['nightly'], with_attr=['show']
+        )
+        answer = json.loads(json.dumps(found['attributes']))
+        self.assertEqual(shown, answer['show'])
 
     def test_an_update_begins_anew_and_loses_no_tick_that_is_due(self):
         stack = self.created()
