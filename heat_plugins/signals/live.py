@@ -57,19 +57,19 @@ _NAME = re.compile('[0-9]{6}')
 class Piece:
     """A part of an output.
 
+    :ivar name: of its slot; a reader puts that of its object here.
     :ivar offset: of its first byte.
+    :ivar end: the offset after its last byte.
     :ivar head: how many slots are never written over.
     :ivar ring: how many slots are reused after those.
     """
 
+    name: str
     offset: int
+    end: int
     head: int
     ring: int
     content: bytes = dataclasses.field(repr=False)
-
-    @property
-    def end(self) -> int:
-        return self.offset + len(self.content)
 
 
 def control_name(signal: str) -> str:
@@ -115,7 +115,14 @@ def parse(name: str, body: bytes) -> Piece:
         or slot_name(offset, head, ring) != name
     ):
         raise ValueError('it belongs to another position')
-    return Piece(offset=offset, head=head, ring=ring, content=content)
+    return Piece(
+        name=name,
+        offset=offset,
+        end=offset + len(content),
+        head=head,
+        ring=ring,
+        content=content,
+    )
 
 
 def parse_end(body: bytes) -> int:

@@ -172,31 +172,6 @@ class Part:
     left_out: int = 0
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Known:
-    """A part that was seen, and waits for those before it."""
-
-    name: str
-    offset: int
-    end: int
-    head: int
-    ring: int
-
-    @classmethod
-    def of(cls, name: str, piece: live.Piece) -> '_Known':
-        return cls(
-            name=name,
-            offset=piece.offset,
-            end=piece.end,
-            head=piece.head,
-            ring=piece.ring,
-        )
-
-    @property
-    def is_full(self) -> bool:
-        return self.end - self.offset == live.SLOT
-
-
 class Reader:
     """Reads the output of one run from its beginning.
 
@@ -212,8 +187,9 @@ class Reader:
         self._size: int | None = None
         # By name: the content as it was last seen, as MD5.
         self._etags: dict[str, str] = {}
-        # By offset: what is not read yet, and what of it is in memory.
-        self._known: dict[int, _Known] = {}
+        # By offset: what is not read yet, and the content of it that is in
+        # memory.
+        self._known: dict[int, live.Piece] = {}
         self._contents: dict[int, bytes] = {}
         self._size_held = 0
         self._left_out = 0
@@ -293,7 +269,9 @@ class Reader:
         if piece.end <= (known.end if known else self.offset):
             return
         self._forget(piece.offset)
-        self._known[piece.offset] = _Known.of(name, piece)
+        self._known[piece.offset] = dataclasses.replace(
+            piece, name=name, content=b''
+        )
         self._contents[piece.offset] = piece.content
         self._size_held += len(piece.content)
 
@@ -321,13 +299,14 @@ class Reader:
                 left_out=self._left_out,
             )
             self._forget(known.offset)
-            if not known.is_full:
+            if known.end - known.offset != live.SLOT:
+                # The rest of the slot is still to come.
                 self._known[known.offset] = known
             self.offset = known.end
             self._left_out = 0
             yield part
 
-    def _fetch_again(self, known: _Known) -> None:
+    def _fetch_again(self, known: live.Piece) -> None:
         """Fetch a part that was dropped; another may have taken its place."""
         self._forget(known.offset)
         name = known.name.rpartition('/')[2]
