@@ -93,21 +93,20 @@ class Output:
         for tail in tails:
             tail.flush()
 
-    def finish(self, run: runs.Run) -> None:
-        """Show the rest of that of a run that has ended."""
+    def finish(self, run: runs.Run, *, waits: bool = True) -> None:
+        """Show the rest of that of a run, and then no more.
+
+        :param waits: whether the run has ended, and its server may send more;
+            else only what has arrived is shown.
+        """
         if run.id in self._tails and run.id not in self._finished:
             tail, sink = self._tails[run.id]
-            tail.finish(run)
+            if waits:
+                tail.finish(run)
+            else:
+                tail.drain()
             sink.end()
             # Not before: the caller may retry what has failed.
-            self._finished.add(run.id)
-
-    def leave(self, run: runs.Run) -> None:
-        """Show what has arrived of a run's output, and then no more."""
-        if run.id in self._tails and run.id not in self._finished:
-            tail, sink = self._tails[run.id]
-            tail.drain()
-            sink.end()
             self._finished.add(run.id)
 
 
@@ -377,7 +376,7 @@ class OperationFollower(_Follower):
                 self._output.finish(run)
             elif run.ended:
                 # What comes later must not hold up the others.
-                self._output.leave(run)
+                self._output.finish(run, waits=False)
 
     def _write(self, operation: operations.Operation) -> None:
         now = time.monotonic()

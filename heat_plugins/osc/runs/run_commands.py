@@ -3,6 +3,7 @@
 
 import argparse
 from collections import abc
+import functools
 import time
 from typing import Any
 
@@ -27,6 +28,7 @@ class _RunCommand(common.Report):
     def add_arguments(self, add: command_line.Adder) -> None:
         add.stack(deleted=True)
 
+    @functools.cached_property
     def service(self) -> run_service.Runs:
         return common.service(self.app.client_manager)
 
@@ -75,7 +77,7 @@ class ListRuns(_RunCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         state = parsed_args.state
-        listed = self.service().history(
+        listed = self.service.history(
             parsed_args.stack,
             run_service.Filter(
                 resource=parsed_args.resource,
@@ -101,14 +103,15 @@ class ShowRun(_RunCommand):
         add.flag('--watch', 'Follow the run until it has ended')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        service = self.service()
         run = common.read_first(
             self.progress,
-            lambda: service.show(parsed_args.stack, parsed_args.run),
+            lambda: self.service.show(parsed_args.stack, parsed_args.run),
             None if parsed_args.watch else 0,
         )
         if parsed_args.watch:
-            follower = following.RunFollower(self, service, parsed_args.stack)
+            follower = following.RunFollower(
+                self, self.service, parsed_args.stack
+            )
             (run,) = follower.wait([run])
             if self.exit_code != common.INTERRUPTED:
                 # The question was what it does, not whether it succeeds.
@@ -135,18 +138,21 @@ class WaitRun(_RunCommand):
         )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        service = self.service()
         stack = parsed_args.stack
 
         def read() -> list[runs.Run]:
             if parsed_args.run:
-                return [service.show(stack, each) for each in parsed_args.run]
-            every = service.history(stack, run_service.Filter(single=True))
+                return [
+                    self.service.show(stack, each) for each in parsed_args.run
+                ]
+            every = self.service.history(
+                stack, run_service.Filter(single=True)
+            )
             return [run for run in every if not run.ended]
 
         waiting = common.read_first(self.progress, read, parsed_args.timeout)
         follower = following.RunFollower(
-            self, service, stack, limit=parsed_args.timeout
+            self, self.service, stack, limit=parsed_args.timeout
         )
         ended = follower.wait(waiting)
         return columns.many(ended, single=True)
@@ -166,9 +172,10 @@ class ShowOutput(_RunCommand):
         add.flag('--whole', 'Show a long output completely, not only its end')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        service = self.service()
-        run = service.show(parsed_args.stack, parsed_args.run)
-        outputs = service.outputs(run) if parsed_args.whole else run.outputs
+        run = self.service.show(parsed_args.stack, parsed_args.run)
+        outputs = (
+            self.service.outputs(run) if parsed_args.whole else run.outputs
+        )
         wanted = parsed_args.output
         if wanted is not None and wanted not in outputs:
             names = ', '.join(outputs) or 'none'
@@ -230,7 +237,7 @@ class ShowLogs(common.Command):
             )
             follower.wait([run])
         else:
-            output.leave(run)
+            output.finish(run, waits=False)
 
 
 class CancelRun(_RunCommand):
@@ -252,9 +259,9 @@ class CancelRun(_RunCommand):
         add_wait(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        service = self.service()
         cancelled = self.each(
-            lambda run: service.cancel(parsed_args.stack, run), parsed_args.run
+            lambda run: self.service.cancel(parsed_args.stack, run),
+            parsed_args.run,
         )
         if not parsed_args.wait:
             self.log.warning(
@@ -317,14 +324,13 @@ class DeleteRun(_RunCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         if bool(parsed_args.run) == parsed_args.all:
             raise exceptions.CommandError('Name a run, or give --all')
-        service = self.service()
         wanted = parsed_args.run
         if parsed_args.all:
-            every = service.history(
+            every = self.service.history(
                 parsed_args.stack, run_service.Filter(single=True)
             )
             wanted = [run.id for run in every if run.ended]
         deleted = self.each(
-            lambda run: service.delete(parsed_args.stack, run), wanted
+            lambda run: self.service.delete(parsed_args.stack, run), wanted
         )
         return columns.many(run for run in deleted if run is not None)

@@ -208,25 +208,14 @@ class Waiter:
         deep: bool,
     ) -> None:
         try:
-            self._note(self._settled(run, opened, arrivals, deep))
+            # One that is not listed was settled by another process.
+            fresh = run if run.id in opened else self._reread(run)
+            if fresh is not None:
+                fresh = self._settler.settle(fresh, arrivals, deep=deep)
+            self._note(fresh or self._settler.lost(run))
         except errors.UnreadableRun as exc:
             self._pass_over(exc)
             self._note(self._settler.given_up(run))
-
-    def _settled(
-        self,
-        run: runs.Run,
-        opened: abc.Collection[str],
-        arrivals: abc.Collection[str],
-        deep: bool,
-    ) -> runs.Run:
-        if run.id not in opened:
-            # Another process has settled it.
-            fresh = self._reread(run)
-            if fresh is None:
-                return self._settler.lost(run)
-            run = fresh
-        return self._settler.settle(run, arrivals, deep=deep)
 
     def _note(self, run: runs.Run) -> None:
         before = self._runs[run.id]
