@@ -18,7 +18,7 @@ from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs import summary
 from heat_plugins.runs import withdrawal
-from heat_plugins.runs.follow import waiting
+from heat_plugins.runs.follow import settling
 from heat_plugins.runs.records import ledgers
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
@@ -31,7 +31,7 @@ LOG = foreign.logger(__name__)
 WHO = 'a signal'
 
 #: No caller waits for what it finds.
-PACE = waiting.Pace(fast=4.0, first=4.0, most=30.0, nap=30.0)
+PACE = settling.Pace(fast=4.0, first=4.0, most=30.0, nap=30.0)
 
 #: The most runs that an attribute lists.
 SHOWN = 10

@@ -27,7 +27,7 @@ from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.follow import logs
-from heat_plugins.runs.follow import waiting
+from heat_plugins.runs.follow import settling
 from heat_plugins.signals import live
 from heat_plugins.timeline import operation_page
 
@@ -174,7 +174,7 @@ class Lines:
 
 
 # The follower of an output also waits for the end of the run.
-_QUICK = waiting.Pace(most=2.0)
+_QUICK = settling.Pace(most=2.0)
 
 # Seconds between two pages.
 _PAGE = 5.0
@@ -511,7 +511,7 @@ class RunFollower(_Follower):
         )
         return waiter.all
 
-    def _see_to_the_end(self, waiter: waiting.Waiter) -> None:
+    def _see_to_the_end(self, waiter: settling.Waiter) -> None:
         while waiter.pending:
             waiter.step()
         for run in waiter.all:

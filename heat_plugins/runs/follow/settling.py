@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of a run.
+"""The outcome of a run, and waiting for it.
 
 Each process that reads a run settles it: a command, a workflow, an engine. To
 settle it twice, or in two processes at a time, has the same outcome. Neither
@@ -7,18 +7,25 @@ does the time matter: a result counts as of the time at which it came to the
 object store. First the record says how the run ended; then its deployment and
 config in Heat are deleted. Its mark under ``runs/open/`` goes last: as long as
 that is there, something is left to do.
+
+Who waits for runs looks for all of a stack at a time.
 """
 
 from collections import abc
 import contextlib
 import dataclasses
+import time
 
 from heat_plugins import errors
+from heat_plugins import foreign
+from heat_plugins import retrying
 from heat_plugins.runs import attempts
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs import withdrawal
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
+from heat_plugins.signals import paces
 
 # The most seconds between the announcement of a run and its hand-over.
 _START_LIMIT = 180
@@ -209,3 +216,215 @@ class Settler:
         if gone is None:
             return run
         return self._take(run, self._attempts.cancelled(run, gone))
+
+
+LOG = foreign.logger(__name__)
+
+#: Called with a run when something about it has changed.
+Watch = abc.Callable[[runs.Run], None]
+
+# How the time between two looks grows.
+_GROWTH = 1.5
+
+# Seconds between two looks whether Heat still has the runs, and how many of
+# them one such look asks for.
+_DEEP, _DEEP_BATCH = 15.0, 10
+
+# Records that one look reads of runs that others have started.
+_ADOPTED = 200
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pace:
+    """How often to look, in seconds.
+
+    :ivar fast: while a result is likely; see `paces.PollPace`. A look is two
+        listings.
+    :ivar first: between the first two looks otherwise, and after each news.
+    :ivar most: to which that grows.
+    :ivar nap: how long a step sleeps at most.
+    """
+
+    fast: float = 2 * paces.LEAST
+    first: float = 1.0
+    most: float = 5.0
+    nap: float = 1.0
+
+
+class Waiter:
+    """Waits for runs of one root stack.
+
+    However many there are: one look is one listing of what has arrived and
+    one of what has not ended.
+
+    :param tick: called in each step, to show that time goes by.
+    :param note: called when Heat or the object store is unavailable.
+    :param everything: whether to wait for all the runs that there are, also
+        for those that begin meanwhile.
+    """
+
+    def __init__(
+        self,
+        settler: Settler,
+        store: records.Records,
+        *,
+        watch: Watch,
+        tick: abc.Callable[[], None] = lambda: None,
+        note: abc.Callable[[str], None] = lambda line: None,
+        pace: Pace | None = None,
+        everything: bool = False,
+        reread: abc.Callable[[runs.Run], runs.Run | None] | None = None,
+        clock: abc.Callable[[], float] = time.monotonic,
+        sleep: abc.Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._settler = settler
+        self._records = store
+        self._watch = watch
+        self._tick = tick
+        self._everything = everything
+        self._reread = reread or (lambda run: store.read(run.key))
+        self._clock = clock
+        self._sleep = sleep
+        self._pace = pace or Pace()
+        self._likely = paces.PollPace(paces.PollLimits(), clock)
+        # When each run was added.
+        self._since: dict[str, float] = {}
+        self._pause = self._pace.first
+        self._next_look = clock()
+        self._next_deep = clock()
+        self._outage = retrying.OutageBudget(note, clock=clock)
+        self._runs: dict[str, runs.Run] = {}
+        # Those that Heat is going to be asked for next.
+        self._turn: list[str] = []
+        # How many records of others were read.
+        self._adopted = 0
+        # Those that cannot be read, and were told of.
+        self._unreadable: set[str] = set()
+
+    def add(self, run: runs.Run) -> None:
+        """Wait for a run, too."""
+        self._runs[run.id] = run
+        self._since[run.id] = self._clock()
+        self._likely.deliver()
+        self._pause = self._pace.first
+
+    @property
+    def pending(self) -> list[runs.Run]:
+        return [run for run in self._runs.values() if not run.ended]
+
+    @property
+    def all(self) -> list[runs.Run]:
+        return list(self._runs.values())
+
+    def step(self) -> None:
+        """Look if it is time to, and sleep for a while.
+
+        :raises errors.Error: Heat has been out of order for too long.
+        :raises errors.ServiceError: the object store has.
+        """
+        now = self._clock()
+        if now >= self._next_look:
+            self._try_to_look(now)
+            self._next_look = self._clock() + self._next_pause()
+        self._tick()
+        if self.pending:
+            rest = self._next_look - self._clock()
+            self._sleep(max(0.05, min(self._pace.nap, rest)))
+
+    def _next_pause(self) -> float:
+        """Return the seconds until the next look."""
+        pause = self._pause
+        self._pause = min(pause * _GROWTH, self._pace.most)
+        if self._likely.is_likely and not self._outage.lasts:
+            return min(self._pace.fast, pause)
+        return pause
+
+    def _try_to_look(self, now: float) -> None:
+        is_deep = now >= self._next_deep
+        with self._outage.ridden_out():
+            self._look(deep=is_deep)
+            if is_deep:
+                self._next_deep = now + _DEEP
+
+    def _look(self, *, deep: bool) -> None:
+        for run in self.pending:
+            if run.operation is not None:
+                # Who advances it settles it.
+                self._note(self._reread(run) or self._settler.lost(run))
+        if self._everything or self._single:
+            self._look_at_single(deep=deep)
+
+    @property
+    def _single(self) -> list[runs.Run]:
+        return [run for run in self.pending if run.operation is None]
+
+    def _look_at_single(self, *, deep: bool) -> None:
+        try:
+            keys = self._records.opened()
+            if self._everything:
+                self._adopt(keys)
+            opened = {key.run_id for key in keys}
+            arrivals = self._records.arrivals()
+            asked = self._next_to_ask() if deep else ()
+            for run in self._single:
+                self._look_at(run, opened, arrivals, run.id in asked)
+        except errors.NoObject:
+            # The container is gone.
+            for run in self._single:
+                self._note(self._settler.lost(run))
+
+    def _adopt(self, opened: abc.Iterable[record_names.Key]) -> None:
+        """Take in what others have started, and forget what has ended."""
+        self._runs = {run.id: run for run in self.pending}
+        self._since = {each: self._since[each] for each in self._runs}
+        unknown = [key for key in opened if key.run_id not in self._runs]
+        start = self._adopted % max(1, len(unknown))
+        turn = [*unknown[start:], *unknown[:start]][:_ADOPTED]
+        self._adopted += len(turn)
+        for key in turn:
+            run = None
+            try:
+                run = self._records.read(key)
+            except errors.UnreadableRun as exc:
+                self._pass_over(exc)
+            if run is not None and run.ended:
+                self._settler.clean_up(run)
+            elif run is not None:
+                self.add(run)
+
+    def _pass_over(self, exc: errors.UnreadableRun) -> None:
+        if exc.run_id not in self._unreadable:
+            self._unreadable.add(exc.run_id)
+            LOG.warning('%s', exc)
+
+    def _next_to_ask(self) -> abc.Collection[str]:
+        """Return the runs that it is the turn of to be asked Heat for."""
+        if not self._turn:
+            self._turn = [run.id for run in self._single]
+        turn, self._turn = self._turn[:_DEEP_BATCH], self._turn[_DEEP_BATCH:]
+        return turn
+
+    def _look_at(
+        self,
+        run: runs.Run,
+        opened: abc.Collection[str],
+        arrivals: abc.Collection[str],
+        deep: bool,
+    ) -> None:
+        try:
+            # One that is not listed was settled by another process.
+            fresh = run if run.id in opened else self._reread(run)
+            if fresh is not None:
+                fresh = self._settler.settle(fresh, arrivals, deep=deep)
+            self._note(fresh or self._settler.lost(run))
+        except errors.UnreadableRun as exc:
+            self._pass_over(exc)
+            self._note(self._settler.given_up(run))
+
+    def _note(self, run: runs.Run) -> None:
+        before = self._runs[run.id]
+        self._runs[run.id] = run
+        if run != before:
+            self._likely.arrive(self._since[run.id] if run.ended else None)
+            self._pause = self._pace.first
+            self._watch(run)

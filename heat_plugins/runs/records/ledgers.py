@@ -20,7 +20,6 @@ from heat_plugins.runs import services
 from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.follow import logs
 from heat_plugins.runs.follow import settling
-from heat_plugins.runs.follow import waiting
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.start import orders
@@ -135,15 +134,15 @@ class Ledger:
     def waiter(
         self,
         root_stack_id: str,
-        watch: waiting.Watch = lambda run: None,
+        watch: settling.Watch = lambda run: None,
         tick: abc.Callable[[], None] = lambda: None,
-        pace: waiting.Pace | None = None,
+        pace: settling.Pace | None = None,
         everything: bool = False,
         note: abc.Callable[[str], None] = lambda line: None,
-    ) -> waiting.Waiter:
+    ) -> settling.Waiter:
         """Return what waits for runs of a root stack; see there."""
         store = self._records(root_stack_id)
-        return waiting.Waiter(
+        return settling.Waiter(
             self._settler(store),
             store,
             watch=watch,

@@ -3,7 +3,7 @@
 
 from heat_plugins import errors
 from heat_plugins.runs import runs
-from heat_plugins.runs.follow import waiting
+from heat_plugins.runs.follow import settling
 from tests.unit.runs import base
 
 State = runs.State
@@ -15,7 +15,7 @@ class WaitTest(base.RunsTestCase):
         self.run_ = self.start(timeout=600)
         self.plan = []
         settler = self.runs._settler(self.records)
-        self.waiter = waiting.Waiter(
+        self.waiter = settling.Waiter(
             settler,
             self.records,
             watch=lambda run: None,
