@@ -16,7 +16,6 @@ from heat_plugins.runs import attempts
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
-from heat_plugins.runs import withdrawal
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import member_runs
@@ -301,8 +300,8 @@ class Runs(ledgers.Ledger):
                 deployment_id=exc.deployment_id,
                 action=exc.action,
             )
-            withdrawal.withdraw_marked(self._heat, key)
-            withdrawal.forget_unreadable(store, key)
+            attempts.withdraw_marked(self._heat, key)
+            attempts.forget_unreadable(store, key)
         if self._is_gone(stack) and not store.keys():
             # As long as there is a stack, an engine may wait for a signal
             # in a container that is empty.

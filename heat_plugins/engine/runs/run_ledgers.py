@@ -14,10 +14,10 @@ from heat_plugins.engine import hubs
 from heat_plugins.engine import process
 from heat_plugins.engine.database import own_heat
 from heat_plugins.objectstore import stores
+from heat_plugins.runs import attempts
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
 from heat_plugins.runs import summary
-from heat_plugins.runs import withdrawal
 from heat_plugins.runs.follow import settling
 from heat_plugins.runs.records import ledgers
 from heat_plugins.runs.records import record_names
@@ -141,7 +141,7 @@ def withdraw(
     heat = own_heat.OwnHeat(deployment.rpc_client(), deployment.context)
     prefix = record_names.OPEN if of is None else record_names.open_folder(of)
     try:
-        withdrawn = withdrawal.withdraw_all(
+        withdrawn = attempts.withdraw_all(
             heat,
             run_records,
             prefix,

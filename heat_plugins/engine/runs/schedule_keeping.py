@@ -363,9 +363,7 @@ def _door(row: _Row, stack: Any) -> fleets.Fleets:
 
 def _choose(
     row: _Row, stack: Any
-) -> tuple[
-    fleet_targets.Chosen, operations.OperationLimits, orders.RunOrder
-]:
+) -> tuple[fleet_targets.Chosen, operations.OperationLimits, orders.RunOrder]:
     """Return what a tick of a schedule runs now.
 
     :raises errors.Error: it can run nothing.

@@ -19,7 +19,6 @@ from heat_plugins.runs import attempts
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
-from heat_plugins.runs import withdrawal
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import layout
@@ -181,7 +180,7 @@ class MemberRuns:
         :param members: for whose runs Heat has no deployment.
         """
         lost = [overview.run_of(operation, n) for n in members]
-        withdrawal.delete_undelivered(
+        attempts.delete_undelivered(
             self._tools.heat,
             [run for run in lost if not self.attempts.has_config(run)],
             {each.config_id for each in operation.attempts},

@@ -22,7 +22,6 @@ from heat_plugins import retrying
 from heat_plugins.runs import attempts
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
-from heat_plugins.runs import withdrawal
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.signals import paces
@@ -140,7 +139,7 @@ class Settler:
         self._attempts.withdraw(run)
         if run.config_id is None and run.state is runs.State.FAILED:
             # Who has started it may have died before it could record that.
-            withdrawal.delete_undelivered(self._tools.heat, [run])
+            attempts.delete_undelivered(self._tools.heat, [run])
         self._records.discard(run.progress_signal)
         self._records.close(run.key)
 

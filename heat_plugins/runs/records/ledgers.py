@@ -232,7 +232,7 @@ class Ledger:
             if not store.is_open(run.key):
                 if ended := _ended(store, run):
                     return ended
-                # Nor may who revoked the announcement; see `withdrawal`.
+                # Nor may who revoked the announcement; see `attempts`.
                 raise errors.NotFound(
                     f'Deployment {run.resource} or its stack was deleted '
                     f'while {run.action} started on it'

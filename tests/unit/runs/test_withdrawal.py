@@ -4,8 +4,8 @@
 import dataclasses
 
 from heat_plugins import errors
+from heat_plugins.runs import attempts
 from heat_plugins.runs import runs
-from heat_plugins.runs import withdrawal
 from tests.unit.runs import base
 
 
@@ -17,7 +17,7 @@ class OrphanTest(base.RunsTestCase):
         run = self.start(action='FAIL/OVER')
         before = self.objects()
         self.assertEqual(
-            [run.id], withdrawal.withdraw_all(self.heat, self.records)
+            [run.id], attempts.withdraw_all(self.heat, self.records)
         )
         self.assertEqual([], self.heat.given())
         self.assertNotIn(run.config_id, self.heat.configs)
@@ -29,7 +29,7 @@ class OrphanTest(base.RunsTestCase):
 
         def ask_and_lose(*args, **values):
             made = ask(*args, **values)
-            withdrawal.withdraw_all(self.heat, self.records)
+            attempts.withdraw_all(self.heat, self.records)
             self.heat.failing = failing
             return made
 
@@ -72,12 +72,12 @@ class OrphanTest(base.RunsTestCase):
         self.cluster.before = before
         self.assertRaises(
             errors.Unavailable,
-            withdrawal.withdraw_all,
+            attempts.withdraw_all,
             self.heat,
             self.records,
         )
         self.assertEqual(
-            [run.id], withdrawal.withdraw_all(self.heat, self.records)
+            [run.id], attempts.withdraw_all(self.heat, self.records)
         )
         self.assertEqual([], self.heat.given())
 
@@ -92,7 +92,7 @@ class OrphanTest(base.RunsTestCase):
             delete(deployment_id, *server)
 
         self.patch(self.heat, 'delete_deployment', refuse)
-        withdrawn = withdrawal.withdraw_all(self.heat, self.records)
+        withdrawn = attempts.withdraw_all(self.heat, self.records)
         self.assertEqual([other.id], withdrawn)
         self.assertNotIn(other.config_id, self.heat.configs)
 
@@ -107,7 +107,7 @@ class OrphanTest(base.RunsTestCase):
             run = self.start()
             # Who deleted it has told nobody.
             del self.heat.rows[run.row_id]
-            withdrawal.withdraw(self.heat, run, is_proved=is_proved)
+            attempts.withdraw(self.heat, run, is_proved=is_proved)
             self.assertEqual(['server-1'], self.heat.told_again)
             self.heat.told_again.clear()
             self.records.close(run.key)
@@ -119,7 +119,7 @@ class OrphanTest(base.RunsTestCase):
         self.garble(garbled)
         self.assertEqual(
             {garbled.id, run.id},
-            set(withdrawal.withdraw_all(self.heat, self.records)),
+            set(attempts.withdraw_all(self.heat, self.records)),
         )
         self.assertEqual([], self.heat.given())
         self.assertEqual(before, self.heat.configs)
@@ -130,10 +130,10 @@ class OrphanTest(base.RunsTestCase):
         garbled = self.start()
         self.garble(garbled)
         self.heat.delete_deployment(self.row.id)
-        withdrawal.withdraw_all(
+        attempts.withdraw_all(
             self.heat, self.records, server=lambda: 'server-1'
         )
         self.assertEqual([], self.heat.given())
 
     def test_a_container_that_is_gone_has_none(self):
-        self.assertEqual([], withdrawal.withdraw_all(self.heat, self.records))
+        self.assertEqual([], attempts.withdraw_all(self.heat, self.records))
