@@ -111,13 +111,20 @@ class Advancer:
         """Record a new operation, and lead it.
 
         :param registered: see `operations.Control`.
+        :raises errors.Unavailable: another process has claimed it since.
         """
         # The container, too.
         self._tools.sign(self._records.container)
-        if not self.is_leading:
+        if self.is_leading:
+            # What was done since the claim may have taken longer than that.
+            self._renew()
+        else:
             self._lease.begin()
-        self._op = self._op.changed(registered=registered)
+        self._op = self._op.changed(
+            registered=registered, began_at=int(self._tools.clock())
+        )
         self._journal.begin(self._op)
+        self._is_stale = False
 
     def claim(self) -> None:
         """Lead an operation that other processes may be creating, too.
@@ -128,16 +135,23 @@ class Advancer:
         self._tools.sign(self._records.container)
         self._refuse_existing()
         if not self._lease.acquire(self._records.epoch(self._order.id)):
-            raise errors.Unavailable(
-                f'Another process creates operation {self._order.id}'
-            )
-        try:
-            self._refuse_existing()
-        except errors.Exists:
-            self._lease.release()
-            raise
+            raise self._claimed()
+        # Until `begin`, there is nothing to record.
+        self._is_stale = True
+        self._refuse_existing()
         # One may have died before it was recorded to the end.
         binding.forget(self._tools.heat, self._order.id)
+
+    def _renew(self) -> None:
+        try:
+            self._lease.check()
+        except lease.Lost as exc:
+            raise self._claimed() from exc
+
+    def _claimed(self) -> errors.Unavailable:
+        return errors.Unavailable(
+            f'Another process creates operation {self._order.id}'
+        )
 
     def _refuse_existing(self) -> None:
         # Who may write into the container may write a head, and nothing that

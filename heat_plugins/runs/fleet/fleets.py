@@ -174,7 +174,9 @@ class Fleets:
                 each.with_action(order.action, self._tools.known_hooks)
                 for each in chosen.targets
             ),
-            created_at=int(now),
+            created_at=record_names.started_at(operation_id)
+            if operation_id
+            else int(now),
             created_by=self._tools.who,
             targets=chosen.description,
             inputs=dict(order.inputs),
@@ -185,24 +187,41 @@ class Fleets:
         advancer = advancing.Advancer(
             self._tools, ordered, seal, chosen=chosen.targets
         )
-        if operation_id is not None:
-            advancer.claim()
-        registered = binding.register(self._heat, ordered, seal)
         try:
-            advancer.begin(registered)
-        except BaseException as exc:
-            self._withdraw(ordered.id, exc)
+            if operation_id is not None:
+                advancer.claim()
+            self._record(advancer, ordered, seal)
+        except BaseException:
+            advancer.release()
             raise
         self._tidy()
         return advancer
 
-    def _withdraw(self, operation_id: str, cause: BaseException) -> None:
-        """Let no engine find an operation that was not recorded.
+    def _record(
+        self,
+        advancer: advancing.Advancer,
+        order: operations.OperationOrder,
+        seal: binding.Binding,
+    ) -> None:
+        """Record a new operation, or let no engine find it.
 
-        :raises errors.Failed: an engine may find it.
+        :raises errors.Failed: it is not recorded, and an engine may find it.
         """
+        registered = binding.register(self._heat, order, seal)
         try:
-            binding.forget(self._heat, operation_id)
+            advancer.begin(registered)
+        except BaseException as exc:
+            self._withdraw(order.id, seal, exc)
+            raise
+
+    def _withdraw(
+        self,
+        operation_id: str,
+        seal: binding.Binding,
+        cause: BaseException,
+    ) -> None:
+        try:
+            binding.forget(self._heat, operation_id, seal)
         except errors.Error as exc:
             raise errors.Failed(
                 f'Operation {operation_id} may start nevertheless: it was not '

@@ -229,7 +229,7 @@ def register(
     except BaseException:
         with contextlib.suppress(errors.Error):
             # Heat may have taken it all the same.
-            forget(heat, order.id)
+            forget(heat, order.id, seal)
             heat.delete_config(config_id)
         raise
 
@@ -323,12 +323,25 @@ def _check_former(
     )
 
 
-def forget(heat: orchestration.Deploying, operation_id: str) -> None:
-    """Delete what Heat has of an operation."""
+def forget(
+    heat: orchestration.Deploying,
+    operation_id: str,
+    seal: Binding | None = None,
+) -> None:
+    """Delete what Heat has of an operation.
+
+    :param seal: what another process has registered stays.
+    """
+    key = seal.key.hex() if seal else ''
     for row in heat.deployments(operation_id):
         with contextlib.suppress(errors.NotFound):
             config = heat.config(row.config_id)
-            if config.group != GROUP or config.name != operation_id:
+            is_ours = key in str(config.config)
+            if (config.group, config.name, is_ours) != (
+                GROUP,
+                operation_id,
+                True,
+            ):
                 continue
         heat.delete_deployment(row.id)
         heat.delete_config(row.config_id)

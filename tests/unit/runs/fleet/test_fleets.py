@@ -8,12 +8,14 @@ from unittest import mock
 import pytest
 
 from heat_plugins import errors
+from heat_plugins.objectstore import lease
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
+from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import orders
@@ -103,6 +105,58 @@ def test_what_cannot_be_recorded_leaves_nothing_in_heat(world):
             orders.RunOrder(action='BACKUP'),
         )
     assert set(world.heat.configs) == world.configs
+
+
+TICK = '20270115T080000Z-00c0ffee'
+
+
+def create_tick(world, who):
+    door = fleets.Fleets(world.heat, world.tools(who))
+    return door.create(
+        choose(world, stacks=['s0']),
+        operations.OperationLimits(),
+        orders.RunOrder(action='BACKUP'),
+        operation_id=TICK,
+    )
+
+
+def test_who_creates_a_tick_too_late_leaves_its_successor_s(world):
+    register, others = binding.register, []
+
+    def slow(heat, order, seal):
+        registered = register(heat, order, seal)
+        if not others:
+            others.append(None)
+            # As long as a request may take.
+            world.now += lease.EXPIRY + 15
+            others.append(create_tick(world, 'successor'))
+        return registered
+
+    with (
+        mock.patch.object(binding, 'register', slow),
+        pytest.raises(errors.Unavailable, match='Another process creates'),
+    ):
+        create_tick(world, 'late')
+    simulation.run(world, [others[1]])
+    door = fleets.Fleets(world.heat, world.tools())
+    assert door.show(TICK).control.phase is operations.Phase.COMPLETE
+
+
+def test_all_order_a_tick_alike_and_count_its_time_from_its_begin(world):
+    created = record_names.started_at(TICK)
+    world.now = created + 3600.5
+    advancer = create_tick(world, 'a')
+    assert advancer.operation.order.created_at == created
+    assert advancer.operation.control.began_at == created + 3600
+
+
+def test_a_tick_that_could_not_be_created_is_retried_at_once(world):
+    world.heat.failing['create_deployment'] = errors.Denied('no', 403)
+    with pytest.raises(errors.Denied):
+        create_tick(world, 'a')
+    del world.heat.failing['create_deployment']
+    advancer = create_tick(world, 'b')
+    assert advancer.is_leading
 
 
 def test_who_may_create_no_deployments_registers_nothing(world):
