@@ -14,6 +14,7 @@ from heat.engine import resource
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins import stored
 from heat_plugins.configs import actions
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
@@ -42,8 +43,12 @@ _UNTIL_CHECK = 82800
 # How many of the next times are shown.
 _UPCOMING = 5
 
-# Seconds that an engine may need to start what is due.
-_LEAST_LATENESS = 10
+# Seconds that an engine may need to start what is due, also after another one
+# that has died as it did so; and those that a cut-off may be.
+_LEAST_LATENESS, _LEAST_CUT_OFF = 120, 10
+
+# The longest cut-off, and the most failures in a row.
+_MOST_CUT_OFF, _MOST_FAILURES = 30 * 86400, 1000
 
 
 class SoftwareSchedule(eventful.Eventful, resource.Resource):
@@ -139,7 +144,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
                 'Seconds after the start after which no further server '
                 'starts. Default: no limit.'
             ),
-            constraints=[constraints.Range(min=_LEAST_LATENESS)],
+            constraints=[constraints.Range(_LEAST_CUT_OFF, _MOST_CUT_OFF)],
         ),
         OVERLAP: schemas.text(
             _(
@@ -166,7 +171,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
                 'for never.'
             ),
             default=0,
-            constraints=[constraints.Range(min=0)],
+            constraints=[constraints.Range(0, _MOST_FAILURES)],
         ),
         ACTION: schemas.text(
             _('The action to run, such as BACKUP.'), required=True
@@ -207,6 +212,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         LAST_OPERATION,
         LAST_OUTCOME,
         MISSED,
+        SKIPPED,
         PAUSED_ATTR,
         REASON,
     ) = (
@@ -215,6 +221,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         'last_operation',
         'last_outcome',
         'missed',
+        'skipped',
         'paused',
         'reason',
     )
@@ -222,7 +229,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
     attributes_schema = {
         NEXT_TIMES: schemas.live(
             attributes.Schema.LIST,
-            _('The next five times, in UTC; none while it is paused.'),
+            _('The next five starts, in UTC; none while it is paused.'),
         ),
         LAST_TIME: schemas.live(
             attributes.Schema.STRING,
@@ -236,11 +243,16 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             attributes.Schema.STRING,
             _(
                 'How the last operation ended, such as complete or failed; '
-                'running before its end, missed if it could not start.'
+                'starting before it is created, then running; missed if the '
+                'last time has not started.'
             ),
         ),
         MISSED: schemas.live(
             attributes.Schema.INTEGER, _('How many times were missed.')
+        ),
+        SKIPPED: schemas.live(
+            attributes.Schema.INTEGER,
+            _('How many did not start, for "overlap" or "cut_off".'),
         ),
         PAUSED_ATTR: schemas.live(
             attributes.Schema.STRING,
@@ -339,7 +351,11 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             ),
         )
         self.data_set(schedule_rows.KEY, kept.text())
-        schedule_keeping.wake()
+        schedule_keeping.wake(self.id)
+
+    def handle_adopt(self, resource_data: object = None) -> None:
+        """Begin again: what another cloud has recorded says nothing here."""
+        self.handle_create()
 
     def handle_update(
         self,
@@ -349,13 +365,38 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
     ) -> None:
         after = json_snippet.properties(self.properties_schema, self.context)
         schedule = self._schedule(after)
-        if schedule_rows.read(self.context, self.id) is None:
+        if not self._is_readable():
             self.handle_create()
         self._change(lambda kept: kept.begun_anew(schedule, _now()))
 
+    def _is_readable(self) -> bool:
+        """Say whether there is a record; an invalid one is none.
+
+        :raises ValueError: a later release has written it.
+        """
+        text = schedule_rows.read(self.context, self.id)
+        try:
+            return text is not None and bool(_Kept.read(text))
+        except stored.LaterRelease:
+            raise
+        except ValueError:
+            return False
+
+    def needs_replace_failed(self) -> bool:
+        """Say whether an update replaces a schedule that has failed.
+
+        Not if it has a record, which a replacement would not have.
+        """
+        return schedule_rows.read(self.context, self.id) is None
+
     def handle_resume(self) -> None:
         """Forget what was due while the stack was suspended."""
-        self._change(lambda kept: kept.with_record(since=_now()))
+        self._change(lambda kept: kept.resumed_stack(_now()))
+
+    def restore_prev_rsrc(self, convergence: bool = False) -> None:
+        """Forget what was due while another one had replaced the schedule."""
+        if self._is_readable():
+            self._change(lambda kept: kept.resumed_stack(_now()))
 
     def handle_delete(self) -> None:
         """End the schedule; an operation in progress continues."""
@@ -368,7 +409,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             self.id,
             lambda text: changed(_Kept.read(text)).text(),
         )
-        schedule_keeping.wake()
+        schedule_keeping.wake(self.id)
 
     @rows.unquoted()
     def handle_signal(self, details: object = None) -> str:
@@ -377,7 +418,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             wanted = schedule_signals.read(details)
             signallers.check_may_update(callers.of(self.stack))
             self._change(lambda kept: wanted.follow(kept, _now()))
-        except errors.Error as exc:
+        except (errors.Error, ValueError) as exc:
             raise eventful.not_triggered(self, exc) from exc
         return wanted.done
 
@@ -392,13 +433,17 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         text = schedule_rows.read(self.context, self.id)
         if text is None:
             return None
-        kept = _Kept.read(text)
+        try:
+            kept = _Kept.read(text)
+        except ValueError as exc:
+            return {self.REASON: f'Its record is unreadable: {exc}'}
         record = kept.record
         schedule = kept.schedule
         shown: dict[str, Any] = {
             'when': schedule.cron or schedule.at,
             self.TIMEZONE: schedule.timezone,
             self.MISSED: record.missed,
+            self.SKIPPED: record.skipped,
             self.REASON: record.reason,
             self.PAUSED_ATTR: schedule_deciding.why_paused(kept),
             self.NEXT_TIMES: self._next_times(kept),
@@ -406,21 +451,25 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             self.LAST_OPERATION: None,
             self.LAST_OUTCOME: record.outcome,
         }
-        if record.last is not None:
-            shown[self.LAST_TIME] = summary.time(record.last)
+        last = record.last if record.running is None else record.running
+        if last is not None:
+            shown[self.LAST_TIME] = summary.time(last)
             shown[self.LAST_OPERATION] = record_names.id_of_tick(
-                self.uuid, record.last
+                self.uuid, last
             )
         if record.running is not None:
-            shown[self.LAST_OUTCOME] = 'running'
+            is_running = record.created
+            shown[self.LAST_OUTCOME] = 'running' if is_running else 'starting'
         return shown
 
     def _next_times(self, kept: _Kept) -> list[str]:
         is_off = self.action in (self.SUSPEND, self.DELETE)
         if is_off or schedule_deciding.why_paused(kept):
             return []
-        ticks = kept.schedule.next(_UPCOMING, kept.record.since)
-        return [str(summary.time(tick.time)) for tick in ticks]
+        # What a jitter delays has yet to start.
+        since = max(kept.record.since, _now() - kept.schedule.start_of(0))
+        ticks = kept.schedule.next(_UPCOMING, since)
+        return [str(summary.time(tick.start)) for tick in ticks]
 
 
 def _now() -> int:

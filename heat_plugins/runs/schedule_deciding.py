@@ -7,7 +7,9 @@ successor creates the operation of `ScheduleRecord.running` if there is none.
 Its ID is `record_names.id_of_tick`, so that two create one.
 
 - Each tick is decided once: it starts, waits, or is skipped or missed.
-- At most one tick runs at a time, and at most one waits.
+- At most one tick runs at a time, and at most one waits. While the operation
+  of a tick could not be created yet, the next one waits, as it may start in
+  its place.
 - After an outage at most one tick starts late.
 
 Times are in seconds since the epoch; `schedules.Tick.time` names a tick.
@@ -28,6 +30,9 @@ from heat_plugins.runs.fleet import operations
 
 # Missed ticks that are counted, and named, at a time.
 _COUNTED = 1000
+
+# Seconds by which a record may be ahead of the clock of who decides.
+_AHEAD = 86400
 
 _Schedule = schedules.Schedule
 
@@ -55,9 +60,16 @@ class ScheduleRecord:
     :ivar created: whether that operation was created.
     :ivar create_until: when it is too late to create it.
     :ivar waiting: the tick that starts after that.
-    :ivar last: the last tick that has started.
-    :ivar outcome: how the last operation ended.
+    :ivar forced: whether a user has asked for that tick: a pause does not
+        stop it.
+    :ivar acted: when an engine began with what its operation needs now; 0 if
+        none has.
+    :ivar last: the last tick whose operation was created.
+    :ivar outcome: how the last operation ended, or that the last tick was
+        missed.
     :ivar missed: how many ticks were missed.
+    :ivar skipped: how many did not start for the sake of another one, or of
+        the cut-off.
     :ivar failures: how many operations failed in a row.
     :ivar paused: why it is paused, other than by its template; empty if it
         is not.
@@ -66,16 +78,21 @@ class ScheduleRecord:
     :ivar checked: when that was checked last.
     """
 
+    # An engine drops what it does not know: a new field needs a new version,
+    # so that those of a former release leave the schedule to the others.
     VERSION = 1
 
     since: int
     running: int | None = None
     created: bool = False
     create_until: int = 0
+    forced: bool = False
+    acted: int = 0
     waiting: int | None = None
     last: int | None = None
     outcome: str = ''
     missed: int = 0
+    skipped: int = 0
     failures: int = 0
     paused: str = ''
     reason: str = ''
@@ -117,8 +134,36 @@ class KeptSchedule:
         What was due before is decided by the former one.
         """
         record = due(self.schedule, self.record, now).record
-        return KeptSchedule(schedule=schedule, record=record).with_record(
-            since=now
+        return KeptSchedule(schedule=schedule, record=record).due_from(now)
+
+    def due_from(self, now: int) -> 'KeptSchedule':
+        """Return it without what was due before; what a jitter delays is not.
+
+        A tick that is decided stays so.
+        """
+        delay = self.schedule.start_of(0)
+        return self.with_record(
+            since=max(now - delay, min(self.record.since, now))
+        )
+
+    def resumed_stack(self, now: int) -> 'KeptSchedule':
+        """Return it after its stack was suspended: what waits is forgotten."""
+        created = self.record.created
+        return self.due_from(now).with_record(
+            waiting=None, running=self.record.running if created else None
+        )
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a pause keeps the tick that runs from being created."""
+        return bool(why_paused(self)) and not self.record.forced
+
+    def given_up(self) -> 'KeptSchedule':
+        """Return it once the tick that runs is too late to create."""
+        if self.is_held:
+            return self.with_record(running=None)
+        return self.with_record(
+            running=None, missed=self.record.missed + 1, outcome=MISSED
         )
 
 
@@ -144,6 +189,9 @@ class Decision:
 
 def due(schedule: _Schedule, record: ScheduleRecord, now: float) -> Decision:
     """Decide what a schedule does now."""
+    if record.since > now + _AHEAD:
+        # The clock of another engine was wrong.
+        record = dataclasses.replace(record, since=int(now))
     ticks, more = _started(schedule, record.since, now)
     decision = Decision(record=record)
     if ticks:
@@ -155,26 +203,29 @@ def due(schedule: _Schedule, record: ScheduleRecord, now: float) -> Decision:
     else:
         decision = _recorded(decision, missed=record.missed + more)
         decision = _decided(schedule, decision, ticks, now)
-    if decision.start is not None:
-        has_waited = decision.start == record.waiting
-        start = now if has_waited else schedule.start_of(decision.start)
-        decision = _recorded(
-            decision,
-            created=False,
-            create_until=int(start) + schedule.lateness,
-        )
     upcoming = schedule.next(1, decision.record.since)
     return dataclasses.replace(
         decision, next_time=upcoming[0].start if upcoming else None
     )
 
 
+def created(record: ScheduleRecord) -> ScheduleRecord:
+    """Return the record once the operation of the tick that runs is there."""
+    return dataclasses.replace(
+        record, created=True, last=record.running, acted=0, reason=''
+    )
+
+
 def ended(
-    schedule: _Schedule, record: ScheduleRecord, phase: operations.Phase
+    schedule: _Schedule,
+    record: ScheduleRecord,
+    phase: operations.Phase,
+    reason: str = '',
 ) -> ScheduleRecord:
     """Return the record after the operation that was running has ended.
 
     :param phase: how it ended; what was cancelled is no failure.
+    :param reason: why that is not known better; empty if it is.
     """
     failures = record.failures
     if phase is operations.Phase.COMPLETE:
@@ -192,6 +243,7 @@ def ended(
         outcome=phase.value,
         failures=failures,
         paused=paused,
+        reason=reason,
     )
 
 
@@ -222,16 +274,10 @@ def run_now(
     return dataclasses.replace(
         record,
         running=now,
-        last=now,
         created=False,
+        forced=True,
+        acted=0,
         create_until=now + schedule.lateness,
-    )
-
-
-def given_up(record: ScheduleRecord) -> ScheduleRecord:
-    """Return the record once the tick that runs is too late to create."""
-    return dataclasses.replace(
-        record, running=None, missed=record.missed + 1, outcome=MISSED
     )
 
 
@@ -267,7 +313,6 @@ def _decided(
     """Decide on ticks; of several, the last one alone may start."""
     in_time = [t for t in ticks[-1:] if now <= t.start + schedule.lateness]
     missed = [tick.time for tick in ticks[: len(ticks) - len(in_time)]]
-    decision = _recorded(decision, missed=decision.record.missed + len(missed))
     decision = _pass(decision, missed, Passed.MISSED)
     if in_time and schedule.overlap is schedules.Overlap.CANCEL:
         decision = _drop(decision, Passed.REPLACED)
@@ -275,7 +320,8 @@ def _decided(
     for tick in in_time:
         decision = _admit(schedule, decision, tick.time)
     record = decision.record
-    if schedule.overlap is schedules.Overlap.CANCEL and record.waiting:
+    is_to_end = record.waiting is not None and record.created
+    if schedule.overlap is schedules.Overlap.CANCEL and is_to_end:
         # Each time: who decided it first may have died before it did that.
         decision = dataclasses.replace(decision, cancel=record.running)
     return decision
@@ -287,21 +333,33 @@ def _wait(schedule: _Schedule, decision: Decision, now: float) -> Decision:
     if record.waiting is None:
         return decision
     start = schedule.start_of(record.waiting)
+    skips = schedule.overlap is schedules.Overlap.SKIP
     if schedule.cut_off is not None and now >= start + schedule.cut_off:
         return _drop(decision, Passed.CUT_OFF)
-    if record.running is None:
-        return _start(_recorded(decision, waiting=None), record.waiting)
-    return decision
+    if skips and record.created:
+        return _drop(decision, Passed.RUNNING)
+    if record.running is not None:
+        return decision
+    if skips and now > start + schedule.lateness:
+        return _drop(decision, Passed.MISSED)
+    return _start(
+        schedule,
+        _recorded(decision, waiting=None),
+        record.waiting,
+        start if skips else int(now),
+    )
 
 
 def _admit(schedule: _Schedule, decision: Decision, tick: int) -> Decision:
     """Start a tick, or do what the schedule says of an overlap."""
     record = decision.record
     if record.running is None:
-        return _start(decision, tick)
-    if schedule.overlap is schedules.Overlap.SKIP:
+        return _start(schedule, decision, tick, schedule.start_of(tick))
+    if not record.created:
+        decision = _drop(decision, Passed.MISSED)
+    elif schedule.overlap is schedules.Overlap.SKIP:
         return _pass(decision, [tick], Passed.RUNNING)
-    if record.waiting is not None:
+    elif record.waiting is not None:
         return _pass(decision, [tick], Passed.WAITING)
     return _recorded(decision, waiting=tick)
 
@@ -314,16 +372,38 @@ def _drop(decision: Decision, why: Passed) -> Decision:
     return _pass(_recorded(decision, waiting=None), [waiting], why)
 
 
-def _start(decision: Decision, tick: int) -> Decision:
-    return dataclasses.replace(
-        _recorded(decision, running=tick, last=tick), start=tick
+def _start(
+    schedule: _Schedule, decision: Decision, tick: int, start: int
+) -> Decision:
+    """Start a tick.
+
+    :param start: from when on it counts as late.
+    """
+    decision = _recorded(
+        decision,
+        running=tick,
+        created=False,
+        create_until=start + schedule.lateness,
+        forced=False,
+        acted=0,
     )
+    return dataclasses.replace(decision, start=tick)
 
 
 def _pass(
     decision: Decision, ticks: abc.Iterable[int], why: Passed
 ) -> Decision:
-    passed = (*decision.passed, *((tick, why) for tick in ticks))
+    new = [(tick, why) for tick in ticks]
+    passed, record = (*decision.passed, *new), decision.record
+    if new and why is Passed.MISSED:
+        decision = _recorded(
+            decision,
+            missed=record.missed + len(new),
+            outcome=MISSED,
+            reason=record.reason or 'no engine could start it in time',
+        )
+    elif why is not Passed.PAUSED:
+        decision = _recorded(decision, skipped=record.skipped + len(new))
     return dataclasses.replace(decision, passed=passed)
 
 

@@ -29,6 +29,7 @@ KEYS: Final = (
     'last_operation',
     'last_outcome',
     'missed',
+    'skipped',
     'paused',
     'reason',
 )

@@ -51,7 +51,7 @@ class ScheduleSignal:
 
         :raises errors.Refused: it makes no sense now.
         """
-        if self.do == RUN and shown['last_outcome'] == 'running':
+        if self.do == RUN and shown['last_outcome'] in ('starting', 'running'):
             raise errors.Refused(
                 f'Operation {shown["last_operation"]} of the schedule has not '
                 'ended; cancel it, or wait for its end'

@@ -240,7 +240,9 @@ class Schedule:
     def _delay(self) -> int:
         # One for all ticks: their starts stay in order if it is longer than
         # the time between two.
-        digest = hashlib.sha256(self.key.encode()).digest()
+        digest = hashlib.sha256(
+            self.key.encode(errors='surrogatepass')
+        ).digest()
         return int.from_bytes(digest[:8]) % (self.jitter + 1)
 
     @functools.cached_property

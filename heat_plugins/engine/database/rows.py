@@ -114,7 +114,7 @@ def select_in(
     context: heat_types.Context,
     query: Any,
     column: Any,
-    values: abc.Collection[str],
+    values: abc.Collection[Any],
 ) -> abc.Iterator[Any]:
     """Yield the rows of a query that have one of some values in a column."""
     with db_api.context_manager.reader.using(context) as session:
@@ -127,7 +127,7 @@ def finds(context: heat_types.Context, query: sqlalchemy.Select[Any]) -> bool:
     return bool(select(context, query.limit(1)))
 
 
-def batches(ids: abc.Collection[str]) -> abc.Iterator[list[str]]:
+def batches(ids: abc.Collection[Any]) -> abc.Iterator[list[Any]]:
     """Yield as many ids at a time as one statement may name."""
     wanted = sorted(ids)
     for start in range(0, len(wanted), _BATCH):

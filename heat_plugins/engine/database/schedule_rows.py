@@ -49,8 +49,14 @@ class ScheduleRow:
     text: str
 
 
-def kept(context: heat_types.Context) -> list[ScheduleRow]:
-    """Return the schedules of all projects but those that rest."""
+def kept(
+    context: heat_types.Context, numbers: abc.Collection[int] | None = None
+) -> list[ScheduleRow]:
+    """Return the schedules of all projects but those that rest.
+
+    :param numbers: those that are wanted; None for all, which reads the data
+        of all resources.
+    """
     query = (
         sqlalchemy.select(
             _Resource.id.label('number'),
@@ -66,12 +72,24 @@ def kept(context: heat_types.Context) -> list[ScheduleRow]:
         .where(
             _Data.key == KEY,
             _Resource.action.not_in(_OFF),
+            # Until that ends, it has what was due before.
+            ~sqlalchemy.and_(
+                _Resource.action == 'RESUME',
+                _Resource.status == 'IN_PROGRESS',
+            ),
             _Resource.replaced_by.is_(None),
+            # What an update that is not in convergence replaces.
+            _Stack.backup.is_not(True),
             _Stack.action.not_in(_OFF),
             _Stack.deleted_at.is_(None),
         )
     )
-    return [ScheduleRow(**row._mapping) for row in rows.select(context, query)]
+    found = (
+        rows.select(context, query)
+        if numbers is None
+        else rows.select_in(context, query, _Data.resource_id, numbers)
+    )
+    return [ScheduleRow(**row._mapping) for row in found]
 
 
 def with_missed(

@@ -23,6 +23,7 @@ from heat.common import context as heat_context
 from heat.engine import stack as parser
 from heat.rpc import client as rpc_client
 from oslo_config import cfg
+from oslo_db import exception as db_exception
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -34,6 +35,7 @@ from heat_plugins.engine import process
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import scans
 from heat_plugins.engine.runs import member_batches
 from heat_plugins.objectstore import wire
@@ -211,8 +213,8 @@ def registered(
 
     :param operation_id: the only one that is wanted; None for all.
     """
-    rows = scans.operations(context, operation_id, most=_READ, length=_LENGTH)
-    return [entry for each in rows if (entry := _registered(*each[:6]))]
+    found = scans.operations(context, operation_id, most=_READ, length=_LENGTH)
+    return [entry for each in found if (entry := _registered(*each[:6]))]
 
 
 def _registered(
@@ -274,7 +276,7 @@ def look() -> None:
     for each in entries:
         projects.setdefault(each.project_id, []).append(each)
     BACKOFF.keep({each.config_id for each in entries})
-    waiting = collections.deque(_shuffled(projects.items()))
+    waiting = collections.deque(shuffled(projects.items()))
     for worker in map(str, range(min(_THREADS, len(waiting)))):
         # One of the last scan may be busy.
         if _WORKERS.take(worker, SCAN.name):
@@ -291,7 +293,7 @@ def _draw(waiting: collections.deque[tuple[str, list[Registered]]]) -> None:
             return
         if _PROJECTS.take(project_id, project_id):
             try:
-                _look_at(_shuffled(entries))
+                _look_at(shuffled(entries))
             finally:
                 _PROJECTS.leave(project_id)
 
@@ -330,7 +332,7 @@ def answering(update: abc.Callable[..., Any]) -> abc.Callable[..., Any]:
             shown['status'] == binding.IN_PROGRESS
             and layout.is_operation_id(operation_id)
             and cfg.CONF.heat_plugins.rescue_interval
-            and _is_accepted(operation_id, cnxt.project_id)
+            and look_soon(operation_id, cnxt.project_id)
         ):
             reason = tokens.ADVANCED.after('heat-engine advances it')
             return {**shown, 'status_reason': reason}
@@ -339,8 +341,11 @@ def answering(update: abc.Callable[..., Any]) -> abc.Callable[..., Any]:
     return update_software_deployment
 
 
-def _is_accepted(operation_id: str, project_id: str) -> bool:
-    """Look for an operation in a thread; False if there is no place."""
+def look_soon(operation_id: str, project_id: str) -> bool:
+    """Look for an operation in a thread; False if there is no place.
+
+    The next scan looks for what has none.
+    """
     if _OFFERS.take(operation_id, project_id):
         _OFFERS.run(operation_id, SCAN.name, look_for, operation_id)
         return True
@@ -348,7 +353,7 @@ def _is_accepted(operation_id: str, project_id: str) -> bool:
     return _OFFERS.has(operation_id)
 
 
-def _shuffled(items: abc.Iterable[_Item]) -> list[_Item]:
+def shuffled(items: abc.Iterable[_Item]) -> list[_Item]:
     """Return items in another order each time, so that none is always last.
 
     Not a secret.
@@ -468,6 +473,8 @@ def load_stack(stack_id: str, project_id: str) -> Any:
     """Load a stack of a project, with its stored credentials.
 
     None if it has none that serve.
+
+    :raises errors.Unavailable: the database does not answer.
     """
     try:
         stack = parser.Stack.load(
@@ -475,6 +482,8 @@ def load_stack(stack_id: str, project_id: str) -> Any:
             stack_id=stack_id,
             use_stored_context=True,
         )
+    except db_exception.DBError as exc:
+        raise rows.unavailable(exc) from None
     except Exception as exc:
         LOG.debug('Stack %s cannot be loaded: %s', stack_id, exc)
         return None

@@ -13,7 +13,8 @@ from collections import abc
 import contextlib
 import dataclasses
 import math
-import threading
+import queue
+import random
 import time
 from typing import Any, TypeAlias
 
@@ -25,9 +26,11 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import pools
+from heat_plugins import stored
 from heat_plugins.clients import heat as heat_api
 from heat_plugins.clients import heat_swift
 from heat_plugins.clients import rest
+from heat_plugins.engine import heat_types
 from heat_plugins.engine import process
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import own_heat
@@ -35,6 +38,7 @@ from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.objectstore import wire
 from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs import schedule_reading
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
@@ -46,16 +50,19 @@ LOG = foreign.logger(__name__)
 # Operations that one process creates or reads at a time, and of one project.
 _MOST, _MOST_OF_PROJECT = 32, 8
 
-# Requests, seconds and bytes for that.
-_BUDGET = (2000, 300.0, 64 * 1024 * 1024)
+# Requests, seconds and bytes for that: as many as to lead an operation.
+_BUDGET = (2000, 300.0, 400 * 1024 * 1024)
 
-# Seconds between two polls while an operation has not ended, until an
-# operation that could not be created is retried first, and until what has no
-# thread is.
-_POLL, _RETRY, _SOON = 5.0, 15.0, 1.0
+# Seconds between two polls while an operation has not ended, and until what
+# has no thread is retried: at random, as there are several processes.
+_POLLS = (15.0, 30.0)
 
-# Seconds between two polls for schedules that other engines have stored, at
-# most and at least.
+# Seconds until what failed is retried first, and after which the end of an
+# operation is recorded although something else was done for it.
+_RETRY, _SOON = 15.0, 5.0
+
+# Seconds between two scans for schedules that other engines have stored, at
+# most, and the least pause.
 _LONGEST, _LEAST = 60.0, 0.1
 
 # Seconds between two checks whether a schedule can run.
@@ -63,23 +70,30 @@ _DAY = 86400
 
 _Row = schedule_rows.ScheduleRow
 _Kept = schedule_deciding.KeptSchedule
-_Do: TypeAlias = abc.Callable[[_Row, _Kept], None]
+_Change: TypeAlias = abc.Callable[[_Kept], _Kept]
+_Do: TypeAlias = abc.Callable[[_Row, _Kept], _Change]
+_Judged: TypeAlias = tuple[_Row, _Kept, schedule_deciding.Decision]
 
 _PLACES = process.Places(_MOST, _MOST_OF_PROJECT)
-_woken = threading.Event()
+# The numbers of schedules that have changed in this process.
+_changed: queue.SimpleQueue[int] = queue.SimpleQueue()
 
 
-def wake() -> None:
-    """Let this process read the schedules now: one has changed."""
-    _woken.set()
+def wake(number: int) -> None:
+    """Let this process read a schedule now: it has changed."""
+    _changed.put(number)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Known:
-    """What was decided of a schedule, and when to decide again."""
+    """What was decided of a schedule, and when to decide again.
 
-    text: str
-    until: float
+    :ivar kept: what the text says; None if it was not read.
+    """
+
+    text: str = ''
+    kept: _Kept | None = None
+    until: float = 0.0
 
 
 class Keeper:
@@ -91,129 +105,154 @@ class Keeper:
     def __init__(self, clock: abc.Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._known: dict[int, _Known] = {}
+        self._next_scan = 0.0
 
     def keep(self) -> None:
         """Keep schedules until an error of the database."""
         while True:
-            pause = self.look()
-            _woken.wait(pause)
-            _woken.clear()
+            self._hear(self.look())
 
     def look(self) -> float:
         """Decide what is due; return the seconds until the next look."""
+        self._hear(0.0)
         context, now = heat_context.get_admin_context(), self._clock()
-        rows = schedule_rows.kept(context)
-        self._known = {
-            row.number: known
-            for row in rows
-            if (known := self._known.get(row.number))
-            and known.text == row.text
-        }
-        due = [
-            (row, kept)
-            for row in rows
-            if self._is_due(row, now) and (kept := self._read(row))
-        ]
-        running = {
-            (row.project_id, record_names.id_of_tick(row.id, running))
-            for row, kept in due
-            if (running := kept.record.running) and kept.record.created
-        }
-        ended = schedule_rows.ended(context, running)
-        for row, kept in due:
-            self._decide(row, kept, ended, int(now))
-        longest: float = cfg.CONF.heat_plugins.rescue_interval
-        next_times = [known.until for known in self._known.values()]
-        first = min(next_times, default=math.inf) - self._clock()
-        return max(_LEAST, min(first, longest, _LONGEST))
+        # In another order each time, so that none is always last.
+        rows = fleet_watching.shuffled(self._rows(context, now))
+        judged = [each for row in rows if (each := self._judge(row, now))]
+        ended = schedule_rows.ended(
+            context,
+            {
+                (row.project_id, record_names.id_of_tick(row.id, running))
+                for row, kept, _ in judged
+                if (running := kept.record.running) and kept.record.created
+            },
+        )
+        for each in judged:
+            self._follow(*each, ended, int(now))
+        times = [self._next_scan, *(k.until for k in self._known.values())]
+        return max(_LEAST, min(times) - self._clock())
 
-    def _is_due(self, row: _Row, now: float) -> bool:
+    def _hear(self, seconds: float) -> None:
+        """Wait until a schedule has changed, and forget all that have."""
+        with contextlib.suppress(queue.Empty):
+            self._known[_changed.get(timeout=seconds)] = _Known()
+            while True:
+                self._known[_changed.get_nowait()] = _Known()
+
+    def _rows(self, context: heat_types.Context, now: float) -> list[_Row]:
+        """Read what is due, or now and then all schedules."""
+        wanted = {n for n, each in self._known.items() if each.until <= now}
+        is_scan = not 0 < self._next_scan - now <= _LONGEST
+        if is_scan:
+            interval: float = cfg.CONF.heat_plugins.rescue_interval
+            self._next_scan = now + max(1.0, min(interval, _LONGEST))
+            wanted = {*self._known}
+        rows = schedule_rows.kept(context, None if is_scan else wanted)
+        for number in wanted - {row.number for row in rows}:
+            del self._known[number]
+        return rows
+
+    def _judge(self, row: _Row, now: float) -> _Judged | None:
+        """Decide on a schedule; None if it is not due, or unreadable."""
         known = self._known.get(row.number)
-        return known is None or known.until <= now
-
-    def _read(self, row: _Row) -> _Kept | None:
-        try:
-            return _Kept.read(row.text)
-        except ValueError as exc:
-            LOG.warning(
-                'Schedule %(name)s of stack %(stack)s does not run, as its '
-                'record is unreadable; update its resource: %(error)s',
-                {'name': row.name, 'stack': row.stack_id, 'error': exc},
-            )
-            self._known[row.number] = _Known(text=row.text, until=math.inf)
+        if known is None or known.text != row.text:
+            known = _Known(text=row.text)
+        if known.until > now:
             return None
+        try:
+            kept = known.kept or _Kept.read(row.text)
+            decision = schedule_deciding.due(kept.schedule, kept.record, now)
+        # A user may have written it: it must stop no other.
+        except Exception as exc:
+            is_later = isinstance(exc, stored.LaterRelease)
+            LOG.warning(
+                'Schedule %(name)s of stack %(stack)s does not run here, as '
+                'its record is unreadable; %(remedy)s: %(error)s',
+                {
+                    'name': row.name,
+                    'stack': row.stack_id,
+                    'remedy': 'engines of that release keep it'
+                    if is_later
+                    else 'update its resource',
+                    'error': foreign.brief(exc),
+                },
+            )
+            self._known[row.number] = dataclasses.replace(
+                known, until=math.inf
+            )
+            return None
+        return row, kept, decision
 
-    def _decide(
-        self,
-        row: _Row,
-        kept: _Kept,
-        ended: abc.Set[tuple[str, str]],
-        now: int,
-    ) -> None:
-        decision = schedule_deciding.due(kept.schedule, kept.record, now)
-        after = dataclasses.replace(kept, record=decision.record)
-        is_idle = after.record.running is None
-        is_to_check = (
-            is_idle
-            and now - after.record.checked >= _DAY
-            and not schedule_deciding.why_paused(after)
-            and _PLACES.take(row.id, row.project_id)
-        )
-        if is_to_check:
-            after = after.with_record(checked=now)
-        if after != kept:
-            context = heat_context.get_admin_context()
-            if not schedule_rows.replace(
-                context, row.number, row.text, after.text()
-            ):
-                # Another engine has decided it, or a user has changed it.
-                self._known[row.number] = _Known(text=row.text, until=now)
-                if is_to_check:
-                    _PLACES.leave(row.id)
-                return
-            _log(row, decision)
-        row = dataclasses.replace(row, text=after.text())
-        until = min(
-            decision.next_time or math.inf,
-            max(after.record.checked + _DAY, now + _LONGEST),
-        )
-        if not is_idle:
-            until = now + self._act(row, after, decision, ended)
-        elif is_to_check:
-            _run(_check, row, after)
-        self._known[row.number] = _Known(text=row.text, until=until)
-
-    def _act(
+    def _follow(
         self,
         row: _Row,
         kept: _Kept,
         decision: schedule_deciding.Decision,
         ended: abc.Set[tuple[str, str]],
-    ) -> float:
-        """Do what the operation of a schedule needs now, in a thread.
+        now: int,
+    ) -> None:
+        """Record what is decided, then do it if no other process does."""
+        after = dataclasses.replace(kept, record=decision.record)
+        do, until = self._needed(row, after, decision, ended, now)
+        if do is not None and not _PLACES.take(row.id, row.project_id):
+            do, until = None, now + _spread()
+        if do is not None:
+            when = 'checked' if do is _check else 'acted'
+            after = after.with_record(**{when: now})
+        text, known = after.text(), _Known(text=row.text)
+        context = heat_context.get_admin_context()
+        if after == kept or schedule_rows.replace(
+            context, row.number, row.text, text
+        ):
+            known = _Known(
+                text=row.text if after == kept else text,
+                kept=after,
+                until=until,
+            )
+            _log(row, kept, decision)
+        elif do is not None:
+            # Another engine has decided it, or a user has changed it.
+            _PLACES.leave(row.id)
+            do = None
+        self._known[row.number] = known
+        if do is not None:
+            name = f'schedule {row.name}'
+            _PLACES.run(row.id, name, _do, do, row, after)
 
-        :returns: seconds until it may need more.
-        """
+    def _needed(
+        self,
+        row: _Row,
+        kept: _Kept,
+        decision: schedule_deciding.Decision,
+        ended: abc.Set[tuple[str, str]],
+        now: int,
+    ) -> tuple[_Do | None, float]:
+        """Return what a schedule needs now, and when it may need more."""
+        record, next_time = kept.record, decision.next_time or math.inf
+        if record.running is None:
+            is_late = now - record.checked >= _DAY
+            if is_late and not schedule_deciding.why_paused(kept):
+                return _check, min(next_time, now + _LONGEST)
+            check = max(record.checked + _DAY, now + _LONGEST)
+            return None, min(next_time, check)
         do: _Do | None = None
-        operation_id = record_names.id_of_tick(
-            row.id, kept.record.running or 0
-        )
-        if not kept.record.created:
-            do = self._create
+        operation_id = record_names.id_of_tick(row.id, record.running)
+        if not record.created:
+            is_held = kept.is_held and now <= record.create_until
+            do = None if is_held else self._create
         elif (row.project_id, operation_id) in ended:
             do = _settle
         elif decision.cancel is not None:
             do = _cancel
-        if do is None:
-            return _POLL
-        if not _start(do, row, kept):
-            return _SOON
-        if kept.record.created:
-            return _POLL
-        begun = kept.record.create_until - kept.schedule.lateness
-        return min(_LONGEST, _RETRY + (self._clock() - begun) / 4)
+        until = record.acted + _pause(kept, record.acted)
+        if do is _settle and not record.reason:
+            until = record.acted + _SOON
+        if do is not None and until > now:
+            return None, min(next_time, until)
+        pause = _spread() if do is None else _pause(kept, now)
+        return do, min(next_time, now + pause)
 
-    def _create(self, row: _Row, kept: _Kept) -> None:
+    def _create(self, row: _Row, kept: _Kept) -> _Change:
         """Create the operation of the tick that runs."""
         tick = kept.record.running or 0
         operation_id = record_names.id_of_tick(row.id, tick)
@@ -233,32 +272,30 @@ class Keeper:
                     'reason': kept.record.reason,
                 },
             )
-            _change(row, tick, schedule_deciding.given_up)
-            return
+            return _Kept.given_up
         try:
             _operate(row, kept, operation_id, self._clock())
         except errors.Exists as exc:
             LOG.info('%s', exc)
-        except Exception as exc:
-            # Others may quote secrets.
-            is_ours = isinstance(exc, errors.Error)
-            shown = str(exc) if is_ours else type(exc).__name__
-            _change(
-                row,
-                tick,
-                lambda record: dataclasses.replace(
-                    record, reason=bounds.shortened(shown, bounds.PART)
-                ),
-            )
-            raise
-        _change(
-            row,
-            tick,
-            lambda record: dataclasses.replace(
-                record, created=True, reason=''
-            ),
-        )
-        fleet_watching.look_for(operation_id)
+        fleet_watching.look_soon(operation_id, row.project_id)
+        return _recorded(schedule_deciding.created)
+
+
+def _pause(kept: _Kept, acted: float) -> float:
+    """Return the seconds until something is retried: a late creation later.
+
+    :param acted: when an engine began with it.
+    """
+    if kept.record.created:
+        return _RETRY
+    begun = kept.record.create_until - kept.schedule.lateness
+    return min(_LONGEST, _RETRY + max(0, acted - begun) / 4)
+
+
+def _spread() -> float:
+    """Return the seconds of a pause, of each process another number."""
+    # Not a secret.
+    return random.uniform(*_POLLS)  # noqa: S311 # nosec B311
 
 
 #: Starts with each engine.
@@ -270,7 +307,15 @@ SCAN = process.Scan(
 )
 
 
-def _log(row: _Row, decision: schedule_deciding.Decision) -> None:
+def _log(
+    row: _Row, before: _Kept, decision: schedule_deciding.Decision
+) -> None:
+    if decision.record.since < before.record.since:
+        LOG.warning(
+            'Schedule %(name)s of stack %(stack)s was decided by a clock that '
+            'was more than a day ahead; synchronize the clocks of the engines',
+            {'name': row.name, 'stack': row.stack_id},
+        )
     passed = [
         f'{record_names.id_of_tick(row.id, tick)}: {why.value}'
         for tick, why in decision.passed
@@ -287,22 +332,10 @@ def _log(row: _Row, decision: schedule_deciding.Decision) -> None:
         )
 
 
-def _start(do: _Do, row: _Row, kept: _Kept) -> bool:
-    """Do something in a thread; False if there is no place."""
-    if not _PLACES.take(row.id, row.project_id):
-        return False
-    _run(do, row, kept)
-    return True
-
-
-def _run(do: _Do, row: _Row, kept: _Kept) -> None:
-    """Do something in a thread, whose place is taken."""
-    _PLACES.run(row.id, f'schedule {row.name}', _do, do, row, kept)
-
-
 def _do(do: _Do, row: _Row, kept: _Kept) -> None:
+    """Do something for a schedule, and record how that went."""
     try:
-        do(row, kept)
+        _change(row, kept, do(row, kept))
     except Exception as exc:
         LOG.warning(
             'Cannot keep schedule %(name)s of stack %(stack)s now; retrying: '
@@ -313,24 +346,34 @@ def _do(do: _Do, row: _Row, kept: _Kept) -> None:
                 'error': foreign.brief(exc),
             },
         )
-    else:
-        wake()
+        is_passing = isinstance(exc, errors.Error) and exc.may_pass
+        if do is not _check or not is_passing:
+            # Others may quote secrets.
+            is_ours = isinstance(exc, errors.Error)
+            shown = str(exc) if is_ours else type(exc).__name__
+            reason = bounds.shortened(shown, bounds.PART)
+            with contextlib.suppress(Exception):
+                _change(row, kept, lambda now: now.with_record(reason=reason))
+    wake(row.number)
 
 
-def _change(
-    row: _Row,
-    tick: int | None,
+def _recorded(
     changed: abc.Callable[
         [schedule_deciding.ScheduleRecord], schedule_deciding.ScheduleRecord
     ],
-) -> None:
-    """Change the record while a tick runs, and not after."""
+) -> _Change:
+    """Return a change of a record as one of what is kept."""
+    return lambda kept: dataclasses.replace(kept, record=changed(kept.record))
+
+
+def _change(row: _Row, before: _Kept, changed: _Change) -> None:
+    """Change the record while the same tick runs, and not after."""
 
     def change(text: str) -> str:
         kept = _Kept.read(text)
-        if kept.record.running != tick:
+        if kept.record.running != before.record.running:
             return text
-        return dataclasses.replace(kept, record=changed(kept.record)).text()
+        return changed(kept).text()
 
     schedule_rows.change(heat_context.get_admin_context(), row.number, change)
 
@@ -371,6 +414,9 @@ def _choose(
     resource = stack.resource_get(row.name)
     if resource is None or resource.uuid != row.id:
         raise errors.Unavailable('The stack replaces the schedule')
+    if resource.type() != schedule_reading.TYPE:
+        # Who adopts a stack may write any data of any resource.
+        raise errors.Refused('The resource is no schedule')
     wanted, order, limits = resource.ordered()
     chooser = fleet_targets.Chooser(_heat(stack), pools.Pool(workers=1))
     return chooser.choose(wanted, order), limits, order
@@ -382,7 +428,9 @@ def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> None:
     chosen, limits, order = _choose(row, stack)
     cut_off, tick = kept.schedule.cut_off, kept.record.running or 0
     if cut_off is not None:
-        left = kept.schedule.start_of(tick) + cut_off - int(now)
+        is_forced = kept.record.forced
+        start = tick if is_forced else kept.schedule.start_of(tick)
+        left = start + cut_off - int(now)
         limits = dataclasses.replace(limits, cut_off=max(1, left))
     advancer = _door(row, stack).create(
         chosen, limits, order, operation_id=operation_id
@@ -390,22 +438,10 @@ def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> None:
     advancer.release()
 
 
-def _check(row: _Row, kept: _Kept) -> None:
-    """Record why a schedule cannot run, if it cannot."""
-    reason = ''
-    try:
-        _choose(row, _stack(row))
-    except errors.Error as exc:
-        if exc.may_pass:
-            raise
-        reason = bounds.shortened(str(exc), bounds.PART)
-        LOG.warning(
-            'Schedule %(name)s of stack %(stack)s cannot run: %(reason)s',
-            {'name': row.name, 'stack': row.stack_id, 'reason': reason},
-        )
-    _change(
-        row, None, lambda record: dataclasses.replace(record, reason=reason)
-    )
+def _check(row: _Row, kept: _Kept) -> _Change:
+    """Find out whether a schedule can run."""
+    _choose(row, _stack(row))
+    return lambda now: now.with_record(reason='')
 
 
 def _heat(stack: Any) -> heat_api.Heat:
@@ -420,34 +456,38 @@ def _heat(stack: Any) -> heat_api.Heat:
     )
 
 
-def _settle(row: _Row, kept: _Kept) -> None:
-    """Record how the operation of a schedule has ended."""
-    tick = kept.record.running or 0
-    stack = _stack(row)
+def _settle(row: _Row, kept: _Kept) -> _Change:
+    """Find out how the operation of a schedule has ended."""
+    operation_id = record_names.id_of_tick(row.id, kept.record.running or 0)
+    phase, reason = operations.Phase.FAILED, ''
     try:
-        operation = _door(row, stack).show(
-            record_names.id_of_tick(row.id, tick)
-        )
-        phase = operation.control.phase
-    except errors.NotFound:
+        phase = _door(row, _stack(row)).outline(operation_id).control.phase
+    except errors.LaterRelease:
+        raise
+    except errors.Unreadable as exc:
+        reason = bounds.shortened(str(exc), bounds.PART)
+    except errors.NotFound as exc:
+        context = heat_context.get_admin_context()
+        if schedule_rows.is_registered(context, row.project_id, operation_id):
+            raise errors.Unavailable(str(exc)) from exc
         # A user has deleted it, which takes a cancellation.
         phase = operations.Phase.CANCELLED
-    if phase.ended:
-        _change(
-            row,
-            tick,
-            lambda record: schedule_deciding.ended(
-                kept.schedule, record, phase
-            ),
-        )
+        reason = 'Its operation was deleted before its end was recorded'
+    if not phase.ended:
+        return lambda now: now
+    return lambda now: dataclasses.replace(
+        now,
+        record=schedule_deciding.ended(
+            now.schedule, now.record, phase, reason
+        ),
+    )
 
 
-def _cancel(row: _Row, kept: _Kept) -> None:
+def _cancel(row: _Row, kept: _Kept) -> _Change:
     """Cancel the operation of a schedule, so that the next tick starts."""
-    tick, stack = kept.record.running or 0, _stack(row)
+    operation_id = record_names.id_of_tick(row.id, kept.record.running or 0)
     # It may have ended, or is cancelled already.
     with contextlib.suppress(errors.Refused):
-        advancer = _door(row, stack).request(
-            record_names.id_of_tick(row.id, tick), 'cancel'
-        )
-        advancer.release()
+        door = _door(row, _stack(row))
+        door.request(operation_id, 'cancel').release()
+    return lambda now: now.with_record(reason='')

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import secrets
 from typing import Any
 
 from heat_plugins import bounds
@@ -36,6 +37,8 @@ KEPT = record_names.Retention(number=100)
 # seconds and bytes for that: an engine serves others, too, and anybody who may
 # write into the container chooses what is read. The next one continues.
 _FORGOTTEN = 20
+# Of as many ticks, how many do so.
+_OFTEN = 2
 _REQUESTS, _SECONDS, _SIZE = 20_000, 300.0, 32 * 1024 * 1024
 
 # Seconds to wait until who leads an operation has followed a request.
@@ -194,7 +197,9 @@ class Fleets:
         except BaseException:
             advancer.release()
             raise
-        self._tidy()
+        # Ticks come by themselves: some of them do that for the others.
+        if operation_id is None or secrets.randbelow(_FORGOTTEN) < _OFTEN:
+            self._tidy()
         return advancer
 
     def _record(
@@ -281,6 +286,15 @@ class Fleets:
         if isinstance(seal, binding.Former):
             binding.check(self._heat, self._records.outline(seal), seal)
         return seal
+
+    def outline(self, operation_id: str) -> operations.Operation:
+        """Return an operation without its attempts.
+
+        :param operation_id: the whole ID: no listing, which may lag, tells
+            whether it is there.
+        :raises errors.NotFound: it is not.
+        """
+        return self._records.outline(self._seal(operation_id))
 
     def advancer(
         self, operation_id: str, seal: binding.Seal | None = None
@@ -455,7 +469,7 @@ class Fleets:
     def _is_over(self, operation_id: str) -> bool:
         """Say whether an operation has ended, whatever its head says."""
         try:
-            return self._records.outline(self._seal(operation_id)).ended
+            return self.outline(operation_id).ended
         except errors.NotFound:
             # All but the head has been deleted.
             return not self._heat.deployments(operation_id)

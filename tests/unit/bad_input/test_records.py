@@ -277,7 +277,7 @@ def test_an_engine_puts_it_aside_and_serves_another_project(cloud):
             registered=lambda context: found,
             _first_stack=stack,
             _step_on=lambda advancer: led.append(advancer),
-            _shuffled=list,
+            shuffled=list,
         ),
         mock.patch.object(
             fleet_watching.member_batches,

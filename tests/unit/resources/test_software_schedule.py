@@ -3,6 +3,7 @@
 
 import itertools
 import json
+import queue
 import types
 from unittest import mock
 
@@ -16,6 +17,7 @@ from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import schedule_keeping
 from heat_plugins.resources import software_schedule
 from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs import summary
 from heat_plugins.runs.records import record_names
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
@@ -57,7 +59,8 @@ class ScheduleCase(heat_fixture.HeatTestCase):
         self.now = NOW + 0.25
         clock = types.SimpleNamespace(time=lambda: self.now)
         self.patch(software_schedule, 'time', clock)
-        self.addCleanup(schedule_keeping._woken.clear)
+        #: The schedules of which this process is to hear.
+        self.patch(schedule_keeping, '_changed', queue.SimpleQueue())
 
     def created(self, **given):
         return self.heat.create(template(**given))
@@ -98,7 +101,9 @@ class ValidationTest(ScheduleCase):
         self.refused('no key cut_off', limits={'cut_off': 60})
         self.refused('0% to 100%', limits={'max_concurrent': 'many'})
         self.refused('only Heat runs CREATE', action='CREATE')
-        self.refused('start_within', start_within=9)
+        self.refused('start_within', start_within=119)
+        self.refused('cut_off', cut_off=2**37)
+        self.refused('pause_after', pause_after_failures=2**37)
         self.refused('overlap', overlap='wait')
         self.refused('note', note='x' * 1001)
 
@@ -129,7 +134,7 @@ class LifeTest(ScheduleCase):
         )
         self.assertEqual(found.uuid, found.resource_id)
         self.assertEqual(found.uuid, kept.schedule.key)
-        self.assertTrue(schedule_keeping._woken.is_set())
+        self.assertEqual(found.id, schedule_keeping._changed.get_nowait())
 
     def test_its_attributes_say_what_it_does(self):
         stack = self.created()
@@ -142,6 +147,7 @@ class LifeTest(ScheduleCase):
         for name in ('last_outcome', 'paused', 'reason'):
             self.assertEqual('', self.get(stack, name))
         self.assertEqual(0, self.get(stack, 'missed'))
+        self.assertEqual(0, self.get(stack, 'skipped'))
         # All with one request, for commands.
         shown = self.get(stack, 'show')
         self.assertEqual(
@@ -167,7 +173,7 @@ class LifeTest(ScheduleCase):
             (tick + 1, tick, False),
             (kept.record.since, kept.record.running, kept.record.created),
         )
-        self.assertEqual('running', self.get(stack, 'last_outcome'))
+        self.assertEqual('starting', self.get(stack, 'last_outcome'))
         self.assertEqual(
             record_names.id_of_tick(
                 self.heat.load(stack)['nightly'].uuid, tick
@@ -195,6 +201,68 @@ class LifeTest(ScheduleCase):
         # What was due meanwhile is forgotten.
         self.assertEqual(NOW + 3 * DAY, self.kept(stack).record.since)
         self.assertEqual(1, len(self.rows()))
+
+    def set(self, stack, text):
+        found = self.heat.load(stack)['nightly']
+        schedule_rows.change(stack.context, found.id, lambda before: text)
+
+    def test_an_update_mends_an_unreadable_record(self):
+        stack = self.created()
+        self.set(stack, '{}')
+        self.assertIn('unreadable', self.get(stack, 'reason'))
+        self.assertIsNone(self.get(stack, 'next_times'))
+        self.heat.update(stack, template(cron='0 4 * * *'))
+        self.assertEqual('0 4 * * *', self.kept(stack).schedule.cron)
+        self.assertEqual('', self.get(stack, 'reason'))
+
+    def test_an_update_leaves_the_record_of_a_later_release(self):
+        stack = self.created()
+        later = '{"version": 2}'
+        self.set(stack, later)
+        found = self.heat.load(stack)['nightly']
+        self.assertRaises(ValueError, found._is_readable)
+
+    def test_an_adopted_schedule_begins_anew(self):
+        stack = self.created()
+        self.set(stack, '[]')
+        found = self.heat.load(stack)['nightly']
+        found.handle_adopt({'resource_data': {schedule_rows.KEY: 'x'}})
+        self.assertEqual(NOW, self.kept(stack).record.since)
+
+    def test_a_failed_one_is_replaced_only_without_a_record(self):
+        stack = self.created()
+        found = self.heat.load(stack)['nightly']
+        self.assertFalse(found.needs_replace_failed())
+        found.handle_delete()
+        self.assertTrue(found.needs_replace_failed())
+        # A rollback finds none, either.
+        found.restore_prev_rsrc()
+
+    def test_a_rollback_forgets_what_was_due_meanwhile(self):
+        stack = self.created()
+        self.now += 3 * DAY
+        self.heat.load(stack)['nightly'].restore_prev_rsrc(convergence=True)
+        self.assertEqual(NOW + 3 * DAY, self.kept(stack).record.since)
+
+    def test_no_tick_is_decided_while_its_stack_resumes(self):
+        stack = self.created()
+        loaded = self.heat.load(stack)
+        found = loaded['nightly']
+        found.state_set('RESUME', 'IN_PROGRESS')
+        self.assertEqual([], self.rows())
+        found.state_set('RESUME', 'COMPLETE')
+        self.assertEqual(1, len(self.rows()))
+        self.assertEqual(
+            self.rows(), schedule_rows.kept(self.heat.context, {found.id})
+        )
+        self.assertEqual([], schedule_rows.kept(self.heat.context, {-1}))
+
+    def test_the_next_times_are_those_of_the_starts(self):
+        stack = self.created(cron='@hourly', jitter=3600)
+        kept = self.kept(stack)
+        self.now += 3 * DAY
+        start = kept.schedule.next(1, self.now)[0].start
+        self.assertIn(summary.time(start), self.get(stack, 'next_times')[:2])
 
     def test_it_ends_with_its_stack(self):
         stack = self.created()
@@ -250,7 +318,7 @@ class SignalTest(ScheduleCase):
         stack = self.created(paused=True)
         self.signal(stack, {'do': 'run'})
         record = self.kept(stack).record
-        self.assertEqual((NOW, NOW), (record.running, record.last))
+        self.assertEqual((NOW, True), (record.running, record.forced))
         self.assertEqual('2027-01-15T08:00:00Z', self.get(stack, 'last_time'))
         self.refused(stack, {'do': 'run'}, 'has not ended')
 

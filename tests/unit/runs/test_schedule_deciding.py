@@ -10,6 +10,7 @@ import pytest
 from heat_plugins import errors
 from heat_plugins import stored
 from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs import schedule_signals
 from heat_plugins.runs import schedules
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
@@ -53,9 +54,10 @@ def test_a_tick_starts_once():
         record(),
         since=hour(1),
         running=hour(1),
-        last=hour(1),
         create_until=hour(2),
     )
+    made = schedule_deciding.created(decision.record)
+    assert (made.created, made.last) == (True, hour(1))
     assert decision.next_time == hour(2)
     again = due(hourly(), decision.record, 1.1)
     assert again.start is None
@@ -111,7 +113,7 @@ def test_a_long_outage_is_counted_up_to_a_limit_and_costs_little():
     assert len(decision.passed) < 10
 
 
-RUNNING = {'running': hour(1), 'last': hour(1)}
+RUNNING = {'running': hour(1), 'created': True, 'last': hour(1)}
 
 
 def at_two(schedule, **more):
@@ -125,6 +127,118 @@ def test_an_overlap_is_skipped():
     assert decision.passed == ((hour(2), Passed.RUNNING),)
     assert decision.record.since == hour(2)
     assert decision.record.running == hour(1)
+    assert (decision.record.skipped, decision.record.missed) == (1, 0)
+
+
+@pytest.mark.parametrize('overlap', schedules.Overlap)
+def test_a_tick_waits_while_the_one_before_could_not_be_created(overlap):
+    schedule = hourly(overlap=overlap, start_within=2 * HOUR)
+    known = due(schedule, record(), 1).record
+    second = due(schedule, known, 2)
+    assert (second.passed, second.record.waiting) == ((), hour(2))
+    assert second.cancel is None
+    third = due(schedule, second.record, 3)
+    assert third.record.waiting == hour(3)
+    kept = schedule_deciding.KeptSchedule(
+        schedule=schedule, record=third.record
+    )
+    fourth = due(schedule, kept.given_up().record, 3.1)
+    assert fourth.start == hour(3)
+    assert fourth.record.missed + fourth.record.skipped == 2
+
+
+def test_what_waited_for_a_creation_is_skipped_after_it():
+    schedule = hourly(start_within=2 * HOUR)
+    known = due(schedule, due(schedule, record(), 1).record, 2).record
+    decision = due(schedule, schedule_deciding.created(known), 2.1)
+    assert decision.passed == ((hour(2), Passed.RUNNING),)
+    assert decision.record.running == hour(1)
+
+
+def test_what_waited_for_a_creation_does_not_start_too_late():
+    schedule = hourly()
+    known = due(schedule, due(schedule, record(), 1).record, 2).record
+    kept = schedule_deciding.KeptSchedule(schedule=schedule, record=known)
+    decision = due(schedule, kept.given_up().record, 3.01)
+    # All engines were away.
+    assert decision.passed == ((hour(2), Passed.MISSED),)
+    assert decision.start == hour(3)
+    assert decision.record.missed == 2
+
+
+def test_a_missed_tick_is_the_outcome_with_a_reason():
+    known = due(hourly(start_within=600), record(outcome='complete'), 1.5)
+    assert known.record.outcome == schedule_deciding.MISSED
+    assert known.record.reason
+
+
+def test_a_clock_that_was_wrong_stops_a_schedule_for_a_day_at_most():
+    ahead = dataclasses.replace(record(), since=hour(24 * 365))
+    decision = due(hourly(), ahead, 1)
+    assert (decision.record.since, decision.next_time) == (hour(1), hour(2))
+    soon = dataclasses.replace(record(), since=hour(23))
+    assert due(hourly(), soon, 1).record.since == hour(23)
+
+
+@pytest.mark.parametrize('how', ['update', 'resume', 'suspension'])
+def test_a_tick_in_its_jitter_is_not_lost(how):
+    schedule = hourly(jitter=HOUR // 2, key='shop')
+    kept = schedule_deciding.KeptSchedule(schedule=schedule, record=record())
+    now = schedule.start_of(hour(1)) - 1
+    assert now > hour(1)
+    if how == 'update':
+        after = kept.begun_anew(schedule, now)
+    elif how == 'resume':
+        paused = kept.with_record(paused='a release')
+        resume = schedule_signals.read({'do': 'resume'})
+        after = resume.follow(paused, now)
+    else:
+        after = kept.resumed_stack(now)
+    decision = schedule_deciding.due(schedule, after.record, now + 1)
+    assert decision.start == hour(1)
+    # Nor does one start twice.
+    again = after.begun_anew(schedule, now + 1).begun_anew(schedule, now + 2)
+    assert again.record.running == hour(1)
+    assert schedule_deciding.due(schedule, again.record, now + 3).start is None
+
+
+def test_a_pause_holds_what_is_not_created_and_a_user_has_not_asked_for():
+    schedule = hourly()
+    decided = schedule_deciding.KeptSchedule(
+        schedule=schedule, record=due(schedule, record(), 1).record
+    )
+    assert not decided.is_held
+    paused = decided.with_record(paused='a release')
+    assert paused.is_held
+    left = paused.given_up().record
+    assert (left.running, left.missed, left.outcome) == (None, 0, '')
+    asked = schedule_deciding.run_now(
+        schedule, record(paused='a release'), hour(1)
+    )
+    assert not dataclasses.replace(paused, record=asked).is_held
+
+
+def test_a_suspension_forgets_what_is_not_created():
+    schedule = hourly()
+    kept = schedule_deciding.KeptSchedule(
+        schedule=schedule,
+        record=due(schedule, due(schedule, record(), 1).record, 2).record,
+    )
+    after = kept.resumed_stack(hour(9)).record
+    assert (after.running, after.waiting) == (None, None)
+    made = kept.with_record(created=True).resumed_stack(hour(9)).record
+    assert (made.running, made.waiting) == (hour(1), None)
+
+
+def test_a_key_of_any_letters_has_a_jitter():
+    assert hourly(jitter=60, key='\ud800').start_of(0) <= 60
+
+
+def test_a_new_field_of_a_record_needs_a_new_version():
+    # Engines of a former release would drop it.
+    kind = schedule_deciding.ScheduleRecord
+    names = [field.name for field in dataclasses.fields(kind)]
+    assert (kind.VERSION, len(names)) == (1, 15)
 
 
 def test_an_overlap_waits_and_starts_after_the_end():
@@ -300,6 +414,7 @@ class Keeper:
         if tick not in self.created:
             self.created.append(tick)
             self.live.add(tick)
+        self.record = schedule_deciding.created(self.record)
 
 
 EVENTS = st.one_of(
