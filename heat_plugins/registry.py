@@ -11,6 +11,7 @@ import dataclasses
 from importlib import metadata
 from typing import Any
 
+from heat import version
 from oslo_config import cfg
 
 from heat_plugins import config
@@ -33,6 +34,10 @@ DEPLOYMENT_TYPES = frozenset(
         'OS::Heat::StructuredDeployments',
     }
 )
+
+
+#: The oldest release of Heat that can serve our types.
+OLDEST = 24
 
 
 class LoadError(Exception):
@@ -79,10 +84,25 @@ def examine(conf: cfg.ConfigOpts) -> Offer:
     left_out: dict[tuple[str, ...], LoadError] = {}
     for bundle in (DEPLOYMENT_TYPES, *({name} for name in alone)):
         try:
+            _require_heat()
             classes.update(_load_bundle(bundle, offers, disabled))
         except LoadError as exc:
             left_out[tuple(sorted(bundle))] = exc
     return Offer(classes=classes, left_out=left_out)
+
+
+def release() -> int:
+    """Return the number of this Heat's release."""
+    return int(version.version_info.version_string().partition('.')[0])
+
+
+def _require_heat() -> None:
+    """Leave all types to a Heat that is too old for them (LoadError)."""
+    if release() < OLDEST:
+        raise LoadError(
+            f'heat-plugins needs Heat {OLDEST} (2025.1) or later, and this is '
+            f'Heat {release()}'
+        )
 
 
 def _offers() -> abc.Mapping[str, abc.Collection[metadata.EntryPoint]]:

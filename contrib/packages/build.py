@@ -62,7 +62,6 @@ Installed-Size: {kilobytes}
 Maintainer: {maintainer}
 Depends: {depends}
 Recommends: python3-openstackclient
-Breaks: python3-heat (<< 1:24~)
 Suggests: heat-engine
 Description: software deployments and workflows in OpenStack Heat stacks
  Resource types that replace Heat's own software deployments and Mistral

@@ -19,8 +19,6 @@ import sys
 import threading
 from typing import Any
 
-from heat import version
-
 from heat_plugins import foreign
 from heat_plugins import registry
 from heat_plugins.engine import heat_types
@@ -428,14 +426,9 @@ def needed(types: abc.Set[str]) -> list[Patch]:
     return [
         each
         for each in PATCHES
-        if each.since <= release()
+        if each.since <= registry.release()
         and (serves_deployments or not each.serves_deployments)
     ]
-
-
-def release() -> int:
-    """Return the number of this Heat's release."""
-    return int(version.version_info.version_string().partition('.')[0])
 
 
 def is_fit(name: str) -> bool:

@@ -47,6 +47,15 @@ class RegistryTest(testtools.TestCase):
             classes = registry.load(self.conf)
         return classes, [record.getMessage() for record in logs.records[1:]]
 
+    def test_a_heat_that_is_too_old_keeps_its_types(self):
+        self.patch(registry, 'release', lambda: 22)
+        self.entry_points['OS::Test::Other'] = OTHER
+        classes, warnings = self.load()
+        self.assertEqual({}, classes)
+        self.assertEqual(2, len(warnings))
+        for warning in warnings:
+            self.assertIn('needs Heat 24 (2025.1) or later, and', warning)
+
     def disable(self, *names):
         self.load()  # registers the options
         self.conf.set_override(

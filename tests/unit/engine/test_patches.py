@@ -203,7 +203,7 @@ class OverrideTest(testtools.TestCase):
 
     def test_heats_loops_have_what_ours_read_of_them(self):
         for name, since in patches.LOOPS.items():
-            if patches.release() < since:
+            if registry.release() < since:
                 continue
             heats = getattr(resource.Resource, name)
             names = inspect.signature(heats).parameters.keys()
