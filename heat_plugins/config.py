@@ -194,11 +194,11 @@ OPTS = [
         help='Seconds between scans, in each process of heat-engine, for '
         'deployments of dead engines and stacks that an engine left between '
         'two resources, which are then resumed, and for operations that no '
-        'process advances. An engine counts as dead when it has not '
-        'reported to the database for 20 s, or for twice a '
+        'process advances; for schedules, too. An engine counts as dead when '
+        'it has not reported to the database for 20 s, or for twice a '
         'periodic_interval below 10 s, and does not answer. 0 disables the '
-        'scans and these reports; such stacks stay in progress until they '
-        'are updated or deleted.',
+        'scans and these reports: such stacks stay in progress until they '
+        'are updated or deleted, and no schedule starts anything.',
     ),
     cfg.BoolOpt(
         'run_validations',

@@ -39,6 +39,9 @@ _Schedule = schedules.Schedule
 #: The outcome of a tick whose operation could not be created.
 MISSED: Final = 'missed'
 
+#: Why, if nothing else is known.
+LATE: Final = 'No engine could start it in time'
+
 
 class Passed(enum.StrEnum):
     """Why a tick does not start."""
@@ -353,6 +356,9 @@ def _wait(schedule: _Schedule, decision: Decision, now: float) -> Decision:
 def _admit(schedule: _Schedule, decision: Decision, tick: int) -> Decision:
     """Start a tick, or do what the schedule says of an overlap."""
     record = decision.record
+    if tick == record.running:
+        # A user has asked for a run in the same second.
+        return decision
     if record.running is None:
         return _start(schedule, decision, tick, schedule.start_of(tick))
     if not record.created:
@@ -400,7 +406,7 @@ def _pass(
             decision,
             missed=record.missed + len(new),
             outcome=MISSED,
-            reason=record.reason or 'no engine could start it in time',
+            reason=record.reason or LATE,
         )
     elif why is not Passed.PAUSED:
         decision = _recorded(decision, skipped=record.skipped + len(new))

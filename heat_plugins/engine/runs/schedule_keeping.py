@@ -269,7 +269,7 @@ class Keeper:
                     'name': row.name,
                     'stack': row.stack_id,
                     'tick': operation_id,
-                    'reason': kept.record.reason,
+                    'reason': kept.record.reason or schedule_deciding.LATE,
                 },
             )
             return _Kept.given_up

@@ -10,9 +10,11 @@ import types
 from heat.common import context as heat_context
 from heat.common import exception
 from heat.engine import service_software_config
+from heat.engine import stack as parser
 from heat.objects import software_config as config_objects
 from heat.objects import software_deployment as deployment_objects
 from oslo_config import cfg
+from oslo_db import exception as db_exception
 import sqlalchemy
 
 from heat_plugins import errors
@@ -454,6 +456,13 @@ class WatchingTest(heat_fixture.HeatTestCase):
         # Anybody may write the id of a stack into a config.
         self.assertIsNone(self.load(stack.id, 'of-somebody-else'))
         self.assertIsNone(self.load('no-such-stack', project))
+
+    def test_a_database_that_is_away_says_nothing_of_credentials(self):
+        def load(*args, **more):
+            raise db_exception.DBConnectionError
+
+        self.patch(parser.Stack, 'load', load)
+        self.assertRaises(errors.Unavailable, self.load, 'stack', 'project')
 
     def test_heat_knows_how_old_it_is(self):
         self.register('20270115T080000Z-00000000')

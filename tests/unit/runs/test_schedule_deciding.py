@@ -218,6 +218,15 @@ def test_a_pause_holds_what_is_not_created_and_a_user_has_not_asked_for():
     assert not dataclasses.replace(paused, record=asked).is_held
 
 
+@pytest.mark.parametrize('overlap', schedules.Overlap)
+def test_a_run_in_the_second_of_a_tick_is_that_tick(overlap):
+    schedule = hourly(overlap=overlap)
+    asked = schedule_deciding.run_now(schedule, record(), hour(1))
+    decision = due(schedule, schedule_deciding.created(asked), 1)
+    assert (decision.passed, decision.record.waiting) == ((), None)
+    assert decision.record.running == decision.record.since == hour(1)
+
+
 def test_a_suspension_forgets_what_is_not_created():
     schedule = hourly()
     kept = schedule_deciding.KeptSchedule(

@@ -378,3 +378,13 @@ def test_lists_show_the_end_although_its_leader_died_there(world, follow):
         other.take_out()
     assert heads.read(order.id).ended
     assert not other.is_leading
+
+
+@pytest.mark.parametrize(('drawn', 'times'), [(0, 1), (19, 0)])
+def test_some_ticks_forget_what_is_surplus(world, drawn, times):
+    with (
+        mock.patch.object(fleets.secrets, 'randbelow', return_value=drawn),
+        mock.patch.object(fleets.Fleets, 'forget_surplus') as forget,
+    ):
+        create_tick(world, 'a')
+    assert forget.call_count == times
