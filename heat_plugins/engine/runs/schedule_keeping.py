@@ -13,8 +13,8 @@ from collections import abc
 import contextlib
 import dataclasses
 import math
-import queue
 import random
+import threading
 import time
 from typing import Any, TypeAlias
 
@@ -76,12 +76,14 @@ _Judged: TypeAlias = tuple[_Row, _Kept, schedule_deciding.Decision]
 
 _PLACES = process.Places(_MOST, _MOST_OF_PROJECT)
 # The numbers of schedules that have changed in this process.
-_changed: queue.SimpleQueue[int] = queue.SimpleQueue()
+_changed: set[int] = set()
+_woken = threading.Event()
 
 
 def wake(number: int) -> None:
     """Let this process read a schedule now: it has changed."""
-    _changed.put(number)
+    _changed.add(number)
+    _woken.set()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -110,11 +112,11 @@ class Keeper:
     def keep(self) -> None:
         """Keep schedules until an error of the database."""
         while True:
-            self._hear(self.look())
+            _woken.wait(self.look())
 
     def look(self) -> float:
         """Decide what is due; return the seconds until the next look."""
-        self._hear(0.0)
+        self._forget_changed()
         context, now = heat_context.get_admin_context(), self._clock()
         # In another order each time, so that none is always last.
         rows = fleet_watching.shuffled(self._rows(context, now))
@@ -132,12 +134,11 @@ class Keeper:
         times = [self._next_scan, *(k.until for k in self._known.values())]
         return max(_LEAST, min(times) - self._clock())
 
-    def _hear(self, seconds: float) -> None:
-        """Wait until a schedule has changed, and forget all that have."""
-        with contextlib.suppress(queue.Empty):
-            self._known[_changed.get(timeout=seconds)] = _Known()
-            while True:
-                self._known[_changed.get_nowait()] = _Known()
+    def _forget_changed(self) -> None:
+        """Forget the schedules that have changed in this process."""
+        _woken.clear()
+        while _changed:
+            self._known[_changed.pop()] = _Known()
 
     def _rows(self, context: heat_types.Context, now: float) -> list[_Row]:
         """Read what is due, or now and then all schedules."""

@@ -3,7 +3,6 @@
 
 import itertools
 import json
-import queue
 import types
 from unittest import mock
 
@@ -60,7 +59,7 @@ class ScheduleCase(heat_fixture.HeatTestCase):
         clock = types.SimpleNamespace(time=lambda: self.now)
         self.patch(software_schedule, 'time', clock)
         #: The schedules of which this process is to hear.
-        self.patch(schedule_keeping, '_changed', queue.SimpleQueue())
+        self.patch(schedule_keeping, '_changed', set())
 
     def created(self, **given):
         return self.heat.create(template(**given))
@@ -134,7 +133,8 @@ class LifeTest(ScheduleCase):
         )
         self.assertEqual(found.uuid, found.resource_id)
         self.assertEqual(found.uuid, kept.schedule.key)
-        self.assertEqual(found.id, schedule_keeping._changed.get_nowait())
+        self.assertEqual({found.id}, schedule_keeping._changed)
+        self.assertTrue(schedule_keeping._woken.is_set())
 
     def test_its_attributes_say_what_it_does(self):
         stack = self.created()
