@@ -159,7 +159,8 @@ class KeptSchedule:
     @property
     def is_held(self) -> bool:
         """Whether a pause keeps the tick that runs from being created."""
-        return bool(why_paused(self)) and not self.record.forced
+        is_open = self.record.created or self.record.forced
+        return bool(why_paused(self)) and not is_open
 
     def given_up(self) -> 'KeptSchedule':
         """Return it once the tick that runs is too late to create."""
@@ -267,9 +268,12 @@ def run_now(
 ) -> ScheduleRecord:
     """Return the record after a user has asked for a run at once.
 
+    It replaces a tick that a pause keeps from being created.
+
     :raises errors.Refused: an operation of the schedule has not ended.
     """
-    if record.running is not None:
+    is_held = KeptSchedule(schedule=schedule, record=record).is_held
+    if record.running is not None and not is_held:
         raise errors.Refused(
             'an operation of the schedule has not ended; cancel it, or send '
             'the signal again when it has ended'

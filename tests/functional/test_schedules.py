@@ -119,7 +119,7 @@ def lines(journal: pathlib.Path) -> list[str]:
 def ended(stack: base.Stack) -> Template | None:
     """Return the attributes of a schedule whose operation has ended."""
     shown: Template = stack.outputs
-    is_over = shown['last_outcome'] not in ('', 'running')
+    is_over = shown['last_outcome'] not in ('', 'starting', 'running')
     return shown if is_over else None
 
 

@@ -239,8 +239,7 @@ class Keeper:
         do: _Do | None = None
         operation_id = record_names.id_of_tick(row.id, record.running)
         if not record.created:
-            is_held = kept.is_held and now <= record.create_until
-            do = None if is_held else self._create
+            do = self._create
         elif (row.project_id, operation_id) in ended:
             do = _settle
         elif decision.cancel is not None:
@@ -257,12 +256,13 @@ class Keeper:
         """Create the operation of the tick that runs."""
         tick = kept.record.running or 0
         operation_id = record_names.id_of_tick(row.id, tick)
+        is_late = self._clock() > kept.record.create_until
         # One may have died when it had created it.
-        if self._clock() > kept.record.create_until and not (
-            schedule_rows.is_registered(
-                heat_context.get_admin_context(), row.project_id, operation_id
-            )
+        if (is_late or kept.is_held) and not schedule_rows.is_registered(
+            heat_context.get_admin_context(), row.project_id, operation_id
         ):
+            if kept.is_held:
+                return _Kept.given_up if is_late else lambda now: now
             LOG.warning(
                 'Schedule %(name)s of stack %(stack)s has missed %(tick)s: '
                 '%(reason)s',

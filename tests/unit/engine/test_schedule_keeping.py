@@ -533,10 +533,26 @@ class KeepingTest(base.ScheduleCase):
         self.at(1.5)
         keeper.look()
         self.assertEqual([], self.operations())
+        self.assertIsNone(self.get(self.made, 'last_operation'))
         self.at(3)
         keeper.look()
         record = self.record()
         self.assertEqual((None, 0), (record.running, record.missed))
+
+    def test_a_pause_does_not_hide_what_a_dead_engine_has_created(self):
+        self.scheduled()
+        self.at(1)
+        change = schedule_rows.change
+        self.patch(schedule_rows, 'change', lambda *args: None)
+        keeper = self.keeper()
+        keeper.look()
+        self.patch(schedule_rows, 'change', change)
+        self.patch(schedule_rows, 'is_registered', lambda *args: True)
+        self.signal(self.made, {'do': 'pause'})
+        self.now += 15
+        keeper.look()
+        self.assertTrue(self.record().created)
+        self.assertEqual('running', self.get(self.made, 'last_outcome'))
 
     def test_of_several_processes_one_does_what_is_due(self):
         self.scheduled()
