@@ -11,12 +11,16 @@ import contextlib
 import dataclasses
 
 from heat.db import models
+from heat.objects import event
 import sqlalchemy
 
 from heat_plugins import errors
+from heat_plugins import foreign
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import rows
 from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs import schedule_reading
+from heat_plugins.timeline import kinds
 
 #: The key in a resource's data.
 KEY = 'heat_plugins_schedule'
@@ -155,6 +159,25 @@ def change(
         if after == before or replace(context, number, before, after):
             return
     raise errors.Unavailable('Other processes change the schedule')
+
+
+def add_event(context: heat_types.Context, row: ScheduleRow, why: str) -> None:
+    """Write an event of a schedule that has missed a tick, without its stack.
+
+    :param why: safe to show.
+    """
+    values = {
+        'stack_id': row.stack_id,
+        'resource_name': row.name,
+        'physical_resource_id': row.id,
+        'resource_type': schedule_reading.TYPE,
+        'resource_action': 'SIGNAL',
+        'resource_status': 'FAILED',
+        'resource_status_reason': kinds.reason(
+            kinds.EventKind.NOT_TRIGGERED, foreign.stored(why)
+        ),
+    }
+    event.Event.create(context, values)
 
 
 def is_registered(

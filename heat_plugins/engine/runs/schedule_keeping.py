@@ -74,6 +74,9 @@ _Change: TypeAlias = abc.Callable[[_Kept], _Kept]
 _Do: TypeAlias = abc.Callable[[_Row, _Kept], _Change]
 _Judged: TypeAlias = tuple[_Row, _Kept, schedule_deciding.Decision]
 
+# What a warning names already, or a user has asked for.
+_TOLD = (schedule_deciding.Passed.MISSED, schedule_deciding.Passed.PAUSED)
+
 _PLACES = process.Places(_MOST, _MOST_OF_PROJECT)
 # The numbers of schedules that have changed in this process.
 _changed: set[int] = set()
@@ -263,16 +266,8 @@ class Keeper:
         ):
             if kept.is_held:
                 return _Kept.given_up if is_late else lambda now: now
-            LOG.warning(
-                'Schedule %(name)s of stack %(stack)s has missed %(tick)s: '
-                '%(reason)s',
-                {
-                    'name': row.name,
-                    'stack': row.stack_id,
-                    'tick': operation_id,
-                    'reason': kept.record.reason or schedule_deciding.LATE,
-                },
-            )
+            why = kept.record.reason or schedule_deciding.LATE
+            _tell(row, f'{operation_id}: {why}')
             return _Kept.given_up
         try:
             _operate(row, kept, operation_id, self._clock())
@@ -308,6 +303,20 @@ SCAN = process.Scan(
 )
 
 
+def _tell(row: _Row, missed: str) -> None:
+    """Tell operators and users of ticks that are missed."""
+    LOG.warning(
+        'Schedule %(name)s of stack %(stack)s has missed %(missed)s',
+        {'name': row.name, 'stack': row.stack_id, 'missed': missed},
+    )
+    try:
+        context = heat_context.get_admin_context()
+        schedule_rows.add_event(context, row, f'missed {missed}')
+    except Exception as exc:
+        # The record has it, too.
+        LOG.info('Cannot write an event: %s', foreign.brief(exc))
+
+
 def _log(
     row: _Row, before: _Kept, decision: schedule_deciding.Decision
 ) -> None:
@@ -317,10 +326,18 @@ def _log(
             'was more than a day ahead; synchronize the clocks of the engines',
             {'name': row.name, 'stack': row.stack_id},
         )
+    missed = [
+        record_names.id_of_tick(row.id, tick)
+        for tick, why in decision.passed
+        if why is schedule_deciding.Passed.MISSED
+    ]
+    if missed:
+        listed = bounds.listed(missed)
+        _tell(row, f'{listed}: {decision.record.reason}')
     passed = [
         f'{record_names.id_of_tick(row.id, tick)}: {why.value}'
         for tick, why in decision.passed
-        if why is not schedule_deciding.Passed.PAUSED
+        if why not in _TOLD
     ]
     if passed:
         LOG.warning(

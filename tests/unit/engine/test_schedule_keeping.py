@@ -24,6 +24,7 @@ from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import record_names
 from tests.unit import threads
+from tests.unit.resources import deployments
 from tests.unit.resources import test_software_schedule as base
 from tests.unit.runs.fleet import simulation
 
@@ -298,11 +299,31 @@ class KeepingTest(base.ScheduleCase):
             (record.running, record.missed, record.outcome),
         )
         self.assertIn('its trust', record.reason)
+        (made,) = self.ids(10)
+        (event,) = (
+            each
+            for each in deployments.events(self.made)
+            if each.startswith('Not triggered: ')
+        )
+        self.assertIn(f'missed {made}: heat-engine cannot use', event)
         self.assertIn(
             f'Project {self.made.tenant_id}: {self.made.name}',
             checks.schedules().details,
         )
         self.assertEqual(1, len(self.operations()))
+
+    def test_what_an_outage_has_missed_is_an_event(self):
+        self.scheduled(start_within=120)
+        self.at(2.5)
+        self.keeper().look()
+        event = deployments.events(self.made)[0]
+        for missed in self.ids(1, 2):
+            self.assertIn(missed, event)
+        self.assertIn(schedule_deciding.LATE, event)
+        self.patch(schedule_rows, 'add_event', None)
+        self.at(3.5)
+        self.keeper().look()
+        self.assertEqual(3, self.record().missed)
 
     def test_an_operation_that_a_dead_engine_has_created_is_not_missed(self):
         self.scheduled(start_within=120)
