@@ -203,25 +203,26 @@ class Keeper:
         if do is not None:
             when = 'checked' if do is _check else 'acted'
             after = after.with_record(**{when: now})
-        text, known = after.text(), _Known(text=row.text)
-        context = heat_context.get_admin_context()
-        if after == kept or schedule_rows.replace(
-            context, row.number, row.text, text
-        ):
-            known = _Known(
-                text=row.text if after == kept else text,
-                kept=after,
-                until=until,
+        text = row.text if after == kept else after.text()
+        # If another engine decides it, or a user changes it, it is read again.
+        self._known[row.number] = _Known()
+        is_ours = False
+        try:
+            context = heat_context.get_admin_context()
+            is_ours = after == kept or schedule_rows.replace(
+                context, row.number, row.text, text
+            )
+        finally:
+            if do is not None and not is_ours:
+                _PLACES.leave(row.id)
+        if is_ours:
+            self._known[row.number] = _Known(
+                text=text, kept=after, until=until
             )
             _log(row, kept, decision)
-        elif do is not None:
-            # Another engine has decided it, or a user has changed it.
-            _PLACES.leave(row.id)
-            do = None
-        self._known[row.number] = known
-        if do is not None:
-            name = f'schedule {row.name}'
-            _PLACES.run(row.id, name, _do, do, row, after)
+            if do is not None:
+                name = f'schedule {row.name}'
+                _PLACES.run(row.id, name, _do, do, row, after)
 
     def _needed(
         self,
@@ -234,7 +235,8 @@ class Keeper:
         """Return what a schedule needs now, and when it may need more."""
         record, next_time = kept.record, decision.next_time or math.inf
         if record.running is None:
-            is_late = now - record.checked >= _DAY
+            # A clock may have been wrong, here as below.
+            is_late = abs(now - record.checked) >= _DAY
             if is_late and not schedule_deciding.why_paused(kept):
                 return _check, min(next_time, now + _LONGEST)
             check = max(record.checked + _DAY, now + _LONGEST)
@@ -247,9 +249,10 @@ class Keeper:
             do = _settle
         elif decision.cancel is not None:
             do = _cancel
-        until = record.acted + _pause(kept, record.acted)
+        acted = record.acted if record.acted <= now + _LONGEST else 0
+        until = acted + _pause(kept, acted)
         if do is _settle and not record.reason:
-            until = record.acted + _SOON
+            until = acted + _SOON
         if do is not None and until > now:
             return None, min(next_time, until)
         pause = _spread() if do is None else _pause(kept, now)

@@ -646,13 +646,37 @@ class KeepingTest(base.ScheduleCase):
     def test_a_wrong_clock_does_not_stop_it(self):
         self.scheduled()
         (row,) = self.rows()
-        kept = self.kept(self.made).with_record(since=NOW + 999 * HOUR)
+        ahead = NOW + 999 * HOUR
+        kept = self.kept(self.made).with_record(since=ahead, checked=ahead)
         schedule_rows.change(
             heat_context.get_admin_context(), row.number, lambda _: kept.text()
         )
         keeper = self.keeper()
         keeper.look()
         self.at(1)
+        keeper.look()
+        self.assertEqual(self.ids(1), self.operations())
+        kept = self.kept(self.made).with_record(acted=ahead)
+        schedule_rows.change(
+            heat_context.get_admin_context(), row.number, lambda _: kept.text()
+        )
+        self.finish(*self.ids(1))
+        self.now += 60
+        keeper.look()
+        self.assertEqual('complete', self.record().outcome)
+
+    def test_an_error_of_the_database_takes_no_place(self):
+        self.scheduled()
+        keeper = self.keeper()
+        self.at(1)
+        replace = schedule_rows.replace
+
+        def fail(*args):
+            raise errors.Unavailable('away')
+
+        self.patch(schedule_rows, 'replace', fail)
+        self.assertRaises(errors.Unavailable, keeper.look)
+        self.patch(schedule_rows, 'replace', replace)
         keeper.look()
         self.assertEqual(self.ids(1), self.operations())
 
