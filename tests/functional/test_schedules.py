@@ -178,8 +178,8 @@ def test_engines_that_die_around_a_tick_make_one_operation(
     with servers.agent(alone, stack):
         for late in (0.0, 0.15, 0.4):
             time.sleep(60 - time.time() % 60 + late)
-            alone.crash('heat-engine')
-            alone.start('heat-engine')
+            alone.crash('heat')
+            alone.start('heat')
         schedule(alone, 'pause')
         base.until(lambda: ended(stack), 240)
     made = [each['id'] for each in operations(alone)]
