@@ -84,7 +84,7 @@ def examine(conf: cfg.ConfigOpts) -> Offer:
     left_out: dict[tuple[str, ...], LoadError] = {}
     for bundle in (DEPLOYMENT_TYPES, *({name} for name in alone)):
         try:
-            _require_heat()
+            require_heat()
             classes.update(_load_bundle(bundle, offers, disabled))
         except LoadError as exc:
             left_out[tuple(sorted(bundle))] = exc
@@ -96,7 +96,7 @@ def release() -> int:
     return int(version.version_info.version_string().partition('.')[0])
 
 
-def _require_heat() -> None:
+def require_heat() -> None:
     """Leave all types to a Heat that is too old for them (LoadError)."""
     if release() < OLDEST:
         raise LoadError(

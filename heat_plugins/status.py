@@ -310,14 +310,19 @@ def main(args: abc.Sequence[str] | None = None) -> int:
         )
         return CANNOT_RUN
     from heat_plugins import config
+    from heat_plugins import registry
 
     config.register_opts(cfg.CONF)
     cfg.CONF.register_cli_opts(OPTS)
     try:
+        registry.require_heat()
         code = _run(_globals_first(given))
         sys.stdout.flush()
     except cfg.Error as exc:
         print(f'Cannot read heat.conf: {exc}', file=sys.stderr)
+        return CANNOT_RUN
+    except registry.LoadError as exc:
+        print(f'{exc}.', file=sys.stderr)
         return CANNOT_RUN
     except BrokenPipeError:
         # Who reads it has seen enough, such as "head"; the exit says no more.

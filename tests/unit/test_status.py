@@ -27,6 +27,12 @@ sys.modules['heat'] = None
 runpy.run_module('heat_plugins.status', run_name='__main__', alter_sys=True)
 """
 
+OLD_HEAT = """
+from heat_plugins import registry, status
+registry.release = lambda: 22
+raise SystemExit(status.main(['upgrade', 'check']))
+"""
+
 
 def run(*args):
     """Run the command with no OS_* variable."""
@@ -57,6 +63,12 @@ class CommandTest(testtools.TestCase):
         self.assertEqual('', done.stdout)
         (message,) = done.stderr.splitlines()
         self.assertIn('this one has no Heat', message)
+
+    def test_a_heat_that_is_too_old_is_told_in_one_line(self):
+        done = run('-W', 'ignore', '-c', OLD_HEAT)
+        self.assertEqual(255, done.returncode)
+        (message,) = done.stderr.splitlines()
+        self.assertIn('needs Heat 24 (2025.1) or later', message)
 
     def test_it_prints_its_release_also_without_heat(self):
         done = run('-c', WITHOUT_HEAT, '--version')
