@@ -451,15 +451,13 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             self.LAST_OPERATION: None,
             self.LAST_OUTCOME: record.outcome,
         }
-        # What a pause holds may never start.
-        running = None if kept.is_held else record.running
-        last = record.last if running is None else running
+        last = record.last if record.running is None else record.running
         if last is not None:
             shown[self.LAST_TIME] = summary.time(last)
             shown[self.LAST_OPERATION] = record_names.id_of_tick(
                 self.uuid, last
             )
-        if running is not None:
+        if record.running is not None:
             is_running = record.created
             shown[self.LAST_OUTCOME] = 'running' if is_running else 'starting'
         return shown

@@ -268,12 +268,9 @@ def run_now(
 ) -> ScheduleRecord:
     """Return the record after a user has asked for a run at once.
 
-    It replaces a tick that a pause keeps from being created.
-
     :raises errors.Refused: an operation of the schedule has not ended.
     """
-    is_held = KeptSchedule(schedule=schedule, record=record).is_held
-    if record.running is not None and not is_held:
+    if record.running is not None:
         raise errors.Refused(
             'an operation of the schedule has not ended; cancel it, or send '
             'the signal again when it has ended'

@@ -268,7 +268,7 @@ class Keeper:
             heat_context.get_admin_context(), row.project_id, operation_id
         ):
             if kept.is_held:
-                return _Kept.given_up if is_late else lambda now: now
+                return lambda now: now.given_up() if now.is_held else now
             why = kept.record.reason or schedule_deciding.LATE
             _tell(row, f'{operation_id}: {why}')
             return _Kept.given_up
@@ -287,6 +287,9 @@ def _pause(kept: _Kept, acted: float) -> float:
     """
     if kept.record.created:
         return _RETRY
+    if kept.is_held:
+        # Until then, who began with it may still create it.
+        return _LONGEST
     begun = kept.record.create_until - kept.schedule.lateness
     return min(_LONGEST, _RETRY + max(0, acted - begun) / 4)
 

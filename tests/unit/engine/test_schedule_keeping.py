@@ -572,6 +572,9 @@ class KeepingTest(base.ScheduleCase):
         self.signal(self.made, {'do': 'pause'})
         self.now += 15
         keeper.look()
+        self.assertEqual('starting', self.get(self.made, 'last_outcome'))
+        self.now += 45
+        keeper.look()
         self.assertTrue(self.record().created)
         self.assertEqual('running', self.get(self.made, 'last_outcome'))
 
