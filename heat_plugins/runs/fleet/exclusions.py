@@ -179,7 +179,7 @@ class Exclusion:
             if -_SKEW < age < _STALE:
                 return Other(run_id=key.run_id, is_decided=False)
             return None
-        if not settler.settle(run, arrivals).ended:
+        if not settler.settled(run, arrivals, {key.run_id}).ended:
             return Other(run_id=key.run_id)
         return None
 

@@ -249,12 +249,11 @@ class Ledger:
                 self._attempts.withdraw(run)
             except Exception:
                 # The next process that reads it withdraws it by its record.
-                ended = self._attempts.cancelled(run, 'It did not start')
-                store.write(
-                    dataclasses.replace(ended, state=runs.State.FAILED)
-                )
+                if _ended(store, run) is None:
+                    store.write(self._not_started(run))
                 raise
-            store.remove(run.key)
+            if _ended(store, run) is None:
+                store.remove(run.key)
             store.close(run.key)
         except Exception as exc:
             LOG.warning(
@@ -262,6 +261,14 @@ class Ledger:
                 '%(error)s',
                 {'run': run.id, 'error': exc},
             )
+
+    def _not_started(self, run: runs.Run) -> runs.Run:
+        """Return a run as it ends that could not be undone."""
+        ended = self._attempts.cancelled(run, 'It did not start')
+        if run.config_id is None:
+            return dataclasses.replace(ended, state=runs.State.FAILED)
+        # Its server may have it all the same, and is told to stop.
+        return ended
 
     def _records(self, root_stack_id: str) -> records.Records:
         return records.Records(self._tools.store, root_stack_id)

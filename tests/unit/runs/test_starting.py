@@ -86,10 +86,10 @@ class StartTest(base.RunsTestCase):
         self.assert_did_not_start(before)
 
     def assert_did_not_start(self, configs):
-        """The only run has failed, and nothing is left of it."""
+        """The only run has ended, and nothing is left of it."""
         (key,) = self.records.keys()
         shown = self.runs.show('shop', key.run_id)
-        self.assertEqual(runs.State.FAILED, shown.state)
+        self.assertEqual(runs.State.CANCELLED, shown.state)
         self.assertEqual([], self.heat.given())
         self.assertEqual([], self.objects(record_names.OPEN))
         self.assertEqual(configs, self.heat.configs)
@@ -108,6 +108,35 @@ class StartTest(base.RunsTestCase):
         self.heat.failing = {}
         self.now += 200
         self.assert_did_not_start(before)
+
+    def test_the_end_that_another_process_has_recorded_stays(self):
+        """It is not undone, whether what the server has can be taken back."""
+        create, read = self.heat.create_deployment, self.heat.deployment
+
+        def create_and_cancel(**values):
+            row_id = create(**values)
+            (key,) = self.records.opened()
+            self.service('bob').cancel('shop', key.run_id)
+            self.left = self.failures
+            return row_id
+
+        def deployment(row_id):
+            self.left -= 1
+            if self.left >= 0:
+                raise errors.Unavailable('no')
+            return read(row_id)
+
+        self.patch(self.heat, 'create_deployment', create_and_cancel)
+        self.patch(self.heat, 'deployment', deployment)
+        for self.failures in (1, 2):
+            self.left = 0
+            self.assertRaises(errors.Unavailable, self.start)
+            (key,) = self.records.keys()
+            shown = self.runs.show('shop', key.run_id)
+            self.assertEqual('Cancelled by bob', shown.reason)
+            self.assertEqual([], self.objects(record_names.OPEN))
+            self.assertEqual([], self.heat.given())
+            self.records.remove(key)
 
     def test_a_run_ends_though_nobody_may_list_configs(self):
         self.heat.failing = {'recent_configs': errors.Denied('no')}

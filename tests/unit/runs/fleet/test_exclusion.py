@@ -133,6 +133,24 @@ def test_a_single_run_whose_result_has_come_is_settled_and_not_in_the_way(
     assert world.settled(run).state is _State.COMPLETE
 
 
+def test_what_is_left_of_a_run_that_has_ended_goes_first(world):
+    """Its starter could not take it from its server."""
+    run = world.single()
+    store = records.Records(world.cluster.store(), run.stack_id)
+    store.write(
+        dataclasses.replace(
+            run,
+            state=_State.CANCELLED,
+            ended_at=run.started_at,
+            row_id=None,
+        )
+    )
+    advancer = world.begin(world.order())
+    advancer.step()
+    assert world.busiest == 1
+    assert store.opened() == []
+
+
 def test_an_operation_that_waits_takes_its_turn(world):
     run = world.single()
     order = world.order(
