@@ -299,8 +299,12 @@ class Dispatcher:
         self, operation: _Operation, members: abc.Iterable[int]
     ) -> None:
         """Delete what dead processes left of members without a deployment."""
-        left = self._doubtful.keys() & {*members}
-        self._members.delete_undelivered(operation, sorted(left))
+        left = sorted(self._doubtful.keys() & {*members})
+        try:
+            self._members.delete_undelivered(operation, left)
+        except errors.Unavailable as exc:
+            # The configs do no harm; an operation that stands still does.
+            LOG.info('Cannot delete what was not delivered: %s', exc)
         for n in left:
             self._doubtful.pop(n)
 

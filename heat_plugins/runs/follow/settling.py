@@ -46,11 +46,13 @@ class Settler:
         arrivals: abc.Collection[str],
         *,
         deep: bool = True,
+        resumes: bool = True,
     ) -> runs.Run:
         """Return a run as it stands now.
 
         :param arrivals: what `records.Records.arrivals` has listed.
         :param deep: whether to ask Heat, too, if the run is still there.
+        :param resumes: whether to tell its server again, if its starter died.
         """
         if run.state is runs.State.STARTING:
             # The process that starts it may have delivered it since it was
@@ -63,23 +65,29 @@ class Settler:
         if run.state is runs.State.STARTING:
             if self._tools.clock() - run.started_at <= _START_LIMIT:
                 return run
-            adopted = self._attempts.adopt(run, resumes=True)
-            if adopted is None:
-                reason = (
-                    'The process that started this run died before '
-                    'delivering it'
-                )
-                ended = self._attempts.cancelled(run, reason)
-                return self._end(
-                    dataclasses.replace(ended, state=runs.State.FAILED)
-                )
-            run = self._note(adopted)
+            left = self._left(run, resumes)
+            if left.ended:
+                return self._end(left)
+            run = self._note(left)
         run = self._report(run, arrivals)
         expired = self._attempts.expired(run)
         if expired.ended:
             return self._take(run, expired)
         run = self._note_start(run, expired)
         return self._attempts.hinted(self._check_heat(run) if deep else run)
+
+    def _left(self, run: runs.Run, resumes: bool) -> runs.Run:
+        """Return a run as its starter has left it, which has died."""
+        # Release 0.1 recorded the config of what it could not undo.
+        if run.config_id is not None or not self._records.is_open(run.key):
+            return self._attempts.cancelled(run, 'It did not start')
+        resumes = resumes and self._tools.clock() < run.deadline
+        adopted = self._attempts.adopt(run, resumes=resumes)
+        if adopted is not None:
+            return adopted
+        reason = 'The process that started this run died before delivering it'
+        ended = self._attempts.cancelled(run, reason)
+        return dataclasses.replace(ended, state=runs.State.FAILED)
 
     def settled(
         self,
@@ -103,7 +111,7 @@ class Settler:
 
         :raises errors.AlreadyEnded: it has ended.
         """
-        run = self.settle(run, arrivals, deep=False)
+        run = self.settle(run, arrivals, deep=False, resumes=False)
         if run.ended:
             raise errors.AlreadyEnded(
                 f'Run {run.id} has ended: {run.state.value}'

@@ -291,6 +291,56 @@ class DeliveryTest(base.RunsTestCase):
         self.assertEqual(State.RUNNING, self.show(run).state)
 
 
+class StarterDiedTest(base.RunsTestCase):
+    """The process that started a run died after giving it to its server."""
+
+    def setUp(self):
+        super().setUp()
+        self.run_ = self.start(timeout=600)
+        self.forget()
+        self.heat.asked.clear()
+
+    def forget(self, **more):
+        """Let the record say that the run is starting."""
+        values = {'row_id': None, 'config_id': None, **more}
+        self.records.write(
+            dataclasses.replace(self.run_, state=State.STARTING, **values)
+        )
+
+    def shown(self, seconds=200):
+        self.now += seconds
+        return self.show(self.run_)
+
+    def is_told(self):
+        """Say whether its server was told of the run once more."""
+        return any(each.startswith('tell ') for each in self.heat.asked)
+
+    def assert_withdrawn(self, run):
+        self.assertEqual(State.CANCELLED, run.state)
+        self.assertEqual([], self.heat.given())
+        self.assertFalse(self.is_told())
+
+    def test_it_goes_on(self):
+        self.assertEqual(State.WAITING, self.shown().state)
+        self.assertTrue(self.is_told())
+
+    def test_what_the_former_release_could_not_undo_does_not(self):
+        self.forget(config_id=self.run_.config_id)
+        self.assert_withdrawn(self.shown())
+
+    def test_nor_does_what_was_revoked(self):
+        self.records.revoke(self.run_.key)
+        self.assert_withdrawn(self.shown())
+
+    def test_what_is_cancelled_is_not_begun_before(self):
+        self.now += 200
+        self.assert_withdrawn(self.runs.cancel('shop', self.run_.id))
+
+    def test_nor_is_what_is_late(self):
+        self.assertEqual(State.TIMED_OUT, self.shown(700).state)
+        self.assertFalse(self.is_told())
+
+
 class CancelTest(base.RunsTestCase):
     def setUp(self):
         super().setUp()

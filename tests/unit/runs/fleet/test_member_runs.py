@@ -332,6 +332,15 @@ class HandlingTestCase(testtools.TestCase):
         self.assertEqual('complete', found.control.phase.value)
         self.assertEqual(world.configs, set(world.heat.configs))
 
+    def test_configs_that_cannot_be_listed_stop_no_operation(self):
+        world, order = self.world, self.world.order()
+        world.heat.failing['create_deployment'] = simulation.Killed()
+        self.assertRaises(simulation.Killed, world.begin(order).step)
+        world.heat.failing = {'recent_configs': errors.Unavailable('503')}
+        world.sleep(60)
+        found = simulation.run(world, [world.advancer(order)], most=300)
+        self.assertEqual('complete', found.control.phase.value)
+
     def test_all_servers_are_told_to_stop_before_one_is_withdrawn(self):
         self.world.silent = {0, 1}
         advancer = self.begin(operations.OperationLimits())
