@@ -137,14 +137,20 @@ class KeptSchedule:
         What was due before is decided by the former one.
         """
         record = due(self.schedule, self.record, now).record
-        return KeptSchedule(schedule=schedule, record=record).due_from(now)
+        delay = schedule.start_of(0)
+        if schedule.has_times_of(self.schedule):
+            # What the former jitter delays has not started yet.
+            delay = max(delay, self.schedule.start_of(0))
+        kept = KeptSchedule(schedule=schedule, record=record)
+        return kept.due_from(now, delay)
 
-    def due_from(self, now: int) -> 'KeptSchedule':
+    def due_from(self, now: int, delay: int) -> 'KeptSchedule':
         """Return it without what was due before; what a jitter delays is not.
 
         A tick that is decided stays so.
+
+        :param delay: seconds by which the jitter delays.
         """
-        delay = self.schedule.start_of(0)
         return self.with_record(
             since=max(now - delay, min(self.record.since, now))
         )
@@ -152,7 +158,8 @@ class KeptSchedule:
     def resumed_stack(self, now: int) -> 'KeptSchedule':
         """Return it after its stack was suspended: what waits is forgotten."""
         created = self.record.created
-        return self.due_from(now).with_record(
+        kept = self.due_from(now, self.schedule.start_of(0))
+        return kept.with_record(
             waiting=None, running=self.record.running if created else None
         )
 

@@ -262,22 +262,46 @@ class Keeper:
         """Create the operation of the tick that runs."""
         tick = kept.record.running or 0
         operation_id = record_names.id_of_tick(row.id, tick)
-        is_late = self._clock() > kept.record.create_until
-        # One may have died when it had created it.
-        if (is_late or kept.is_held) and not schedule_rows.is_registered(
-            heat_context.get_admin_context(), row.project_id, operation_id
-        ):
-            if kept.is_held:
-                return lambda now: now.given_up() if now.is_held else now
-            why = kept.record.reason or schedule_deciding.LATE
-            _tell(row, f'{operation_id}: {why}')
-            return _Kept.given_up
-        try:
-            _operate(row, kept, operation_id, self._clock())
-        except errors.Exists as exc:
-            LOG.info('%s', exc)
+        now = self._clock()
+        is_over = kept.is_held or now > kept.record.create_until
+        if not _is_created(row, operation_id, is_over):
+            if is_over:
+                return _give_up(row, kept, operation_id)
+            try:
+                _operate(row, kept, operation_id, now)
+            except errors.Exists as exc:
+                LOG.info('%s', exc)
         fleet_watching.look_soon(operation_id, row.project_id)
         return _recorded(schedule_deciding.created)
+
+
+def _is_created(row: _Row, operation_id: str, is_over: bool) -> bool:
+    """Say whether an engine, which may have died since, has created it.
+
+    :param is_over: whether no other engine may create it now.
+    :raises errors.Unavailable: one does so all the same.
+    """
+    if not schedule_rows.is_registered(
+        heat_context.get_admin_context(), row.project_id, operation_id
+    ):
+        return False
+    door = _door(row, _stack(row))
+    if door.is_recorded(operation_id):
+        return True
+    if is_over and door.is_led(operation_id):
+        raise errors.Unavailable(
+            f'Another process creates operation {operation_id}'
+        )
+    return False
+
+
+def _give_up(row: _Row, kept: _Kept, operation_id: str) -> _Change:
+    """Create the operation of a tick no longer."""
+    if kept.is_held:
+        return lambda now: now.given_up() if now.is_held else now
+    why = kept.record.reason or schedule_deciding.LATE
+    _tell(row, f'{operation_id}: {why}')
+    return _Kept.given_up
 
 
 def _pause(kept: _Kept, acted: float) -> float:
@@ -379,6 +403,11 @@ def _do(do: _Do, row: _Row, kept: _Kept) -> None:
             with contextlib.suppress(Exception):
                 _change(row, kept, lambda now: now.with_record(reason=reason))
     wake(row.number)
+    is_creation = kept.record.running and not kept.record.created
+    if is_creation and fleets.is_tick_to_tidy():
+        # The next tick retries.
+        with contextlib.suppress(errors.Error):
+            _door(row, _stack(row)).tidy()
 
 
 def _recorded(

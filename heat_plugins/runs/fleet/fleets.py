@@ -51,6 +51,14 @@ _SUFFIXES = ('html', 'json')
 _DAY = 86400
 
 
+def is_tick_to_tidy() -> bool:
+    """Say whether a tick calls `Fleets.tidy`, as some do for the others.
+
+    Who creates the operation of a tick has to release it first.
+    """
+    return secrets.randbelow(_FORGOTTEN) < _OFTEN
+
+
 def results(
     operation: operations.Operation, now: float
 ) -> abc.Mapping[str, object]:
@@ -197,9 +205,8 @@ class Fleets:
         except BaseException:
             advancer.release()
             raise
-        # Ticks come by themselves: some of them do that for the others.
-        if operation_id is None or secrets.randbelow(_FORGOTTEN) < _OFTEN:
-            self._tidy()
+        if operation_id is None:
+            self.tidy()
         return advancer
 
     def _record(
@@ -235,8 +242,8 @@ class Fleets:
                 f'deployment operation show {operation_id}"'
             ) from cause
 
-    def _tidy(self) -> None:
-        """Forget what is surplus; a failure does not undo a creation."""
+    def tidy(self) -> None:
+        """Forget what is surplus; a failure is only logged."""
         budget = wire.Budget(
             'the operations of a project',
             requests=_REQUESTS,
@@ -295,6 +302,14 @@ class Fleets:
         :raises errors.NotFound: it is not.
         """
         return self._records.outline(self._seal(operation_id))
+
+    def is_recorded(self, operation_id: str) -> bool:
+        """Say whether an operation was recorded to the end.
+
+        :param operation_id: the whole ID.
+        """
+        head = self._records.heads.read(operation_id)
+        return head is not None and bool(self._heat.deployments(operation_id))
 
     def advancer(
         self, operation_id: str, seal: binding.Seal | None = None

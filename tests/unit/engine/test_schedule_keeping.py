@@ -50,6 +50,7 @@ class KeepingTest(base.ScheduleCase):
         self.patch(fleet_watching, 'look_for', self.looked.append)
         #: Whether Keystone refuses the trust of the stack.
         self.is_trusted = True
+        self.patch(fleets, 'is_tick_to_tidy', lambda: False)
         #: What the threads of engines do that have not run.
         self.later = None
 
@@ -559,6 +560,92 @@ class KeepingTest(base.ScheduleCase):
         keeper.look()
         record = self.record()
         self.assertEqual((None, 0), (record.running, record.missed))
+
+    def test_what_is_surplus_is_forgotten_after_the_operation_is_there(self):
+        self.scheduled()
+        done = []
+        look_for, tidy = self.looked.append, fleets.Fleets.tidy
+        self.patch(
+            fleet_watching,
+            'look_for',
+            lambda each: done.append('released') or look_for(each),
+        )
+
+        def forget(door):
+            done.append(self.record().created)
+            tidy(door)
+
+        self.patch(fleets.Fleets, 'tidy', forget)
+        self.patch(fleets, 'is_tick_to_tidy', lambda: True)
+        self.at(1)
+        keeper = self.keeper()
+        keeper.look()
+        self.assertEqual(['released', True], done)
+        self.finish(*self.ids(1))
+        self.now += 5
+        keeper.look()
+        self.assertEqual(2, len(done))
+
+    def half_created(self, **given):
+        """Leave a tick that Heat knows of, and that nobody has recorded."""
+        self.scheduled(**given)
+        self.at(1)
+        heads = operation_records.Heads
+
+        def die(*args):
+            self.world.kill_at = 0
+            raise simulation.Killed
+
+        write = heads.write
+        self.patch(heads, 'write', die)
+        keeper = self.keeper()
+        self.assertRaises(simulation.Killed, keeper.look)
+        self.patch(heads, 'write', write)
+        self.world.kill_at = None
+        # Each server has one, too.
+        self.assertEqual(5, len(self.world.heat.rows))
+        self.patch(schedule_rows, 'is_registered', lambda *args: True)
+        self.assertEqual([], self.operations())
+        return keeper
+
+    def test_what_was_half_created_does_not_start_too_late(self):
+        keeper = self.half_created(start_within=120)
+        self.at(1.5)
+        self.world.sleep(lease.EXPIRY * 2)
+        keeper.look()
+        self.assertEqual([], self.operations())
+        self.assertEqual(
+            (None, 1), (self.record().running, self.record().missed)
+        )
+
+    def test_what_was_half_created_does_not_start_in_a_pause(self):
+        keeper = self.half_created()
+        self.signal(self.made, {'do': 'pause'})
+        self.now += 60
+        keeper.look()
+        # Its engine may still be at it.
+        self.assertIn('Another process creates', self.record().reason)
+        self.now += 600
+        self.world.now = self.now
+        keeper.look()
+        self.assertEqual([], self.operations())
+        self.assertEqual(
+            (None, 0), (self.record().running, self.record().missed)
+        )
+
+    def test_what_is_created_needs_no_targets_any_more(self):
+        self.scheduled()
+        self.at(1)
+        change = schedule_rows.change
+        self.patch(schedule_rows, 'change', lambda *args: None)
+        keeper = self.keeper()
+        keeper.look()
+        self.patch(schedule_rows, 'change', change)
+        self.patch(schedule_rows, 'is_registered', lambda *args: True)
+        self.patch(schedule_keeping, '_choose', None)
+        self.now += 15
+        keeper.look()
+        self.assertTrue(self.record().created)
 
     def test_a_pause_does_not_hide_what_a_dead_engine_has_created(self):
         self.scheduled()

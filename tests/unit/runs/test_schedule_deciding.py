@@ -81,6 +81,18 @@ def test_a_jitter_delays_the_start_and_keeps_the_tick():
     assert decision.start == hour(1)
 
 
+def test_an_update_of_the_jitter_loses_no_tick():
+    former = hourly(jitter=HOUR, key='shop')
+    now = former.start_of(hour(1)) - 1
+    kept = schedule_deciding.KeptSchedule(schedule=former, record=record())
+    anew = kept.begun_anew(hourly(key='shop'), now)
+    assert schedule_deciding.due(anew.schedule, anew.record, now).start == (
+        hour(1)
+    )
+    other = kept.begun_anew(hourly(exclude=('sun',)), now)
+    assert other.record.since == now
+
+
 def test_it_starts_late_once_within_the_time_and_names_what_it_missed():
     decision = due(hourly(start_within=600), record(), 4.1)
     assert decision.start == hour(4)

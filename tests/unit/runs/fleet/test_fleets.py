@@ -380,11 +380,16 @@ def test_lists_show_the_end_although_its_leader_died_there(world, follow):
     assert not other.is_leading
 
 
-@pytest.mark.parametrize(('drawn', 'times'), [(0, 1), (19, 0)])
-def test_some_ticks_forget_what_is_surplus(world, drawn, times):
+@pytest.mark.parametrize(('drawn', 'is_to_tidy'), [(0, True), (19, False)])
+def test_some_ticks_forget_what_is_surplus(drawn, is_to_tidy):
+    with mock.patch.object(fleets.secrets, 'randbelow', return_value=drawn):
+        assert fleets.is_tick_to_tidy() is is_to_tidy
+
+
+def test_a_creation_at_a_tick_forgets_nothing_while_it_leads(world):
     with (
-        mock.patch.object(fleets.secrets, 'randbelow', return_value=drawn),
+        mock.patch.object(fleets.secrets, 'randbelow', return_value=0),
         mock.patch.object(fleets.Fleets, 'forget_surplus') as forget,
     ):
         create_tick(world, 'a')
-    assert forget.call_count == times
+    assert forget.call_count == 0
