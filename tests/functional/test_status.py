@@ -84,7 +84,7 @@ def test_right_settings_succeed_and_leave_nothing_behind(cloud, check):
     before = base.Leftovers.of(cloud)
     found = check()
     assert wrong(found) == {}, found
-    assert 'heat-plugins serves 15 resource types' in said(found, TYPES)
+    assert 'heat-plugins serves 16 resource types' in said(found, TYPES)
     assert 'temp_url_secret' in said(found, SECRET)
     assert 'cloudformation answers at http' in said(found, WAYS)
     keeper = conftest.KEY_HEADER.split('-')[1].lower()
