@@ -445,7 +445,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             self.MISSED: record.missed,
             self.SKIPPED: record.skipped,
             self.REASON: record.reason,
-            self.PAUSED_ATTR: schedule_deciding.why_paused(kept),
+            self.PAUSED_ATTR: self._why_paused(kept),
             self.NEXT_TIMES: self._next_times(kept),
             self.LAST_TIME: None,
             self.LAST_OPERATION: None,
@@ -462,9 +462,14 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             shown[self.LAST_OUTCOME] = 'running' if is_running else 'starting'
         return shown
 
+    def _why_paused(self, kept: _Kept) -> str:
+        is_off = {self.action, self.stack.action} & {self.SUSPEND, self.DELETE}
+        return schedule_deciding.why_paused(kept) or (
+            'its stack is suspended or being deleted' if is_off else ''
+        )
+
     def _next_times(self, kept: _Kept) -> list[str]:
-        is_off = self.action in (self.SUSPEND, self.DELETE)
-        if is_off or schedule_deciding.why_paused(kept):
+        if self._why_paused(kept):
             return []
         # What a jitter delays has yet to start.
         since = max(kept.record.since, _now() - kept.schedule.start_of(0))

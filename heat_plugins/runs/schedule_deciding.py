@@ -174,7 +174,10 @@ class KeptSchedule:
         if self.is_held:
             return self.with_record(running=None)
         return self.with_record(
-            running=None, missed=self.record.missed + 1, outcome=MISSED
+            running=None,
+            missed=self.record.missed + 1,
+            outcome=MISSED,
+            reason=self.record.reason or LATE,
         )
 
 
@@ -265,9 +268,9 @@ def resumed(record: ScheduleRecord) -> ScheduleRecord:
 
 def why_paused(kept: KeptSchedule) -> str:
     """Return why a schedule is paused; empty if it is not."""
-    if kept.schedule.paused:
-        return kept.schedule.note or 'its template pauses it'
-    return kept.record.paused
+    if kept.record.paused or not kept.schedule.paused:
+        return kept.record.paused
+    return kept.schedule.note or 'its template pauses it'
 
 
 def run_now(
@@ -324,6 +327,10 @@ def _decided(
     """Decide on ticks; of several, the last one alone may start."""
     in_time = [t for t in ticks[-1:] if now <= t.start + schedule.lateness]
     missed = [tick.time for tick in ticks[: len(ticks) - len(in_time)]]
+    record = decision.record
+    if missed and (record.running is None or record.created):
+        # What is known against it is of another time.
+        decision = _recorded(decision, reason='')
     decision = _pass(decision, missed, Passed.MISSED)
     if in_time and schedule.overlap is schedules.Overlap.CANCEL:
         decision = _drop(decision, Passed.REPLACED)

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 from heat.common import context as heat_context
 from heat.rpc import client as rpc_client
 from oslo_config import cfg
+from oslo_db import exception as db_exception
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -65,8 +66,13 @@ _RETRY, _SOON = 15.0, 5.0
 # most, and the least pause.
 _LONGEST, _LEAST = 60.0, 0.1
 
-# Seconds between two checks whether a schedule can run.
-_DAY = 86400
+# Seconds between two checks whether a schedule can run, if it can; if it
+# cannot; and after a temporary failure.
+_DAY, _HOUR, _CHECK_RETRY = 86400, 3600, 600
+
+# Characters of a record that are read. A text of the database holds twice as
+# many bytes.
+_MOST_TEXT = 32_000
 
 _Row = schedule_rows.ScheduleRow
 _Kept = schedule_deciding.KeptSchedule
@@ -133,9 +139,33 @@ class Keeper:
             },
         )
         for each in judged:
-            self._follow(*each, ended, int(now))
+            self._try_to_follow(each, ended, now)
         times = [self._next_scan, *(k.until for k in self._known.values())]
         return max(_LEAST, min(times) - self._clock())
+
+    def _try_to_follow(
+        self, judged: _Judged, ended: abc.Set[tuple[str, str]], now: float
+    ) -> None:
+        """Record and do what is decided; a failure must stop no other."""
+        row = judged[0]
+        try:
+            self._follow(*judged, ended, int(now))
+        except db_exception.DBConnectionError:
+            raise
+        except Exception as exc:
+            LOG.warning(
+                'Cannot record schedule %(name)s of stack %(stack)s; retrying '
+                'within %(seconds).0f s: %(error)s',
+                {
+                    'name': row.name,
+                    'stack': row.stack_id,
+                    'seconds': _LONGEST,
+                    'error': foreign.brief(exc),
+                },
+            )
+            self._known[row.number] = _Known(
+                text=row.text, until=now + _LONGEST
+            )
 
     def _forget_changed(self) -> None:
         """Forget the schedules that have changed in this process."""
@@ -164,7 +194,7 @@ class Keeper:
         if known.until > now:
             return None
         try:
-            kept = known.kept or _Kept.read(row.text)
+            kept = known.kept or _read(row.text)
             decision = schedule_deciding.due(kept.schedule, kept.record, now)
         # A user may have written it: it must stop no other.
         except Exception as exc:
@@ -236,10 +266,11 @@ class Keeper:
         record, next_time = kept.record, decision.next_time or math.inf
         if record.running is None:
             # A clock may have been wrong, here as below.
-            is_late = abs(now - record.checked) >= _DAY
+            interval = _between_checks(record)
+            is_late = abs(now - record.checked) >= interval
             if is_late and not schedule_deciding.why_paused(kept):
                 return _check, min(next_time, now + _LONGEST)
-            check = max(record.checked + _DAY, now + _LONGEST)
+            check = max(record.checked + interval, now + _LONGEST)
             return None, min(next_time, check)
         do: _Do | None = None
         operation_id = record_names.id_of_tick(row.id, record.running)
@@ -273,6 +304,29 @@ class Keeper:
                 LOG.info('%s', exc)
         fleet_watching.look_soon(operation_id, row.project_id)
         return _recorded(schedule_deciding.created)
+
+
+def _between_checks(record: schedule_deciding.ScheduleRecord) -> int:
+    """Return the seconds between two checks whether a schedule can run."""
+    # A check does not withdraw the reason of a tick that was missed.
+    is_missed = record.outcome == schedule_deciding.MISSED
+    return _HOUR if record.reason and not is_missed else _DAY
+
+
+def _check_soon(kept: _Kept) -> _Kept:
+    """Return it so that its check is retried soon."""
+    early = _between_checks(kept.record) - _CHECK_RETRY
+    return kept.with_record(checked=max(0, kept.record.checked - early))
+
+
+def _read(text: str) -> _Kept:
+    """Read a schedule whose record can be stored, however it changes.
+
+    :raises ValueError: it cannot, or it is unreadable.
+    """
+    if len(text) > _MOST_TEXT:
+        raise ValueError(f'it is longer than {_MOST_TEXT} characters')
+    return _Kept.read(text)
 
 
 def _is_created(row: _Row, operation_id: str, is_over: bool) -> bool:
@@ -394,14 +448,16 @@ def _do(do: _Do, row: _Row, kept: _Kept) -> None:
                 'error': foreign.brief(exc),
             },
         )
+        # Others may quote secrets.
+        is_ours = isinstance(exc, errors.Error)
+        shown = str(exc) if is_ours else type(exc).__name__
+        reason = bounds.shortened(shown, bounds.PART)
         is_passing = isinstance(exc, errors.Error) and exc.may_pass
-        if do is not _check or not is_passing:
-            # Others may quote secrets.
-            is_ours = isinstance(exc, errors.Error)
-            shown = str(exc) if is_ours else type(exc).__name__
-            reason = bounds.shortened(shown, bounds.PART)
-            with contextlib.suppress(Exception):
-                _change(row, kept, lambda now: now.with_record(reason=reason))
+        change = _with_reason(reason)
+        if do is _check and is_passing:
+            change = _check_soon
+        with contextlib.suppress(Exception):
+            _change(row, kept, change)
     wake(row.number)
     is_creation = kept.record.running and not kept.record.created
     if is_creation and fleets.is_tick_to_tidy():
@@ -417,6 +473,10 @@ def _recorded(
 ) -> _Change:
     """Return a change of a record as one of what is kept."""
     return lambda kept: dataclasses.replace(kept, record=changed(kept.record))
+
+
+def _with_reason(reason: str) -> _Change:
+    return lambda kept: kept.with_record(reason=reason)
 
 
 def _change(row: _Row, before: _Kept, changed: _Change) -> None:
@@ -494,7 +554,11 @@ def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> None:
 def _check(row: _Row, kept: _Kept) -> _Change:
     """Find out whether a schedule can run."""
     _choose(row, _stack(row))
-    return lambda now: now.with_record(reason='')
+    return lambda now: (
+        now
+        if now.record.outcome == schedule_deciding.MISSED
+        else now.with_record(reason='')
+    )
 
 
 def _heat(stack: Any) -> heat_api.Heat:

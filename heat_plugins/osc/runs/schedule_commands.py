@@ -27,6 +27,7 @@ _LISTED = (
     'last_outcome',
     'missed',
     'paused',
+    'reason',
 )
 
 _NOTES = {

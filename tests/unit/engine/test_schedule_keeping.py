@@ -7,6 +7,7 @@ import types
 
 from heat.common import context as heat_context
 from oslo_config import cfg
+from oslo_db import exception as db_exception
 
 from heat_plugins import config
 from heat_plugins import errors
@@ -364,12 +365,61 @@ class KeepingTest(base.ScheduleCase):
         keeper.look()
         self.assertIn('There is no target', self.record().reason)
         self.assertEqual(0, self.record().missed)
-        # It is checked once a day, by one engine.
+        # It is checked once an hour then, by one engine.
+        asked = len(self.world.heat.asked)
+        self.keeper().look()
+        self.at(1.9)
+        keeper.look()
+        self.assertEqual(asked, len(self.world.heat.asked))
+        self.at(2)
+        keeper.look()
+        self.assertLess(asked, len(self.world.heat.asked))
+
+    def test_what_can_run_is_checked_once_a_day(self):
+        self.scheduled(cron='0 0 1 * *')
+        keeper = self.keeper()
+        self.at(1)
+        keeper.look()
         asked = len(self.world.heat.asked)
         self.keeper().look()
         self.at(20)
         keeper.look()
         self.assertEqual(asked, len(self.world.heat.asked))
+        self.at(25)
+        keeper.look()
+        self.assertLess(asked, len(self.world.heat.asked))
+
+    def test_a_check_that_a_temporary_failure_stops_is_retried(self):
+        self.scheduled(cron='0 0 1 * *', targets=['nothing*'])
+        load = self.load_stack
+
+        def fail(*args):
+            raise errors.Unavailable('away')
+
+        self.patch(fleet_watching, 'load_stack', fail)
+        keeper = self.keeper()
+        self.at(1)
+        keeper.look()
+        self.patch(fleet_watching, 'load_stack', load)
+        self.now += 599
+        keeper.look()
+        self.assertEqual('', self.record().reason)
+        self.now += 60
+        keeper.look()
+        self.assertIn('There is no target', self.record().reason)
+
+    def test_a_check_keeps_why_a_tick_was_missed(self):
+        self.scheduled(cron='0 7 1,15 * *', start_within=120)
+        keeper = self.keeper()
+        self.at(24 * 17)
+        keeper.look()
+        self.at(24 * 18)
+        keeper.look()
+        record = self.record()
+        self.assertEqual(
+            ('missed', schedule_deciding.LATE), (record.outcome, record.reason)
+        )
+        self.assertEqual(NOW + 24 * 18 * HOUR, record.checked)
 
     def test_the_daily_check_withdraws_a_reason(self):
         self.scheduled(cron='0 0 1 * *')
@@ -724,6 +774,44 @@ class KeepingTest(base.ScheduleCase):
         self.keeper().look()
         self.assertEqual(self.ids(1), self.operations())
 
+    def test_what_cannot_be_recorded_stops_no_other(self):
+        self.scheduled()
+        other = self.heat.create(
+            base.template(cron='@hourly', stack_tag='prod'), name='other'
+        )
+        bad = self.heat.load(other)['nightly'].id
+        replace = schedule_rows.replace
+        failures = []
+
+        def fail(context, number, before, after):
+            if number == bad:
+                failures.append(self.now)
+                raise db_exception.DBDataError(ValueError('it is too long'))
+            return replace(context, number, before, after)
+
+        self.patch(schedule_rows, 'replace', fail)
+        keeper = self.keeper()
+        self.at(1)
+        keeper.look()
+        self.assertEqual(self.ids(1), self.operations())
+        self.now += 30
+        keeper.look()
+        self.assertEqual(1, len(failures))
+        self.now += 31
+        keeper.look()
+        self.assertEqual(2, len(failures))
+
+    def test_a_record_that_would_not_fit_is_not_kept(self):
+        self.scheduled(paused=True)
+        (row,) = self.rows()
+        long = self.kept(self.made).with_record(reason='é' * 6000)
+        schedule_rows.change(
+            heat_context.get_admin_context(), row.number, lambda _: long.text()
+        )
+        self.at(1)
+        self.keeper().look()
+        self.assertEqual(NOW, self.record().since)
+
     def test_what_another_resource_has_stored_starts_nothing(self):
         self.scheduled()
         kind = software_schedule.SoftwareSchedule
@@ -762,10 +850,10 @@ class KeepingTest(base.ScheduleCase):
         replace = schedule_rows.replace
 
         def fail(*args):
-            raise errors.Unavailable('away')
+            raise db_exception.DBConnectionError
 
         self.patch(schedule_rows, 'replace', fail)
-        self.assertRaises(errors.Unavailable, keeper.look)
+        self.assertRaises(db_exception.DBConnectionError, keeper.look)
         self.patch(schedule_rows, 'replace', replace)
         keeper.look()
         self.assertEqual(self.ids(1), self.operations())

@@ -139,6 +139,7 @@ class SignalTest(base.CommandTestCase):
             other, 'tier', 'OS::Heat::Stack', nested.id, nested.id
         )
         self.add(nested, 'weekly', missed=3, paused='a release', next_times=[])
+        self.change('weekly', reason='its trust is gone')
         code, rows = self.json('schedule list')
         self.assertEqual(0, code)
         self.assertEqual(
@@ -161,6 +162,7 @@ class SignalTest(base.CommandTestCase):
         _, table = self.run_command('schedule list')
         self.assertIn('Next', table)
         self.assertIn('a release', table)
+        self.assertIn('its trust is gone', ' '.join(table.split()))
 
     def test_one_is_shown(self):
         _, shown = self.json('schedule show shop nightly')

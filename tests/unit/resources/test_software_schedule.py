@@ -196,11 +196,20 @@ class LifeTest(ScheduleCase):
         self.heat.run(stack, stack.SUSPEND)
         self.assertEqual([], self.rows())
         self.assertEqual([], self.get(stack, 'next_times'))
+        self.assertIn('suspended', self.get(stack, 'paused'))
         self.now += 3 * DAY
         self.heat.run(stack, stack.RESUME)
+        self.assertEqual('', self.get(stack, 'paused'))
         # What was due meanwhile is forgotten.
         self.assertEqual(NOW + 3 * DAY, self.kept(stack).record.since)
         self.assertEqual(1, len(self.rows()))
+
+    def test_a_stack_that_is_half_deleted_starts_nothing(self):
+        stack = self.created()
+        loaded = self.heat.load(stack)
+        loaded.state_set(loaded.DELETE, loaded.FAILED, 'a server stays')
+        self.assertEqual([], self.get(stack, 'next_times'))
+        self.assertIn('deleted', self.get(stack, 'paused'))
 
     def set(self, stack, text):
         found = self.heat.load(stack)['nightly']
@@ -311,7 +320,10 @@ class SignalTest(ScheduleCase):
         stack = self.created(paused=True, note='until March')
         self.assertEqual('until March', self.get(stack, 'paused'))
         self.refused(stack, {'do': 'resume'}, 'the template pauses')
+        self.signal(stack, {'do': 'pause', 'note': 'a release'})
+        self.assertEqual('a release', self.get(stack, 'paused'))
         self.heat.update(stack, template())
+        self.signal(stack, {'do': 'resume'})
         self.assertEqual('', self.get(stack, 'paused'))
 
     def test_it_runs_now(self):

@@ -178,6 +178,24 @@ def test_what_waited_for_a_creation_does_not_start_too_late():
     assert decision.record.missed == 2
 
 
+def test_an_outage_is_not_missed_for_an_older_reason():
+    known = record(reason='a target is gone')
+    assert due(hourly(start_within=60), known, 1.5).record.reason == (
+        schedule_deciding.LATE
+    )
+    # The next one was to start in place of one that could not be created.
+    known = due(hourly(start_within=60), record(), 1).record
+    known = dataclasses.replace(known, reason='no trust')
+    decision = due(hourly(start_within=60), known, 2.5)
+    assert decision.record.reason == 'no trust'
+
+
+def test_what_is_given_up_has_a_reason():
+    known = due(hourly(), record(), 1).record
+    kept = schedule_deciding.KeptSchedule(schedule=hourly(), record=known)
+    assert kept.given_up().record.reason == schedule_deciding.LATE
+
+
 def test_a_missed_tick_is_the_outcome_with_a_reason():
     known = due(hourly(start_within=600), record(outcome='complete'), 1.5)
     assert known.record.outcome == schedule_deciding.MISSED
