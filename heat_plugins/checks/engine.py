@@ -150,6 +150,15 @@ def waiting() -> upgradecheck.Result:
 
 def schedules() -> upgradecheck.Result:
     """Name the stacks with schedules that did not start, by project."""
+    if not cfg.CONF.heat_plugins.rescue_interval:
+        return _named_stacks(
+            schedule_rows.all_stacks,
+            'which stacks have schedules',
+            'No stack has a schedule.',
+            'have schedules that no engine keeps, as rescue_interval in '
+            '[heat_plugins] is 0. Set it to 30, the default.',
+            is_wrong=True,
+        )
     return _named_stacks(
         schedule_rows.with_missed,
         'which schedules have missed a time',
@@ -157,6 +166,7 @@ def schedules() -> upgradecheck.Result:
         'have schedules whose last time did not start, or whose next one '
         'cannot. The attribute "reason" of each says why; "openstack software '
         'deployment schedule list" shows them to users of the project.',
+        is_wrong=True,
     )
 
 
@@ -167,10 +177,13 @@ def _named_stacks(
     what: str,
     none: str,
     remedy: str,
+    *,
+    is_wrong: bool = False,
 ) -> upgradecheck.Result:
     """Name stacks by project, with what they have and what to do.
 
     :param read: returns at most a number of projects and names, sorted.
+    :param is_wrong: whether such stacks are worth a warning.
     """
     report = cloud.CheckReport()
     try:
@@ -188,7 +201,8 @@ def _named_stacks(
     number = f'{len(stacks)} stacks'
     if len(stacks) > READ:
         number = f'More than {READ} stacks'
-    report.good(f'{number} {remedy}')
+    tell = report.warn if is_wrong else report.good
+    tell(f'{number} {remedy}')
     projects = [
         (project, bounds.listed(name for _, name in rows))
         for project, rows in itertools.groupby(

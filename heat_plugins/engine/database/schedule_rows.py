@@ -9,6 +9,7 @@ request to any service.
 from collections import abc
 import contextlib
 import dataclasses
+import time
 
 from heat.db import models
 from heat.objects import event
@@ -101,16 +102,27 @@ def with_missed(
 ) -> list[tuple[str, str]]:
     """Return projects and stacks with schedules that did not start or cannot.
 
-    These are those whose last tick was missed, or that have a reason why the
-    next one cannot start.
+    These are those whose last tick was missed, also if no engine has recorded
+    that yet, or that have a reason why the next one cannot start.
     """
-    named = set()
+    now, named = time.time(), set()
     for row in kept(context):
         # The engine that keeps schedules warns of others.
-        with contextlib.suppress(ValueError):
-            record = schedule_deciding.KeptSchedule.read(row.text).record
+        with contextlib.suppress(Exception):
+            known = schedule_deciding.KeptSchedule.read(row.text)
+            record = schedule_deciding.due(
+                known.schedule, known.record, now
+            ).record
             if record.reason or record.outcome == schedule_deciding.MISSED:
                 named.add((row.project_id, row.stack_name))
+    return sorted(named)[:most]
+
+
+def all_stacks(
+    context: heat_types.Context, most: int
+) -> list[tuple[str, str]]:
+    """Return projects and stacks with schedules."""
+    named = {(row.project_id, row.stack_name) for row in kept(context)}
     return sorted(named)[:most]
 
 

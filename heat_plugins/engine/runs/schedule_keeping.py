@@ -12,6 +12,7 @@ are stored with the stack, each in a thread.
 from collections import abc
 import contextlib
 import dataclasses
+import logging
 import math
 import random
 import threading
@@ -56,7 +57,7 @@ _BUDGET = (2000, 300.0, 400 * 1024 * 1024)
 
 # Seconds between two polls while an operation has not ended, and until what
 # has no thread is retried: at random, as there are several processes.
-_POLLS = (15.0, 30.0)
+_POLLS, _NO_PLACE = (15.0, 30.0), (2.0, 6.0)
 
 # Seconds until what failed is retried first, and after which the end of an
 # operation is recorded although something else was done for it.
@@ -82,6 +83,14 @@ _Judged: TypeAlias = tuple[_Row, _Kept, schedule_deciding.Decision]
 
 # What a warning names already, or a user has asked for.
 _TOLD = (schedule_deciding.Passed.MISSED, schedule_deciding.Passed.PAUSED)
+
+# What each `_Do` does, by its name, for messages.
+_STEPS = {
+    '_create': 'create the operation of',
+    '_cancel': 'cancel the operation of',
+    '_settle': 'read the end of the operation of',
+    '_check': 'check whether targets are there for',
+}
 
 _PLACES = process.Places(_MOST, _MOST_OF_PROJECT)
 # The numbers of schedules that have changed in this process.
@@ -130,6 +139,8 @@ class Keeper:
         # In another order each time, so that none is always last.
         rows = fleet_watching.shuffled(self._rows(context, now))
         judged = [each for row in rows if (each := self._judge(row, now))]
+        # What is due gets a thread before what is only checked.
+        judged.sort(key=lambda each: each[2].record.running is None)
         ended = schedule_rows.ended(
             context,
             {
@@ -229,7 +240,7 @@ class Keeper:
         after = dataclasses.replace(kept, record=decision.record)
         do, until = self._needed(row, after, decision, ended, now)
         if do is not None and not _PLACES.take(row.id, row.project_id):
-            do, until = None, now + _spread()
+            do, until = None, now + _between(*_NO_PLACE)
         if do is not None:
             when = 'checked' if do is _check else 'acted'
             after = after.with_record(**{when: now})
@@ -286,7 +297,7 @@ class Keeper:
             until = acted + _SOON
         if do is not None and until > now:
             return None, min(next_time, until)
-        pause = _spread() if do is None else _pause(kept, now)
+        pause = _between(*_POLLS) if do is None else _pause(kept, now)
         return do, min(next_time, now + pause)
 
     def _create(self, row: _Row, kept: _Kept) -> _Change:
@@ -372,10 +383,10 @@ def _pause(kept: _Kept, acted: float) -> float:
     return min(_LONGEST, _RETRY + max(0, acted - begun) / 4)
 
 
-def _spread() -> float:
+def _between(least: float, most: float) -> float:
     """Return the seconds of a pause, of each process another number."""
     # Not a secret.
-    return random.uniform(*_POLLS)  # noqa: S311 # nosec B311
+    return random.uniform(least, most)  # noqa: S311 # nosec B311
 
 
 #: Starts with each engine.
@@ -439,19 +450,21 @@ def _do(do: _Do, row: _Row, kept: _Kept) -> None:
     try:
         _change(row, kept, do(row, kept))
     except Exception as exc:
-        LOG.warning(
-            'Cannot keep schedule %(name)s of stack %(stack)s now; retrying: '
+        # Others may quote secrets.
+        is_ours = isinstance(exc, errors.Error)
+        shown = str(exc) if is_ours else type(exc).__name__
+        reason = bounds.shortened(shown, bounds.PART)
+        LOG.log(
+            logging.INFO if reason == kept.record.reason else logging.WARNING,
+            'Cannot %(step)s schedule %(name)s of stack %(stack)s; retrying: '
             '%(error)s',
             {
+                'step': _STEPS[do.__name__],
                 'name': row.name,
                 'stack': row.stack_id,
                 'error': foreign.brief(exc),
             },
         )
-        # Others may quote secrets.
-        is_ours = isinstance(exc, errors.Error)
-        shown = str(exc) if is_ours else type(exc).__name__
-        reason = bounds.shortened(shown, bounds.PART)
         is_passing = isinstance(exc, errors.Error) and exc.may_pass
         change = _with_reason(reason)
         if do is _check and is_passing:
@@ -495,9 +508,8 @@ def _stack(row: _Row) -> Any:
     stack = fleet_watching.load_stack(row.stack_id, row.project_id)
     if stack is None:
         raise errors.Denied(
-            'heat-engine cannot use the credentials that are stored with the '
-            'stack: its trust or its user is gone. Update the stack as '
-            'another user'
+            'heat-engine cannot load the stack with its stored credentials; '
+            'its log has the cause at debug level'
         )
     return stack
 
@@ -532,7 +544,14 @@ def _choose(
         raise errors.Refused('The resource is no schedule')
     wanted, order, limits = resource.ordered()
     chooser = fleet_targets.Chooser(_heat(stack), pools.Pool(workers=1))
-    return chooser.choose(wanted, order), limits, order
+    try:
+        return chooser.choose(wanted, order), limits, order
+    except errors.Denied as exc:
+        raise errors.Denied(
+            f'{exc}. If the trust or the user of the stack is gone, update '
+            'the stack as another user',
+            exc.status,
+        ) from exc
 
 
 def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> None:
@@ -585,11 +604,15 @@ def _settle(row: _Row, kept: _Kept) -> _Change:
         reason = bounds.shortened(str(exc), bounds.PART)
     except errors.NotFound as exc:
         context = heat_context.get_admin_context()
-        if schedule_rows.is_registered(context, row.project_id, operation_id):
+        reason = bounds.shortened(str(exc), bounds.PART)
+        if not schedule_rows.is_registered(
+            context, row.project_id, operation_id
+        ):
+            # A user has deleted it, which takes a cancellation.
+            phase = operations.Phase.CANCELLED
+            reason = 'Its operation was deleted before its end was recorded'
+        elif kept.record.acted < kept.record.create_until + _DAY:
             raise errors.Unavailable(str(exc)) from exc
-        # A user has deleted it, which takes a cancellation.
-        phase = operations.Phase.CANCELLED
-        reason = 'Its operation was deleted before its end was recorded'
     if not phase.ended:
         return lambda now: now
     return lambda now: dataclasses.replace(

@@ -2,12 +2,15 @@
 """Which engine starts what a schedule has due, and when."""
 
 import itertools
+import logging
 import time
 import types
 
+import fixtures
 from heat.common import context as heat_context
 from oslo_config import cfg
 from oslo_db import exception as db_exception
+from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import config
 from heat_plugins import errors
@@ -280,7 +283,7 @@ class KeepingTest(base.ScheduleCase):
         self.is_trusted = False
         self.at(4)
         self.assertEqual(15, keeper.look())
-        self.assertIn('its trust or its user is gone', self.record().reason)
+        self.assertIn('with its stored credentials', self.record().reason)
         self.is_trusted = True
         self.now += 15
         keeper.look()
@@ -300,14 +303,14 @@ class KeepingTest(base.ScheduleCase):
             (None, 1, 'missed'),
             (record.running, record.missed, record.outcome),
         )
-        self.assertIn('its trust', record.reason)
+        self.assertIn('stored credentials', record.reason)
         (made,) = self.ids(10)
         (event,) = (
             each
             for each in deployments.events(self.made)
             if each.startswith('Not triggered: ')
         )
-        self.assertIn(f'missed {made}: heat-engine cannot use', event)
+        self.assertIn(f'missed {made}: heat-engine cannot load', event)
         self.assertIn(
             f'Project {self.made.tenant_id}: {self.made.name}',
             checks.schedules().details,
@@ -427,7 +430,7 @@ class KeepingTest(base.ScheduleCase):
         self.is_trusted = False
         self.at(1)
         keeper.look()
-        self.assertIn('its trust', self.record().reason)
+        self.assertIn('stored credentials', self.record().reason)
         self.is_trusted = True
         self.at(25)
         keeper.look()
@@ -445,7 +448,7 @@ class KeepingTest(base.ScheduleCase):
         self.patch(schedule_keeping, '_PLACES', process.Places(0, 0))
         self.at(1)
         keeper = self.keeper()
-        self.assertIn(int(keeper.look()), range(15, 31))
+        self.assertIn(int(keeper.look()), range(2, 7))
         self.assertEqual('', self.record().reason)
         self.patch(schedule_keeping, '_PLACES', process.Places(32, 4))
         self.now += 60
@@ -551,7 +554,7 @@ class KeepingTest(base.ScheduleCase):
         keeper.look()
         record = self.record()
         self.assertEqual(NOW + HOUR, record.running)
-        self.assertIn('its trust', record.reason)
+        self.assertIn('stored credentials', record.reason)
         self.is_trusted = True
         self.now += 30
         keeper.look()
@@ -563,7 +566,7 @@ class KeepingTest(base.ScheduleCase):
         self.is_trusted = False
         self.at(2)
         keeper.look()
-        self.assertIn('its trust', self.record().reason)
+        self.assertIn('stored credentials', self.record().reason)
 
     def test_the_end_is_read_without_a_listing_and_without_attempts(self):
         keeper = self.started()
@@ -593,6 +596,66 @@ class KeepingTest(base.ScheduleCase):
         self.now += 30
         keeper.look()
         self.assertEqual('complete', self.record().outcome)
+
+    def test_what_has_no_records_for_a_day_has_failed(self):
+        keeper = self.started(pause_after_failures=1)
+        (made,) = self.ids(1)
+        self.finish(made)
+        objects = self.world.cluster.container(simulation.CONTAINER).objects
+        del objects[layout.order(made)]
+        self.patch(schedule_rows, 'is_registered', lambda *args: True)
+        self.at(25)
+        keeper.look()
+        self.assertEqual(NOW + HOUR, self.record().running)
+        self.at(26)
+        keeper.look()
+        record = self.record()
+        self.assertEqual((None, 'failed'), (record.running, record.outcome))
+        self.assertIn('There is no operation', record.reason)
+
+    def test_what_a_stack_may_not_read_names_the_remedy(self):
+        self.scheduled()
+
+        def deny(tag=None):
+            raise errors.Denied('HTTP 403: no trust', 403)
+
+        self.world.heat.stack_ids = deny
+        self.at(1)
+        self.keeper().look()
+        self.assertIn('no trust. If the trust', self.record().reason)
+        self.assertIn('as another user', self.record().reason)
+
+    def test_a_failure_is_one_warning(self):
+        logged = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        self.scheduled()
+        self.is_trusted = False
+        keeper = self.keeper()
+        self.at(1)
+        for _ in range(3):
+            keeper.look()
+            self.now += 60
+        self.assertEqual(
+            1,
+            logged.output.count(
+                'Cannot create the operation of schedule nightly'
+            ),
+        )
+
+    def test_what_no_engine_keeps_is_a_warning_of_the_status(self):
+        self.scheduled(start_within=120)
+        clock = types.SimpleNamespace(time=lambda: self.now)
+        self.patch(schedule_rows, 'time', clock)
+        found = checks.schedules()
+        self.assertEqual(upgradecheck.Code.SUCCESS, found.code)
+        self.at(1.5)
+        found = checks.schedules()
+        self.assertEqual(upgradecheck.Code.WARNING, found.code)
+        self.assertIn(self.made.name, found.details)
+        self.now = NOW
+        cfg.CONF.set_override('rescue_interval', 0, config.GROUP)
+        found = checks.schedules()
+        self.assertEqual(upgradecheck.Code.WARNING, found.code)
+        self.assertIn('that no engine keeps', found.details)
 
     def test_a_pause_holds_a_tick_that_is_not_created(self):
         self.scheduled()
