@@ -224,9 +224,17 @@ def due(schedule: _Schedule, record: ScheduleRecord, now: float) -> Decision:
 
 
 def created(record: ScheduleRecord) -> ScheduleRecord:
-    """Return the record once the operation of the tick that runs is there."""
+    """Return the record once the operation of the tick that runs is there.
+
+    Whether a reason still holds is checked after the end of that operation.
+    """
     return dataclasses.replace(
-        record, created=True, last=record.running, acted=0, reason=''
+        record,
+        created=True,
+        last=record.running,
+        acted=0,
+        reason='',
+        checked=0 if record.reason else record.checked,
     )
 
 

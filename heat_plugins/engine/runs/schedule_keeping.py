@@ -89,7 +89,7 @@ _STEPS = {
     '_create': 'create the operation of',
     '_cancel': 'cancel the operation of',
     '_settle': 'read the end of the operation of',
-    '_check': 'check whether targets are there for',
+    '_check': 'find the targets of',
 }
 
 _PLACES = process.Places(_MOST, _MOST_OF_PROJECT)
@@ -572,7 +572,12 @@ def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> None:
 
 def _check(row: _Row, kept: _Kept) -> _Change:
     """Find out whether a schedule can run."""
-    _choose(row, _stack(row))
+    chosen, _, order = _choose(row, _stack(row))
+    if chosen.unmet:
+        raise errors.NotFound(
+            f'There is no target for {order.action} in '
+            + bounds.listed(chosen.unmet)
+        )
     return lambda now: (
         now
         if now.record.outcome == schedule_deciding.MISSED

@@ -65,12 +65,14 @@ class Chosen:
     """The targets, in their order.
 
     :ivar variants: for each target, what tells the configs apart that run.
+    :ivar unmet: the names of resources, not patterns, without a target.
     """
 
     targets: abc.Sequence[targets.Target]
     left_out: abc.Sequence[LeftOut] = ()
     variants: abc.Sequence[str] = ()
     description: str = ''
+    unmet: abc.Sequence[str] = ()
 
     def needs_operation(self, limits: operations.OperationLimits) -> bool:
         """Say whether a single run will not do: the one rule for that.
@@ -87,11 +89,24 @@ class Chosen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Part:
-    """What one stack has."""
+    """What one stack has.
+
+    :ivar named: the paths of the resources that each name stands for.
+    """
 
     targets: list[targets.Target]
     left_out: list[LeftOut]
     offered: set[str]
+    named: dict[str, set[str]]
+
+    def met(self) -> set[str]:
+        """Return the names that have a target."""
+        paths = {
+            path
+            for target in self.targets
+            for path in stack_tree.lineage(target.resource)
+        }
+        return {name for name, found in self.named.items() if found & paths}
 
 
 class Chooser:
@@ -145,6 +160,7 @@ class Chooser:
             left_out=left_out,
             variants=[_variant(each, order.action) for each in chosen],
             description=wanted.shown(),
+            unmet=_unmet(wanted, parts),
         )
 
     def _stacks(self, wanted: Wanted) -> list[heat_values.Stack]:
@@ -176,12 +192,13 @@ class Chooser:
         action: str,
         config: heat_values.Config | None,
     ) -> _Part:
-        part = _Part(targets=[], left_out=[], offered=set())
+        part = _Part(targets=[], left_out=[], offered=set(), named={})
 
         def is_wanted(place: stack_tree.Place) -> bool:
-            return not wanted.resources or any(
-                _matches(place, pattern) for pattern in wanted.resources
-            )
+            met = [each for each in wanted.resources if _matches(place, each)]
+            for each in met:
+                part.named.setdefault(each, set()).add(place.path)
+            return bool(met) or not wanted.resources
 
         has_metadata = self._has_metadata(stack, wanted.metadata)
         for target in finder.matching(stack, is_wanted, config):
@@ -276,6 +293,15 @@ class Chooser:
             f'{what} runs on {kind}, so a resource must be one, or contain '
             f'some. Stack {stack.name}: {offer}'
         )
+
+
+def _unmet(wanted: Wanted, parts: abc.Iterable[_Part]) -> list[str]:
+    met = set().union(*(part.met() for part in parts))
+    return [
+        name
+        for name in wanted.resources
+        if _WILD.isdisjoint(name) and name not in met
+    ]
 
 
 def _matches(place: stack_tree.Place, wanted: str) -> bool:

@@ -212,11 +212,11 @@ def below(places: list[Place], chosen: list[Place]) -> list[Place]:
     """Return what was chosen and what is nested in it."""
     paths = {place.path for place in chosen}
     return [
-        place for place in places if not paths.isdisjoint(_lineage(place.path))
+        place for place in places if not paths.isdisjoint(lineage(place.path))
     ]
 
 
-def _lineage(path: str) -> abc.Iterator[str]:
+def lineage(path: str) -> abc.Iterator[str]:
     """Yield a path, and those that it is nested in."""
     while path:
         yield path

@@ -14,6 +14,7 @@ from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import config
 from heat_plugins import errors
+from heat_plugins import pools
 from heat_plugins.checks import engine as checks
 from heat_plugins.engine import process
 from heat_plugins.engine.database import schedule_rows
@@ -22,11 +23,13 @@ from heat_plugins.engine.runs import schedule_keeping
 from heat_plugins.objectstore import lease
 from heat_plugins.resources import software_schedule
 from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import record_names
+from heat_plugins.runs.start import orders
 from tests.unit import threads
 from tests.unit.resources import deployments
 from tests.unit.resources import test_software_schedule as base
@@ -377,6 +380,33 @@ class KeepingTest(base.ScheduleCase):
         self.at(2)
         keeper.look()
         self.assertLess(asked, len(self.world.heat.asked))
+
+    def test_a_named_target_that_is_gone_is_a_reason_that_stays(self):
+        (name, *_) = self.paths()
+        self.scheduled(cron='@daily', targets=[name, 'gone', 'gone*'])
+        keeper = self.keeper()
+        self.at(1)
+        keeper.look()
+        reason = self.record().reason
+        self.assertEqual('There is no target for BACKUP in gone', reason)
+        # It starts on what is there.
+        self.at(16)
+        keeper.look()
+        (made,) = self.ids(16)
+        self.assertEqual(1, len(self.finish(made).attempts))
+        self.now += 5
+        keeper.look()
+        keeper.look()
+        record = self.record()
+        self.assertEqual(('complete', reason), (record.outcome, record.reason))
+
+    def paths(self):
+        """Return the paths of the deployments of the world."""
+        chooser = fleet_targets.Chooser(self.world.heat, pools.Pool(workers=1))
+        wanted = fleet_targets.Wanted(tags=('prod',))
+        order = orders.RunOrder(action='BACKUP', inputs={})
+        chosen = chooser.choose(wanted, order)
+        return [each.resource for each in chosen.targets]
 
     def test_what_can_run_is_checked_once_a_day(self):
         self.scheduled(cron='0 0 1 * *')

@@ -176,6 +176,15 @@ def test_what_was_given_before_an_update_is_told_from_what_is_new(
     assert left_out == {f'fleet.{name}' for name in late[:former]}
 
 
+def test_names_without_a_target_are_known(world):
+    states = world.heat.attributes['fleet', 'members']
+    for minute, name in enumerate(sorted(states, key='n2'.__ne__)):
+        states[name]['delivered_at'] = f'2027-01-15T08:0{minute}:00Z'
+    rewrite(world, 'n2')
+    names = ['fleet', 'fleet.n2', 'gone', 'gone*']
+    assert choose(world, resources=names).unmet == ['fleet.n2', 'gone']
+
+
 def test_an_update_and_its_rollback_hide_nothing_between_them(world):
     states = world.heat.attributes['fleet', 'members']
     rewrite(world, 'n2', 'n3')
