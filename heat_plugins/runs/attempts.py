@@ -472,9 +472,12 @@ class Attempts:
         self._configs.pop(run.id, None)
 
 
-# By how many seconds Heat's clock may be behind, and how many configs of one
-# action to read.
-_CLOCKS, _LOOKS = 60.0, 32
+# By how many seconds Heat's clock may be behind, and which configs of one
+# action to read, the newest of all first.
+_CLOCKS, _FIRST = 60.0, slice(-32, None)
+
+#: Those that were made last, as the ones of a leader that has died just now.
+LAST = slice(32)
 
 
 def withdraw(
@@ -503,18 +506,21 @@ def delete_undelivered(
     heat: orchestration.Deploying,
     lost: abc.Sequence[runs.Run],
     known: abc.Container[str | None] = (),
+    looks: slice = _FIRST,
 ) -> None:
     """Delete the configs of runs whose starter died before delivering them.
 
-    No record names those. Those are looked at that were made first since the
-    runs were announced, and only as many as a starter's death is worth.
+    No record names those. Only as many are looked at as a starter's death is
+    worth.
 
     :param lost: runs of one action, for which Heat has no deployment.
     :param known: IDs of configs that records name.
+    :param looks: which of the others; by default those that were made first
+        since the runs were announced.
     """
     try:
         if lost:
-            _delete_own(heat, lost, known)
+            _delete_own(heat, lost, known, looks)
     except errors.Unavailable:
         raise
     except errors.Error as exc:
@@ -530,11 +536,12 @@ def _delete_own(
     heat: orchestration.Deploying,
     lost: abc.Sequence[runs.Run],
     known: abc.Container[str | None],
+    looks: slice,
 ) -> None:
     since = min(run.started_at for run in lost) - _CLOCKS
     recent = heat.recent_configs(f'-{lost[0].action}', since)
     unknown = [each for each in recent if each not in known]
-    for config_id in unknown[-_LOOKS:]:
+    for config_id in unknown[looks]:
         with contextlib.suppress(errors.NotFound):
             config = heat.config(config_id)
             if any(_has_url_of(config, run) for run in lost):

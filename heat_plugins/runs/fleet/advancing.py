@@ -113,6 +113,8 @@ class Advancer:
         :param registered: see `operations.Control`.
         :raises errors.Unavailable: another process has claimed it since.
         """
+        # Until it is recorded to the end, `release` records nothing.
+        self._is_stale = True
         # The container, too.
         self._tools.sign(self._records.container)
         if self.is_leading:

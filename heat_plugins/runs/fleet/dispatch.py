@@ -221,11 +221,14 @@ class Dispatcher:
         # A result that has come counts.
         live = [n for n in operation.live if n in reasons]
         operation = self._persist(self._settled(operation, live), live)
-        ends = {
-            n: self._without(operation, n, reason)
-            for n, reason in reasons.items()
-            if n not in live or operation.attempts[n].is_live
-        }
+        ends = self._each(
+            lambda n: self._without(operation, n, reasons[n]),
+            [
+                n
+                for n in reasons
+                if n not in live or operation.attempts[n].is_live
+            ],
+        )
         operation = self._ended(operation, ends)
         return operation.attempted(
             {
@@ -305,8 +308,6 @@ class Dispatcher:
         except errors.Unavailable as exc:
             # The configs do no harm; an operation that stands still does.
             LOG.info('Cannot delete what was not delivered: %s', exc)
-        for n in left:
-            self._doubtful.pop(n)
 
     def _hold(self, operation: _Operation) -> _Operation:
         """Take members from the queue if nothing else starts."""
@@ -322,6 +323,7 @@ class Dispatcher:
                 }
             )
         queue, self._queue = self._queue, []
+        self._each(lambda n: self._members.give_up(operation, n), queue)
         self._tried.difference_update(queue)
         return operation.attempted(
             {
@@ -439,6 +441,7 @@ class Dispatcher:
         """Leave a member to another run; None if that may give way."""
         if not other.is_decided:
             return None
+        self._members.give_up(operation, member)
         reason = f'{operation.order.action} already runs: {other.run_id}'
         now = int(self._tools.clock())
         if operation.order.limits.if_running == operations.SKIP:
@@ -496,7 +499,16 @@ class Dispatcher:
         self, operation: _Operation, changes: abc.Mapping[int, _Changes]
     ) -> _Operation:
         """Return an operation with members that have ended."""
-        self._clear(operation, changes)
+        undelivered = [
+            n
+            for n, change in changes.items()
+            if operation.attempts[n].state is _State.STARTING
+            # A server has answered what it was given.
+            and change['state'] not in runs.REPORTED
+        ]
+        self._clear(operation, undelivered)
+        for n in changes:
+            self._doubtful.pop(n, None)
         self._tried.difference_update(changes)
         self._queue = [n for n in self._queue if n not in changes]
         return operation.attempted(changes)

@@ -202,8 +202,12 @@ class Fleets:
             if operation_id is not None:
                 advancer.claim()
             self._record(advancer, ordered, seal)
-        except BaseException:
+        except BaseException as exc:
             advancer.release()
+            if operation_id is None and not isinstance(exc, errors.Failed):
+                # No process looks for it.
+                with contextlib.suppress(errors.Error):
+                    self._records.delete(ordered.id)
             raise
         if operation_id is None:
             self.tidy()

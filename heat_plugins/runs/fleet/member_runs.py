@@ -184,7 +184,14 @@ class MemberRuns:
             self._tools.heat,
             [run for run in lost if not self.attempts.has_config(run)],
             {each.config_id for each in operation.attempts},
+            attempts.LAST,
         )
+
+    def give_up(self, operation: operations.Operation, member: int) -> None:
+        """Delete what was made for a run that no longer is to start."""
+        run = overview.run_of(operation, member)
+        if self.attempts.has_config(run):
+            self.end(run)
 
     def over(self, operation: operations.Operation, member: int) -> runs.Run:
         """Return the run of a member as a request or its time ends it.

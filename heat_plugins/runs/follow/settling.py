@@ -145,7 +145,12 @@ class Settler:
         if run.is_unanswered:
             self._attempts.stop(run)
         self._attempts.withdraw(run)
-        if run.config_id is None and run.state is runs.State.FAILED:
+        # Until then who starts it may need its config, and deletes it.
+        is_over = (
+            run.state is runs.State.FAILED
+            or self._tools.clock() - run.started_at > _START_LIMIT
+        )
+        if run.config_id is None and is_over:
             # Who has started it may have died before it could record that.
             attempts.delete_undelivered(self._tools.heat, [run])
         self._records.discard(run.progress_signal)

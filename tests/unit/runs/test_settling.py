@@ -336,6 +336,12 @@ class StarterDiedTest(base.RunsTestCase):
         self.now += 200
         self.assert_withdrawn(self.runs.cancel('shop', self.run_.id))
 
+    def test_a_config_that_no_server_was_given_goes_with_its_run(self):
+        self.heat.delete_deployment(self.run_.row_id)
+        self.records.revoke(self.run_.key)
+        self.assert_withdrawn(self.shown())
+        self.assertNotIn(self.run_.config_id, self.heat.configs)
+
     def test_nor_is_what_is_late(self):
         self.assertEqual(State.TIMED_OUT, self.shown(700).state)
         self.assertFalse(self.is_told())

@@ -17,6 +17,7 @@ from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
+from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import orders
 from tests.unit.runs.fleet import simulation
@@ -105,6 +106,26 @@ def test_what_cannot_be_recorded_leaves_nothing_in_heat(world):
             orders.RunOrder(action='BACKUP'),
         )
     assert set(world.heat.configs) == world.configs
+
+
+def test_a_creation_that_is_interrupted_leaves_no_object(world):
+    door = fleets.Fleets(world.heat, world.tools())
+    chosen = choose(world, stacks=['s0'])
+    with (
+        mock.patch.object(
+            operation_records.OperationRecords,
+            'write_order',
+            side_effect=KeyboardInterrupt,
+        ),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        door.create(
+            chosen,
+            operations.OperationLimits(),
+            orders.RunOrder(action='BACKUP'),
+        )
+    container = world.cluster.container(simulation.CONTAINER)
+    assert container is None or not container.objects
 
 
 TICK = '20270115T080000Z-00c0ffee'

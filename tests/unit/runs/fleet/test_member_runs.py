@@ -7,6 +7,7 @@ import dataclasses
 import testtools
 
 from heat_plugins import errors
+from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import member_runs
@@ -340,6 +341,86 @@ class HandlingTestCase(testtools.TestCase):
         world.sleep(60)
         found = simulation.run(world, [world.advancer(order)], most=300)
         self.assertEqual('complete', found.control.phase.value)
+
+    def undelivered(self):
+        """Return who leads an operation whose configs are made, not given."""
+        world = self.world
+        world.heat.failing['create_deployment'] = errors.Unavailable('503')
+        advancer = world.begin(world.order(timeout=600))
+        advancer.step()
+        self.assertEqual(2, len(world.heat.configs.keys() - world.configs))
+        # It has looked up that Heat has no deployment.
+        world.sleep(6)
+        return advancer
+
+    def test_the_config_of_what_is_held_goes(self):
+        advancer = self.undelivered()
+        self.door.request(advancer.operation.id, 'cancel')
+        found = self.end(advancer)
+        self.assertEqual('cancelled', found.control.phase.value)
+        self.assertEqual(self.world.configs, set(self.world.heat.configs))
+
+    def test_the_config_of_what_is_left_to_another_run_goes(self):
+        advancer, world = self.undelivered(), self.world
+        advancer._exclusion.others = lambda order, members: {
+            n: exclusions.Other(run_id='another') for n in members
+        }
+        found = self.end(advancer)
+        states = [each.state for each in found.attempts]
+        self.assertEqual([operations.State.SKIPPED] * 2, states)
+        self.assertEqual(world.configs, set(world.heat.configs))
+
+    def killed(self, world):
+        """Return an order whose leader died before it delivered anything."""
+        order = world.order()
+        advancer = world.begin(order)
+        world.heat.failing['create_deployment'] = simulation.Killed()
+        # As other operations make them meanwhile.
+        for n in range(40):
+            world.configs.add(world.heat.add_config(name=f'{n}-BACKUP').id)
+        self.assertRaises(simulation.Killed, advancer.step)
+        del world.heat.failing['create_deployment']
+        world.sleep(60)
+        return order
+
+    def test_of_many_configs_those_of_a_dead_leader_are_found(self):
+        world = self.world
+        found = self.end(world.advancer(self.killed(world)))
+        self.assertEqual('complete', found.control.phase.value)
+        self.assertEqual(world.configs, set(world.heat.configs))
+
+    def test_what_has_answered_needs_no_look_for_its_config(self):
+        world = self.world
+        order = world.order()
+        advancer = world.begin(order)
+        advancer.step()
+        # Its record does not say that servers have their runs.
+        for _ in range(3):
+            world.sleep(30)
+        found = self.end(world.advancer(order))
+        self.assertEqual('complete', found.control.phase.value)
+        asked = {each.partition(' ')[0] for each in world.heat.asked}
+        self.assertNotIn('recent_configs', asked)
+
+    def test_an_outage_keeps_one_that_is_gone_from_its_end_alone(self):
+        world = self.world = simulation.World(2, stacks=1, silent={0, 1})
+        advancer = world.begin(world.order(timeout=600))
+        advancer.step()
+        for member in world.members:
+            del world.heat.rows[member.deployment_id]
+        over = advancer._dispatcher._members.over
+
+        def fail(operation, member):
+            if member == 0:
+                raise errors.Unavailable('503')
+            return over(operation, member)
+
+        advancer._dispatcher._members.over = fail
+        world.sleep(60)
+        states = [each.state for each in advancer.step().attempts]
+        self.assertEqual(
+            [operations.State.WAITING, operations.State.CANCELLED], states
+        )
 
     def test_all_servers_are_told_to_stop_before_one_is_withdrawn(self):
         self.world.silent = {0, 1}
