@@ -233,7 +233,10 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         ),
         LAST_TIME: schemas.live(
             attributes.Schema.STRING,
-            _('The last time that has started, in UTC; null before that.'),
+            _(
+                'The last time whose operation was created or is starting, in '
+                'UTC, without the jitter; null before that.'
+            ),
         ),
         LAST_OPERATION: schemas.live(
             attributes.Schema.STRING,
@@ -256,11 +259,18 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         ),
         PAUSED_ATTR: schemas.live(
             attributes.Schema.STRING,
-            _('Why the schedule is paused; empty if it is not.'),
+            _(
+                'Why the schedule is paused, or that its stack is suspended '
+                'or being deleted; empty if it is not.'
+            ),
         ),
         REASON: schemas.live(
             attributes.Schema.STRING,
-            _('Why the last time could not start; empty if it could.'),
+            _(
+                'Why the last time could not start, the end of its operation '
+                'cannot be read, or the next time cannot start as it should; '
+                'empty if nothing is known against it.'
+            ),
         ),
     }
 
@@ -351,6 +361,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             ),
         )
         self.data_set(schedule_rows.KEY, kept.text())
+        self._tell_of_no_time(kept.schedule)
         schedule_keeping.wake(self.id)
 
     def handle_adopt(self, resource_data: object = None) -> None:
@@ -368,6 +379,16 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         if not self._is_readable():
             self.handle_create()
         self._change(lambda kept: kept.begun_anew(schedule, _now()))
+        self._tell_of_no_time(schedule)
+
+    def _tell_of_no_time(self, schedule: schedules.Schedule) -> None:
+        """Write an event if all times of a schedule have passed."""
+        if not schedule.next(1, _now() - schedule.start_of(0)):
+            self._add_event(
+                self.action,
+                self.status,
+                'No time of the schedule is left: see "at" and "until"',
+            )
 
     def _is_readable(self) -> bool:
         """Say whether there is a record; an invalid one is none.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a schedule does now: a pure decision over what is recorded of it.
 
-Who keeps a schedule asks `due`, records the record that it returns, and only
-then acts. So the record always knows of what may have been started: a
-successor creates the operation of `ScheduleRecord.running` if there is none.
-Its ID is `record_names.id_of_tick`, so that two create one.
+The keeper calls `due`, stores the record that it returns, and only then acts.
+So the record always knows of what may have been started: a successor creates
+the operation of `ScheduleRecord.running` if there is none. Its ID is
+`record_names.id_of_tick`, so that two create one.
 
 - Each tick is decided once: it starts, waits, or is skipped or missed.
 - At most one tick runs at a time, and at most one waits. While the operation

@@ -183,6 +183,13 @@ class LifeTest(ScheduleCase):
         self.heat.update(stack, template())
         self.assertEqual('30 2 * * *', self.kept(stack).schedule.cron)
 
+    def test_a_schedule_whose_times_have_passed_is_an_event(self):
+        said = 'No time of the schedule is left'
+        stack = self.created()
+        self.assertNotIn(said, str(deployments.events(stack)))
+        self.heat.update(stack, template(at='2027-01-01T02:00', cron=None))
+        self.assertIn(said, str(deployments.events(stack)))
+
     def test_an_update_to_a_stale_definition_is_in_place(self):
         stack = self.created()
         before = self.heat.load(stack)['nightly'].uuid
