@@ -82,7 +82,10 @@ _Do: TypeAlias = abc.Callable[[_Row, _Kept], _Change]
 _Judged: TypeAlias = tuple[_Row, _Kept, schedule_deciding.Decision]
 
 # What a warning names already, or a user has asked for.
-_TOLD = (schedule_deciding.Passed.MISSED, schedule_deciding.Passed.PAUSED)
+_NOT_LOGGED = (
+    schedule_deciding.Passed.MISSED,
+    schedule_deciding.Passed.PAUSED,
+)
 
 # What each `_Do` does, by its name, for messages.
 _STEPS = {
@@ -247,23 +250,23 @@ class Keeper:
         text = row.text if after == kept else after.text()
         # If another engine decides it, or a user changes it, it is read again.
         self._known[row.number] = _Known()
-        is_ours = False
+        is_recorded = False
         try:
             context = heat_context.get_admin_context()
-            is_ours = after == kept or schedule_rows.replace(
+            is_recorded = after == kept or schedule_rows.replace(
                 context, row.number, row.text, text
             )
         finally:
-            if do is not None and not is_ours:
+            if do is not None and not is_recorded:
                 _PLACES.leave(row.id)
-        if is_ours:
+        if is_recorded:
             self._known[row.number] = _Known(
                 text=text, kept=after, until=until
             )
             _log(row, kept, decision)
             if do is not None:
                 name = f'schedule {row.name}'
-                _PLACES.run(row.id, name, _do, do, row, after)
+                _PLACES.run(row.id, name, _perform, do, row, after)
 
     def _needed(
         self,
@@ -432,7 +435,7 @@ def _log(
     passed = [
         f'{record_names.id_of_tick(row.id, tick)}: {why.value}'
         for tick, why in decision.passed
-        if why not in _TOLD
+        if why not in _NOT_LOGGED
     ]
     if passed:
         LOG.warning(
@@ -445,14 +448,14 @@ def _log(
         )
 
 
-def _do(do: _Do, row: _Row, kept: _Kept) -> None:
+def _perform(do: _Do, row: _Row, kept: _Kept) -> None:
     """Do something for a schedule, and record how that went."""
     try:
         _change(row, kept, do(row, kept))
     except Exception as exc:
         # Others may quote secrets.
-        is_ours = isinstance(exc, errors.Error)
-        shown = str(exc) if is_ours else type(exc).__name__
+        is_own_error = isinstance(exc, errors.Error)
+        shown = str(exc) if is_own_error else type(exc).__name__
         reason = bounds.shortened(shown, bounds.PART)
         LOG.log(
             logging.INFO if reason == kept.record.reason else logging.WARNING,
