@@ -149,7 +149,10 @@ def waiting() -> upgradecheck.Result:
 
 
 def schedules() -> upgradecheck.Result:
-    """Name the stacks with schedules that did not start, by project."""
+    """Name the stacks with schedules that did not start, by project.
+
+    That may be a mistake of its user, and is no reason for a warning.
+    """
     if not cfg.CONF.heat_plugins.rescue_interval:
         return _named_stacks(
             schedule_rows.all_stacks,
@@ -166,7 +169,6 @@ def schedules() -> upgradecheck.Result:
         'have schedules whose last time did not start, or whose next one '
         'cannot. The attribute "reason" of each says why; "openstack software '
         'deployment schedule list" shows them to users of the project.',
-        is_wrong=True,
     )
 
 
