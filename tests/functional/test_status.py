@@ -16,6 +16,7 @@ SECRET = 'TempURL secret'
 THREADS = 'Threads of heat-engine'
 GROUPS = 'Groups without nested stack'
 WAITING = 'Waiting deployments'
+SCHEDULES = 'Schedules'
 WAYS = 'Transports of agents'
 TEMP_URLS = 'TempURLs'
 LEFTOVERS = 'Metadata of deleted servers'
@@ -199,6 +200,7 @@ def wrong_settings(*cases):
             # By the same setting.
             ('', GROUPS, WARNING, 'database'),
             ('', WAITING, WARNING, 'database'),
+            ('', SCHEDULES, WARNING, 'database'),
             (
                 '[DEFAULT]\nstack_domain_admin =',
                 WAYS,
