@@ -67,6 +67,16 @@ class Parts:
         return self._types(('OS::Mistral::Workflow',))
 
     @functools.cached_property
+    def schedules(self) -> cloud.CheckReport:
+        report = self._types(('OS::Heat::SoftwareSchedule',))
+        if not cfg.CONF.heat_plugins.rescue_interval:
+            report.fail(
+                'No engine keeps schedules, as rescue_interval in '
+                '[heat_plugins] is 0. Set it to 30, the default.'
+            )
+        return report
+
+    @functools.cached_property
     def cron_triggers(self) -> cloud.CheckReport:
         return self._types(('OS::Mistral::CronTrigger',))
 
@@ -181,6 +191,7 @@ _FEATURES = {
     'Deployments by HEAT_SIGNAL': ('deployments', 'heat'),
     'Deployments by ZAQAR_SIGNAL': ('deployments', 'zaqar'),
     'Runs and operations': ('deployments', 'object_store'),
+    'Schedules': ('schedules', 'object_store'),
     'Actions by webhook': ('deployments', 'object_store', 'cfn'),
     'Workflows': ('workflows', 'mistral_answers'),
     'Cron triggers': ('cron_triggers', 'triggers_fire'),

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(
 OF_SWIFT = {
     'Deployments by TEMP_URL_POLL',
     'Runs and operations',
+    'Schedules',
     'Actions by webhook',
     'Plans',
     'Plans by workflow',

@@ -8,6 +8,7 @@ import pytest
 import testtools
 
 from heat_plugins import absences
+from heat_plugins import config
 from heat_plugins.checks import agents
 from heat_plugins.checks import engine
 from heat_plugins.checks import features
@@ -27,6 +28,7 @@ OF_MISTRAL = ('Workflows', 'Cron triggers', 'Plans by workflow')
 OF_THE_STORE = (
     'Deployments by TEMP_URL_POLL',
     'Runs and operations',
+    'Schedules',
     'Actions by webhook',
     'Plans',
     'Plans by workflow',
@@ -58,6 +60,14 @@ class FeaturesTest(testtools.TestCase):
         return {
             name for name, row in self.of(session).items() if row[0] is works
         }
+
+    def test_schedules_need_an_engine_that_keeps_them(self):
+        self.assertEqual(set(), self.names(works=False))
+        cfg.CONF.set_override('rescue_interval', 0, config.GROUP)
+        self.addCleanup(
+            cfg.CONF.clear_override, 'rescue_interval', config.GROUP
+        )
+        self.assertEqual({'Schedules'}, self.names(works=False))
 
     def test_a_cloud_that_has_all_does_all(self):
         rows = self.of()
