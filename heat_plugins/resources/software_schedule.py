@@ -425,11 +425,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
 
     @rows.unquoted()
     def _change(self, changed: abc.Callable[[_Kept], _Kept]) -> None:
-        schedule_rows.change(
-            self.context,
-            self.id,
-            lambda text: changed(_Kept.read(text)).text(),
-        )
+        schedule_rows.change(self.context, self.id, changed)
         schedule_keeping.wake(self.id)
 
     @rows.unquoted()

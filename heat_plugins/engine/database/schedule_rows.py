@@ -155,20 +155,24 @@ def read(context: heat_types.Context, number: int) -> str | None:
 def change(
     context: heat_types.Context,
     number: int,
-    changed: abc.Callable[[str], str],
+    changed: abc.Callable[
+        [schedule_deciding.KeptSchedule], schedule_deciding.KeptSchedule
+    ],
 ) -> None:
     """Change the schedule of a resource, if it has one.
 
     :param changed: takes what there is and returns what to write; it may be
         called several times.
+    :raises ValueError: what there is, is unreadable.
     :raises errors.Unavailable: others change it each time.
     """
     for _ in range(_TRIES):
-        before = read(context, number)
-        if before is None:
+        text = read(context, number)
+        if text is None:
             return
+        before = schedule_deciding.KeptSchedule.read(text)
         after = changed(before)
-        if after == before or replace(context, number, before, after):
+        if after == before or replace(context, number, text, after.text()):
             return
     raise errors.Unavailable('Other processes change the schedule')
 

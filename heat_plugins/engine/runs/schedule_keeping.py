@@ -498,11 +498,9 @@ def _with_reason(reason: str) -> _Change:
 def _change(row: _Row, before: _Kept, changed: _Change) -> None:
     """Change the record while the same tick runs, and not after."""
 
-    def change(text: str) -> str:
-        kept = _Kept.read(text)
-        if kept.record.running != before.record.running:
-            return text
-        return changed(kept).text()
+    def change(kept: _Kept) -> _Kept:
+        is_same = kept.record.running == before.record.running
+        return changed(kept) if is_same else kept
 
     schedule_rows.change(heat_context.get_admin_context(), row.number, change)
 

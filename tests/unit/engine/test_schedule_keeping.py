@@ -898,7 +898,7 @@ class KeepingTest(base.ScheduleCase):
         (row,) = self.rows()
         long = self.kept(self.made).with_record(reason='é' * 6000)
         schedule_rows.change(
-            heat_context.get_admin_context(), row.number, lambda _: long.text()
+            heat_context.get_admin_context(), row.number, lambda _: long
         )
         self.at(1)
         self.keeper().look()
@@ -919,7 +919,7 @@ class KeepingTest(base.ScheduleCase):
         ahead = NOW + 999 * HOUR
         kept = self.kept(self.made).with_record(since=ahead, checked=ahead)
         schedule_rows.change(
-            heat_context.get_admin_context(), row.number, lambda _: kept.text()
+            heat_context.get_admin_context(), row.number, lambda _: kept
         )
         keeper = self.keeper()
         keeper.look()
@@ -928,7 +928,7 @@ class KeepingTest(base.ScheduleCase):
         self.assertEqual(self.ids(1), self.operations())
         kept = self.kept(self.made).with_record(acted=ahead)
         schedule_rows.change(
-            heat_context.get_admin_context(), row.number, lambda _: kept.text()
+            heat_context.get_admin_context(), row.number, lambda _: kept
         )
         self.finish(*self.ids(1))
         self.now += 60

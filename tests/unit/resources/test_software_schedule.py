@@ -220,7 +220,8 @@ class LifeTest(ScheduleCase):
 
     def set(self, stack, text):
         found = self.heat.load(stack)['nightly']
-        schedule_rows.change(stack.context, found.id, lambda before: text)
+        before = schedule_rows.read(stack.context, found.id)
+        schedule_rows.replace(stack.context, found.id, before, text)
 
     def test_an_update_mends_an_unreadable_record(self):
         stack = self.created()
