@@ -12,6 +12,7 @@ are stored with the stack, each in a thread.
 from collections import abc
 import contextlib
 import dataclasses
+import enum
 import logging
 import math
 import random
@@ -78,7 +79,6 @@ _MOST_TEXT = 32_000
 _Row = schedule_rows.ScheduleRow
 _Kept = schedule_deciding.KeptSchedule
 _Change: TypeAlias = abc.Callable[[_Kept], _Kept]
-_Do: TypeAlias = abc.Callable[[_Row, _Kept], _Change]
 _Judged: TypeAlias = tuple[_Row, _Kept, schedule_deciding.Decision]
 
 # What a warning names already, or a user has asked for.
@@ -87,13 +87,15 @@ _NOT_LOGGED = (
     schedule_deciding.Passed.PAUSED,
 )
 
-# What each `_Do` does, by its name, for messages.
-_STEPS = {
-    '_create': 'create the operation of',
-    '_cancel': 'cancel the operation of',
-    '_settle': 'read the end of the operation of',
-    '_check': 'find the targets of',
-}
+
+class _Step(enum.Enum):
+    """What an engine does for a schedule, as messages say it."""
+
+    CREATE = 'create the operation of'
+    CANCEL = 'cancel the operation of'
+    SETTLE = 'read the end of the operation of'
+    CHECK = 'find the targets of'
+
 
 _PLACES = process.Places(_MOST, _MOST_OF_PROJECT)
 # The numbers of schedules that have changed in this process.
@@ -241,11 +243,11 @@ class Keeper:
     ) -> None:
         """Record what is decided, then do it if no other process does."""
         after = dataclasses.replace(kept, record=decision.record)
-        do, until = self._needed(row, after, decision, ended, now)
-        if do is not None and not _PLACES.take(row.id, row.project_id):
-            do, until = None, now + _between(*_NO_PLACE)
-        if do is not None:
-            when = 'checked' if do is _check else 'acted'
+        step, until = self._needed(row, after, decision, ended, now)
+        if step is not None and not _PLACES.take(row.id, row.project_id):
+            step, until = None, now + _between(*_NO_PLACE)
+        if step is not None:
+            when = 'checked' if step is _Step.CHECK else 'acted'
             after = after.with_record(**{when: now})
         text = row.text if after == kept else after.text()
         # If another engine decides it, or a user changes it, it is read again.
@@ -257,16 +259,16 @@ class Keeper:
                 context, row.number, row.text, text
             )
         finally:
-            if do is not None and not is_recorded:
+            if step is not None and not is_recorded:
                 _PLACES.leave(row.id)
         if is_recorded:
             self._known[row.number] = _Known(
                 text=text, kept=after, until=until
             )
             _log(row, kept, decision)
-            if do is not None:
+            if step is not None:
                 name = f'schedule {row.name}'
-                _PLACES.run(row.id, name, _perform, do, row, after)
+                _PLACES.run(row.id, name, self._perform, step, row, after)
 
     def _needed(
         self,
@@ -275,7 +277,7 @@ class Keeper:
         decision: schedule_deciding.Decision,
         ended: abc.Set[tuple[str, str]],
         now: int,
-    ) -> tuple[_Do | None, float]:
+    ) -> tuple[_Step | None, float]:
         """Return what a schedule needs now, and when it may need more."""
         record, next_time = kept.record, decision.next_time or math.inf
         if record.running is None:
@@ -283,25 +285,43 @@ class Keeper:
             interval = _between_checks(record)
             is_late = abs(now - record.checked) >= interval
             if is_late and not schedule_deciding.why_paused(kept):
-                return _check, min(next_time, now + _LONGEST)
+                return _Step.CHECK, min(next_time, now + _LONGEST)
             check = max(record.checked + interval, now + _LONGEST)
             return None, min(next_time, check)
-        do: _Do | None = None
+        step: _Step | None = None
         operation_id = record_names.id_of_tick(row.id, record.running)
         if not record.created:
-            do = self._create
+            step = _Step.CREATE
         elif (row.project_id, operation_id) in ended:
-            do = _settle
+            step = _Step.SETTLE
         elif decision.cancel is not None:
-            do = _cancel
+            step = _Step.CANCEL
         acted = record.acted if record.acted <= now + _LONGEST else 0
         until = acted + _pause(kept, acted)
-        if do is _settle and not record.reason:
+        if step is _Step.SETTLE and not record.reason:
             until = acted + _SOON
-        if do is not None and until > now:
+        if step is not None and until > now:
             return None, min(next_time, until)
-        pause = _between(*_POLLS) if do is None else _pause(kept, now)
-        return do, min(next_time, now + pause)
+        pause = _between(*_POLLS) if step is None else _pause(kept, now)
+        return step, min(next_time, now + pause)
+
+    def _perform(self, step: _Step, row: _Row, kept: _Kept) -> None:
+        """Do something for a schedule, and record how that went."""
+        do = {
+            _Step.CREATE: self._create,
+            _Step.CANCEL: _cancel,
+            _Step.SETTLE: _settle,
+            _Step.CHECK: _check,
+        }[step]
+        try:
+            _change(row, kept, do(row, kept))
+        except Exception as exc:
+            _record_failure(step, row, kept, exc)
+        wake(row.number)
+        if step is _Step.CREATE and fleets.is_tick_to_tidy():
+            # The next tick retries.
+            with contextlib.suppress(errors.Error):
+                _door(row, _stack(row)).tidy()
 
     def _create(self, row: _Row, kept: _Kept) -> _Change:
         """Create the operation of the tick that runs."""
@@ -317,7 +337,9 @@ class Keeper:
             except errors.Exists as exc:
                 LOG.info('%s', exc)
         fleet_watching.look_soon(operation_id, row.project_id)
-        return _recorded(schedule_deciding.created)
+        return lambda after: dataclasses.replace(
+            after, record=schedule_deciding.created(after.record)
+        )
 
 
 def _between_checks(record: schedule_deciding.ScheduleRecord) -> int:
@@ -448,47 +470,29 @@ def _log(
         )
 
 
-def _perform(do: _Do, row: _Row, kept: _Kept) -> None:
-    """Do something for a schedule, and record how that went."""
-    try:
-        _change(row, kept, do(row, kept))
-    except Exception as exc:
-        # Others may quote secrets.
-        is_own_error = isinstance(exc, errors.Error)
-        shown = str(exc) if is_own_error else type(exc).__name__
-        reason = bounds.shortened(shown, bounds.PART)
-        LOG.log(
-            logging.INFO if reason == kept.record.reason else logging.WARNING,
-            'Cannot %(step)s schedule %(name)s of stack %(stack)s; retrying: '
-            '%(error)s',
-            {
-                'step': _STEPS[do.__name__],
-                'name': row.name,
-                'stack': row.stack_id,
-                'error': foreign.brief(exc),
-            },
-        )
-        is_passing = isinstance(exc, errors.Error) and exc.may_pass
-        change = _with_reason(reason)
-        if do is _check and is_passing:
-            change = _check_soon
-        with contextlib.suppress(Exception):
-            _change(row, kept, change)
-    wake(row.number)
-    is_creation = kept.record.running and not kept.record.created
-    if is_creation and fleets.is_tick_to_tidy():
-        # The next tick retries.
-        with contextlib.suppress(errors.Error):
-            _door(row, _stack(row)).tidy()
-
-
-def _recorded(
-    changed: abc.Callable[
-        [schedule_deciding.ScheduleRecord], schedule_deciding.ScheduleRecord
-    ],
-) -> _Change:
-    """Return a change of a record as one of what is kept."""
-    return lambda kept: dataclasses.replace(kept, record=changed(kept.record))
+def _record_failure(
+    step: _Step, row: _Row, kept: _Kept, exc: Exception
+) -> None:
+    # Others may quote secrets.
+    is_own_error = isinstance(exc, errors.Error)
+    shown = str(exc) if is_own_error else type(exc).__name__
+    reason = bounds.shortened(shown, bounds.PART)
+    LOG.log(
+        logging.INFO if reason == kept.record.reason else logging.WARNING,
+        'Cannot %(step)s schedule %(name)s of stack %(stack)s; retrying: '
+        '%(error)s',
+        {
+            'step': step.value,
+            'name': row.name,
+            'stack': row.stack_id,
+            'error': foreign.brief(exc),
+        },
+    )
+    change = _with_reason(reason)
+    if step is _Step.CHECK and isinstance(exc, errors.Error) and exc.may_pass:
+        change = _check_soon
+    with contextlib.suppress(Exception):
+        _change(row, kept, change)
 
 
 def _with_reason(reason: str) -> _Change:
