@@ -365,7 +365,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         schedule_keeping.wake(self.id)
 
     def handle_adopt(self, resource_data: object = None) -> None:
-        """Begin again: what another cloud has recorded says nothing here."""
+        """Create it: what another cloud has recorded says nothing here."""
         self.handle_create()
 
     def handle_update(
@@ -378,12 +378,12 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         schedule = self._schedule(after)
         if not self._is_readable():
             self.handle_create()
-        self._change(lambda kept: kept.begun_anew(schedule, _now()))
+        self._change(lambda kept: kept.with_schedule(schedule, _now()))
         self._tell_of_no_time(schedule)
 
     def _tell_of_no_time(self, schedule: schedules.Schedule) -> None:
         """Write an event if all times of a schedule have passed."""
-        if not schedule.next(1, _now() - schedule.start_of(0)):
+        if not schedule.next(1, _now() - schedule.delay):
             self._add_event(
                 self.action,
                 self.status,
@@ -481,7 +481,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
 
     def _why_paused(self, kept: _Kept) -> str:
         is_off = {self.action, self.stack.action} & {self.SUSPEND, self.DELETE}
-        return schedule_deciding.why_paused(kept) or (
+        return kept.why_paused or (
             'its stack is suspended or being deleted' if is_off else ''
         )
 
@@ -489,7 +489,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         if self._why_paused(kept):
             return []
         # What a jitter delays has yet to start.
-        since = max(kept.record.since, _now() - kept.schedule.start_of(0))
+        since = max(kept.record.since, _now() - kept.schedule.delay)
         ticks = kept.schedule.next(_UPCOMING, since)
         return [str(summary.time(tick.start)) for tick in ticks]
 

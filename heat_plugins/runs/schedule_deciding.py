@@ -131,16 +131,16 @@ class KeptSchedule:
             self, record=dataclasses.replace(self.record, **changed)
         )
 
-    def begun_anew(self, schedule: _Schedule, now: int) -> 'KeptSchedule':
+    def with_schedule(self, schedule: _Schedule, now: int) -> 'KeptSchedule':
         """Return it with another schedule, which is due from now on.
 
         What was due before is decided by the former one.
         """
         record = due(self.schedule, self.record, now).record
-        delay = schedule.start_of(0)
+        delay = schedule.delay
         if schedule.has_times_of(self.schedule):
             # What the former jitter delays has not started yet.
-            delay = max(delay, self.schedule.start_of(0))
+            delay = max(delay, self.schedule.delay)
         kept = KeptSchedule(schedule=schedule, record=record)
         return kept.due_from(now, delay)
 
@@ -158,16 +158,23 @@ class KeptSchedule:
     def resumed_stack(self, now: int) -> 'KeptSchedule':
         """Return it after its stack was suspended: what waits is forgotten."""
         created = self.record.created
-        kept = self.due_from(now, self.schedule.start_of(0))
+        kept = self.due_from(now, self.schedule.delay)
         return kept.with_record(
             waiting=None, running=self.record.running if created else None
         )
 
     @property
+    def why_paused(self) -> str:
+        """Why the schedule is paused; empty if it is not."""
+        if self.record.paused or not self.schedule.paused:
+            return self.record.paused
+        return self.schedule.note or 'its template pauses it'
+
+    @property
     def is_held(self) -> bool:
         """Whether a pause keeps the tick that runs from being created."""
         is_open = self.record.created or self.record.forced
-        return bool(why_paused(self)) and not is_open
+        return bool(self.why_paused) and not is_open
 
     def given_up(self) -> 'KeptSchedule':
         """Return it once the tick that runs is too late to create."""
@@ -272,13 +279,6 @@ def ended(
 def resumed(record: ScheduleRecord) -> ScheduleRecord:
     """Return the record of a schedule that a user has resumed."""
     return dataclasses.replace(record, paused='', failures=0)
-
-
-def why_paused(kept: KeptSchedule) -> str:
-    """Return why a schedule is paused; empty if it is not."""
-    if kept.record.paused or not kept.schedule.paused:
-        return kept.record.paused
-    return kept.schedule.note or 'its template pauses it'
 
 
 def run_now(

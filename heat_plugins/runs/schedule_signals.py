@@ -84,10 +84,10 @@ class ScheduleSignal:
                 'the template pauses the schedule: set "paused" to false and '
                 'update the stack'
             )
-        record = schedule_deciding.resumed(kept.record)
-        paused = kept.begun_anew(kept.schedule, now)
-        return paused.with_record(
-            paused=record.paused, failures=record.failures
+        # What was due during the pause is decided before that ends.
+        paused = kept.with_schedule(kept.schedule, now)
+        return dataclasses.replace(
+            paused, record=schedule_deciding.resumed(paused.record)
         )
 
 

@@ -228,7 +228,7 @@ class Schedule:
 
     def start_of(self, time: int) -> int:
         """Return the instant of the start of a tick."""
-        return time + self._delay
+        return time + self.delay
 
     def instant(self, text: str) -> int:
         """Return the instant of a time in ISO 8601.
@@ -246,7 +246,8 @@ class Schedule:
         return min(self.start_within, self.cut_off - 1)
 
     @functools.cached_property
-    def _delay(self) -> int:
+    def delay(self) -> int:
+        """The seconds by which the jitter delays each start."""
         # One for all ticks: their starts stay in order if it is longer than
         # the time between two.
         digest = hashlib.sha256(

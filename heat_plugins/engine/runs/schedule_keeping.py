@@ -284,7 +284,7 @@ class Keeper:
             # A clock may have been wrong, here as below.
             interval = _between_checks(record)
             is_late = abs(now - record.checked) >= interval
-            if is_late and not schedule_deciding.why_paused(kept):
+            if is_late and not kept.why_paused:
                 return _Step.CHECK, min(next_time, now + _LONGEST)
             check = max(record.checked + interval, now + _LONGEST)
             return None, min(next_time, check)

@@ -765,7 +765,7 @@ class KeepingTest(base.ScheduleCase):
         self.signal(self.made, {'do': 'pause'})
         self.now += 60
         keeper.look()
-        # Its engine may still be at it.
+        # Its engine may still create it.
         self.assertIn('Another process creates', self.record().reason)
         self.now += 600
         self.world.now = self.now

@@ -161,7 +161,7 @@ class LifeTest(ScheduleCase):
         answer = json.loads(json.dumps(found['attributes']))
         self.assertEqual(shown, answer['show'])
 
-    def test_an_update_begins_anew_and_loses_no_tick_that_is_due(self):
+    def test_an_update_starts_again_and_loses_no_tick_that_is_due(self):
         stack = self.created()
         # 2027-01-16T02:30:00Z; no engine has decided it.
         tick = NOW + 18 * 3600 + 1800
@@ -239,7 +239,7 @@ class LifeTest(ScheduleCase):
         found = self.heat.load(stack)['nightly']
         self.assertRaises(ValueError, found._is_readable)
 
-    def test_an_adopted_schedule_begins_anew(self):
+    def test_an_adopted_schedule_has_no_past(self):
         stack = self.created()
         self.set(stack, '[]')
         found = self.heat.load(stack)['nightly']

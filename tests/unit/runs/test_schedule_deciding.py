@@ -85,11 +85,11 @@ def test_an_update_of_the_jitter_loses_no_tick():
     former = hourly(jitter=HOUR, key='shop')
     now = former.start_of(hour(1)) - 1
     kept = schedule_deciding.KeptSchedule(schedule=former, record=record())
-    anew = kept.begun_anew(hourly(key='shop'), now)
-    assert schedule_deciding.due(anew.schedule, anew.record, now).start == (
-        hour(1)
-    )
-    other = kept.begun_anew(hourly(exclude=('sun',)), now)
+    updated = kept.with_schedule(hourly(key='shop'), now)
+    assert schedule_deciding.due(
+        updated.schedule, updated.record, now
+    ).start == (hour(1))
+    other = kept.with_schedule(hourly(exclude=('sun',)), now)
     assert other.record.since == now
 
 
@@ -217,7 +217,7 @@ def test_a_tick_in_its_jitter_is_not_lost(how):
     now = schedule.start_of(hour(1)) - 1
     assert now > hour(1)
     if how == 'update':
-        after = kept.begun_anew(schedule, now)
+        after = kept.with_schedule(schedule, now)
     elif how == 'resume':
         paused = kept.with_record(paused='a release')
         resume = schedule_signals.read({'do': 'resume'})
@@ -227,7 +227,9 @@ def test_a_tick_in_its_jitter_is_not_lost(how):
     decision = schedule_deciding.due(schedule, after.record, now + 1)
     assert decision.start == hour(1)
     # Nor does one start twice.
-    again = after.begun_anew(schedule, now + 1).begun_anew(schedule, now + 2)
+    again = after.with_schedule(schedule, now + 1).with_schedule(
+        schedule, now + 2
+    )
     assert again.record.running == hour(1)
     assert schedule_deciding.due(schedule, again.record, now + 3).start is None
 
