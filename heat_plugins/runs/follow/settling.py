@@ -26,8 +26,23 @@ from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.signals import paces
 
+LOG = foreign.logger(__name__)
+
 # The most seconds between the announcement of a run and its hand-over.
 _START_LIMIT = 180
+
+#: Called with a run when something about it has changed.
+Watch = abc.Callable[[runs.Run], None]
+
+# How the time between two looks grows.
+_GROWTH = 1.5
+
+# Seconds between two looks whether Heat still has the runs, and how many of
+# them one such look asks for.
+_DEEP, _DEEP_BATCH = 15.0, 10
+
+# Records that one look reads of runs that others have started.
+_ADOPTED = 200
 
 
 class Settler:
@@ -228,22 +243,6 @@ class Settler:
         if gone is None:
             return run
         return self._take(run, self._attempts.cancelled(run, gone))
-
-
-LOG = foreign.logger(__name__)
-
-#: Called with a run when something about it has changed.
-Watch = abc.Callable[[runs.Run], None]
-
-# How the time between two looks grows.
-_GROWTH = 1.5
-
-# Seconds between two looks whether Heat still has the runs, and how many of
-# them one such look asks for.
-_DEEP, _DEEP_BATCH = 15.0, 10
-
-# Records that one look reads of runs that others have started.
-_ADOPTED = 200
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
