@@ -36,6 +36,9 @@ from heat_plugins.engine import signing
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import schedule_rows
 
+#: Why no engine keeps schedules, and the remedy.
+NO_SCANS = 'rescue_interval in [heat_plugins] is 0. Set it to 30, the default.'
+
 #: The share of busy threads from which on the check warns.
 CROWDED = 0.75
 
@@ -158,8 +161,7 @@ def schedules() -> upgradecheck.Result:
             schedule_rows.all_stacks,
             'which stacks have schedules',
             'No stack has a schedule.',
-            'have schedules that no engine keeps, as rescue_interval in '
-            '[heat_plugins] is 0. Set it to 30, the default.',
+            f'have schedules that no engine keeps, as {NO_SCANS}',
             is_wrong=True,
         )
     return _named_stacks(

@@ -22,6 +22,7 @@ from heat_plugins.checks import engine
 from heat_plugins.checks import mistral
 from heat_plugins.checks import object_store
 from heat_plugins.clients import mistral_api
+from heat_plugins.runs import schedule_reading
 from heat_plugins.signals import transport_names
 
 #: A workflow of ours that Mistral has once its database was populated.
@@ -68,12 +69,9 @@ class Parts:
 
     @functools.cached_property
     def schedules(self) -> cloud.CheckReport:
-        report = self._types(('OS::Heat::SoftwareSchedule',))
+        report = self._types((schedule_reading.TYPE,))
         if not cfg.CONF.heat_plugins.rescue_interval:
-            report.fail(
-                'No engine keeps schedules, as rescue_interval in '
-                '[heat_plugins] is 0. Set it to 30, the default.'
-            )
+            report.fail(f'No engine keeps schedules, as {engine.NO_SCANS}')
         return report
 
     @functools.cached_property
