@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator
 import contextlib
 import itertools
 import os
+import pathlib
 import signal
 from typing import Any
 
@@ -85,6 +86,15 @@ enable_stack_adopt = true
 swift_error_budget = 30
 mistral_error_budget = 120
 signal_direct_look_interval = 10
+"""
+
+#: An engine looks often, and is known to be dead soon.
+ALONE = """\
+[DEFAULT]
+periodic_interval = 5
+
+[heat_plugins]
+rescue_interval = 3
 """
 
 
@@ -162,6 +172,17 @@ def pytest_runtest_makereport() -> Generator[
             add(title, text)
         add('to run it alone', failure_logs.command(report.nodeid))
     return report
+
+
+@pytest.fixture
+def alone(
+    request: pytest.FixtureRequest, tmp_path: pathlib.Path
+) -> Iterator[base.minicloud_client.Cloud]:
+    """A cloud of one module's tests, whose engine is one process."""
+    conf = tmp_path / 'heat.conf'
+    conf.write_text(ALONE)
+    name = request.path.stem.removeprefix('test_')
+    yield from clouds(request, name, plugin=base.ROOT, conf=[conf])
 
 
 @pytest.fixture(scope='session')

@@ -36,15 +36,6 @@ MOST = max(3, TARGETS // 5)
 #: Seconds in which the servers have done a part of their work.
 PATIENCE = 150 + 8 * TARGETS
 
-#: An engine looks often, and is known to be dead soon.
-CONF = """\
-[DEFAULT]
-periodic_interval = 5
-
-[heat_plugins]
-rescue_interval = 3
-"""
-
 _BACKUP = """\
 #!/bin/sh -e
 echo "$deploy_resource_name" >> "$journal"
@@ -103,18 +94,6 @@ def template() -> Template:
             },
         }
     return found
-
-
-@pytest.fixture
-def alone(
-    request: pytest.FixtureRequest, tmp_path: pathlib.Path
-) -> Iterator[base.minicloud_client.Cloud]:
-    """A cloud whose engine is one process."""
-    conf = tmp_path / 'heat.conf'
-    conf.write_text(CONF)
-    yield from conftest.clouds(
-        request, 'operations', plugin=base.ROOT, conf=[conf]
-    )
 
 
 class Operations:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions that heat-engine runs by the clock, without Mistral."""
 
-from collections.abc import Iterator
 import json
 import pathlib
 import subprocess
@@ -11,20 +10,11 @@ from typing import Any
 import pytest
 
 from tests.functional import base
-from tests.functional import conftest
 from tests.functional import servers
 
 Template = base.Template
 
 #: A dead engine is known to be dead soon.
-CONF = """\
-[DEFAULT]
-periodic_interval = 5
-
-[heat_plugins]
-rescue_interval = 3
-"""
-
 _BACKUP = """\
 #!/bin/sh -e
 echo "$deploy_action $level" >> "$journal"
@@ -76,18 +66,6 @@ def template(journal: pathlib.Path, **properties: Any) -> Template:
         )
     }
     return whole
-
-
-@pytest.fixture
-def alone(
-    request: pytest.FixtureRequest, tmp_path: pathlib.Path
-) -> Iterator[base.minicloud_client.Cloud]:
-    """A cloud whose engine is one process."""
-    conf = tmp_path / 'heat.conf'
-    conf.write_text(CONF)
-    yield from conftest.clouds(
-        request, 'schedules', plugin=base.ROOT, conf=[conf]
-    )
 
 
 def openstack(cloud: base.minicloud_client.Cloud, *words: str) -> Any:
