@@ -465,9 +465,13 @@ class Attempts:
         return run
 
     def withdraw(self, run: runs.Run) -> None:
-        """Take a run from its server, and forget what is known of it."""
+        """Take a run from its server, and forget it."""
         self._check()
         withdraw(self._tools.heat, self.known(run), is_proved=self._is_proved)
+        self.forget(run)
+
+    def forget(self, run: runs.Run) -> None:
+        """Forget what is known of a run."""
         self._expected.pop(run.id, None)
         self._configs.pop(run.id, None)
 

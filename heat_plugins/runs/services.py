@@ -83,6 +83,14 @@ class Batching(Protocol):
             project.
         """
 
+    def withdraw_runs(self, ended: abc.Sequence[runs.Run]) -> None:
+        """Take runs from their servers, and delete what Heat has of them.
+
+        Again where another process has died meanwhile.
+
+        :param ended: whose deployments and configs are known.
+        """
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Services:

@@ -185,9 +185,9 @@ def _deleting(
     return delete_one
 
 
-def _delete_deployments(
+def delete_deployments(
     context: heat_types.Context, ids: abc.Collection[str]
-) -> abc.Collection[str]:
+) -> abc.Set[str]:
     """Delete deployments, and tell their servers; return what there was.
 
     :raises oslo_db.exception.DBError: the database did not answer. The rows
@@ -208,7 +208,7 @@ def _delete_deployments(
     return {each.id for each in deleted}
 
 
-_delete_deployment = _deleting(_delete_deployments)
+_delete_deployment = _deleting(delete_deployments)
 _delete_config = _deleting(rows.delete_configs)
 
 _service = Service()

@@ -18,6 +18,7 @@ from heat_plugins import heat_values
 from heat_plugins.deployments import deliveries
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
@@ -88,6 +89,17 @@ class MemberBatches:
         with own_heat.translated('deliver runs'):
             self._rows.write(made)
             self._rows.tell(made)
+
+    def withdraw_runs(self, ended: abc.Sequence[runs.Run]) -> None:
+        servers = {str(run.row_id): run.server_id for run in ended}
+        with own_heat.translated('withdraw runs'):
+            deleted = in_process.delete_deployments(self._context, servers)
+            # The servers of what is gone may not have been told.
+            untold = {servers[each] for each in servers.keys() - deleted}
+            self._rows.tell_servers(untold, None)
+            rows.delete_configs(
+                self._context, {str(run.config_id) for run in ended}
+            )
 
     def refusals(
         self, order: operations.OperationOrder, members: abc.Collection[int]

@@ -192,11 +192,11 @@ class Dispatcher:
         self, operation: _Operation, members: abc.Sequence[int]
     ) -> _Operation:
         """Settle members by their results, as far as there are any."""
-        changes = self._each(
-            lambda n: self._members.end(
-                self._attempts.answered(_run_of(operation, n))
-            ),
-            members,
+        changes = self._taken(
+            self._each(
+                lambda n: self._attempts.answered(_run_of(operation, n)),
+                members,
+            )
         )
         for n in changes:
             name = layout.result(operation.id, n, operation.attempts[n].number)
@@ -365,9 +365,26 @@ class Dispatcher:
         # All of them before the first is withdrawn, which takes longer.
         stopped = self._each(lambda n: self._attempts.stop(ends[n]), delivered)
         failed = set(delivered) - stopped.keys()
-        ready = [n for n in ends if n not in failed]
-        changes = self._each(lambda n: self._members.end(ends[n]), ready)
-        return self._changed(operation, changes)
+        ready = {n: run for n, run in ends.items() if n not in failed}
+        return self._changed(operation, self._taken(ready))
+
+    def _taken(
+        self, ends: abc.Mapping[int, runs.Run]
+    ) -> abc.Mapping[int, _Changes]:
+        """Take runs that have ended from their servers, together if possible.
+
+        :returns: what changes of each that has no run then.
+        """
+        batches = self._tools.batches
+        known = {n: e for n, e in ends.items() if e.row_id and e.config_id}
+        changes: dict[int, _Changes] = {}
+        if batches is not None and known:
+            try:
+                changes = self._members.end_together(known, batches)
+            except errors.Error as exc:
+                LOG.info('Cannot withdraw runs together: %s', exc)
+        rest = [n for n in ends if n not in changes]
+        return changes | self._each(lambda n: self._members.end(ends[n]), rest)
 
     def start(
         self, operation: _Operation, members: abc.Iterable[int]

@@ -219,8 +219,20 @@ class MemberRuns:
                 run, config_id=config_id or self._id(run, 'config')
             )
         )
-        changes = {name: getattr(run, name) for name in _ENDED}
-        return {**changes, 'row_id': None, 'config_id': None}
+        return _ended(run)
+
+    def end_together(
+        self, ended: abc.Mapping[int, runs.Run], batches: services.Batching
+    ) -> dict[int, dict[str, Any]]:
+        """Take runs that have ended from their servers with one withdrawal.
+
+        :param ended: those whose deployments are known.
+        """
+        self._check()
+        batches.withdraw_runs(list(ended.values()))
+        for run in ended.values():
+            self.attempts.forget(run)
+        return {n: _ended(run) for n, run in ended.items()}
 
     def _draft(self, run: runs.Run, member: int) -> heat_values.DerivedConfig:
         target = self._target(self._order.members[member])
@@ -326,6 +338,12 @@ def _given(run: runs.Run) -> dict[str, Any]:
         'row_id': run.row_id,
         'config_id': run.config_id,
     }
+
+
+def _ended(run: runs.Run) -> dict[str, Any]:
+    """Return what changes of the attempt of a run that has ended."""
+    changes = {name: getattr(run, name) for name in _ENDED}
+    return {**changes, 'row_id': None, 'config_id': None}
 
 
 def _log_limit(order: operations.OperationOrder) -> int:

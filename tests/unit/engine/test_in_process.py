@@ -159,7 +159,7 @@ class DeletionTest(deployments.DeploymentTestCase):
             self.patch(
                 in_process,
                 '_delete_deployment',
-                in_process._deleting(in_process._delete_deployments),
+                in_process._deleting(in_process.delete_deployments),
             )
             self.patch(
                 in_process,
@@ -217,7 +217,7 @@ class DeletionTest(deployments.DeploymentTestCase):
         self.patch(rows, 'delete', lambda context, ids: gone)
         error = self.assertRaises(
             db_exception.DBConnectionError,
-            in_process._delete_deployments,
+            in_process.delete_deployments,
             self.heat.context,
             ['1', '2'],
         )

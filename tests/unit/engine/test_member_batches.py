@@ -2,6 +2,8 @@
 """On which targets an engine starts runs, and how it delivers them."""
 
 import dataclasses
+import types
+from unittest import mock
 
 from heat.objects import resource as resource_objects
 from oslo_config import cfg
@@ -15,6 +17,7 @@ from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import server_metadata
 from heat_plugins.engine.runs import member_batches
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import operations
@@ -230,6 +233,41 @@ class DeliveryTest(groups.GroupTestCase):
         # Who meets that looks each up; a server has no more than its own.
         self.assertLessEqual({f'{1:036}'}, self.runs().keys())
         self.assertLessEqual(self.known(), {f'{n:035}c' for n in (1, 2)})
+
+    def withdraw(self, *numbers):
+        self.batches.withdraw_runs(
+            [
+                types.SimpleNamespace(
+                    row_id=f'{n:036}',
+                    config_id=f'{n:035}c',
+                    server_id=row.server_id,
+                )
+                for n, row in zip(numbers, self.before, strict=False)
+            ]
+        )
+
+    def configs(self):
+        ids = [f'{n:035}c' for n in (1, 2)]
+        return rows.configs(self.heat.context, ids)
+
+    def test_runs_are_withdrawn_together(self):
+        self.deliver(1, 2)
+        self.withdraw(1, 2)
+        self.assertEqual({}, self.runs())
+        self.assertEqual(set(), self.known())
+        self.assertEqual(set(), self.configs())
+
+    def test_who_withdraws_again_tells_the_servers(self):
+        self.deliver(1, 2)
+        fails = mock.Mock(side_effect=db_exception.DBConnectionError)
+        with (
+            mock.patch.object(server_metadata, 'tell', fails),
+            self.assertRaises(errors.Unavailable),
+        ):
+            self.withdraw(1, 2)
+        self.assertEqual(2, len(self.known()))
+        self.withdraw(1, 2)
+        self.assertEqual((set(), set()), (self.known(), self.configs()))
 
     def test_who_resumes_tells_the_servers(self):
         self.patch(deployment_rows.Rows, 'tell', lambda rows, made: None)

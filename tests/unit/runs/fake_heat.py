@@ -407,6 +407,15 @@ class Heat:
             self._ask('tell_of_run', one.deployment_id)
             self.untold.discard(one.deployment_id)
 
+    def withdraw_runs(self, ended):
+        """Delete rows, tell their servers, and delete their configs."""
+        self._ask('withdraw_runs', len(ended))
+        for one in ended:
+            self.rows.pop(one.row_id, None)
+        for one in ended:
+            self._ask('delete_config', one.config_id)
+            self.configs.pop(one.config_id, None)
+
     def _row(self, config_id, server_id, action, status, reason, row_id=None):
         row = heat_values.Deployment(
             id=row_id or new_id(),

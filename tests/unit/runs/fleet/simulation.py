@@ -35,6 +35,7 @@ _CHANGES = (
     'delete_config',
     'delete_deployment',
     'deliver',
+    'withdraw_runs',
 )
 
 
