@@ -5,15 +5,19 @@ When a resource is complete, its engine releases it, and then tells the nodes
 after it, or the stack, that it is done. An engine that dies between these two
 leaves a stack in progress for good: every resource is complete, and no engine
 holds a lock, so nothing looks dead. The same happens where an engine has taken
-the message that a node is due, and dies before it locks the resource.
+the message that a node is due, and dies before it locks the resource; where
+every node has told the stack, and it is not yet called complete; and where an
+engine has stored that a stack is to do something, and not yet in which order.
 
 A scan finds the stacks in progress that have stood still. It tells the nodes
 after those that are done, as their engine would have; to be told twice counts
 once. It sends a node that no engine has started again. One process does so
-for a stack, and waits again before the next attempt.
+for a stack, and waits again before the next attempt. What none has started
+starts in a new traversal.
 """
 
 from collections import abc
+import threading
 import time
 from typing import TypeAlias
 
@@ -25,6 +29,7 @@ from heat.engine import stack as parser
 from heat.engine import sync_point
 from heat.rpc import worker_client
 from oslo_config import cfg
+from oslo_utils import uuidutils
 
 from heat_plugins import foreign
 from heat_plugins.engine import process
@@ -37,7 +42,8 @@ LOG = foreign.logger(__name__)
 STILL = 2
 
 #: The same, until a node that no engine has started is sent again: its
-#: message may wait in the queue of a busy cloud.
+#: message may wait in the queue of a busy cloud. A traversal that its engine
+#: has not begun may be that of a slow engine.
 UNSTARTED = 10
 
 cfg.CONF.import_opt('enable_stack_abandon', 'heat.common.config')
@@ -129,6 +135,8 @@ def _continue(stalled: scans.Idle, *, has_waited: bool) -> bool:
     stack = resources.load_stack(stalled.stack_id)
     if stack.current_traversal != stalled.traversal_id:
         return False
+    if not stalled.has_begun:
+        return has_waited and _begin(stack)
     points = scans.points(context, stalled)
     rows = scans.nodes(context, stack.id)
     nodes = lost(
@@ -142,15 +150,16 @@ def _continue(stalled: scans.Idle, *, has_waited: bool) -> bool:
         number = _resource(node, rows, stack.t.id)
         is_done = _is_done(rows.get(number), node, stack.t.id)
         (done if is_done else due).append((node, number))
-    if not (done or (due and has_waited)):
+    own = points.get((stack.id, True))
+    roots = set(stack.convergence_dependencies.roots())
+    is_complete = own is not None and roots <= own.nodes
+    if not (is_complete or done or (due and has_waited)):
         return False
     if not scans.claim(context, stalled):
         return False
-    LOG.warning(
-        'Stack %(name)s, %(id)s, stands still in %(action)s, and no engine '
-        'works on it; continuing it',
-        {'name': stack.name, 'id': stack.id, 'action': stack.action},
-    )
+    _warn(stack)
+    if is_complete:
+        stack.mark_complete()
     for node, number in done:
         _propagate(stack, node, number if number in rows else None, points)
     for node, number in due if has_waited else ():
@@ -164,6 +173,36 @@ def _continue(stalled: scans.Idle, *, has_waited: bool) -> bool:
             converge=stack.converge,
         )
     return True
+
+
+def _begin(stack: parser.Stack) -> bool:
+    """Begin what an engine has stored that a stack does; False: others do.
+
+    In another traversal, so that one process does, and an engine that was only
+    slow does nothing more.
+    """
+    former = stack.current_traversal
+    stack.current_traversal = uuidutils.generate_uuid()
+    if stack.store(exp_trvsl=former) is None:
+        return False
+    _warn(stack)
+    sync_point.delete_all(stack.context, stack.id, former)
+    _in_thread(stack._converge_create_or_update)
+    return True
+
+
+def _in_thread(do: abc.Callable[[], object]) -> None:
+    """Let Heat pause between the resources, while the scan continues."""
+    name = f'{SCAN.name}-begin'
+    threading.Thread(target=do, name=name, daemon=True).start()
+
+
+def _warn(stack: parser.Stack) -> None:
+    LOG.warning(
+        'Stack %(name)s, %(id)s, stands still in %(action)s, and no engine '
+        'works on it; continuing it',
+        {'name': stack.name, 'id': stack.id, 'action': stack.action},
+    )
 
 
 def _resource(

@@ -9,6 +9,7 @@ one statement here reads those of all stacks.
 a sync point for each node of its graph, and one for the stack, with the
 earlier nodes that are done. No engine holds a lock between two nodes. If an
 engine dies there, only the sync points show that the stack is not complete.
+That of the stack is made last: without it, the traversal has not begun.
 
 The configs that register operations are read here, too.
 """
@@ -82,12 +83,14 @@ class Held:
 class Idle:
     """A stack in progress of which no engine holds anything.
 
-    :ivar stamp: changes with each node that is done.
+    :ivar stamp: changes with each node that is done; before it begins, with
+        each resource and sync point that is made.
     """
 
     stack_id: str
     traversal_id: str
     stamp: int
+    has_begun: bool = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -244,13 +247,22 @@ def idle(
     is_locked = sqlalchemy.exists().where(
         models.StackLock.stack_id == _Stack.id
     )
+    is_own = (_Point.entity_id == _Stack.id, 1)
+    count = sqlalchemy.func.count
+    resource_count = (
+        sqlalchemy.select(count(_Resource.id))
+        .where(_Resource.stack_id == _Stack.id)
+        .scalar_subquery()
+    )
     query = (
         sqlalchemy.select(
             _Stack.id,
             _Stack.current_traversal,
             sqlalchemy.func.sum(_Point.atomic_key).label('stamp'),
+            count(sqlalchemy.case(is_own)).label('has_begun'),
+            (count(_Point.entity_id) + resource_count).label('made'),
         )
-        .join(
+        .outerjoin(
             _Point,
             (_Point.stack_id == _Stack.id)
             & (_Point.traversal_id == _Stack.current_traversal),
@@ -270,7 +282,8 @@ def idle(
         Idle(
             stack_id=row.id,
             traversal_id=row.current_traversal,
-            stamp=int(row.stamp),
+            stamp=int(row.stamp if row.has_begun else row.made),
+            has_begun=bool(row.has_begun),
         )
         for row in rows.select(context, query)
     ]

@@ -6,7 +6,9 @@ a list, so that an engine can die wherever it leaves something to another.
 """
 
 import collections
+import contextlib
 import itertools
+import sys
 from unittest import mock
 import uuid
 
@@ -17,6 +19,7 @@ from heat.engine import properties
 from heat.engine import resource
 from heat.engine import service
 from heat.engine import stack as parser
+from heat.engine import sync_point
 from heat.engine import template as heat_template
 from heat.engine import worker
 from heat.rpc import worker_client
@@ -93,6 +96,7 @@ class Engines:
 
     def check_resource(self, context, *args, **kwargs):
         """Do as Heat's `WorkerClient` does."""
+        self.may_die()
         self.messages.append((args, kwargs))
 
     def may_die(self):
@@ -102,6 +106,15 @@ class Engines:
         if self.point < 0:
             self.point = None
             raise Died
+
+    def before(self, function):
+        """Return a function before which an engine may die."""
+
+        def die_or_do(*args, **kwargs):
+            self.may_die()
+            return function(*args, **kwargs)
+
+        return die_or_do
 
     def run(self):
         """Handle messages until none is left; whether an engine died."""
@@ -127,17 +140,21 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.patch(Counted, 'done', collections.Counter())
         self.engines = Engines()
         self.patch(worker_client, 'WorkerClient', lambda: self.engines)
-        propagate = check_resource.CheckResource._initiate_propagate_resource
+        for place, name in (
+            (check_resource.CheckResource, '_initiate_propagate_resource'),
+            (parser.Stack, '_update_or_store_resources'),
+            (parser.Stack, 'mark_complete'),
+            (sync_point, 'create'),
+        ):
+            self.patch(place, name, self.engines.before(getattr(place, name)))
+        mark_failed = parser.Stack.mark_failed
 
-        def propagate_or_die(*args, **kwargs):
-            self.engines.may_die()
-            propagate(*args, **kwargs)
+        def fail_unless_killed(*args, **kwargs):
+            if not isinstance(sys.exc_info()[1], Died):
+                mark_failed(*args, **kwargs)
 
-        self.patch(
-            check_resource.CheckResource,
-            '_initiate_propagate_resource',
-            propagate_or_die,
-        )
+        self.patch(parser.Stack, 'mark_failed', fail_unless_killed)
+        self.patch(traversals, '_in_thread', lambda do: do())
         # Of what an engine has begun with, another scan takes care.
         self.patch(
             check_resource.CheckResource,
@@ -161,14 +178,17 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.patch(traversals.time, 'monotonic', lambda: self.now)
         self.scan = traversals.Traversals()
 
-    def stack(self):
+    def stored(self):
         stack = parser.Stack(
             self.heat.context, 'stack', template(BEFORE), convergence=True
         )
         stack.thread_group_mgr = self.engines.worker.thread_group_mgr
         stack.store()
-        stack.converge_stack(stack.t, action=parser.Stack.CREATE)
         return stack
+
+    @staticmethod
+    def create(stack):
+        stack.converge_stack(stack.t, action=parser.Stack.CREATE)
 
     def load(self, stack):
         """Return a stack as a request finds it."""
@@ -216,13 +236,18 @@ class TraversalsTest(heat_fixture.HeatTestCase):
             else:
                 return
 
-    def act(self, action):
-        """Return a stack in an action whose first messages are sent."""
-        Counted.done.clear()
-        stack = self.stack()
+    def act(self, action, point=None):
+        """Return a stack in an action whose first messages are sent.
+
+        :param point: where an engine dies.
+        """
+        stack = self.stored()
         if action != 'CREATE':
+            self.create(stack)
             self.engines.run()
-            Counted.done.clear()
+        Counted.done.clear()
+        self.engines.point = point
+        with contextlib.suppress(Died):
             getattr(self, action.lower())(stack)
         return stack
 
@@ -239,9 +264,9 @@ class TraversalsTest(heat_fixture.HeatTestCase):
             self.heat.database.empty()
             self.engines.messages.clear()
             self.scan = traversals.Traversals()
-            stack = self.act(action)
-            self.engines.point = point
-            if not self.engines.run():
+            stack = self.act(action, point)
+            self.engines.run()
+            if self.engines.point is not None:
                 return point
             self.recover()
             with self.subTest(point=point):
@@ -249,13 +274,13 @@ class TraversalsTest(heat_fixture.HeatTestCase):
                 self.assertEqual(expected, self.done())
 
     def test_a_stack_is_created_wherever_an_engine_dies(self):
-        self.assertEqual(8, self.survives('CREATE'))
+        self.assertEqual(19, self.survives('CREATE'))
 
     def test_a_stack_is_updated_wherever_an_engine_dies(self):
-        self.assertEqual(17, self.survives('UPDATE'))
+        self.assertEqual(37, self.survives('UPDATE'))
 
     def test_a_stack_is_deleted_wherever_an_engine_dies(self):
-        self.assertEqual(8, self.survives('DELETE'))
+        self.assertEqual(19, self.survives('DELETE'))
 
     def stalled(self):
         """Return a stack whose engine died after its first resource."""
@@ -283,6 +308,34 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.assertEqual(1, len(self.scan.look()))
         self.assertEqual([], other.look())
         self.assertEqual(2, len(self.engines.messages))
+
+    def test_what_no_engine_has_begun_is_left_for_five_minutes(self):
+        stack = self.act('DELETE', 0)
+        self.assertEqual([], self.look(300))
+        self.assertEqual([stack.id], self.look(60))
+        self.engines.run()
+        self.assertEqual('DELETE_COMPLETE', self.state(stack))
+
+    def test_of_two_engines_one_begins_it_and_a_slow_one_does_nothing(self):
+        stack = self.act('DELETE', 0)
+        slow, other = self.load(stack), self.load(stack)
+        self.assertTrue(traversals._begin(self.load(stack)))
+        messages = [*self.engines.messages]
+        self.assertEqual(1, len(messages))
+        self.assertFalse(traversals._begin(other))
+        slow._converge_create_or_update()
+        self.assertEqual(messages, [*self.engines.messages])
+
+    def test_one_that_an_engine_is_storing_resources_for_is_left(self):
+        context = heat_context.get_admin_context()
+        stamps = set()
+        for point in (0, 2):
+            self.heat.database.empty()
+            self.act('CREATE', point)
+            (idle,) = scans.idle(context, traversals._actions())
+            self.assertFalse(idle.has_begun)
+            stamps.add(idle.stamp)
+        self.assertEqual(2, len(stamps))
 
     def test_two_that_have_seen_the_same_do_not_both_claim_it(self):
         self.stalled()
