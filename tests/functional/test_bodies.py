@@ -211,10 +211,11 @@ def test_people_can_look_at_such_a_stack(cloud, signalled):
     assert MARK not in failures
 
 
-def test_next_action_of_such_a_stack_works(signalled):
-    """Last in this file: it updates the stack that the others look at."""
-    stack = signalled.stack
+def test_next_action_of_such_a_stack_works(stacks):
     template = base.software()
+    stack = stacks(template)
+    assert stack.waiting().put(REFUSED['junk'][0]) == 201
+    stack.wait('CREATE_FAILED')
     stack.update(template)
     stack.waiting().put(b'{"greeting": "again"}')
     stack.wait('UPDATE_COMPLETE')

@@ -250,6 +250,7 @@ def test_the_example_does_what_it_says(stacks, executions):
 
 
 @conftest.counted
+@pytest.mark.usefixtures('session')
 def test_the_external_resource_of_heat_works_beside(stacks, cloud):
     classes = cloud.resource_classes()
     name = 'OS::Mistral::ExternalResource'

@@ -9,6 +9,7 @@ import re
 import subprocess
 import time
 from typing import Any
+import uuid
 
 import pytest
 
@@ -22,6 +23,11 @@ from tests.functional import test_supervisor
 Template = base.Template
 
 SECRET = 'open-sesame-of-today'
+
+#: What sleeps for seconds that nobody else on this machine does: other
+#: workers run tests of this module, too.
+_FIRST = 10_000_000 + uuid.uuid4().int % 10**6 * 10
+_SLEEPS = [f'sleep {_FIRST + number}' for number in range(6)]
 
 _SCRIPTS = {
     'CREATE': '#!/bin/sh\n',
@@ -42,11 +48,12 @@ _SCRIPTS = {
     'for number in range(10000):\n'
     '    print("line", number, flush=True)\n'
     '    time.sleep(0.001)\n',
-    'HANG': '#!/bin/sh\necho half\nsleep 600\n',
+    'HANG': f'#!/bin/sh\necho half\n{_SLEEPS[0]}\n',
     'STUBBORN': "#!/bin/sh\ntrap '' TERM\necho half\n"
     'while :; do sleep 1; done\n',
-    'DAEMON': '#!/bin/sh\n(setsid sh -c "sleep 601 & exec sleep 602" &) &\n'
-    'echo half\nsleep 603\n',
+    'DAEMON': '#!/bin/sh\n'
+    f'(setsid sh -c "{_SLEEPS[1]} & exec {_SLEEPS[2]}" &) &\n'
+    f'echo half\n{_SLEEPS[3]}\n',
     'QUICK': '#!/bin/sh\necho done\n',
     'DUMP': '#!/bin/sh\necho "begin"\n'
     'head -c 2000000 /dev/zero | tr "\\0" x > "$heat_outputs_path.dump"\n'
@@ -360,8 +367,7 @@ def test_a_cancel_stops_what_runs(
     assert commands.logs(run)[1] == b'half\n'
     assert taken < 20
     print(f'{action}: {told} {taken:.1f} s after the command began')
-    left = alive(*(f'sleep {number}' for number in (600, 601, 602, 603)))
-    assert left == []
+    assert alive(*_SLEEPS) == []
     # It keeps no other from it.
     run = commands.trigger('QUICK')
     base.until(lambda: commands.state(run) == 'complete')
@@ -419,7 +425,7 @@ def test_what_a_server_printed_before_it_was_killed_is_there(
 def test_a_cancelled_stack_action_stops_its_scripts(
     cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
 ) -> None:
-    found = base.software(script='#!/bin/sh\nsleep $who\n')
+    found = base.software(script='#!/bin/sh\n$who\n')
     resources = found['resources']
     resources['other'] = resources['server']
     alone = resources['deployment']['properties']
@@ -429,21 +435,21 @@ def test_a_cancelled_stack_action_stops_its_scripts(
             **alone,
             'name': 'member',
             'servers': {'one': {'get_resource': 'other'}},
-            'input_values': {'who': '606'},
+            'input_values': {'who': _SLEEPS[5]},
             'members': 'single',
         },
     }
     del resources['group']['properties']['server']
-    stack = stacks(found, who='605')
+    stack = stacks(found, who=_SLEEPS[4])
     with (
         test_supervisor.supervised(cloud, stack),
         test_supervisor.supervised(cloud, stack, 'other'),
     ):
-        for script in 'sleep 605', 'sleep 606':
+        for script in _SLEEPS[4:]:
             base.until(lambda script=script: alive(script))
         stack.action(cancel_without_rollback=None)
         began = time.monotonic()
-        base.until(lambda: not alive('sleep 605', 'sleep 606'))
+        base.until(lambda: not alive(*_SLEEPS[4:]))
         print(f'stopped {time.monotonic() - began:.1f} s after the cancel')
         stack.wait('CREATE_FAILED')
 

@@ -32,6 +32,7 @@ def plans(
     yield plan
     for one in made:
         one.purge()
+    planning.forget_validations(cloud.session())
 
 
 @pytest.fixture(scope='module')
@@ -280,7 +281,7 @@ def test_a_deployment_outlives_a_mistral_that_is_killed(
     cloud.start('mistral')
     # Should the crash have met a poll, it is repeated after four minutes.
     ended = mistral.end(execution_id, 300)
-    assert ended['state'] == 'SUCCESS', ended
+    assert ended['state'] == 'SUCCESS', str(ended)
     assert ended['output']['stack']['status'] == 'CREATE_COMPLETE'
 
 
@@ -305,7 +306,7 @@ _READY = [
 
 
 @pytest.fixture
-def lasting(plans: Any) -> Iterator[Any]:
+def lasting(plans: Any) -> Any:
     """Return a plan, and files after whose deployment a workflow lasts."""
     plan = plans('killed')
     answer = plan.session().post(
@@ -316,8 +317,7 @@ def lasting(plans: Any) -> Iterator[Any]:
     )
     assert answer.ok or answer.status == 409, answer
     calls = [{'workflow': 'lasting.sleep'}, {'action': 'std.noop'}]
-    yield plan, planning.files(planning.tier(), calls)
-    planning.forget_validations(plan.session())
+    return plan, planning.files(planning.tier(), calls)
 
 
 @pytest.mark.long
@@ -357,7 +357,7 @@ def test_a_deployment_outlives_a_mistral_that_is_killed_in_each_step(
         mistral.pauses('lasting.sleep')
         crash()
         ended = mistral.end(execution_id)
-    assert ended['state'] == 'SUCCESS', ended
+    assert ended['state'] == 'SUCCESS', str(ended)
     assert ended['output']['stack']['status'] == 'CREATE_COMPLETE'
 
 
@@ -397,11 +397,10 @@ def test_a_deployment_outlives_a_mistral_that_is_killed_as_it_validates(
     cloud.crash('mistral')
     cloud.start('mistral')
     ended = mistral.end(execution_id, 400)
-    assert ended['state'] == 'SUCCESS', ended
+    assert ended['state'] == 'SUCCESS', str(ended)
     assert ended['output']['stack']['status'] == 'CREATE_COMPLETE'
     [run] = plan('validation result list')
     assert run['State'] == 'PASSED'
-    planning.forget_validations(cloud.session())
 
 
 @pytest.mark.long
