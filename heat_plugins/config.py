@@ -200,6 +200,21 @@ OPTS = [
         'scans and these reports: such stacks stay in progress until they '
         'are updated or deleted, and no schedule starts anything.',
     ),
+    cfg.PortOpt(
+        'metrics_port',
+        min=1,
+        help='Port on which heat-engine serves metrics for Prometheus: one '
+        'process of each host for all that have this port and metrics_host. '
+        'That needs prometheus_client: pip install heat-plugins[metrics]. If '
+        'unset, heat-engine exports no metrics.',
+    ),
+    cfg.HostAddressOpt(
+        'metrics_host',
+        default='127.0.0.1',
+        help='Address on which heat-engine serves metrics. Clients are not '
+        'authenticated; open it only to a network that may see how many '
+        'deployments there are, and how they end.',
+    ),
     cfg.BoolOpt(
         'run_validations',
         default=False,

@@ -12,6 +12,7 @@ import time
 
 from heat_plugins import errors
 from heat_plugins import heat_values
+from heat_plugins import metrics
 from heat_plugins import retrying
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
@@ -316,6 +317,7 @@ class Waits:
     ) -> None:
         wait = self._waits.pop(ticket.deployment_id)
         self._watcher.leave(ticket)
+        metrics.count(metrics.RESULTS, _result(failure))
         self._note_end(wait.task, failure)
 
     def _waits_for(self, ticket: watcher.Ticket) -> bool:
@@ -432,6 +434,13 @@ class Waits:
     @property
     def _unknown_hook(self) -> str | None:
         return self._work.unknown_hook(self._pace.known_hooks)
+
+
+def _result(failure: failures.Failure | None) -> str:
+    """Return how a deployment has ended, as `metrics.RESULTS` has it."""
+    if failure is None:
+        return 'complete'
+    return 'failed' if failure.is_result else 'unanswered'
 
 
 def _tickets(waits: abc.Iterable[Wait]) -> list[watcher.Ticket]:

@@ -352,6 +352,13 @@ def tidy(stack: heat_types.Stack, root_stack_id: str) -> None:
         hub.tidy()
 
 
+def waiting() -> tuple[int, float]:
+    """Return how many deployments wait, and the seconds of the longest."""
+    watchers = [hub.watcher for hub in _hubs.values()]
+    oldest = max((each.oldest for each in watchers), default=0.0)
+    return sum(map(len, watchers)), oldest
+
+
 def forget(hub: 'Hub') -> None:
     """Forget a hub whose root stack no longer has a deployment.
 

@@ -22,6 +22,7 @@ from typing import Any
 from heat_plugins import foreign
 from heat_plugins import registry
 from heat_plugins.engine import heat_types
+from heat_plugins.engine import metrics_scan
 from heat_plugins.engine import process
 from heat_plugins.engine import rescue
 from heat_plugins.engine import traversals
@@ -271,6 +272,7 @@ PATCHES = (
             traversals.SCAN,
             fleet_watching.SCAN,
             schedule_keeping.SCAN,
+            metrics_scan.SCAN,
             report=rescue.report_often,
         ),
         purpose='heat-engine scans for deployments of dead engines, for '

@@ -3,7 +3,7 @@
 
 Each scan has a thread of its own, so that none waits for another: one looks
 for deployments of dead engines, one for stacks that stand still, one for
-operations that no process advances, one keeps schedules.
+operations that no process advances, one keeps schedules, one exports metrics.
 """
 
 import collections
@@ -22,6 +22,7 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import metrics
 from heat_plugins.signals import paces
 
 LOG = foreign.logger(__name__)
@@ -30,6 +31,9 @@ config.register_opts(cfg.CONF)
 
 _Key = TypeVar('_Key', bound=abc.Hashable)
 _Value = TypeVar('_Value')
+
+# Seconds between two scans where rescue_interval is 0.
+_RETRY = 30.0
 
 _lock = threading.Lock()
 # The process that scans; after a fork the child must start its own scans.
@@ -42,15 +46,17 @@ class Scan:
 
     :ivar name: of its thread.
     :ivar wanted: what it looks for, for messages.
-    :ivar begin: returns what scans once.
+    :ivar begin: returns what scans once; None if nothing can.
     :ivar spread: the most seconds until the first, of processes that start
         together; None for as many as between two.
+    :ivar option: without which it does not start.
     """
 
     name: str
     wanted: str
-    begin: abc.Callable[[], abc.Callable[[], object]]
+    begin: abc.Callable[[], abc.Callable[[], object] | None]
     spread: float | None = None
+    option: str = 'rescue_interval'
 
 
 class Shared(Generic[_Key, _Value]):
@@ -358,21 +364,22 @@ def with_scans(
 def watch(*scans: Scan) -> None:
     """Start the scans of this process, unless it scans already."""
     global _process
-    if not cfg.CONF.heat_plugins.rescue_interval:
-        return
     with _lock:
         if _process == os.getpid():
             return
         _process = os.getpid()
     for scan in scans:
-        threading.Thread(
-            target=_repeat, args=(scan,), name=scan.name, daemon=True
-        ).start()
+        if cfg.CONF.heat_plugins[scan.option]:
+            threading.Thread(
+                target=_repeat, args=(scan,), name=scan.name, daemon=True
+            ).start()
 
 
 def _repeat(scan: Scan) -> None:
-    interval = cfg.CONF.heat_plugins.rescue_interval
+    interval = cfg.CONF.heat_plugins.rescue_interval or _RETRY
     look = scan.begin()
+    if look is None:
+        return
     spread = interval if scan.spread is None else scan.spread
     # Processes that start together scan at different times.
     # Not a secret.
@@ -381,6 +388,7 @@ def _repeat(scan: Scan) -> None:
         try:
             look()
         except Exception as exc:
+            metrics.count(metrics.SCANS_FAILED, scan.name)
             LOG.warning(
                 'Cannot scan for %s; retrying: %s',
                 scan.wanted,

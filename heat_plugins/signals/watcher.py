@@ -16,6 +16,7 @@ from typing import Protocol
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import metrics
 from heat_plugins import retrying
 from heat_plugins.signals import paces
 
@@ -164,6 +165,14 @@ class Watcher:
 
     def __len__(self) -> int:
         return len(self._waits)
+
+    @property
+    def oldest(self) -> float:
+        """For how many seconds the first has waited; 0 if none waits."""
+        with self._lock:
+            now = self._clock()
+            begun = (wait.begun for wait in self._waits.values())
+            return now - min(begun, default=now)
 
     def join(self, *tickets: Ticket) -> None:
         """Begin to poll for signals.
@@ -362,6 +371,7 @@ class Watcher:
                 names = wanted & set(self._source.names(wanted))
         except errors.ServiceError as exc:
             outage = retrying.Outage.of(exc, self.outage, self._clock)
+        metrics.count(metrics.POLLS, 'failed' if outage else 'ok')
         with self._lock:
             self._note(outage)
             self._seen = _Poll(number=seen_rows, names=names, rows=rows)

@@ -125,6 +125,11 @@ class Backoff:
         self._lock = threading.Lock()
         self._delays: dict[str, _Delay] = {}
 
+    @property
+    def count(self) -> int:
+        """How many operations have failed here since they were advanced."""
+        return len(self._delays)
+
     def is_delayed(self, key: str) -> bool:
         """Say whether an operation is left alone now."""
         with self._lock:
@@ -432,6 +437,7 @@ def _prepare(entry: Registered) -> _Takeover | None:
         )
 
     if door(_budget(entry, _LOOK)).is_led(entry.operation_id):
+        BACKOFF.forget(entry.config_id)
         return None
     budget = _budget(entry, _LEAD)
     return _Takeover(

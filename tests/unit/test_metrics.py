@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of metrics, and what it costs to count."""
+
+import re
+import subprocess
+import sys
+
+import testtools
+
+from heat_plugins import metrics
+from heat_plugins.runs import runs
+from heat_plugins.runs.fleet import operations
+
+#: What makes a time series for each tenant, stack, server or resource.
+UNBOUNDED = {'tenant', 'project', 'stack', 'server', 'resource', 'name', 'id'}
+
+
+class TableTest(testtools.TestCase):
+    def test_names_follow_prometheus_rules(self):
+        for metric in metrics.TABLE:
+            self.assertRegex(metric.name, r'^heat_plugins_[a-z_]+$')
+            is_counter = metric.kind is metrics.Kind.COUNTER
+            self.assertEqual(is_counter, metric.name.endswith('_total'))
+            self.assertTrue(metric.help.endswith('.'), metric.name)
+
+    def test_each_name_occurs_once(self):
+        names = [metric.name for metric in metrics.TABLE]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_the_table_is_whole(self):
+        named = [
+            each
+            for each in vars(metrics).values()
+            if isinstance(each, metrics.Metric)
+        ]
+        self.assertEqual(named, list(metrics.TABLE))
+
+    def test_labels_have_few_values_and_name_nothing_of_users(self):
+        for metric in metrics.TABLE:
+            self.assertNotIn(metric.label, UNBOUNDED)
+            self.assertLessEqual(len(metric.values), 6)
+
+    def test_each_end_of_a_run_is_counted(self):
+        ends = {state.value for state in runs.State if is_end(state)}
+        self.assertEqual(ends, set(metrics.RUNS.values))
+
+    def test_each_end_of_an_operation_is_counted(self):
+        ends = {phase.value for phase in operations.Phase if phase.ended}
+        self.assertEqual(ends, set(metrics.OPERATIONS.values))
+
+
+def is_end(state):
+    return re.match('complete|failed|timed-out|cancelled', state.value)
+
+
+class CountTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(metrics.install, {})
+        self.counted = []
+
+    def test_without_an_exporter_nothing_is_counted(self):
+        metrics.count(metrics.POLLS, 'ok')
+        metrics.observe(metrics.WAITING, 3)
+
+    def test_a_number_goes_to_its_metric_and_value(self):
+        metrics.install(
+            {
+                (metrics.POLLS, 'ok'): self.counted.append,
+                (metrics.WAITING, ''): self.counted.append,
+            }
+        )
+        metrics.count(metrics.POLLS, 'ok')
+        metrics.count(metrics.POLLS, 'failed')
+        metrics.count(metrics.POLLS, 'a name of a server')
+        metrics.observe(metrics.WAITING, 3)
+        self.assertEqual([1, 3], self.counted)
+
+    def test_the_package_needs_no_prometheus_client(self):
+        """Both the core and what starts with an engine."""
+        code = (
+            'import sys; sys.modules["prometheus_client"] = None\n'
+            'from heat_plugins import metrics\n'
+            'from heat_plugins.engine import patches\n'
+            'metrics.count(metrics.POLLS, "ok")\n'
+        )
+        done = subprocess.run(
+            [sys.executable, '-c', code], capture_output=True, text=True
+        )
+        self.assertEqual(0, done.returncode, done.stderr)
