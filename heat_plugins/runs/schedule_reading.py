@@ -3,7 +3,7 @@
 
 from collections import abc
 import time
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -37,6 +37,9 @@ KEYS: Final = (
 # Seconds to wait until an engine has followed a signal, and between two polls.
 _PATIENCE, _POLL = 20.0, 0.5
 
+# The root stack, and the schedule in it.
+_Found: TypeAlias = tuple[heat_values.Stack, stack_tree.Place]
+
 
 class Schedules:
     """The schedules of the stacks of a project.
@@ -58,22 +61,40 @@ class Schedules:
         self._clock = clock
         self._sleep = sleep
 
-    def list(self, stack: str | None = None) -> list[dict[str, Any]]:
+    def list(self, stack: str | None = None) -> abc.Sequence[dict[str, Any]]:
         """Return the schedules of a stack, or of all of the project.
+
+        What cannot be read of one, such as of a stack that is deleted
+        meanwhile, hides no other.
 
         :raises errors.NotFound: there is no such stack.
         """
-        names = self._heat.stack_ids() if stack is None else [stack]
-        roots = self._pool.each(self._finder.root, names)
-        parts = self._pool.each(self._places, roots)
-        return self._pool.each(
-            lambda found: self._shown(*found),
-            [
-                (root, place)
-                for root, places in zip(roots, parts, strict=True)
-                for place in places
-            ],
-        )
+        if stack is not None:
+            parts = [self._of(stack)]
+        else:
+            parts = self._pool.each(self._try_of, self._heat.stack_ids())
+        found = [each for part in parts for each in part]
+        return self._pool.each(lambda each: self._try_to_show(*each), found)
+
+    def _of(self, stack: str) -> abc.Sequence[_Found]:
+        root = self._finder.root(stack)
+        return [(root, place) for place in self._places(root)]
+
+    def _try_of(self, stack: str) -> abc.Sequence[_Found]:
+        try:
+            return self._of(stack)
+        except errors.NotFound:
+            return []
+
+    def _try_to_show(
+        self, stack: heat_values.Stack, place: stack_tree.Place
+    ) -> dict[str, Any]:
+        try:
+            return self._shown(stack, place)
+        except errors.Error as exc:
+            names = {'stack': stack.name, 'schedule': place.path}
+            reason = f'Cannot read it: {exc}'
+            return {**dict.fromkeys(KEYS), **names, 'reason': reason}
 
     def show(self, stack: str, path: str) -> dict[str, Any]:
         """Return a schedule of a stack.
@@ -106,9 +127,7 @@ class Schedules:
             'says why if it refuses that'
         )
 
-    def _find(
-        self, stack: str, path: str
-    ) -> tuple[heat_values.Stack, stack_tree.Place]:
+    def _find(self, stack: str, path: str) -> _Found:
         root = self._finder.root(stack)
         places = self._places(root)
         for place in places:

@@ -164,6 +164,35 @@ class SignalTest(base.CommandTestCase):
         self.assertIn('a release', table)
         self.assertIn('its trust is gone', ' '.join(table.split()))
 
+    def test_one_that_cannot_be_read_hides_no_other(self):
+        other = self.heat.add_stack('till')
+        self.add(other, 'weekly')
+        gone = self.heat.add_stack('gone').id
+        attribute, stack = self.heat.attribute, self.heat.stack
+
+        def fail(resource, name):
+            if resource.name == 'nightly':
+                raise errors.Denied('403 Forbidden', 403)
+            return attribute(resource, name)
+
+        def find(name):
+            if name in (gone, 'gone'):
+                # It was deleted after the stacks were listed.
+                raise errors.NotFound('no stack gone')
+            return stack(name)
+
+        self.heat.attribute, self.heat.stack = fail, find
+        code, rows = self.json('schedule list')
+        self.assertEqual(0, code)
+        self.assertEqual(
+            [
+                ('nightly', 'Cannot read it: 403 Forbidden'),
+                ('weekly', ''),
+            ],
+            [(each['schedule'], each['reason']) for each in rows],
+        )
+        self.assert_refused('schedule list gone', 'no stack gone')
+
     def test_one_is_shown(self):
         _, shown = self.json('schedule show shop nightly')
         for name in ('when', 'timezone', 'next_times', 'last_operation'):
