@@ -215,6 +215,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         SKIPPED,
         PAUSED_ATTR,
         REASON,
+        BACKFILL,
     ) = (
         'next_times',
         'last_time',
@@ -224,6 +225,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         'skipped',
         'paused',
         'reason',
+        'backfill',
     )
 
     attributes_schema = {
@@ -271,6 +273,10 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
                 'cannot be read, or the next time cannot start as it should; '
                 'empty if nothing is known against it.'
             ),
+        ),
+        BACKFILL: schemas.live(
+            attributes.Schema.INTEGER,
+            _('How many times of the past a backfill has yet to run.'),
         ),
     }
 
@@ -430,7 +436,10 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
 
     @rows.unquoted()
     def handle_signal(self, details: object = None) -> str:
-        """Pause or resume the schedule, or run its action now."""
+        """Pause or resume the schedule, or run its action.
+
+        For now, or for times of the past.
+        """
         try:
             wanted = schedule_signals.read(details)
             signallers.check_may_update(callers.of(self.stack))
@@ -459,6 +468,8 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         shown: dict[str, Any] = {
             'when': schedule.cron or schedule.at,
             self.TIMEZONE: schedule.timezone,
+            'times': schedule.times,
+            self.BACKFILL: len(record.backfill),
             self.MISSED: record.missed,
             self.SKIPPED: record.skipped,
             self.REASON: record.reason,

@@ -11,6 +11,8 @@ the operation of `ScheduleRecord.running` if there is none. Its ID is
   of a tick could not be created yet, the next one waits, as it may start in
   its place.
 - After an outage at most one tick starts late.
+- Ticks of the past that a user has asked for start one after another. One
+  that is due meanwhile waits, and starts before the next of them.
 
 Times are in seconds since the epoch; `schedules.Tick.time` names a tick.
 """
@@ -65,6 +67,8 @@ class ScheduleRecord:
     :ivar waiting: the tick that starts after that.
     :ivar forced: whether a user has asked for that tick: a pause does not
         stop it.
+    :ivar backfill: ticks of the past that a user has asked for and that have
+        not ended, in their order; the first of them may be the one that runs.
     :ivar acted: when an engine began with what its operation needs now; 0 if
         none has.
     :ivar last: the last tick whose operation was created.
@@ -100,6 +104,17 @@ class ScheduleRecord:
     paused: str = ''
     reason: str = ''
     checked: int = 0
+    backfill: tuple[int, ...] = ()
+
+    @property
+    def is_backfilled(self) -> bool:
+        """Whether the tick that runs is of the past, as a user has asked."""
+        return self.running is not None and self.running in self.backfill
+
+    @property
+    def backfill_left(self) -> tuple[int, ...]:
+        """What is left of a backfill without the tick that runs."""
+        return tuple(tick for tick in self.backfill if tick != self.running)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -182,7 +197,9 @@ class KeptSchedule:
             return self.with_record(running=None)
         return self.with_record(
             running=None,
-            missed=self.record.missed + 1,
+            backfill=self.record.backfill_left,
+            # It was missed before, or the schedule did not exist.
+            missed=self.record.missed + (not self.record.is_backfilled),
             outcome=MISSED,
             reason=self.record.reason or LATE,
         )
@@ -224,6 +241,7 @@ def due(schedule: _Schedule, record: ScheduleRecord, now: float) -> Decision:
     else:
         decision = _recorded(decision, missed=record.missed + more)
         decision = _decided(schedule, decision, ticks, now)
+        decision = _backfilled(schedule, decision, now)
     upcoming = schedule.next(1, decision.record.since)
     return dataclasses.replace(
         decision, next_time=upcoming[0].start if upcoming else None
@@ -269,10 +287,18 @@ def ended(
         record,
         running=None,
         created=False,
+        backfill=record.backfill_left,
         outcome=phase.value,
         failures=failures,
         paused=paused,
         reason=reason,
+    )
+
+
+def left_out(record: ScheduleRecord) -> ScheduleRecord:
+    """Return the record if the tick of a backfill has run before."""
+    return dataclasses.replace(
+        record, running=None, backfill=record.backfill_left
     )
 
 
@@ -340,17 +366,34 @@ def _decided(
         # What is known against it is of another time.
         decision = _recorded(decision, reason='')
     decision = _pass(decision, missed, Passed.MISSED)
-    if in_time and schedule.overlap is schedules.Overlap.CANCEL:
+    if in_time and _overlap(schedule, record) is schedules.Overlap.CANCEL:
         decision = _drop(decision, Passed.REPLACED)
     decision = _wait(schedule, decision, now)
     for tick in in_time:
         decision = _admit(schedule, decision, tick.time)
     record = decision.record
     is_to_end = record.waiting is not None and record.created
-    if schedule.overlap is schedules.Overlap.CANCEL and is_to_end:
+    if is_to_end and _overlap(schedule, record) is schedules.Overlap.CANCEL:
         # Each time: who decided it first may have died before it did that.
         decision = dataclasses.replace(decision, cancel=record.running)
     return decision
+
+
+def _overlap(schedule: _Schedule, record: ScheduleRecord) -> schedules.Overlap:
+    """Return what a tick does now: it waits for a tick of the past."""
+    if record.is_backfilled:
+        return schedules.Overlap.QUEUE
+    return schedule.overlap
+
+
+def _backfilled(
+    schedule: _Schedule, decision: Decision, now: float
+) -> Decision:
+    """Start the next tick of a backfill if nothing else runs."""
+    record = decision.record
+    if not record.backfill or record.running is not None:
+        return decision
+    return _start(schedule, decision, record.backfill[0], int(now))
 
 
 def _wait(schedule: _Schedule, decision: Decision, now: float) -> Decision:
@@ -359,7 +402,7 @@ def _wait(schedule: _Schedule, decision: Decision, now: float) -> Decision:
     if record.waiting is None:
         return decision
     start = schedule.start_of(record.waiting)
-    skips = schedule.overlap is schedules.Overlap.SKIP
+    skips = _overlap(schedule, record) is schedules.Overlap.SKIP
     if schedule.cut_off is not None and now >= start + schedule.cut_off:
         return _drop(decision, Passed.CUT_OFF)
     if skips and record.created:
@@ -386,7 +429,7 @@ def _admit(schedule: _Schedule, decision: Decision, tick: int) -> Decision:
         return _start(schedule, decision, tick, schedule.start_of(tick))
     if not record.created:
         decision = _drop(decision, Passed.MISSED)
-    elif schedule.overlap is schedules.Overlap.SKIP:
+    elif _overlap(schedule, record) is schedules.Overlap.SKIP:
         return _pass(decision, [tick], Passed.RUNNING)
     elif record.waiting is not None:
         return _pass(decision, [tick], Passed.WAITING)

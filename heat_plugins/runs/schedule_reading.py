@@ -9,8 +9,10 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins import pools
+from heat_plugins import stored
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import schedule_signals
+from heat_plugins.runs import schedules
 from heat_plugins.runs.start import stack_tree
 from heat_plugins.runs.start import targets
 
@@ -32,6 +34,7 @@ KEYS: Final = (
     'skipped',
     'paused',
     'reason',
+    'backfill',
 )
 
 # Seconds to wait until an engine has followed a signal, and between two polls.
@@ -102,6 +105,22 @@ class Schedules:
         :raises errors.NotFound: there is none.
         """
         return self._shown(*self._find(stack, path))
+
+    def times(self, stack: str, path: str) -> schedules.Schedule:
+        """Return when a schedule is due, without what it does then.
+
+        :raises errors.NotFound: there is none.
+        :raises errors.Unavailable: heat-engine does not say that.
+        """
+        _, place = self._find(stack, path)
+        known = self._heat.attribute(place.resource, 'show')
+        try:
+            return stored.read(schedules.Schedule, known['times'])
+        except (KeyError, TypeError, ValueError) as exc:
+            raise errors.Unavailable(
+                f'heat-engine does not say when {path} is due; upgrade '
+                'heat-plugins there'
+            ) from exc
 
     def signal(
         self, stack: str, path: str, wanted: schedule_signals.ScheduleSignal

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users ask of a schedule by a signal to its resource.
 
-``{"do": "pause", "note": "…"}``, ``{"do": "resume"}`` or ``{"do": "run"}``.
+``{"do": "pause", "note": "…"}``, ``{"do": "resume"}``, ``{"do": "run"}``,
+``{"do": "backfill", "from": "2026-11-20", "to": "2026-11-22T02:30"}``, with
+local times of the schedule, or ``{"do": "stop-backfill"}``.
 """
 
 from collections import abc
@@ -10,20 +12,31 @@ from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins.runs import schedule_backfills
 from heat_plugins.runs import schedule_deciding
 
-DO, NOTE = 'do', 'note'
+DO, NOTE, FROM, TO = 'do', 'note', 'from', 'to'
 PAUSE, RESUME, RUN = 'pause', 'resume', 'run'
+BACKFILL, STOP_BACKFILL = 'backfill', 'stop-backfill'
 
 _DONE = {
     PAUSE: 'the schedule is paused',
     RESUME: 'the schedule is resumed',
     RUN: 'the schedule runs its action now',
+    BACKFILL: 'the schedule runs its action for times of the past',
+    STOP_BACKFILL: 'the schedule runs nothing else for times of the past',
+}
+
+# What goes with each.
+_WITH: abc.Mapping[str, tuple[str, ...]] = {
+    PAUSE: (NOTE,),
+    BACKFILL: (FROM, TO),
 }
 
 _EXAMPLE = (
-    'the signal must be {"do": "pause", "note": "…"}, {"do": "resume"} or '
-    '{"do": "run"}'
+    'the signal must be {"do": "pause", "note": "…"}, {"do": "resume"}, '
+    '{"do": "run"}, {"do": "backfill", "from": "2026-11-20", "to": '
+    '"2026-11-22"} or {"do": "stop-backfill"}'
 )
 
 
@@ -32,10 +45,14 @@ class ScheduleSignal:
     """What a user asks of a schedule.
 
     :ivar note: why to pause it.
+    :ivar begin: the first time that a backfill may run.
+    :ivar end: the last one.
     """
 
     do: str
     note: str = ''
+    begin: str = ''
+    end: str = ''
 
     @property
     def done(self) -> str:
@@ -44,7 +61,8 @@ class ScheduleSignal:
 
     def details(self) -> dict[str, str]:
         """Return it as it is sent."""
-        return {DO: self.do, **({NOTE: self.note} if self.note else {})}
+        given = {NOTE: self.note, FROM: self.begin, TO: self.end}
+        return {DO: self.do, **{k: text for k, text in given.items() if text}}
 
     def check(self, shown: abc.Mapping[str, Any]) -> None:
         """Check whether attributes permit it.
@@ -61,8 +79,13 @@ class ScheduleSignal:
         self, before: abc.Mapping[str, Any], shown: abc.Mapping[str, Any]
     ) -> bool:
         """Say whether attributes show that an engine has followed it."""
+        is_new = bool(shown['last_operation'] != before['last_operation'])
         if self.do == RUN:
-            return bool(shown['last_operation'] != before['last_operation'])
+            return is_new
+        if self.do == BACKFILL:
+            return is_new or bool(shown['backfill'])
+        if self.do == STOP_BACKFILL:
+            return int(shown['backfill'] or 0) <= 1
         if self.do == RESUME:
             return not shown['paused']
         return bool(shown['paused'] and self.note in shown['paused'])
@@ -77,6 +100,10 @@ class ScheduleSignal:
         if self.do == RUN:
             record = schedule_deciding.run_now(kept.schedule, kept.record, now)
             return dataclasses.replace(kept, record=record)
+        if self.do == BACKFILL:
+            return schedule_backfills.add(kept, self.begin, self.end)
+        if self.do == STOP_BACKFILL:
+            return schedule_backfills.stop(kept)
         if self.do == PAUSE:
             return kept.with_record(paused=self.note or 'a signal paused it')
         if kept.schedule.paused:
@@ -96,15 +123,21 @@ def read(details: object) -> ScheduleSignal:
 
     :raises errors.Refused: it is invalid.
     """
-    if not isinstance(details, dict) or details.keys() - {DO, NOTE}:
+    if not isinstance(details, dict) or details.keys() - {DO, NOTE, FROM, TO}:
         raise errors.Refused(_EXAMPLE)
-    do, note = details.get(DO), details.get(NOTE, '')
+    given = {NOTE: '', FROM: '', TO: '', **details}
+    do = given.pop(DO, None)
     if not isinstance(do, str) or do not in _DONE:
         raise errors.Refused(_EXAMPLE)
-    if not isinstance(note, str) or len(note) > bounds.PART:
-        raise errors.Refused(
-            f'"note" must be a text of at most {bounds.PART} characters'
-        )
-    if note and do != PAUSE:
-        raise errors.Refused(f'"note" goes with "{PAUSE}" alone')
-    return ScheduleSignal(do=do, note=note)
+    for name, text in given.items():
+        if not isinstance(text, str) or len(text) > bounds.PART:
+            raise errors.Refused(
+                f'"{name}" must be a text of at most {bounds.PART} characters'
+            )
+        if text and name not in _WITH.get(do, ()):
+            goes = next(each for each in _WITH if name in _WITH[each])
+            raise errors.Refused(f'"{name}" goes with "{goes}" alone')
+    note, begin, end = given.values()
+    if do == BACKFILL and not (begin and end):
+        raise errors.Refused(f'"{BACKFILL}" needs "{FROM}" and "{TO}"')
+    return ScheduleSignal(do=do, note=note, begin=begin, end=end)

@@ -76,6 +76,19 @@ _PATTERN = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 
+# The fields that say when it is due, and until when it may start.
+_TIMES = (
+    'cron',
+    'at',
+    'timezone',
+    'exclude',
+    'until',
+    'jitter',
+    'key',
+    'start_within',
+    'cut_off',
+)
+
 # The most steps of each field, from one of its values to the same one.
 _STEPS = {
     'minute': 60,
@@ -230,13 +243,21 @@ class Schedule:
         """Return the instant of the start of a tick."""
         return time + self.delay
 
-    def instant(self, text: str) -> int:
+    def instant(self, text: str, *, is_end: bool = False) -> int:
         """Return the instant of a time in ISO 8601.
 
-        :param text: a local time; a day is its beginning.
+        :param text: a local time.
+        :param is_end: whether a day is its end, and not its beginning.
         :raises errors.Invalid: it is something else.
         """
-        return _instant(self._local(text, datetime.time()), self.zone)[0]
+        of_day = _END_OF_DAY if is_end else datetime.time()
+        return _instant(self._local(text, of_day), self.zone)[0]
+
+    @property
+    def times(self) -> dict[str, object]:
+        """What says when it is due, for `stored.read`, in JSON's types."""
+        values = {name: getattr(self, name) for name in _TIMES}
+        return {**values, 'exclude': [*self.exclude]}
 
     @property
     def lateness(self) -> int:

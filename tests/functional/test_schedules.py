@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions that heat-engine runs by the clock, without Mistral."""
 
+import datetime
 import json
 import pathlib
 import subprocess
@@ -142,6 +143,40 @@ def schedule(
 ) -> Any:
     words = 'schedule', verb, 'shop', 'schedule'
     return openstack(cloud, *words, *options)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_times_before_the_schedule_become_operations_once(
+    alone: base.minicloud_client.Cloud, tmp_path: pathlib.Path
+) -> None:
+    journal = tmp_path / 'journal'
+    content = template(journal, cron='0 * * * *')
+    stack = base.Stack(alone.session('demo'), content, name='shop')
+    stack.wait('CREATE_COMPLETE')
+    ends = [f'{at(hours):%FT%H}' for hours in (2, 1)]
+    span = '--from', f'{ends[0]}:00', '--to', f'{ends[1]}:00'
+    shown = schedule(alone, 'backfill', *span, '--dry-run')
+    assert [each['state'] for each in shown] == ['not started'] * 2
+    assert operations(alone) == []
+    schedule(alone, 'backfill', *span)
+    alone.crash('heat')
+    alone.start('heat')
+    with servers.agent(alone, stack):
+        for _ in range(2):
+            done = schedule(alone, 'backfill', *span, '--wait')
+            assert [each['state'] for each in done] == ['complete'] * 2
+    made = {each['id'] for each in operations(alone)}
+    assert {each['operation'] for each in done} <= made
+    assert len(lines(journal)) == len(made)
+    assert schedule(alone, 'show')['backfill'] == 0
+
+
+def at(hours: int) -> datetime.datetime:
+    """Return the time some hours ago, in UTC."""
+    return datetime.datetime.now(datetime.UTC) - datetime.timedelta(
+        hours=hours
+    )
 
 
 def completed(cloud: base.minicloud_client.Cloud) -> list[str]:

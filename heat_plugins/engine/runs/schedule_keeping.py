@@ -329,6 +329,10 @@ class Keeper:
         operation_id = record_names.id_of_tick(row.id, tick)
         now = self._clock()
         is_over = kept.is_held or now > kept.record.create_until
+        if kept.record.is_backfilled and _has_run(row, operation_id):
+            return lambda after: dataclasses.replace(
+                after, record=schedule_deciding.left_out(after.record)
+            )
         if not _is_created(row, operation_id, is_over):
             if is_over:
                 return _give_up(row, kept, operation_id)
@@ -363,6 +367,15 @@ def _read(text: str) -> _Kept:
     if len(text) > _MOST_TEXT:
         raise ValueError(f'it is longer than {_MOST_TEXT} characters')
     return _Kept.read(text)
+
+
+def _has_run(row: _Row, operation_id: str) -> bool:
+    """Say whether an operation has ended, and was not deleted since."""
+    context = heat_context.get_admin_context()
+    operation = row.project_id, operation_id
+    return schedule_rows.is_registered(context, *operation) and bool(
+        schedule_rows.ended(context, {operation})
+    )
 
 
 def _is_created(row: _Row, operation_id: str, is_over: bool) -> bool:
@@ -565,8 +578,9 @@ def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> None:
     chosen, limits, order = _choose(row, stack)
     cut_off, tick = kept.schedule.cut_off, kept.record.running or 0
     if cut_off is not None:
-        is_forced = kept.record.forced
-        start = tick if is_forced else kept.schedule.start_of(tick)
+        start = kept.schedule.start_of(tick)
+        if kept.record.forced or kept.record.is_backfilled:
+            start = kept.record.create_until - kept.schedule.lateness
         left = start + cut_off - int(now)
         limits = dataclasses.replace(limits, cut_off=max(1, left))
     advancer = _door(row, stack).create(

@@ -2,18 +2,25 @@
 """``openstack software deployment schedule …``."""
 
 import argparse
+from collections import abc
 import datetime
 import time
 from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import pools
+from heat_plugins import retrying
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
+from heat_plugins.runs import schedule_backfills
 from heat_plugins.runs import schedule_reading
 from heat_plugins.runs import schedule_signals
 from heat_plugins.runs import schedules
 from heat_plugins.runs import summary
+from heat_plugins.runs.fleet import fleets
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet import overview
+from heat_plugins.runs.records import record_names
 
 _COLUMNS = ('local', 'utc', 'latest_start', 'note')
 
@@ -29,6 +36,14 @@ _LISTED = (
     'paused',
     'reason',
 )
+
+# What there is to say about a time of the past, and of one that has no
+# operation yet.
+_BACKFILLED = ('local', 'utc', 'operation', 'state')
+_NO_OPERATION = 'not started'
+
+# Seconds between two polls of a command that waits for a backfill.
+_POLL = 5.0
 
 _NOTES = {
     schedules.ClockChange.NONE: '',
@@ -192,10 +207,16 @@ class _Signal(ShowSchedule):
         wanted = schedule_signals.ScheduleSignal(
             do=self.do, note=getattr(parsed_args, 'note', '')
         )
-        return _one(
-            self.schedules.signal(
-                parsed_args.stack, parsed_args.schedule, wanted
-            )
+        return _one(self.signal(parsed_args, wanted))
+
+    def signal(
+        self,
+        parsed_args: argparse.Namespace,
+        wanted: schedule_signals.ScheduleSignal,
+    ) -> dict[str, Any]:
+        """Ask the schedule; return it as it is then."""
+        return self.schedules.signal(
+            parsed_args.stack, parsed_args.schedule, wanted
         )
 
 
@@ -220,6 +241,114 @@ class RunSchedule(_Signal):
     """Run the action of a schedule now, even if the schedule is paused."""
 
     do = schedule_signals.RUN
+
+
+class BackfillSchedule(_Signal):
+    """Run the action of a schedule for times of the past.
+
+    Times that were missed, or lie before the schedule existed, become
+    operations, one after another. A time that has an operation is left out.
+    """
+
+    example = 'shop nightly --from 2026-11-20 --to 2026-11-22 --wait'
+
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        text = 'in local time of the schedule; or a day'
+        add.value('--from', '<time>', f'The first time, {text}', dest='begin')
+        add.value('--to', '<time>', f'The last time, {text}', dest='end')
+        either = add.either()
+        either.flag('--dry-run', 'Only list what would start')
+        either.flag('--wait', 'Wait until all operations have ended')
+        either.flag(
+            '--stop',
+            'Start nothing else of a backfill; an operation in progress '
+            'continues',
+        )
+
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
+        begin, end = parsed_args.begin, parsed_args.end
+        if bool(begin and end) is parsed_args.stop:
+            raise errors.Refused('Give either --from and --to, or --stop')
+        if parsed_args.stop:
+            do = schedule_signals.STOP_BACKFILL
+            wanted = schedule_signals.ScheduleSignal(do=do)
+            return _one(self.signal(parsed_args, wanted))
+        stack, path = parsed_args.stack, parsed_args.schedule
+        schedule = self.schedules.times(stack, path)
+        ticks = schedule_backfills.ticks(schedule, begin, end, time.time())
+        rows = self._rows(schedule, ticks)
+        if not parsed_args.dry_run and _left(rows):
+            wanted = schedule_signals.ScheduleSignal(
+                do=schedule_signals.BACKFILL, begin=begin, end=end
+            )
+            self.signal(parsed_args, wanted)
+        if parsed_args.wait:
+            self._wait(stack, path, _left(rows))
+            rows = self._rows(schedule, ticks)
+            self.exit_code = _code(rows)
+        return _BACKFILLED, [tuple(row.values()) for row in rows]
+
+    def _rows(
+        self, schedule: schedules.Schedule, ticks: abc.Iterable[schedules.Tick]
+    ) -> abc.Sequence[dict[str, Any]]:
+        """Return times of the past with the states of their operations."""
+        known = {
+            head.id: overview.of_head(head)['state']
+            for head in common.fleets(self.app.client_manager).history(
+                fleets.Filter()
+            )
+        }
+        return [
+            {
+                **{
+                    name: _row(schedule, tick)[name]
+                    for name in ('local', 'utc')
+                },
+                'operation': (
+                    found := record_names.id_of_tick(schedule.key, tick.time)
+                ),
+                'state': known.get(found, _NO_OPERATION),
+            }
+            for tick in ticks
+        ]
+
+    def _wait(self, stack: str, path: str, total: int) -> None:
+        """Wait for the end of a backfill.
+
+        :raises errors.Failed: the schedule is paused.
+        """
+
+        def look() -> dict[str, Any]:
+            shown = self.schedules.show(stack, path)
+            left = shown['backfill'] or 0
+            self.progress.show('backfill', max(0, total - left), total)
+            return shown
+
+        def is_over(shown: dict[str, Any]) -> bool:
+            is_held = shown['paused'] and shown['last_outcome'] != 'running'
+            return bool(is_held or not shown['backfill'])
+
+        shown = retrying.follow(look, is_over, interval=_POLL)
+        if shown['backfill']:
+            raise errors.Failed(
+                f'The schedule is paused ({shown["paused"]}): the backfill '
+                'continues once it is resumed, or ends with --stop'
+            )
+
+
+def _left(rows: abc.Iterable[dict[str, Any]]) -> int:
+    """Return how many times have no operation."""
+    return sum(row['state'] == _NO_OPERATION for row in rows)
+
+
+def _code(rows: abc.Iterable[dict[str, Any]]) -> int:
+    """Return the exit code for the states of operations."""
+    states = [row['state'] for row in rows]
+    for phase in operations.Phase:
+        if phase.ended and phase.value in states and common.code_of(phase):
+            return common.code_of(phase)
+    return common.FAILED if _NO_OPERATION in states else 0
 
 
 def _one(found: dict[str, Any]) -> common.Shown:

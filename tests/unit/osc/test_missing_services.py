@@ -90,6 +90,7 @@ ARGUMENTS = {
     'software deployment run show': f'shop {RUN}',
     'software deployment run start': 'BACKUP --stack shop',
     'software deployment run wait': f'shop {RUN}',
+    'software deployment schedule backfill': 'shop nightly --stop',
     'software deployment schedule list': 'shop',
     'software deployment schedule pause': 'shop nightly',
     'software deployment schedule preview': '--cron @daily',

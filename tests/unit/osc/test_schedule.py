@@ -106,7 +106,7 @@ SHOWN = {
 }
 
 
-class SignalTest(base.CommandTestCase):
+class SignalCase(base.CommandTestCase):
     """Commands about the schedules of stacks, through Heat's API."""
 
     def setUp(self):
@@ -131,6 +131,10 @@ class SignalTest(base.CommandTestCase):
 
     def change(self, name='nightly', **more):
         self.heat.attributes[name, 'show'].update(more)
+
+
+class SignalTest(SignalCase):
+    """Each command, and what it refuses."""
 
     def test_the_schedules_of_all_stacks_are_listed(self):
         other = self.heat.add_stack('till')

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How engines start what a schedule has to run for times of the past."""
+
+from heat.common import exception as heat_exception
+
+from heat_plugins.engine import process
+from heat_plugins.engine.database import schedule_rows
+from heat_plugins.engine.runs import schedule_keeping
+from heat_plugins.objectstore import lease
+from heat_plugins.runs.fleet import operations
+from tests.unit.engine import test_schedule_keeping as keeping
+from tests.unit.runs.fleet import simulation
+
+HOUR, NOW = keeping.HOUR, keeping.NOW
+
+#: The two hours before the schedule was created.
+RANGE = {'from': '2027-01-15T06:00', 'to': '2027-01-15T07:00'}
+
+
+class BackfillTest(keeping.KeepingCase):
+    def backfill(self, **more):
+        self.signal(self.made, {'do': 'backfill', **RANGE, **more})
+
+    def refused(self, details):
+        self.assertRaises(
+            heat_exception.ResourceFailure, self.signal, self.made, details
+        )
+
+    def end(self, keeper, *hours):
+        """Let operations run to their end, one after another."""
+        for made in self.ids(*hours):
+            keeper.look()
+            self.assertIn(made, self.operations())
+            self.finish(made)
+            self.now += 60
+            self.world.now = self.now
+            keeper.look()
+
+    def test_a_range_becomes_one_operation_after_another(self):
+        self.scheduled(cut_off=600)
+        keeper = self.keeper()
+        self.backfill()
+        self.assertEqual(2, self.get(self.made, 'backfill'))
+        keeper.look()
+        self.assertEqual(self.ids(-2), self.operations())
+        operation = self.finish(*self.ids(-2))
+        self.assertIs(operations.Phase.COMPLETE, operation.control.phase)
+        # The cut-off counts from the start, not from the time of the past.
+        self.assertEqual(600, operation.order.limits.cut_off)
+        self.now += 60
+        self.world.now = self.now
+        keeper.look()
+        self.end(keeper, -1)
+        self.assertEqual(self.ids(-2, -1), self.operations())
+        record = self.record()
+        self.assertEqual(
+            ((), 'complete', 0),
+            (record.backfill, record.outcome, record.missed),
+        )
+
+    def test_what_has_run_is_left_out(self):
+        self.scheduled()
+        keeper = self.keeper()
+        self.backfill()
+        self.end(keeper, -2, -1)
+        self.patch(schedule_rows, 'is_registered', lambda *args: True)
+        last = self.record().last
+        self.backfill()
+        for _ in range(4):
+            keeper.look()
+        self.assertEqual(self.ids(-2, -1), self.operations())
+        record = self.record()
+        self.assertEqual(
+            ((), None, last, 'complete', 0),
+            (
+                record.backfill,
+                record.running,
+                record.last,
+                record.outcome,
+                record.failures,
+            ),
+        )
+
+    def test_an_engine_killed_at_any_request_leaves_one_operation_each(self):
+        kills = 0
+        while self.killed_at(kills + 1):
+            kills += 1
+            keeper = self.keeper()
+            for _ in range(9):
+                self.now += lease.EXPIRY / 2
+                self.world.now = self.now
+                keeper.look()
+            self.end(keeper, -2, -1)
+            self.assertEqual(self.ids(-2, -1), self.operations(), kills)
+            # Of two times on two servers.
+            self.assertEqual([1] * 4, [*self.world.executed.values()], kills)
+            self.assertEqual((), self.record().backfill)
+            self.heat.delete(self.made)
+        self.assertGreater(kills, 20)
+
+    def killed_at(self, number):
+        """Let an engine die at a request; False if it sends fewer."""
+        self.set_world(2)
+        self.now = self.world.now = NOW
+        self.scheduled(cron='0 6,7 * * *')
+        self.backfill()
+        self.world.kill_at = number
+        try:
+            self.keeper().look()
+        except simulation.Killed:
+            return True
+        finally:
+            self.world.kill_at = None
+            self.patch(schedule_keeping, '_PLACES', process.Places(32, 4))
+        return False
+
+    def test_it_stops_and_a_bad_range_is_refused(self):
+        self.scheduled()
+        self.backfill()
+        self.signal(self.made, {'do': 'stop-backfill'})
+        self.assertEqual(0, self.get(self.made, 'backfill'))
+        self.keeper().look()
+        self.assertEqual([], self.operations())
+        for details in (
+            {'do': 'backfill'},
+            {'do': 'backfill', 'from': '2027-01-15'},
+            {'do': 'backfill', 'from': '2027-01-15', 'to': 3},
+            {'do': 'backfill', 'from': '2027-02-01', 'to': '2027-02-02'},
+            {'do': 'run', 'to': '2027-02-02'},
+        ):
+            self.refused(details)
+        self.assertEqual(0, self.get(self.made, 'backfill'))

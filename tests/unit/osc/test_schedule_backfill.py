@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack software deployment schedule backfill``."""
+
+import types
+
+from heat_plugins.osc import common
+from heat_plugins.osc.runs import schedule_commands
+from heat_plugins.runs import schedules
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.records import record_names
+from tests.unit.osc import test_schedule
+
+LINE = 'schedule backfill shop nightly --from 2027-01-11 --to 2027-01-13'
+NIGHTLY = schedules.Schedule(
+    cron='30 2 * * *', timezone='Europe/Berlin', key='id-of-nightly'
+)
+#: 2027-01-12T01:30:00Z
+SECOND = 1799717400
+#: The operations of the three nights.
+FIRST, MIDDLE, LAST = (
+    record_names.id_of_tick('id-of-nightly', SECOND + days * 86400)
+    for days in (-1, 0, 1)
+)
+
+
+class BackfillTest(test_schedule.SignalCase):
+    def setUp(self):
+        super().setUp()
+        # 2027-01-15T08:00:00Z
+        clock = types.SimpleNamespace(time=lambda: 1800000000.5)
+        self.patch(schedule_commands, 'time', clock)
+        self.patch(schedule_commands, '_POLL', 0)
+        self.change(times=NIGHTLY.times, backfill=0)
+        #: The states of operations, by their IDs.
+        self.states = {MIDDLE: operations.Phase.COMPLETE}
+        door = types.SimpleNamespace(history=lambda wanted: self.heads())
+        self.patch(common, 'fleets', lambda manager: door)
+        self.heat.signalled = self.follow
+        #: What an engine does after the next polls.
+        self.later = []
+        attribute = self.heat.attribute
+
+        def poll(resource, name):
+            shown = dict(attribute(resource, name))
+            if self.later:
+                self.later.pop(0)()
+            return shown
+
+        self.heat.attribute = poll
+        #: What becomes of the operations of a backfill.
+        self.phase = operations.Phase.COMPLETE
+
+    def heads(self):
+        return [
+            operations.Head(id=each, state=phase, created_at=0)
+            for each, phase in self.states.items()
+        ]
+
+    def follow(self, resource, details):
+        """Be an engine that has started the first one."""
+        self.change(backfill=2)
+        for _ in range(2):
+            self.later.append(self.end)
+
+    def end(self):
+        new = next(each for each in (FIRST, LAST) if each not in self.states)
+        self.states[new] = self.phase
+        self.change(backfill=1 if new == FIRST else 0, last_operation=new)
+
+    def signals(self):
+        return [each for each in self.heat.asked if 'signal' in each]
+
+    def test_a_dry_run_lists_what_would_start(self):
+        code, rows = self.json(f'{LINE} --dry-run')
+        self.assertEqual(0, code)
+        self.assertEqual(
+            [
+                ('2027-01-11T02:30:00+01:00', FIRST, 'not started'),
+                ('2027-01-12T02:30:00+01:00', MIDDLE, 'complete'),
+                ('2027-01-13T02:30:00+01:00', LAST, 'not started'),
+            ],
+            [(row['local'], row['operation'], row['state']) for row in rows],
+        )
+        self.assertEqual([], self.signals())
+
+    def test_it_waits_for_the_end(self):
+        code, rows = self.json(f'{LINE} --wait')
+        self.assertEqual(0, code)
+        self.assertEqual(['complete'] * 3, [row['state'] for row in rows])
+        (signal,) = self.signals()
+        self.assertIn("'from': '2027-01-11', 'to': '2027-01-13'", signal)
+        # All have run.
+        code, rows = self.json(LINE)
+        self.assertEqual((0, 1), (code, len(self.signals())))
+
+    def test_a_failure_is_an_exit_code(self):
+        self.phase = operations.Phase.FAILED
+        code, rows = self.json(f'{LINE} --wait')
+        self.assertEqual(3, code)
+        self.assertEqual('failed', rows[0]['state'])
+
+    def test_a_pause_ends_the_wait(self):
+        self.heat.signalled = lambda *args: self.change(
+            backfill=2, paused='a release'
+        )
+        self.assert_refused(f'{LINE} --wait', 'is paused (a release)')
+
+    def test_it_stops(self):
+        self.change(backfill=2)
+        self.heat.signalled = lambda *args: self.change(backfill=1)
+        code, _ = self.json('schedule backfill shop nightly --stop')
+        self.assertEqual(0, code)
+        self.assertIn("{'do': 'stop-backfill'}", self.signals()[0])
+
+    def test_a_range_is_needed(self):
+        said = 'either --from and --to, or --stop'
+        self.assert_refused('schedule backfill shop nightly', said)
+        self.assert_refused(f'{LINE} --stop', said)
+        self.assert_refused(LINE.replace('01-11', '02-01'), 'no time from')
+
+    def test_an_engine_of_an_earlier_release_is_named(self):
+        del self.heat.attributes['nightly', 'show']['times']
+        self.assert_refused(LINE, 'upgrade heat-plugins')

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a schedule runs for times of the past."""
+
+import dataclasses
+
+import pytest
+
+from heat_plugins import errors
+from heat_plugins.runs import schedule_backfills
+from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs import schedules
+from heat_plugins.runs.fleet import operations
+
+HOUR = 3600
+# 2027-01-20T00:00:00Z; ticks are at each full hour.
+ZERO = 1800403200
+DAY = 24 * HOUR
+Passed = schedule_deciding.Passed
+Phase = operations.Phase
+
+
+def hour(number):
+    return ZERO + number * HOUR
+
+
+def kept(backfill=(), **more):
+    return schedule_deciding.KeptSchedule(
+        schedule=schedules.Schedule(cron='@hourly', **more),
+        record=schedule_deciding.ScheduleRecord(
+            since=hour(3), backfill=backfill
+        ),
+    )
+
+
+def started(number):
+    """Return a schedule whose first tick of the past runs."""
+    known = kept((hour(-2), hour(-1)))
+    decision = schedule_deciding.due(known.schedule, known.record, hour(3) + 9)
+    assert decision.start == hour(-2)
+    made = dataclasses.replace(known, record=decision.record)
+    assert made.record.create_until == hour(4) + 9
+    if number:
+        record = schedule_deciding.created(made.record)
+        made = dataclasses.replace(made, record=record)
+    return made
+
+
+def due(known, at):
+    return schedule_deciding.due(known.schedule, known.record, at)
+
+
+def test_a_range_has_both_its_ends_and_ends_before_what_is_due():
+    known = schedule_backfills.add(kept(), '2027-01-19T23:00', '2027-01-20')
+    assert known.record.backfill == tuple(map(hour, range(-1, 4)))
+    # Whoever asks twice gets nothing else.
+    again = schedule_backfills.add(
+        known, '2027-01-20T01:00', '2027-01-20T02:00'
+    )
+    assert again == known
+
+
+def test_its_times_are_local_ones():
+    known = kept(timezone='Asia/Tokyo')
+    made = schedule_backfills.add(known, '2027-01-20', '2027-01-20T01:00')
+    assert made.record.backfill == (hour(-9), hour(-8))
+
+
+def test_a_range_without_times_and_too_many_are_refused():
+    with pytest.raises(errors.Refused, match='no time from 2027-02-01 to'):
+        schedule_backfills.add(kept(), '2027-02-01', '2027-02-02')
+    with pytest.raises(errors.Refused, match='more than 50 times of the'):
+        schedule_backfills.add(kept(), '2027-01-01', '2027-01-05')
+    known = schedule_backfills.add(kept(), '2027-01-01', '2027-01-02')
+    with pytest.raises(errors.Refused, match='that have not ended yet'):
+        schedule_backfills.add(known, '2027-01-03', '2027-01-04')
+    with pytest.raises(errors.Invalid, match='The time "x" is invalid'):
+        schedule_backfills.add(kept(), 'x', '2027-01-04')
+
+
+def test_one_starts_after_the_other_has_ended():
+    known = started(1)
+    assert due(known, hour(3) + 99).record == known.record
+    record = schedule_deciding.ended(
+        known.schedule, known.record, Phase.COMPLETE
+    )
+    assert record.backfill == (hour(-1),)
+    decision = schedule_deciding.due(known.schedule, record, hour(3) + 99)
+    assert decision.start == hour(-1)
+    record = schedule_deciding.left_out(decision.record)
+    assert (record.running, record.backfill) == (None, ())
+
+
+@pytest.mark.parametrize('overlap', schedules.Overlap)
+def test_a_time_that_is_due_meanwhile_waits_and_comes_first(overlap):
+    known = started(1)
+    schedule = dataclasses.replace(known.schedule, overlap=overlap)
+    decision = schedule_deciding.due(schedule, known.record, hour(4))
+    assert decision.cancel is None
+    assert decision.record.waiting == hour(4)
+    record = schedule_deciding.ended(schedule, decision.record, Phase.COMPLETE)
+    decision = schedule_deciding.due(schedule, record, hour(4) + 60)
+    assert decision.start == hour(4)
+    assert decision.record.backfill == (hour(-1),)
+
+
+def test_what_cannot_be_created_was_missed_before():
+    known = started(0).given_up()
+    assert known.record.missed == 0
+    assert known.record.backfill == (hour(-1),)
+    assert known.record.reason == schedule_deciding.LATE
+
+
+def test_a_pause_holds_it_and_keeps_what_is_left():
+    known = started(0).with_record(paused='a release')
+    assert known.given_up().record.backfill == (hour(-2), hour(-1))
+    free = known.with_record(running=None)
+    assert due(free, hour(3) + 9).record.running is None
+
+
+def test_it_stops_before_the_next_one():
+    assert schedule_backfills.stop(started(1)).record.backfill == (hour(-2),)
+    record = schedule_backfills.stop(started(0)).record
+    assert (record.backfill, record.running) == ((), None)
+    known = schedule_backfills.stop(kept((hour(-1),)))
+    assert known.record.backfill == ()
+
+
+def test_it_is_stored():
+    known = started(1)
+    assert schedule_deciding.KeptSchedule.read(known.text()) == known
