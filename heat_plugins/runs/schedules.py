@@ -253,6 +253,20 @@ class Schedule:
         of_day = _END_OF_DAY if is_end else datetime.time()
         return _instant(self._local(text, of_day), self.zone)[0]
 
+    def span(
+        self, first: datetime.date, last: datetime.date
+    ) -> tuple[int, int]:
+        """Return the instants at which local days begin and end."""
+        begin, end = (
+            _instant(datetime.datetime.combine(day, at), self.zone)[0]
+            for day, at in ((first, datetime.time()), (last, _END_OF_DAY))
+        )
+        return begin, end
+
+    def excludes(self, day: datetime.date) -> bool:
+        """Say whether a local day is without times."""
+        return self._excluded_until(day) is not None
+
     @property
     def times(self) -> dict[str, object]:
         """What says when it is due, for `stored.read`, in JSON's types."""
@@ -321,7 +335,7 @@ class Schedule:
     def _is_excluded(self, time: int) -> bool:
         """Say whether an instant is on an excluded day."""
         day = datetime.datetime.fromtimestamp(time, self.zone).date()
-        return self._excluded_until(day) is not None
+        return self.excludes(day)
 
     def _named(
         self, after: datetime.datetime

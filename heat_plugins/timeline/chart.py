@@ -6,6 +6,7 @@ Times are seconds since the epoch.
 
 from collections import abc
 import dataclasses
+import datetime
 import enum
 import itertools
 
@@ -26,6 +27,7 @@ class RowKind(enum.Enum):
     RUN = 'run'
     EXECUTION = 'workflow execution'
     RESOURCE = 'resource'
+    DAY = 'day'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,7 @@ class Bar:
     :ivar working_since: the end of the wait before it, if known.
     :ivar reason: why it ended in its state, if known.
     :ivar hint: what may keep it from starting.
+    :ivar said: how it stands, where that is no state of a run.
     :ivar aside: whether it does not change the state of its row, such as a
         signal that was refused.
     """
@@ -48,7 +51,13 @@ class Bar:
     working_since: float | None = None
     reason: str = ''
     hint: str = ''
+    said: str = ''
     aside: bool = False
+
+    @property
+    def word(self) -> str:
+        """How it stands, for people."""
+        return self.said or self.state.value
 
     def until(self, now: float) -> float:
         """Return its end, on a chart that ends now."""
@@ -119,6 +128,7 @@ class Chart:
 
     :ivar status: of the stack; '' if it is deleted.
     :ivar notes: what could not be read.
+    :ivar zone: of the times; None for UTC, or as the reader wants.
     """
 
     stack: str
@@ -126,10 +136,18 @@ class Chart:
     now: float
     rows: abc.Sequence[ChartRow]
     notes: abc.Sequence[str] = ()
+    zone: datetime.tzinfo | None = None
 
     @property
     def bars(self) -> list[Bar]:
         return [bar for row in self.rows for bar in row.bars]
+
+    def words(self) -> dict[State, str]:
+        """Return the words for the states of bars, for the legend."""
+        words: dict[State, set[str]] = {}
+        for bar in self.bars:
+            words.setdefault(bar.state, set()).add(bar.word)
+        return {state: ' or '.join(sorted(words[state])) for state in words}
 
     def counts(self) -> dict[State, int]:
         """Return how many bars are in each state, without the stack's."""

@@ -80,8 +80,8 @@ def draw(
     width = max(width, _LEAST)
     head = rich_text.Text(f'{foreign.line(drawn.stack)} {drawn.status}')
     head.stylize('bold', 0, len(head.plain))
-    zone = None if local else datetime.UTC
-    named = 'local time' if local else 'UTC'
+    zone = drawn.zone or (None if local else datetime.UTC)
+    named = str(drawn.zone or ('local time' if local else 'UTC'))
     head.append(f'   times in {named}', 'bright_black')
     lines = [head]
     if not drawn.bars:
@@ -151,7 +151,7 @@ class _TextDrawing:
                 bar.state in _TROUBLES or explanation == bar.hint
             ):
                 what = f'{row.path or row.name} {bar.label}'
-                line = f'{what} {bar.state.value}: {explanation}'
+                line = f'{what} {bar.word}: {explanation}'
                 yield rich_text.Text(foreign.line(line), _STYLES[bar.state])
 
     def _axis(self) -> rich_text.Text:
@@ -209,10 +209,12 @@ class _TextDrawing:
         states = {bar.state for bar in self._chart.bars}
         if any(bar.working_since is not None for bar in self._chart.bars):
             states.add(chart.State.WAITING)
+        words = self._chart.words()
         for state in chart.State:
             if state in states:
                 line.append(f' {self._glyphs.states[state]}', _STYLES[state])
-                line.append(f' {state.value}', 'bright_black')
+                word = words.get(state, state.value)
+                line.append(f' {word}', 'bright_black')
         if self._scale.cuts:
             line.append(f' {self._glyphs.cut} nothing happens', 'bright_black')
         return line
@@ -232,4 +234,4 @@ def _standing(row: chart.ChartRow, now: float) -> str:
     if bar is None:
         return ''
     label = '' if bar.label == row.what else f'{foreign.line(bar.label)} '
-    return f'{label}{bar.state.value} {bar.duration(now)}'
+    return f'{label}{bar.word} {bar.duration(now)}'

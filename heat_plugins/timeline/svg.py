@@ -305,7 +305,8 @@ class _SVGDrawing:
                 height=self._bottom - top + 4,
             )
         characters = int(self._plot / _CHARACTER)
-        for label in self._scale.labels(characters):
+        zone = self._chart.zone or datetime.UTC
+        for label in self._scale.labels(characters, zone):
             x = self._x(label.position)
             self._upright(x, 'grid')
             add_text(self.root, x, top - 8, label.text, 'quiet')
@@ -415,7 +416,8 @@ class _SVGDrawing:
         return self._left + position * self._plot
 
     def _now(self) -> None:
-        if any(bar.end is None for bar in self._chart.bars):
+        now = self._chart.now
+        if any(bar.until(now) >= now for bar in self._chart.bars):
             x = self._x(self._scale.position(self._chart.now))
             line = self._upright(x, 'now')
             add(line, 'title').text = f'Drawn at {_clock(self._chart.now)}'
@@ -424,11 +426,12 @@ class _SVGDrawing:
         states = {bar.state for bar in self._chart.bars}
         if any(bar.working_since is not None for bar in self._chart.bars):
             states.add(chart.State.WAITING)
+        words = self._chart.words()
         group = add(self.root, 'g', **{'aria-hidden': 'true'})
         x = float(self._left)
         y = self._bottom + 14
         names = [
-            (state.value, state.value)
+            (state.value, words.get(state, state.value))
             for state in chart.State
             if state in states
         ]
@@ -467,7 +470,7 @@ def _standing(row: chart.ChartRow, now: float) -> str:
     """Return the state and duration of the last bar of a row."""
     if row.last is None:
         return ''
-    end = f'{row.last.state.value} {row.last.duration(now)}'
+    end = f'{row.last.word} {row.last.duration(now)}'
     return end if row.last.label == row.what else f'{row.last.label} {end}'
 
 
@@ -478,9 +481,9 @@ def _clock(time: float) -> str:
 
 def _described(bar: chart.Bar, now: float) -> str:
     """Describe a bar, for its tooltip and for screen readers."""
-    verb = 'for' if bar.end is None else 'after'
+    verb = 'for' if bar.end is None or bar.said else 'after'
     description = (
-        f'{bar.label} {bar.state.value} {verb} {bar.duration(now)}, '
+        f'{bar.label} {bar.word} {verb} {bar.duration(now)}, '
         f'begun {_clock(bar.start)}'
     )
     if bar.working_since is not None:
@@ -491,8 +494,9 @@ def _described(bar: chart.Bar, now: float) -> str:
 
 
 def _summary(drawn: chart.Chart) -> str:
+    words = drawn.words()
     counts = ', '.join(
-        f'{count} {state.value}' for state, count in drawn.counts().items()
+        f'{count} {words[state]}' for state, count in drawn.counts().items()
     )
     if not drawn.bars:
         return 'No events are known.'

@@ -12,6 +12,7 @@ from heat_plugins import pools
 from heat_plugins import retrying
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
+from heat_plugins.osc.runs import timeline
 from heat_plugins.runs import schedule_backfills
 from heat_plugins.runs import schedule_reading
 from heat_plugins.runs import schedule_signals
@@ -21,6 +22,7 @@ from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.records import record_names
+from heat_plugins.timeline import schedule_week
 
 _COLUMNS = ('local', 'utc', 'latest_start', 'note')
 
@@ -181,8 +183,8 @@ class ListSchedules(_ScheduleCommand):
         return schedule_reading.KEYS, common.Many(found, _LISTED)
 
 
-class ShowSchedule(_ScheduleCommand):
-    """Show a schedule: its next times, and how the last one ended."""
+class _OfOne(_ScheduleCommand):
+    """A command about one schedule."""
 
     example = 'shop nightly'
 
@@ -192,13 +194,36 @@ class ShowSchedule(_ScheduleCommand):
             'schedule', '<schedule>', 'The resource of the schedule (path)'
         )
 
-    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        return _one(
-            self.schedules.show(parsed_args.stack, parsed_args.schedule)
+
+class ShowSchedule(_OfOne, timeline.Drawing):
+    """Show a schedule: its next times, and how the last one ended."""
+
+    example = 'shop nightly --week'
+
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        add.flag(
+            '--week',
+            'Draw three days before and after today: what has run, and when '
+            'the schedule is due',
         )
+        self.add_output(add, 'that week')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
+        stack, path = parsed_args.stack, parsed_args.schedule
+        if not (parsed_args.week or parsed_args.output):
+            return _one(self.schedules.show(stack, path))
+        week = schedule_week.draw(
+            stack,
+            path,
+            self.schedules.times(stack, path),
+            common.fleets(self.app.client_manager).history(fleets.Filter()),
+            time.time(),
+        )
+        return self.drawn(parsed_args, week)
 
 
-class _Signal(ShowSchedule):
+class _Signal(_OfOne):
     """A command that asks a schedule for something."""
 
     do = ''

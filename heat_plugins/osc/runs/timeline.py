@@ -32,7 +32,47 @@ _HEADERS = (
 _DRAWINGS = {'.svg': svg.draw, '.html': svg.page}
 
 
-class ShowTimeline(common.Report):
+class Drawing(common.Report):
+    """A command that draws a chart, or shows something else."""
+
+    @staticmethod
+    def add_output(add: command_line.Adder, what: str) -> None:
+        add.value(
+            '--output',
+            '<file>',
+            f'Draw {what} into a file: .svg, or .html for a page. The file is '
+            'self-contained; an existing one is replaced',
+            type=command_line.file_of(*_DRAWINGS),
+        )
+
+    @staticmethod
+    def drawn(
+        parsed_args: argparse.Namespace, drawn: chart.Chart
+    ) -> common.Shown:
+        """Draw a chart into a file if the user wants that; return it."""
+        if parsed_args.output:
+            _write(parsed_args.output, drawn)
+        return _HEADERS, Bars(drawn)
+
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: abc.Sequence[str],
+        data: Any,
+    ) -> int:
+        if not isinstance(data, Bars):
+            return super().produce_output(parsed_args, column_names, data)
+        self.progress.stop()
+        if parsed_args.formatter != 'table' or parsed_args.columns:
+            for note in data.chart.notes:
+                self.log.warning('%s', note)
+            return super().produce_output(parsed_args, column_names, data)
+        if not parsed_args.output:
+            _print(data.chart, self.app.stdout, parsed_args.local_time)
+        return 0
+
+
+class ShowTimeline(Drawing):
     """Show a stack's life: its deployments, runs and workflow executions.
 
     With -f json, yaml, csv or value it lists them.
@@ -42,13 +82,7 @@ class ShowTimeline(common.Report):
 
     def add_arguments(self, add: command_line.Adder) -> None:
         add.stack()
-        add.value(
-            '--output',
-            '<file>',
-            'Draw the timeline into a file: .svg, or .html for a page. The '
-            'file is self-contained; an existing one is replaced',
-            type=command_line.file_of(*_DRAWINGS),
-        )
+        self.add_output(add, 'the timeline')
         add.flag(
             '--unfold',
             'Show the resources of nested stacks, such as the deployments of '
@@ -80,24 +114,7 @@ class ShowTimeline(common.Report):
                 runs=parsed_args.limit,
             ),
         )
-        if parsed_args.output:
-            _write(parsed_args.output, drawn)
-        return _HEADERS, Bars(drawn)
-
-    def produce_output(
-        self,
-        parsed_args: argparse.Namespace,
-        column_names: abc.Sequence[str],
-        data: Any,
-    ) -> int:
-        self.progress.stop()
-        if parsed_args.formatter != 'table' or parsed_args.columns:
-            for note in data.chart.notes:
-                self.log.warning('%s', note)
-            return super().produce_output(parsed_args, column_names, data)
-        if not parsed_args.output:
-            _print(data.chart, self.app.stdout, parsed_args.local_time)
-        return 0
+        return self.drawn(parsed_args, drawn)
 
 
 class Bars(list[Any]):
@@ -120,7 +137,7 @@ def _values(
         row.kind.value,
         row.path,
         bar.label,
-        bar.state.value,
+        bar.word,
         summary.time(int(bar.start)),
         summary.time(ended),
         columns.Seconds(int(bar.until(now) - bar.start)),

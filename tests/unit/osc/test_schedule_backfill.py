@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack software deployment schedule backfill``."""
 
+import pathlib
+import tempfile
 import types
 
 from heat_plugins.osc import common
@@ -21,6 +23,17 @@ FIRST, MIDDLE, LAST = (
     record_names.id_of_tick('id-of-nightly', SECOND + days * 86400)
     for days in (-1, 0, 1)
 )
+
+
+#: Days of the week.
+PART = ('12', '13', '16')
+
+
+def head(operation_id, phase):
+    time = record_names.started_at(operation_id)
+    return operations.Head(
+        id=operation_id, state=phase, created_at=time, ended_at=time + 60
+    )
 
 
 class BackfillTest(test_schedule.SignalCase):
@@ -51,10 +64,7 @@ class BackfillTest(test_schedule.SignalCase):
         self.phase = operations.Phase.COMPLETE
 
     def heads(self):
-        return [
-            operations.Head(id=each, state=phase, created_at=0)
-            for each, phase in self.states.items()
-        ]
+        return [head(*each) for each in self.states.items()]
 
     def follow(self, resource, details):
         """Be an engine that has started the first one."""
@@ -92,6 +102,24 @@ class BackfillTest(test_schedule.SignalCase):
         # All have run.
         code, rows = self.json(LINE)
         self.assertEqual((0, 1), (code, len(self.signals())))
+
+    def test_the_week_is_drawn(self):
+        _, drawn = self.run_command('schedule show shop nightly --week')
+        self.assertIn('shop nightly 30 2 * * *', drawn)
+        self.assertIn('02:30 not started within 1 h', drawn)
+        self.assertIn('02:30 next, within 1 h', drawn)
+        _, rows = self.json('schedule show shop nightly --week')
+        self.assertEqual(
+            ['complete', 'not started within', 'next, within'],
+            [row['State'] for row in rows if row['Resource'][-2:] in PART],
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, 'week.svg')
+            _, said = self.run_command(
+                f'schedule show shop nightly --output {path}'
+            )
+            self.assertEqual('', said)
+            self.assertIn('Fri 2027-01-15', path.read_text())
 
     def test_a_failure_is_an_exit_code(self):
         self.phase = operations.Phase.FAILED

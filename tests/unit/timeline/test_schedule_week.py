@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The picture of a schedule's week."""
+
+import datetime
+
+from heat_plugins.runs import schedules
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.records import record_names
+from heat_plugins.timeline import plain_text
+from heat_plugins.timeline import schedule_week
+from heat_plugins.timeline import svg
+from tests import pages
+
+#: Friday, 2027-01-15T08:00:00Z
+NOW = 1_800_000_000
+DAY = 86400
+#: 02:30 in Berlin of that day.
+TONIGHT = NOW - 8 * 3600 + 5400
+
+NIGHTLY = schedules.Schedule(
+    cron='30 2 * * *',
+    timezone='Europe/Berlin',
+    exclude=('sun',),
+    cut_off=7200,
+    key='nightly',
+)
+Phase = operations.Phase
+
+
+def head(days, phase, minutes, key='nightly'):
+    time = TONIGHT + days * DAY
+    return operations.Head(
+        id=record_names.id_of_tick(key, time),
+        action='BACKUP',
+        state=phase,
+        reason='2 of 3 failed' if phase is Phase.FAILED else '',
+        created_at=time,
+        ended_at=time + minutes * 60 if phase.ended else None,
+    )
+
+
+HEADS = [
+    head(-3, Phase.COMPLETE, 20),
+    head(-2, Phase.FAILED, 30),
+    # It is another schedule's.
+    head(-1, Phase.COMPLETE, 5, 'other'),
+    head(0, Phase.STOPPING, 0),
+    # It is too long ago.
+    head(-9, Phase.COMPLETE, 20),
+]
+
+
+def week(schedule=NIGHTLY, heads=HEADS):
+    return schedule_week.draw('shop', 'nightly', schedule, heads, NOW)
+
+
+def test_each_day_says_what_has_run_and_what_comes_next():
+    lines = [each.plain for each in plain_text.draw(week(), 120)]
+    assert lines[0] == 'shop nightly 30 2 * * *   times in Europe/Berlin'
+    rows = {
+        line[:14]: line.rpartition('  ')[2].strip('┊') for line in lines[2:9]
+    }
+    assert rows == {
+        'Tue 2027-01-12': '02:30 complete 20 min',
+        'Wed 2027-01-13': '02:30 failed 30 min',
+        'Thu 2027-01-14': '02:30 not started within 2 h',
+        'Fri 2027-01-15': '02:30 running 6 h 30 min',
+        'Sat 2027-01-16': '02:30 next, within 2 h',
+        'Sun 2027-01-17': '',
+        'Mon 2027-01-18': '02:30 next, within 2 h',
+    }
+    assert 'Sun 2027-01-17 excluded' in '\n'.join(lines)
+    assert '░ next, within' in lines[9]
+    assert '─ not started within' in lines[9]
+    assert lines[10] == 'Wed 2027-01-13 02:30 failed: 2 of 3 failed'
+
+
+def test_the_page_shows_this_picture():
+    lines = [each.plain for each in plain_text.draw(week(), 110)]
+    text = pages.read('schedules')
+    assert ''.join(f'   {line}\n' for line in lines) in text
+
+
+def test_times_are_local_ones_of_the_schedule():
+    axis = plain_text.draw(week(), 200)[1].plain
+    assert '01-14 03:00' in axis
+    drawing = svg.draw(week())
+    assert 'Timeline of stack shop nightly 30 2 * * *' in drawing
+    assert '02:30 next, within for 2 h' in drawing
+    assert '2 next, within' in drawing
+    assert 'Drawn at 2027-01-15 08:00:00 UTC' in drawing
+
+
+def test_a_change_of_the_clock_makes_no_day_longer():
+    schedule = schedules.Schedule(
+        cron='30 23 * * *', timezone='Europe/Berlin', key='nightly'
+    )
+    # 2027-03-28T12:00:00Z
+    chart = schedule_week.draw('shop', 'nightly', schedule, [], 1806148800)
+    assert [len(row.bars) for row in chart.rows] == [1] * 7
+    begin, end = schedule.span(*[datetime.date(2027, 3, 28)] * 2)
+    assert end - begin + 1 == 23 * 3600
+
+
+def test_what_is_frequent_is_drawn_up_to_a_limit():
+    often = schedules.Schedule(cron='* * * * *', key='nightly')
+    chart = week(often, [])
+    assert len(chart.bars) == 500
+    assert chart.notes == ['Only the first 500 times of the week are drawn']
+
+
+def test_a_week_without_times_says_so():
+    once = schedules.Schedule(at='2027-03-01T02:00', key='nightly')
+    assert week(once, []).bars == []
+    assert len(plain_text.draw(week(once, []), 80)) == 2
+
+
+def test_a_tick_that_may_still_start_is_not_given_up():
+    chart = schedule_week.draw('shop', 'nightly', NIGHTLY, [], TONIGHT + 60)
+    assert chart.rows[3].bars[0].word == schedule_week.NEXT
