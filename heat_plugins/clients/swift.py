@@ -5,6 +5,7 @@ A keystoneauth session pools its connections, renews its token on a 401, and
 may be used by all threads of an engine; see `wire`.
 """
 
+import time
 from typing import Any
 from urllib import parse
 
@@ -14,6 +15,7 @@ import urllib3
 
 from heat_plugins import absences
 from heat_plugins import errors
+from heat_plugins import metrics
 from heat_plugins.clients import rest
 from heat_plugins.objectstore import stores
 from heat_plugins.objectstore import wire
@@ -62,6 +64,15 @@ class KeystoneTransport:
 
     def send(self, request: wire.Request) -> wire.Response:
         """See `wire.Transport.send`."""
+        begun, status = time.monotonic(), 'none'
+        try:
+            response = self._send(request)
+            status = f'{response.status // 100}xx'
+        finally:
+            metrics.observe(metrics.STORE, time.monotonic() - begun, status)
+        return response
+
+    def _send(self, request: wire.Request) -> wire.Response:
         host = parse.urlsplit(request.url).netloc
         more: dict[str, Any] = dict(self._tls)
         if request.body is not None:

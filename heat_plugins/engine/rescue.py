@@ -44,6 +44,7 @@ from heat.rpc import worker_client
 from oslo_config import cfg
 
 from heat_plugins import foreign
+from heat_plugins import metrics
 from heat_plugins import registry
 from heat_plugins import tokens
 from heat_plugins.engine import heat_types
@@ -127,9 +128,10 @@ class Rescuer:
             ):
                 self._others.add(held.key)
                 return False
-            if not held.has_begun:
-                return _begin(held, stack, loaded)
-            return _go_on(held, stack, loaded)
+            resume = _go_on if held.has_begun else _begin
+            is_resumed = resume(held, stack, loaded)
+            metrics.count(metrics.RESCUED, 'resource', is_resumed)
+            return is_resumed
         except Exception as exc:
             LOG.warning(
                 'Cannot resume resource %(resource)s of stack %(stack)s, '

@@ -32,6 +32,7 @@ from oslo_config import cfg
 from oslo_utils import uuidutils
 
 from heat_plugins import foreign
+from heat_plugins import metrics
 from heat_plugins.engine import process
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import scans
@@ -157,7 +158,7 @@ def _continue(stalled: scans.Idle, *, has_waited: bool) -> bool:
         return False
     if not scans.claim(context, stalled):
         return False
-    _warn(stack)
+    _note(stack)
     if is_complete:
         stack.mark_complete()
     for node, number in done:
@@ -185,7 +186,7 @@ def _begin(stack: parser.Stack) -> bool:
     stack.current_traversal = uuidutils.generate_uuid()
     if stack.store(exp_trvsl=former) is None:
         return False
-    _warn(stack)
+    _note(stack)
     sync_point.delete_all(stack.context, stack.id, former)
     _in_thread(stack._converge_create_or_update)
     return True
@@ -197,12 +198,14 @@ def _in_thread(do: abc.Callable[[], object]) -> None:
     threading.Thread(target=do, name=name, daemon=True).start()
 
 
-def _warn(stack: parser.Stack) -> None:
+def _note(stack: parser.Stack) -> None:
+    """Warn that a stack is continued, and count it."""
     LOG.warning(
         'Stack %(name)s, %(id)s, stands still in %(action)s, and no engine '
         'works on it; continuing it',
         {'name': stack.name, 'id': stack.id, 'action': stack.action},
     )
+    metrics.count(metrics.RESCUED, 'stack')
 
 
 def _resource(

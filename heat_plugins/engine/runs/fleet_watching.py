@@ -28,6 +28,7 @@ from oslo_db import exception as db_exception
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import metrics
 from heat_plugins import pools
 from heat_plugins import tokens
 from heat_plugins.clients import heat_swift
@@ -513,6 +514,8 @@ def _advance(takeover: _Takeover) -> None:
         BACKOFF.add(entry, exc)
     if advancer is not None:
         operation = advancer.operation
+        # Another process may advance what has not ended.
+        metrics.count(metrics.OPERATIONS, operation.control.phase.value)
         LOG.info(
             'Operation %(id)s is %(state)s: %(reason)s',
             {

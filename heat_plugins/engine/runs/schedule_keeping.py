@@ -28,6 +28,7 @@ from oslo_db import exception as db_exception
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import metrics
 from heat_plugins import pools
 from heat_plugins import stored
 from heat_plugins.clients import heat as heat_api
@@ -71,6 +72,9 @@ _LONGEST, _LEAST = 60.0, 0.1
 # Seconds between two checks whether a schedule can run, if it can; if it
 # cannot; and after a temporary failure.
 _DAY, _HOUR, _CHECK_RETRY = 86400, 3600, 600
+
+# Seconds after which a tick starts late, as metrics count it.
+_LATE = 60.0
 
 # Characters of a record that are read. A text of the database holds twice as
 # many bytes.
@@ -341,6 +345,8 @@ class Keeper:
             except errors.Exists as exc:
                 LOG.info('%s', exc)
         fleet_watching.look_soon(operation_id, row.project_id)
+        on_time = kept.record.create_until - kept.schedule.lateness + _LATE
+        metrics.count(metrics.TICKS, 'late' if now > on_time else 'started')
         return lambda after: dataclasses.replace(
             after, record=schedule_deciding.created(after.record)
         )
@@ -403,6 +409,7 @@ def _give_up(row: _Row, kept: _Kept, operation_id: str) -> _Change:
     if kept.is_held:
         return lambda now: now.given_up() if now.is_held else now
     why = kept.record.reason or schedule_deciding.LATE
+    metrics.count(metrics.TICKS, 'missed')
     _tell(row, f'{operation_id}: {why}')
     return _Kept.given_up
 
@@ -459,6 +466,10 @@ def _log(
             'was more than a day ahead; synchronize the clocks of the engines',
             {'name': row.name, 'stack': row.stack_id},
         )
+    after = decision.record
+    for name in ('missed', 'skipped'):
+        new = getattr(after, name) - getattr(before.record, name)
+        metrics.count(metrics.TICKS, name, new)
     missed = [
         record_names.id_of_tick(row.id, tick)
         for tick, why in decision.passed

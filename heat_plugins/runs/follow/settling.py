@@ -18,6 +18,7 @@ import time
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import metrics
 from heat_plugins import retrying
 from heat_plugins.runs import attempts
 from heat_plugins.runs import runs
@@ -215,6 +216,7 @@ class Settler:
             ended = fresh
         else:
             self._records.write(ended)
+            metrics.count(metrics.RUNS, ended.state.value)
         self.clean_up(ended)
         if not ended.is_unanswered:
             # Else a result that came with it is noted as a late one.

@@ -18,11 +18,13 @@ from keystoneauth1.fixture import plugin as ks_fixture
 import testtools
 
 from heat_plugins import errors
+from heat_plugins import metrics
 from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
 from heat_plugins.objectstore import wire
+from tests.unit import counted
 from tests.unit import threads
 
 # As an attribute of its package it may be eventlet's by now, with green
@@ -225,6 +227,16 @@ class AnswerTest(Case):
     def test_any_status_is_an_answer(self):
         response = self.send('busy')
         self.assertEqual((503, b'later'), (response.status, response.body))
+
+    def test_each_request_is_counted_by_its_answer(self):
+        counts = self.useFixture(counted.Counted())
+        for path in ('hello', 'busy', 'elsewhere'):
+            self.send(path)
+        self.assertRaises(errors.Unavailable, self.send, 'hangup')
+        self.assertEqual(
+            {'2xx': 1, '5xx': 1, '3xx': 1, 'none': 1},
+            counts.of(metrics.STORE),
+        )
 
     def test_an_answer_without_a_body_is_whole(self):
         self.assertEqual(b'', self.send('nothing').body)

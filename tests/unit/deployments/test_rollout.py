@@ -9,6 +9,7 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins import heat_values
+from heat_plugins import metrics
 from heat_plugins import retrying
 from heat_plugins import tokens
 from heat_plugins.deployments import deliveries
@@ -19,6 +20,7 @@ from heat_plugins.deployments import rollout
 from heat_plugins.signals import body
 from heat_plugins.signals import signal_names
 from tests import pages
+from tests.unit import counted
 from tests.unit.deployments import fake_fleet
 
 ALL = ('CREATE', 'UPDATE', 'DELETE', 'SUSPEND', 'RESUME')
@@ -234,6 +236,19 @@ def test_those_that_wait_may_answer_a_while_longer():
     group.fleet.answer = lambda key: fake_fleet.OK
     group.update()
     assert group.states() == dict.fromkeys('ab', ('CREATE', 'COMPLETE'))
+
+
+def test_each_end_is_counted():
+    group = Group('a', 'b', 'c', timeout=30)
+    answers = {'a': fake_fleet.BAD, 'b': fake_fleet.OK, 'c': None}
+    group.fleet.answer = answers.get
+    with counted.Counted() as counts, pytest.raises(failures.Error):
+        group.update('CREATE')
+    assert counts.of(metrics.RESULTS) == {
+        'complete': 1,
+        'failed': 1,
+        'unanswered': 1,
+    }
 
 
 def test_of_many_failures_some_are_named():

@@ -18,6 +18,7 @@ from oslo_db import exception as db_exception
 import sqlalchemy
 
 from heat_plugins import errors
+from heat_plugins import metrics
 from heat_plugins import tokens
 from heat_plugins.engine import process
 from heat_plugins.engine.database import own_heat
@@ -28,6 +29,7 @@ from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
+from tests.unit import counted
 from tests.unit import heat_fixture
 from tests.unit import threads
 from tests.unit.runs.fleet import simulation
@@ -157,10 +159,16 @@ class WatchingTest(heat_fixture.HeatTestCase):
         )
 
     def test_it_takes_over_what_a_command_has_left(self):
+        counts = self.useFixture(counted.Counted())
         advancer = self.left()
         self.assertEqual([advancer.operation.id], self.look())
         found = self.found(advancer.operation.id)
         self.assertIs(operations.Phase.FAILED, found.control.phase)
+        self.assertEqual({'failed': 1}, counts.of(metrics.OPERATIONS))
+        self.assertEqual(
+            {'failed': 1, 'complete': len(found.attempts) - 1},
+            counts.of(metrics.RUNS),
+        )
         self.assertEqual([3], found.failures)
         self.assertEqual([], self.world.given)
         # Heat knows no more of it.

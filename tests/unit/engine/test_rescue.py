@@ -19,11 +19,13 @@ from heat.objects import service as service_objects
 from heat.rpc import worker_client
 from oslo_config import cfg
 
+from heat_plugins import metrics
 from heat_plugins import tokens
 from heat_plugins.engine import histories
 from heat_plugins.engine import rescue
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import scans
+from tests.unit import counted
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
 
@@ -97,8 +99,10 @@ class LookTest(heat_fixture.HeatTestCase):
         )
 
     def test_what_a_dead_engine_held_is_gone_on_with(self):
+        counts = self.useFixture(counted.Counted())
         number = self.held()
         self.assertEqual([number], self.look())
+        self.assertEqual({'resource': 1}, counts.of(metrics.RESCUED))
 
     def test_it_is_done_as_the_user_whose_trust_the_stack_has(self):
         self.held()

@@ -14,6 +14,7 @@ from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import config
 from heat_plugins import errors
+from heat_plugins import metrics
 from heat_plugins import pools
 from heat_plugins.checks import engine as checks
 from heat_plugins.engine import process
@@ -30,6 +31,7 @@ from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import orders
+from tests.unit import counted
 from tests.unit import threads
 from tests.unit.resources import deployments
 from tests.unit.resources import test_software_schedule as base
@@ -134,6 +136,24 @@ class KeepingCase(base.ScheduleCase):
 
 class KeepingTest(KeepingCase):
     """What becomes of a tick, whatever fails."""
+
+    def test_each_tick_is_counted_once(self):
+        counts = self.useFixture(counted.Counted())
+        self.scheduled(start_within=120)
+        keepers = self.keeper(), self.keeper()
+        self.at(1)
+        for keeper in keepers:
+            keeper.look()
+        self.finish(*self.ids(1))
+        # The end is seen; two missed and one late; one that finds it running.
+        for hours in (1.01, 4.02, 5):
+            self.at(hours)
+            for keeper in keepers:
+                keeper.look()
+        self.assertEqual(
+            {'started': 1, 'late': 1, 'missed': 2, 'skipped': 1},
+            counts.of(metrics.TICKS),
+        )
 
     def test_a_tick_becomes_an_operation(self):
         self.scheduled(

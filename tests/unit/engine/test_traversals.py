@@ -25,8 +25,10 @@ from heat.engine import worker
 from heat.rpc import worker_client
 from oslo_config import cfg
 
+from heat_plugins import metrics
 from heat_plugins.engine import traversals
 from heat_plugins.engine.database import scans
+from tests.unit import counted
 from tests.unit import heat_fixture
 
 KIND = 'Test::Counted'
@@ -300,6 +302,7 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.assertEqual(1, len(self.look(60)))
 
     def test_of_two_engines_one_continues_it(self):
+        counts = self.useFixture(counted.Counted())
         self.stalled()
         other = traversals.Traversals()
         self.scan.look()
@@ -308,6 +311,7 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.assertEqual(1, len(self.scan.look()))
         self.assertEqual([], other.look())
         self.assertEqual(2, len(self.engines.messages))
+        self.assertEqual({'stack': 1}, counts.of(metrics.RESCUED))
 
     def test_what_no_engine_has_begun_is_left_for_five_minutes(self):
         stack = self.act('DELETE', 0)

@@ -5,6 +5,7 @@ import dataclasses
 import json
 
 from heat_plugins import errors
+from heat_plugins import metrics
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
@@ -13,6 +14,7 @@ from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import orders
 from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
+from tests.unit import counted
 from tests.unit.runs import base
 
 State = runs.State
@@ -173,6 +175,14 @@ class SettleTest(base.RunsTestCase):
         self.assertEqual(State.WAITING, self.show(self.run_).state)
         self.now += 601
         self.assertEqual(State.COMPLETE, self.show(self.run_).state)
+
+    def test_its_end_is_counted_once(self):
+        counts = self.useFixture(counted.Counted())
+        self.show(self.run_)
+        self.answer(size='1')
+        for _ in range(2):
+            self.show(self.run_)
+        self.assertEqual({'complete': 1}, counts.of(metrics.RUNS))
 
     def test_looking_twice_changes_nothing(self):
         self.answer(size='1')

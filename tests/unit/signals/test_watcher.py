@@ -10,9 +10,11 @@ import testtools
 from testtools import matchers
 
 from heat_plugins import errors
+from heat_plugins import metrics
 from heat_plugins import retrying
 from heat_plugins.signals import paces
 from heat_plugins.signals import watcher
+from tests.unit import counted
 from tests.unit import threads
 
 ARRIVED = watcher.Observation.ARRIVED
@@ -160,6 +162,16 @@ class BeginningTest(Case):
 
 
 class SightTest(Case):
+    def test_the_oldest_wait_is_known(self):
+        self.assertEqual(0, self.watcher.oldest)
+        first = self.join(1)
+        self.clock.now += 30
+        self.join(2)
+        self.clock.now += 5
+        self.assertEqual(35, self.watcher.oldest)
+        self.watcher.leave(first)
+        self.assertEqual(5, self.watcher.oldest)
+
     def test_a_signal_arrives(self):
         waiting = self.join()
         self.look(waiting)
@@ -538,6 +550,15 @@ class TroubleTest(Case):
         self.source.error = None
         self.look(waiting, after=10)
         self.assertIsNone(self.watcher.outage)
+
+    def test_each_poll_is_counted_by_its_end(self):
+        counts = self.useFixture(counted.Counted())
+        waiting = self.join()
+        self.look(waiting)
+        self.source.error = self.error
+        for _look in range(2):
+            self.look(waiting, after=10)
+        self.assertEqual({'ok': 1, 'failed': 2}, counts.of(metrics.POLLS))
 
     def test_its_beginning_and_its_end_are_logged_and_nothing_between(self):
         self.watcher = watcher.Watcher(
