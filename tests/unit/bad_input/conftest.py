@@ -4,7 +4,7 @@
 The same few examples each time, in seconds; with ``BAD_INPUT=long`` in the
 environment other ones each time, for as long as an hour. ``BAD_INPUT=few`` is
 for other Heats and Pythons, after a search with the newest ones: a fifth of
-the examples.
+the examples; see also examples.py.
 """
 
 import os

@@ -32,6 +32,7 @@ from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import orders
 from tests.unit import counted
+from tests.unit import examples
 from tests.unit import threads
 from tests.unit.resources import deployments
 from tests.unit.resources import test_software_schedule as base
@@ -261,7 +262,7 @@ class KeepingTest(KeepingCase):
         """Its successor creates it, or finds it; servers run it once."""
         kills = 0
         while self.killed_at(kills + 1):
-            kills += 1
+            kills += examples.STEP
             # Its lease expires, and what it has announced.
             keeper = self.keeper()
             for _ in range(9):

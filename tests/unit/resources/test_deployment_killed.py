@@ -14,6 +14,7 @@ import uuid
 from oslo_db.sqlalchemy import enginefacade
 
 from heat_plugins.engine import hubs
+from tests.unit import examples
 from tests.unit.resources import deployments
 from tests.unit.resources import test_group_as_one
 
@@ -92,7 +93,7 @@ class KilledTest(deployments.DeploymentTestCase):
 
         :param action: of the deployment.
         """
-        for number in itertools.count(1):
+        for number in itertools.count(1, examples.STEP):
             stack = self.before(number, former)
             again = self.heat.load(stack)
             is_dead = self.dies(
@@ -138,7 +139,7 @@ class KilledTest(deployments.DeploymentTestCase):
             self.assertEqual({'DELETE': self.count} if is_written else {}, ran)
 
     def test_delete(self):
-        for number in itertools.count(1):
+        for number in itertools.count(1, examples.STEP):
             stack = self.before(number, self.whole())
             dying = self.heat.load(stack)
             is_dead = self.dies(
