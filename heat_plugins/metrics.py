@@ -81,9 +81,9 @@ STORE = Metric(
     name='heat_plugins_store_request_seconds',
     kind=Kind.HISTOGRAM,
     help='Seconds that a request to the object store took, by the class of '
-    'its HTTP status; none: there was no answer.',
+    'its HTTP status; denied: 401 or 403; none: there was no answer.',
     label='status',
-    values=('2xx', '3xx', '4xx', '5xx', 'none'),
+    values=('2xx', '3xx', '4xx', 'denied', '5xx', 'none'),
 )
 RESCUED = Metric(
     name='heat_plugins_rescued_total',

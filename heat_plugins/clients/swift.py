@@ -22,6 +22,9 @@ from heat_plugins.objectstore import wire
 
 SERVICE_TYPE = 'object-store'
 
+# The answers to a user who has no role, or whose token is invalid.
+_DENIED = (401, 403)
+
 
 def connect(cloud: rest.Cloud) -> stores.ObjectStore:
     """Return the object store of a user's project."""
@@ -67,7 +70,8 @@ class KeystoneTransport:
         begun, status = time.monotonic(), 'none'
         try:
             response = self._send(request)
-            status = f'{response.status // 100}xx'
+            is_denied = response.status in _DENIED
+            status = 'denied' if is_denied else f'{response.status // 100}xx'
         finally:
             metrics.observe(metrics.STORE, time.monotonic() - begun, status)
         return response

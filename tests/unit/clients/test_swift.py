@@ -230,11 +230,12 @@ class AnswerTest(Case):
 
     def test_each_request_is_counted_by_its_answer(self):
         counts = self.useFixture(counted.Counted())
-        for path in ('hello', 'busy', 'elsewhere'):
+        self.plugin.renewable = False
+        for path in ('hello', 'busy', 'elsewhere', 'guarded'):
             self.send(path)
         self.assertRaises(errors.Unavailable, self.send, 'hangup')
         self.assertEqual(
-            {'2xx': 1, '5xx': 1, '3xx': 1, 'none': 1},
+            {'2xx': 1, '5xx': 1, '3xx': 1, 'denied': 1, 'none': 1},
             counts.of(metrics.STORE),
         )
 
