@@ -215,6 +215,18 @@ OPTS = [
         'authenticated; open it only to a network that may see how many '
         'deployments there are, and how they end.',
     ),
+    cfg.ListOpt(
+        'notify_hosts',
+        item_type=types.String(regex=r'^(https?://)?[\w.:*/\[\]-]+$'),
+        default=[],
+        help='Hosts to which heat-engine may send notices, by the webhooks '
+        'that users name: host names, "*.example.com" for all hosts below a '
+        'domain, addresses and networks. A name permits HTTPS; with '
+        '"http://" in front, it permits HTTP, too. Addresses of the cloud '
+        'itself, loopback, link-local and multicast ones are refused, '
+        'whatever name they have, unless an address or network is listed '
+        'here that covers them. If empty, heat-engine sends nothing.',
+    ),
     cfg.BoolOpt(
         'run_validations',
         default=False,

@@ -37,10 +37,16 @@ def dump(value: Any) -> dict[str, Any]:
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
         if held != default:
-            if dataclasses.is_dataclass(held):
-                held = dump(held)
-            values[field.name] = getattr(held, 'value', held)
+            values[field.name] = _dumped(held)
     return values
+
+
+def _dumped(held: Any) -> Any:
+    if dataclasses.is_dataclass(held):
+        return dump(held)
+    if isinstance(held, tuple):
+        return tuple(map(_dumped, held))
+    return getattr(held, 'value', held)
 
 
 def versioned(kind: Any, values: abc.Mapping[str, Any]) -> dict[str, Any]:

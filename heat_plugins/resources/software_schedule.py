@@ -2,6 +2,7 @@
 """OS::Heat::SoftwareSchedule."""
 
 from collections import abc
+import dataclasses
 import time
 from typing import Any
 
@@ -21,10 +22,12 @@ from heat_plugins.engine import callers
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import schedule_rows
+from heat_plugins.engine.runs import notices
 from heat_plugins.engine.runs import schedule_keeping
 from heat_plugins.resources import eventful
 from heat_plugins.resources import schemas
 from heat_plugins.resources.workflows import mistral_calls
+from heat_plugins.runs import notifying
 from heat_plugins.runs import schedule_deciding
 from heat_plugins.runs import schedule_signals
 from heat_plugins.runs import schedules
@@ -63,6 +66,10 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
 
     support_status = mistral_calls.NOT_HEATS
 
+    # Heat's own.
+    _rsrc_prop_data_id: Any
+    _stored_properties_data: Any
+
     TIMES = (
         CRON,
         AT,
@@ -90,12 +97,20 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         'note',
         'pause_after_failures',
     )
-    ACTION, INPUT_VALUES, TARGETS, STACK_TAG, LIMITS = (
+    ACTION, INPUT_VALUES, TARGETS, STACK_TAG, LIMITS, NOTIFY = (
         'action',
         'input_values',
         'targets',
         'stack_tag',
         'limits',
+        'notify',
+    )
+    NOTIFY_KEYS = (URL, SECRET, ON, AFTER, WAITS) = (
+        'url',
+        'secret',
+        'on',
+        'after',
+        'waits',
     )
 
     properties_schema = {
@@ -204,6 +219,51 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             ),
             default={},
         ),
+        NOTIFY: schemas.mapping(
+            _(
+                'Webhook to which heat-engine POSTs a notice when something '
+                'fails. The operator permits hosts with [heat_plugins] '
+                'notify_hosts.'
+            ),
+            # No constraint quotes a URL or a secret.
+            schema={
+                URL: schemas.text(
+                    _('URL; from a hidden parameter.'), required=True
+                ),
+                SECRET: schemas.text(
+                    _(
+                        'Key of the signature, at least 16 characters; from '
+                        'a hidden parameter.'
+                    ),
+                    required=True,
+                ),
+                ON: schemas.several(
+                    _('What to tell. Default: all.'),
+                    default=[each.value for each in notifying.NoticeEvent],
+                    schema=properties.Schema(
+                        properties.Schema.STRING,
+                        constraints=[
+                            constraints.AllowedValues(
+                                [each.value for each in notifying.NoticeEvent]
+                            )
+                        ],
+                    ),
+                ),
+                AFTER: schemas.number(
+                    _('Failures in a row from which on they are told.'),
+                    default=1,
+                    constraints=[constraints.Range(1, _MOST_FAILURES)],
+                ),
+                WAITS: schemas.number(
+                    _(
+                        'Seconds after its start after which an operation '
+                        'that has not ended is told; 0 for never.'
+                    ),
+                    default=0,
+                    constraints=[constraints.Range(0, _MOST_CUT_OFF)],
+                ),
+            },
+        ),
     }
 
     (
@@ -216,6 +276,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         PAUSED_ATTR,
         REASON,
         BACKFILL,
+        NOTIFY_ERROR,
     ) = (
         'next_times',
         'last_time',
@@ -226,6 +287,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         'paused',
         'reason',
         'backfill',
+        'notify_error',
     )
 
     attributes_schema = {
@@ -278,6 +340,13 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             attributes.Schema.INTEGER,
             _('How many times of the past a backfill has yet to run.'),
         ),
+        NOTIFY_ERROR: schemas.live(
+            attributes.Schema.STRING,
+            _(
+                'Why heat-engine gave up the last notice; empty if it was '
+                'sent.'
+            ),
+        ),
     }
 
     # What the template says
@@ -293,6 +362,8 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         try:
             self._schedule(self.properties)
             self._order(self.properties)
+            if given := self.properties[self.NOTIFY]:
+                _receiver(given).check()
         except errors.Error as exc:
             raise heat_types.invalid(self, exc) from exc
 
@@ -314,6 +385,31 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             },
             key=self.uuid or '',
         )
+
+    def _rules(
+        self, props: heat_types.Properties
+    ) -> notifying.NoticeRules | None:
+        """Return which notices are wanted; None for none."""
+        given = props[self.NOTIFY]
+        if not given:
+            return None
+        return notifying.NoticeRules(
+            to=_receiver(given).webhook.shown,
+            on=tuple(map(notifying.NoticeEvent, given[self.ON])),
+            after=given[self.AFTER],
+            waits=given[self.WAITS],
+        )
+
+    def receiver(self) -> notices.Receiver:
+        """Return where notices go, as it is stored.
+
+        :raises errors.Refused: they go nowhere.
+        """
+        with self.frozen_properties() as props:
+            given = props[self.NOTIFY]
+        if not given:
+            raise errors.Refused('The schedule has no "notify"')
+        return _receiver(given)
 
     def _order(
         self, props: heat_types.Properties
@@ -357,6 +453,15 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
 
     # What is done
 
+    def _add_event(self, action: str, status: str, reason: object) -> None:
+        """Write an event without the properties: some are secrets."""
+        kept = self._rsrc_prop_data_id, self._stored_properties_data
+        self._rsrc_prop_data_id = self._stored_properties_data = None
+        try:
+            super()._add_event(action, status, reason)
+        finally:
+            self._rsrc_prop_data_id, self._stored_properties_data = kept
+
     @rows.unquoted()
     def handle_create(self) -> None:
         self.resource_id_set(self.uuid)
@@ -365,6 +470,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             record=schedule_deciding.ScheduleRecord(
                 since=_now(), checked=_now() - _UNTIL_CHECK
             ),
+            rules=self._rules(self.properties),
         )
         self.data_set(schedule_rows.KEY, kept.text())
         self._tell_of_no_time(kept.schedule)
@@ -381,10 +487,14 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         prop_diff: abc.Mapping[str, object],
     ) -> None:
         after = json_snippet.properties(self.properties_schema, self.context)
-        schedule = self._schedule(after)
+        schedule, rules = self._schedule(after), self._rules(after)
         if not self._is_readable():
             self.handle_create()
-        self._change(lambda kept: kept.with_schedule(schedule, _now()))
+        self._change(
+            lambda kept: dataclasses.replace(
+                kept.with_schedule(schedule, _now()), rules=rules
+            )
+        )
         self._tell_of_no_time(schedule)
 
     def _tell_of_no_time(self, schedule: schedules.Schedule) -> None:
@@ -478,6 +588,8 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             self.LAST_TIME: None,
             self.LAST_OPERATION: None,
             self.LAST_OUTCOME: record.outcome,
+            self.NOTIFY: kept.rules.to if kept.rules else '',
+            self.NOTIFY_ERROR: kept.book.error,
         }
         last = record.last if record.running is None else record.running
         if last is not None:
@@ -503,6 +615,10 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         since = max(kept.record.since, _now() - kept.schedule.delay)
         ticks = kept.schedule.next(_UPCOMING, since)
         return [str(summary.time(tick.start)) for tick in ticks]
+
+
+def _receiver(given: abc.Mapping[str, Any]) -> notices.Receiver:
+    return notices.Receiver(url=given['url'], secret=given['secret'])
 
 
 def _now() -> int:

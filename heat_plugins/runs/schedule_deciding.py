@@ -27,6 +27,7 @@ from typing import Any, Final
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import stored
+from heat_plugins.runs import notifying
 from heat_plugins.runs import schedules
 from heat_plugins.runs.fleet import operations
 
@@ -119,12 +120,20 @@ class ScheduleRecord:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class KeptSchedule:
-    """A schedule with its record, as it is stored."""
+    """A schedule with its record, as it is stored.
+
+    :ivar rules: whether, and of what, a webhook is told.
+    :ivar book: the notices for that.
+    """
 
     VERSION = 1
 
     schedule: _Schedule
     record: ScheduleRecord
+    rules: notifying.NoticeRules | None = None
+    book: notifying.NoticeBook = dataclasses.field(
+        default_factory=notifying.NoticeBook
+    )
 
     @classmethod
     def read(cls, text: str) -> 'KeptSchedule':
@@ -145,6 +154,20 @@ class KeptSchedule:
         return dataclasses.replace(
             self, record=dataclasses.replace(self.record, **changed)
         )
+
+    def tried(
+        self, notice: notifying.Notice, now: int
+    ) -> tuple[notifying.Notice, 'KeptSchedule']:
+        """Return a notice and the schedule before an attempt to send it."""
+        tried = notice.tried(now)
+        book = self.book.replaced(notice, tried)
+        return tried, dataclasses.replace(self, book=book)
+
+    def told(
+        self, notice: notifying.Notice, why: str, now: float
+    ) -> 'KeptSchedule':
+        """Return it after such an attempt; see `notifying.NoticeBook`."""
+        return dataclasses.replace(self, book=self.book.told(notice, why, now))
 
     def with_schedule(self, schedule: _Schedule, now: int) -> 'KeptSchedule':
         """Return it with another schedule, which is due from now on.

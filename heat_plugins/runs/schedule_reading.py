@@ -35,6 +35,8 @@ KEYS: Final = (
     'paused',
     'reason',
     'backfill',
+    'notify',
+    'notify_error',
 )
 
 # Seconds to wait until an engine has followed a signal, and between two polls.

@@ -20,6 +20,7 @@ from heat_plugins import foreign
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import rows
 from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs import schedule_notices
 from heat_plugins.runs import schedule_reading
 from heat_plugins.timeline import kinds
 
@@ -171,14 +172,14 @@ def change(
         if text is None:
             return
         before = schedule_deciding.KeptSchedule.read(text)
-        after = changed(before)
+        after = schedule_notices.noticed(before, changed(before))
         if after == before or replace(context, number, text, after.text()):
             return
     raise errors.Unavailable('Other processes change the schedule')
 
 
 def add_event(context: heat_types.Context, row: ScheduleRow, why: str) -> None:
-    """Write an event of a schedule that has missed a tick, without its stack.
+    """Write an event of what a schedule has not done, without its stack.
 
     :param why: safe to show.
     """

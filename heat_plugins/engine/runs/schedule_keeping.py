@@ -40,8 +40,11 @@ from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import fleet_watching
+from heat_plugins.engine.runs import notices
 from heat_plugins.objectstore import wire
+from heat_plugins.runs import notifying
 from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs import schedule_notices
 from heat_plugins.runs import schedule_reading
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
@@ -247,12 +250,15 @@ class Keeper:
     ) -> None:
         """Record what is decided, then do it if no other process does."""
         after = dataclasses.replace(kept, record=decision.record)
+        after = schedule_notices.changed(kept, after, now)
         step, until = self._needed(row, after, decision, ended, now)
         if step is not None and not _PLACES.take(row.id, row.project_id):
             step, until = None, now + _between(*_NO_PLACE)
         if step is not None:
             when = 'checked' if step is _Step.CHECK else 'acted'
             after = after.with_record(**{when: now})
+        notice, after, again = self._next_notice(row, after, now)
+        until = min(until, again)
         text = row.text if after == kept else after.text()
         # If another engine decides it, or a user changes it, it is read again.
         self._known[row.number] = _Known()
@@ -265,6 +271,8 @@ class Keeper:
         finally:
             if step is not None and not is_recorded:
                 _PLACES.leave(row.id)
+            if notice is not None and not is_recorded:
+                notices.PLACES.leave(row.id)
         if is_recorded:
             self._known[row.number] = _Known(
                 text=text, kept=after, until=until
@@ -273,6 +281,21 @@ class Keeper:
             if step is not None:
                 name = f'schedule {row.name}'
                 _PLACES.run(row.id, name, self._perform, step, row, after)
+            if notice is not None:
+                name = f'notice of schedule {row.name}'
+                notices.PLACES.run(row.id, name, self._tell, row, notice)
+
+    def _next_notice(
+        self, row: _Row, kept: _Kept, now: int
+    ) -> tuple[notifying.Notice | None, _Kept, float]:
+        """Return what to tell now, what to record before, and when again."""
+        notice = kept.book.due(now)
+        if notice is None:
+            return None, kept, schedule_notices.next_time(kept)
+        if not notices.PLACES.take(row.id, row.project_id):
+            return None, kept, now + _between(*_NO_PLACE)
+        notice, kept = kept.tried(notice, now)
+        return notice, kept, schedule_notices.next_time(kept)
 
     def _needed(
         self,
@@ -326,6 +349,16 @@ class Keeper:
             # The next tick retries.
             with contextlib.suppress(errors.Error):
                 _door(row, _stack(row)).tidy()
+
+    def _tell(self, row: _Row, notice: notifying.Notice) -> None:
+        """Send a notice of a schedule."""
+
+        def opened() -> tuple[Any, fleets.Fleets]:
+            stack = _stack(row)
+            return _resource(row, stack), _door(row, stack)
+
+        notices.tell(row, notice, opened, self._clock)
+        wake(row.number)
 
     def _create(self, row: _Row, kept: _Kept) -> _Change:
         """Create the operation of the tick that runs."""
@@ -565,13 +598,7 @@ def _choose(
 
     :raises errors.Error: it can run nothing.
     """
-    resource = stack.resource_get(row.name)
-    if resource is None or resource.uuid != row.id:
-        raise errors.Unavailable('The stack replaces the schedule')
-    if resource.type() != schedule_reading.TYPE:
-        # Who adopts a stack may write any data of any resource.
-        raise errors.Refused('The resource is no schedule')
-    wanted, order, limits = resource.ordered()
+    wanted, order, limits = _resource(row, stack).ordered()
     chooser = fleet_targets.Chooser(_heat(stack), pools.Pool(workers=1))
     try:
         return chooser.choose(wanted, order), limits, order
@@ -581,6 +608,20 @@ def _choose(
             'the stack as another user',
             exc.status,
         ) from exc
+
+
+def _resource(row: _Row, stack: Any) -> Any:
+    """Return the resource of a schedule.
+
+    :raises errors.Error: there is none.
+    """
+    resource = stack.resource_get(row.name)
+    if resource is None or resource.uuid != row.id:
+        raise errors.Unavailable('The stack replaces the schedule')
+    if resource.type() != schedule_reading.TYPE:
+        # Who adopts a stack may write any data of any resource.
+        raise errors.Refused('The resource is no schedule')
+    return resource
 
 
 def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> None:

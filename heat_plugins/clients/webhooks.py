@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POST to a URL that a user has chosen, from where heat-engine runs.
+
+The operator says which hosts that may be. The connection goes to the very
+addresses that were checked: no second resolution, no proxy, no redirect.
+requests and urllib3 resolve a host themselves, so this hands a connected
+socket to Python's HTTP. Messages name the host, and never the URL.
+"""
+
+from collections import abc
+import contextlib
+import dataclasses
+import http.client
+import ipaddress
+import re
+import socket
+import ssl
+import threading
+from typing import Any, TypeAlias
+from urllib import parse
+
+from heat_plugins import errors
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+#: Returns what `socket.getaddrinfo` does.
+Resolver: TypeAlias = abc.Callable[..., abc.Sequence[Any]]
+
+# Seconds to connect, to wait for the receiver, and for all of it; and the
+# addresses of a host that are tried.
+_CONNECT, _READ, _ALL, _TRIED = 5.0, 10.0, 20.0, 2
+
+_LONGEST = 2000
+_HOST = re.compile('[a-z0-9_.-]{1,253}|[0-9a-f:.]{2,45}')
+_PORTS = {'https': 443, 'http': 80}
+_NAT64 = ipaddress.IPv6Network('64:ff9b::/96')
+
+OPTION = '[heat_plugins] notify_hosts'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Webhook:
+    """The parts of a URL.
+
+    :ivar target: its path and query, which may be secrets.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    target: str = dataclasses.field(repr=False)
+
+    @classmethod
+    def parse(cls, url: str) -> 'Webhook':
+        """Read a URL.
+
+        :raises errors.Invalid: it is none that can be used.
+        """
+        with contextlib.suppress(ValueError):
+            parts = parse.urlsplit(url)
+            host = (parts.hostname or '').rstrip('.')
+            port = parts.port or _PORTS.get(parts.scheme, 0)
+            target = parse.urlunsplit(('', '', parts.path, parts.query, ''))
+            is_whole = (
+                len(url) <= _LONGEST
+                and url.isascii()
+                and not re.search(r'[\s\x00-\x1f\x7f]', url)
+                and _HOST.fullmatch(host)
+                and '@' not in parts.netloc
+            )
+            if is_whole and port:
+                return cls(
+                    scheme=parts.scheme,
+                    host=host,
+                    port=port,
+                    target=target if target[:1] == '/' else f'/{target}',
+                )
+        raise errors.Invalid(
+            'The URL of a webhook must be like "https://host/path", in ASCII, '
+            f'with at most {_LONGEST} characters and no user'
+        )
+
+    @property
+    def shown(self) -> str:
+        """What may be shown of it: scheme and host."""
+        return f'{self.scheme}://{self.host}'
+
+
+class Hosts:
+    """The hosts that the operator permits.
+
+    :param entries: host names, ``*.`` and a domain for the hosts below it,
+        addresses, or networks; ``http://`` in front permits HTTP, too.
+    """
+
+    def __init__(self, entries: abc.Iterable[str]) -> None:
+        self._names: list[tuple[str, str]] = []
+        self._networks: list[tuple[str, _Network]] = []
+        for entry in entries:
+            scheme, _, host = entry.lower().rpartition('://')
+            try:
+                network = ipaddress.ip_network(host.strip('[]'), strict=False)
+                self._networks.append((scheme, network))
+            except ValueError:
+                self._names.append((scheme, host.rstrip('.')))
+
+    def check(self, webhook: Webhook) -> None:
+        """Refuse a webhook whose host is not permitted.
+
+        :raises errors.Refused: it is not.
+        """
+        if not self._names and not self._networks:
+            raise errors.Refused(
+                f'heat-engine sends no notices, as {OPTION} of heat.conf is '
+                'empty; the operator lists there which hosts may get them'
+            )
+        schemes = [s for s, name in self._names if _fits(name, webhook.host)]
+        with contextlib.suppress(ValueError):
+            address = ipaddress.ip_address(webhook.host)
+            schemes += [s for s, n in self._networks if address in n]
+        if not schemes:
+            raise errors.Refused(
+                f'{OPTION} of heat.conf does not permit notices to host '
+                f'{webhook.host}'
+            )
+        if webhook.scheme != 'https' and webhook.scheme not in schemes:
+            raise errors.Refused(
+                f'{OPTION} of heat.conf permits https alone for host '
+                f'{webhook.host}; "http://{webhook.host}" there permits both'
+            )
+
+    def check_address(
+        self, webhook: Webhook, address: Address, own: abc.Container[Address]
+    ) -> None:
+        """Refuse an address that a webhook's host has.
+
+        :param own: the addresses of the cloud.
+        :raises errors.Refused: the operator must list it literally.
+        """
+        if any(address in network for _, network in self._networks):
+            return
+        inner = _inner(address)
+        if address in own or inner in own or _is_special(inner):
+            raise errors.Refused(
+                f'Host {webhook.host} has an address of the cloud or of a '
+                f'host itself; {OPTION} of heat.conf does not list that one'
+            )
+
+
+_Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def resolve(
+    host: str, port: int | None, resolver: Resolver = socket.getaddrinfo
+) -> list[Address]:
+    """Return the addresses of a host; none if there is no such host.
+
+    :raises errors.Unavailable: that is not known now.
+    """
+    try:
+        found = resolver(host, port, type=socket.SOCK_STREAM)
+    except socket.gaierror as exc:
+        if exc.errno == socket.EAI_AGAIN:
+            raise errors.Unavailable(f'Cannot resolve host {host}') from exc
+        return []
+    # An IPv6 address may name the interface.
+    texts = [str(each[4][0]).partition('%')[0] for each in found]
+    return [ipaddress.ip_address(text) for text in dict.fromkeys(texts)]
+
+
+def send(
+    webhook: Webhook,
+    hosts: Hosts,
+    own: abc.Container[Address],
+    headers: abc.Mapping[str, str],
+    body: bytes,
+    resolver: Resolver = socket.getaddrinfo,
+) -> None:
+    """Resolve a webhook's host once, check its addresses, and POST there.
+
+    :param own: the addresses of the cloud.
+    :raises errors.Refused: the operator does not permit it.
+    :raises errors.Unavailable: it has not answered, or not with 2xx.
+    """
+    hosts.check(webhook)
+    addresses = resolve(webhook.host, webhook.port, resolver)
+    if not addresses:
+        raise errors.Unavailable(f'There is no host {webhook.host}')
+    for address in addresses:
+        hosts.check_address(webhook, address, own)
+    try:
+        status = _post(webhook, addresses, headers, body)
+    except (OSError, http.client.HTTPException) as exc:
+        raise errors.Unavailable(
+            f'{webhook.shown} does not answer ({type(exc).__name__})'
+        ) from exc
+    if not 200 <= status < 300:
+        raise errors.Unavailable(f'{webhook.shown} answers {status}', status)
+
+
+def _post(
+    webhook: Webhook,
+    addresses: abc.Sequence[Address],
+    headers: abc.Mapping[str, str],
+    body: bytes,
+) -> int:
+    """Return the status of the answer, whose body is not read."""
+    with contextlib.ExitStack() as stack:
+        line = stack.enter_context(_connected(webhook, addresses))
+        # That ends who answers with a byte now and then. TLS has a socket of
+        # its own.
+        cut, copy = threading.Event(), stack.enter_context(line.dup())
+        breaker = threading.Timer(_ALL, _cut, (copy, cut))
+        breaker.daemon = True
+        breaker.start()
+        stack.callback(breaker.cancel)
+        line.settimeout(_READ)
+        if webhook.scheme == 'https':
+            line = stack.enter_context(
+                ssl.create_default_context().wrap_socket(
+                    line, server_hostname=webhook.host
+                )
+            )
+        connection = http.client.HTTPConnection(webhook.host, webhook.port)
+        # Then the header Host leaves it out.
+        connection.default_port = _PORTS[webhook.scheme]
+        connection.sock = line
+        connection.request('POST', webhook.target, body, dict(headers))
+        status = connection.getresponse().status
+        if cut.is_set():
+            # Half of the headers would do.
+            raise TimeoutError
+        return status
+
+
+def hosts_of(url: str) -> list[str]:
+    """Return the hosts that a URL names; databases may have several."""
+    with contextlib.suppress(ValueError):
+        parts = parse.urlsplit(url)
+        found = [
+            parse.urlsplit(f'//{part.rpartition("@")[2]}').hostname
+            for part in parts.netloc.split(',')
+        ]
+        return [host for host in found if host]
+    return []
+
+
+def _connected(
+    webhook: Webhook, addresses: abc.Sequence[Address]
+) -> socket.socket:
+    for address in addresses[: _TRIED - 1]:
+        with contextlib.suppress(OSError):
+            return socket.create_connection(
+                (str(address), webhook.port), _CONNECT
+            )
+    return socket.create_connection(
+        (str(addresses[-1]), webhook.port), _CONNECT
+    )
+
+
+def _cut(line: socket.socket, cut: threading.Event) -> None:
+    cut.set()
+    # It may have been closed.
+    with contextlib.suppress(OSError):
+        line.shutdown(socket.SHUT_RDWR)
+
+
+def _fits(name: str, host: str) -> bool:
+    if name.startswith('*.'):
+        return host.endswith(name[1:]) and len(host) >= len(name)
+    return host == name
+
+
+def _inner(address: Address) -> Address:
+    """Return the IPv4 address that an IPv6 one stands for, if it does."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address in _NAT64:
+            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        return address.ipv4_mapped or address.sixtofour or address
+    return address
+
+
+def _is_special(address: Address) -> bool:
+    return (
+        address.is_loopback
+        or address.is_link_local
+        or address.is_unspecified
+        or address.is_multicast
+        or address.is_reserved
+    )

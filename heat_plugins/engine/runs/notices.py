@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sending notices to webhooks, see `notifying`, apart from what runs.
+
+Threads of their own send them, a few of each project at a time, so that no
+receiver delays a run, a tick, or another project's notices.
+"""
+
+from collections import abc
+import contextlib
+import dataclasses
+import threading
+import time
+from typing import Any
+
+from heat.common import context as heat_context
+from heat.common import exception
+from keystoneauth1 import exceptions
+from oslo_config import cfg
+
+from heat_plugins import bounds
+from heat_plugins import errors
+from heat_plugins import foreign
+from heat_plugins.clients import webhooks
+from heat_plugins.engine import process
+from heat_plugins.engine.database import schedule_rows
+from heat_plugins.runs import notifying
+from heat_plugins.runs import summary
+from heat_plugins.runs.fleet import fleets
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.records import record_names
+
+LOG = foreign.logger(__name__)
+
+#: The threads that send.
+PLACES = process.Places(32, 2)
+
+# Seconds for which the addresses of the cloud are remembered.
+_REMEMBERED = 300.0
+
+_Event = notifying.NoticeEvent
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Receiver:
+    """Where a user wants notices, as a template or command says.
+
+    :raises errors.Invalid: it is invalid; the message quotes nothing.
+    """
+
+    url: str = dataclasses.field(repr=False)
+    secret: str = dataclasses.field(repr=False)
+
+    def __post_init__(self) -> None:
+        notifying.check_secret(self.secret)
+        _ = self.webhook
+
+    @property
+    def webhook(self) -> webhooks.Webhook:
+        return webhooks.Webhook.parse(self.url)
+
+    def check(self) -> None:
+        """Refuse it if the operator does not permit it.
+
+        :raises errors.Refused: the message names the option.
+        """
+        permitted().check(self.webhook)
+
+    def send(
+        self,
+        stack: Any,
+        body: bytes,
+        clock: abc.Callable[[], float] = time.time,
+    ) -> None:
+        """Send a notice.
+
+        :param stack: whose owner can read the catalogue.
+        :raises errors.Error: it was not taken.
+        """
+        webhooks.send(
+            self.webhook,
+            permitted(),
+            CLOUD.addresses(stack),
+            notifying.headers(body, self.secret, clock()),
+            body,
+        )
+
+
+def permitted() -> webhooks.Hosts:
+    """Return the hosts that the operator permits."""
+    return webhooks.Hosts(cfg.CONF.heat_plugins.notify_hosts)
+
+
+def tell(
+    row: schedule_rows.ScheduleRow,
+    notice: notifying.Notice,
+    opened: abc.Callable[[], tuple[Any, fleets.Fleets]],
+    clock: abc.Callable[[], float],
+) -> None:
+    """Send a notice of a schedule, and record how that went.
+
+    :param opened: returns its resource, and the operations of its project.
+    """
+    why = ''
+    try:
+        _send(row, notice, *opened(), clock)
+    except Exception as exc:
+        # Others may quote the URL.
+        is_own = isinstance(exc, errors.Error)
+        shown = str(exc) if is_own else type(exc).__name__
+        why = bounds.shortened(shown, bounds.PART)
+    context, now = heat_context.get_admin_context(), clock()
+    # What is not recorded is repeated.
+    with contextlib.suppress(Exception):
+        schedule_rows.change(
+            context, row.number, lambda kept: kept.told(notice, why, now)
+        )
+        if why and notice.is_over(now):
+            LOG.warning(
+                'Gave up a notice of schedule %(name)s of stack %(stack)s '
+                '(%(event)s): %(why)s',
+                {
+                    'name': row.name,
+                    'stack': row.stack_id,
+                    'event': notice.event.value,
+                    'why': why,
+                },
+            )
+            said = f'gave up the notice of {notice.event.value}: {why}'
+            schedule_rows.add_event(context, row, said)
+
+
+def _send(
+    row: schedule_rows.ScheduleRow,
+    notice: notifying.Notice,
+    resource: Any,
+    door: fleets.Fleets,
+    clock: abc.Callable[[], float],
+) -> None:
+    operation_id = record_names.id_of_tick(row.id, notice.tick)
+    found: list[dict[str, str]] | None = []
+    if notice.event in notifying.OF_SERVERS:
+        found = servers(door, operation_id, notice.event)
+    where = {
+        'id': f'{operation_id}.{notice.event.value}',
+        'project': row.project_id,
+        'stack': {'id': row.stack_id, 'name': row.stack_name},
+        'schedule': {'id': row.id, 'name': row.name},
+        'operation': operation_id,
+        'action': resource.properties[resource.ACTION],
+        'due': summary.time(notice.tick),
+    }
+    packed = notifying.body(notice, where, found)
+    resource.receiver().send(resource.stack, packed, clock)
+
+
+class CloudAddresses:
+    """The addresses of the cloud's services, as this process read them last.
+
+    :param clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self, clock: abc.Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._catalogue: frozenset[str] = frozenset()
+        self._known: tuple[float, frozenset[webhooks.Address]] | None = None
+
+    def addresses(self, stack: Any) -> frozenset[webhooks.Address]:
+        """Return them, of the catalogue and of heat.conf.
+
+        The catalogue that was read last counts if the stack's owner may no
+        longer read it: to tell that is what a notice is for.
+
+        :raises errors.Unavailable: they are not known.
+        """
+        with self._lock:
+            known = self._known
+        if known is not None and 0 <= self._clock() - known[0] < _REMEMBERED:
+            return known[1]
+        try:
+            self._catalogue = frozenset(_endpoints(stack))
+        except (exceptions.ClientException, exception.HeatException) as exc:
+            if not self._catalogue:
+                raise errors.Unavailable(
+                    "Cannot read which hosts are the cloud's own"
+                ) from exc
+        hosts = {
+            host
+            for url in (*self._catalogue, *_configured(cfg.CONF))
+            for host in webhooks.hosts_of(url)
+        }
+        found = frozenset(
+            address
+            for host in sorted(hosts)
+            for address in webhooks.resolve(host, None)
+        )
+        with self._lock:
+            self._known = self._clock(), found
+        return found
+
+
+CLOUD = CloudAddresses()
+
+
+def _endpoints(stack: Any) -> list[str]:
+    """Return the URLs of the catalogue of a stack's owner."""
+    context = stack.context
+    access = context.auth_plugin.get_access(context.keystone_session)
+    services = access.service_catalog.get_endpoints_data()
+    return [each.url for service in services.values() for each in service]
+
+
+def _configured(values: abc.Mapping[str, Any]) -> abc.Iterator[str]:
+    """Yield the URLs among options of heat.conf, and of its groups."""
+    for name in values:
+        with contextlib.suppress(cfg.Error):
+            value = values[name]
+            if isinstance(value, abc.Mapping):
+                yield from _configured(value)
+            elif isinstance(value, str) and '://' in value:
+                yield value
+
+
+def servers(
+    door: fleets.Fleets, operation_id: str, event: _Event
+) -> list[dict[str, str]] | None:
+    """Return the servers that a notice is about; None if that is unknown."""
+    try:
+        operation = door.show(operation_id)
+    except errors.Error:
+        return None
+    members = operation.failures
+    if event is _Event.WAITING:
+        members = [*operation.live, *operation.pending]
+    return [_server(operation, member) for member in members]
+
+
+def _server(operation: operations.Operation, member: int) -> dict[str, str]:
+    target, state = operation.order.members[member], operation.attempts[member]
+    return {
+        'stack': target.stack_name,
+        'resource': target.resource,
+        'server': target.server_name or target.server_id,
+        'state': state.state.value if state.state else 'pending',
+    }

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a webhook is told of failures, and until when that is tried.
+
+A notice is recorded before it is sent, so that the successor of an engine that
+dies sends it: at least once, with an ID by which the receiver drops what it
+has. Notices are sent in their order. The first one is retried, less often each
+time, for an hour; then it is given up.
+
+A notice consists of states, names and fixed sentences: nothing that a server
+has sent is in it, no input and no output. All here is pure; times are in
+seconds since the epoch.
+"""
+
+from collections import abc
+import dataclasses
+import enum
+import hashlib
+import hmac
+import json
+import math
+from typing import Any, Final
+
+from heat_plugins import bounds
+from heat_plugins import errors
+from heat_plugins import foreign
+
+#: Bytes of a notice, and servers that it names, at most.
+MOST_BYTES: Final = 64 * 1024
+MOST_SERVERS: Final = 100
+
+# Seconds until the second attempt, which double, and of the longest pause; and
+# for how long a notice is tried.
+_PAUSE, _LONGEST, _HOUR = 30, 600, 3600
+
+# Characters of a secret.
+_LEAST_SECRET, _MOST_SECRET = 16, 1000
+
+#: The headers of a notice.
+TIME_HEADER: Final = 'Heat-Plugins-Timestamp'
+SIGNATURE_HEADER: Final = 'Heat-Plugins-Signature'
+
+
+class NoticeEvent(enum.StrEnum):
+    """What a notice is about."""
+
+    FAILURE = 'failure'
+    TIMEOUT = 'timeout'
+    MISSED = 'missed'
+    WAITING = 'waiting'
+    RECOVERY = 'recovery'
+
+
+_WHY: abc.Mapping[NoticeEvent, str] = {
+    NoticeEvent.FAILURE: 'The operation has failed.',
+    NoticeEvent.TIMEOUT: 'The operation has timed out.',
+    NoticeEvent.MISSED: 'The operation could not be started in time.',
+    NoticeEvent.WAITING: 'The operation has not ended in time.',
+    NoticeEvent.RECOVERY: 'The operation is complete, after trouble.',
+}
+
+#: What concerns servers.
+OF_SERVERS: Final = (
+    NoticeEvent.FAILURE,
+    NoticeEvent.TIMEOUT,
+    NoticeEvent.WAITING,
+)
+
+# What the number of a notice counts.
+_NUMBERS = {NoticeEvent.MISSED: 'missed'}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoticeRules:
+    """Which notices a user wants.
+
+    :ivar to: scheme and host of the receiver; its URL is a secret.
+    :ivar after: failures in a row from which on they are told.
+    :ivar waits: seconds after its start after which an operation that has not
+        ended is told; 0 for never.
+    """
+
+    to: str
+    on: tuple[NoticeEvent, ...] = tuple(NoticeEvent)
+    after: int = 1
+    waits: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Notice:
+    """Something to tell.
+
+    :ivar tick: the time of the schedule, or the beginning of the operation.
+    :ivar number: of failures in a row, or of all times that were missed.
+    :ivar since: the first attempt; 0 before that.
+    :ivar next_try: the next one.
+    """
+
+    event: NoticeEvent
+    tick: int
+    number: int = 0
+    since: int = 0
+    tries: int = 0
+    next_try: int = 0
+
+    def is_of(self, other: 'Notice') -> bool:
+        """Say whether both tell the same."""
+        return (self.event, self.tick) == (other.event, other.tick)
+
+    def is_over(self, now: float) -> bool:
+        """Say whether an attempt that fails now is the last."""
+        return now >= self.since + _HOUR
+
+    def tried(self, now: int) -> 'Notice':
+        """Return it before an attempt: the engine that records it sends."""
+        pause = min(_PAUSE * 2 ** min(self.tries, 10), _LONGEST)
+        return dataclasses.replace(
+            self,
+            since=self.since or now,
+            tries=self.tries + 1,
+            next_try=now + pause,
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoticeBook:
+    """What is recorded of the notices of one sender.
+
+    :ivar notices: those that must be sent, in this order.
+    :ivar is_troubled: whether a notice since the last success told of trouble.
+    :ivar waited: the tick of the last notice that something waits.
+    :ivar error: why the last notice was given up; empty if it was sent.
+    """
+
+    notices: tuple[Notice, ...] = ()
+    is_troubled: bool = False
+    waited: int | None = None
+    error: str = ''
+
+    def with_notice(self, rules: NoticeRules, notice: Notice) -> 'NoticeBook':
+        """Return it with one more notice, if its user wants that.
+
+        It takes the place of one of its kind that was not tried.
+        """
+        event = notice.event
+        is_end = event is NoticeEvent.RECOVERY
+        book, is_wanted = self, event in rules.on
+        if is_end:
+            is_wanted &= self.is_troubled
+            book = dataclasses.replace(book, is_troubled=False)
+        if not is_wanted:
+            return book
+        # At most one was tried, so at most one of each kind waits.
+        kept = (n for n in self.notices if n.tries or n.event is not event)
+        return dataclasses.replace(
+            book, notices=(*kept, notice), is_troubled=not is_end
+        )
+
+    def due(self, now: float) -> Notice | None:
+        """Return the notice to send now; None if there is none."""
+        for first in self.notices[:1]:
+            # The clock of another engine may have been wrong.
+            if not now < first.next_try <= now + _LONGEST:
+                return first
+        return None
+
+    @property
+    def next_try(self) -> float:
+        """When something is due; infinite if there is nothing."""
+        return self.notices[0].next_try if self.notices else math.inf
+
+    def told(self, notice: Notice, why: str, now: float) -> 'NoticeBook':
+        """Return it after an attempt to send a notice.
+
+        :param why: it has failed; empty if it has not.
+        """
+        if why and not notice.is_over(now):
+            return self
+        return dataclasses.replace(self.replaced(notice), error=why)
+
+    def replaced(self, notice: Notice, *instead: Notice) -> 'NoticeBook':
+        """Return it with another notice, or none, in the place of one."""
+        kept = (
+            n
+            for each in self.notices
+            for n in (instead if each.is_of(notice) else (each,))
+        )
+        return dataclasses.replace(self, notices=tuple(kept))
+
+
+def check_secret(secret: str) -> None:
+    """Refuse a secret that is too short or too long.
+
+    :raises errors.Invalid: it is.
+    """
+    if not _LEAST_SECRET <= len(secret) <= _MOST_SECRET:
+        raise errors.Invalid(
+            f'The secret of a webhook must have {_LEAST_SECRET} to '
+            f'{_MOST_SECRET} characters'
+        )
+
+
+def body(
+    notice: Notice,
+    where: abc.Mapping[str, Any],
+    servers: abc.Sequence[abc.Mapping[str, str]] | None,
+) -> bytes:
+    """Return what is sent, as JSON of at most `MOST_BYTES`.
+
+    :param where: its ID, and what is told of project, stack, schedule and
+        operation; each value is a name, a time, an ID or a map of such.
+    :param servers: those that it is about; None if they are not known.
+    """
+    shown = (
+        None if servers is None else [_safe(s) for s in servers[:MOST_SERVERS]]
+    )
+    while True:
+        said = {
+            'version': 1,
+            'event': notice.event.value,
+            'why': _WHY[notice.event],
+            **_safe(where),
+            _NUMBERS.get(notice.event, 'failures'): notice.number,
+            'servers': shown,
+            'more_servers': len(servers or ()) - len(shown or ()),
+        }
+        packed = json.dumps(said).encode()
+        if len(packed) <= MOST_BYTES or not shown:
+            return packed
+        shown = shown[: len(shown) // 2]
+
+
+def headers(packed: bytes, secret: str, now: float) -> dict[str, str]:
+    """Return the headers of a notice, with its signature.
+
+    That is the HMAC-SHA256 of the time, a dot and the body.
+    """
+    moment = str(int(now))
+    signed = f'{moment}.'.encode() + packed
+    mac = hmac.new(secret.encode(), signed, hashlib.sha256)
+    return {
+        'Content-Type': 'application/json',
+        TIME_HEADER: moment,
+        SIGNATURE_HEADER: f'sha256={mac.hexdigest()}',
+    }
+
+
+def _safe(value: Any) -> Any:
+    if isinstance(value, abc.Mapping):
+        return {name: _safe(each) for name, each in value.items()}
+    return foreign.line(value, bounds.NAME) if value is not None else None

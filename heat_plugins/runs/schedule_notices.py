@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a schedule has something to tell; see `notifying`.
+
+It is decided by what is recorded before and after a change. Everything here is
+pure.
+"""
+
+import dataclasses
+import math
+
+from heat_plugins.runs import notifying
+from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs.fleet import operations
+
+_Kept = schedule_deciding.KeptSchedule
+_Event = notifying.NoticeEvent
+
+_OF_PHASE = {
+    operations.Phase.FAILED.value: _Event.FAILURE,
+    operations.Phase.TIMED_OUT.value: _Event.TIMEOUT,
+    operations.Phase.COMPLETE.value: _Event.RECOVERY,
+}
+
+
+def noticed(before: _Kept, after: _Kept) -> _Kept:
+    """Return a schedule with the notices of what a change has recorded."""
+    rules, record = after.rules, after.record
+    if rules is None:
+        return dataclasses.replace(after, book=notifying.NoticeBook())
+    book, former = after.book, before.record
+    if record.missed > former.missed:
+        is_given_up = not former.created and record.running != former.running
+        tick = former.running if is_given_up else None
+        notice = notifying.Notice(
+            event=_Event.MISSED,
+            tick=record.since if tick is None else tick,
+            number=record.missed,
+        )
+        book = book.with_notice(rules, notice)
+    event = _OF_PHASE.get(record.outcome)
+    ended = former.running if former.created else None
+    has_ended = ended is not None and record.running != ended
+    is_early = event is not _Event.RECOVERY and record.failures < rules.after
+    if has_ended and event is not None and not is_early:
+        notice = notifying.Notice(
+            event=event, tick=ended or 0, number=record.failures
+        )
+        book = book.with_notice(rules, notice)
+    return dataclasses.replace(after, book=book)
+
+
+def changed(before: _Kept, after: _Kept, now: float) -> _Kept:
+    """Return a schedule with all notices that are due."""
+    kept = noticed(before, after)
+    tick = _pending(kept)
+    if kept.rules is None or tick is None or now < _waits_until(kept):
+        return kept
+    notice = notifying.Notice(event=_Event.WAITING, tick=tick)
+    book = kept.book.with_notice(kept.rules, notice)
+    return dataclasses.replace(
+        kept, book=dataclasses.replace(book, waited=tick)
+    )
+
+
+def next_time(kept: _Kept) -> float:
+    """Return when a notice is due at the latest; infinite for never."""
+    return min(kept.book.next_try, _waits_until(kept))
+
+
+def _waits_until(kept: _Kept) -> float:
+    """Return when a tick waits for too long; infinite for never."""
+    tick, rules = _pending(kept), kept.rules
+    is_told = rules is None or not rules.waits or tick == kept.book.waited
+    if tick is None or rules is None or is_told:
+        return math.inf
+    start = tick if kept.record.forced else kept.schedule.start_of(tick)
+    return start + rules.waits
+
+
+def _pending(kept: _Kept) -> int | None:
+    """Return the first tick whose operation has not ended.
+
+    None for that which a pause keeps from being created, too.
+    """
+    record = kept.record
+    if kept.is_held:
+        return None
+    return record.waiting if record.running is None else record.running

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What heat-engine sends to a URL of a user, and to which addresses."""
+
+import contextlib
+import datetime
+import ipaddress
+import socket
+import ssl
+import tempfile
+import threading
+import time
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+import fixtures
+import testtools
+
+from heat_plugins import errors
+from heat_plugins.clients import webhooks
+
+HOST = 'hooks.example.com'
+LOCAL = ipaddress.ip_address('127.0.0.1')
+
+
+class Receiver:
+    """The worst receiver: it answers each connection as a test says.
+
+    :ivar requests: what came, with the headers.
+    """
+
+    def __init__(self, answer, context=None):
+        self.requests = []
+        self._answer = answer
+        self._context = context
+        self._socket = socket.create_server(('127.0.0.1', 0))
+        self.port = self._socket.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self):
+        self._socket.close()
+
+    def _serve(self):
+        while True:
+            try:
+                line, _ = self._socket.accept()
+                line.settimeout(10)
+                with contextlib.suppress(OSError), line:
+                    self._attend(line)
+            except OSError:
+                return
+
+    def _attend(self, line):
+        if self._context is not None:
+            line = self._context.wrap_socket(line, server_side=True)
+        came = b''
+        while b'\r\n\r\n' not in came or not came.endswith(b'}'):
+            part = line.recv(65536)
+            if not part:
+                return
+            came += part
+        self.requests.append(came)
+        self._answer(line)
+        line.close()
+
+
+def says(text):
+    return lambda line: line.sendall(text)
+
+
+def drips(line):
+    """Answer with a byte now and then, without an end."""
+    line.sendall(b'HTTP/1.1 200 OK\r\nX: ')
+    for _ in range(200):
+        time.sleep(0.05)
+        line.sendall(b'x')
+
+
+class Resolver:
+    """Answers each question about a host in turn.
+
+    :ivar asked: the hosts.
+    """
+
+    def __init__(self, *answers):
+        self.asked = []
+        self._answers = list(answers)
+
+    def __call__(self, host, port, **more):
+        self.asked.append(host)
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, '', (each, port))
+            for each in answer
+        ]
+
+
+def with_certificate(host):
+    """Return a TLS server's context, and the file that proves it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False
+        )
+        .sign(key, hashes.SHA256())
+        .public_bytes(serialization.Encoding.PEM)
+    )
+    with tempfile.NamedTemporaryFile(suffix='.pem', delete=False) as file:
+        file.write(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+            + certificate
+        )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file.name)
+    return context, file.name
+
+
+class SendingTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        for name, seconds in (('_CONNECT', 1), ('_READ', 0.5), ('_ALL', 1.5)):
+            self.useFixture(fixtures.MonkeyPatch(self.path(name), seconds))
+
+    def path(self, name):
+        return f'heat_plugins.clients.webhooks.{name}'
+
+    def receiver(self, answer, context=None):
+        found = Receiver(answer, context)
+        self.addCleanup(found.close)
+        return found
+
+    def send(
+        self,
+        receiver,
+        entries=(f'http://{HOST}', '127.0.0.1'),
+        resolver=None,
+        own=frozenset(),
+        scheme='http',
+    ):
+        webhooks.send(
+            webhooks.Webhook.parse(f'{scheme}://{HOST}:{receiver.port}/a?b=c'),
+            webhooks.Hosts(entries),
+            own,
+            {'Heat-Plugins-Timestamp': 'n1'},
+            b'{"event": "failure"}',
+            resolver or Resolver(['127.0.0.1']),
+        )
+
+    def fails(self, said, receiver, kind=errors.Unavailable, **more):
+        exc = self.assertRaises(kind, self.send, receiver, **more)
+        self.assertIn(said, str(exc))
+        self.assertNotIn('b=c', str(exc))
+
+    def test_it_posts_to_the_path_with_the_name_of_the_host(self):
+        receiver = self.receiver(says(b'HTTP/1.1 204 No Content\r\n\r\n'))
+        self.send(receiver)
+        (came,) = receiver.requests
+        self.assertTrue(came.startswith(b'POST /a?b=c HTTP/1.1\r\n'))
+        self.assertIn(f'Host: {HOST}:{receiver.port}'.encode(), came)
+        self.assertIn(b'Heat-Plugins-Timestamp: n1', came)
+        self.assertTrue(came.endswith(b'{"event": "failure"}'))
+
+    def test_no_redirect_is_followed(self):
+        inner = self.receiver(says(b'HTTP/1.1 200 OK\r\n\r\n'))
+        to = f'http://127.0.0.1:{inner.port}/'.encode()
+        answer = b'HTTP/1.1 307 Here\r\nLocation: ' + to + b'\r\n\r\n'
+        self.fails('answers 307', self.receiver(says(answer)))
+        self.assertEqual([], inner.requests)
+
+    def test_an_error_is_one(self):
+        bad = b'HTTP/1.1 500 Oops\r\nContent-Length: 3\r\n\r\nb=c'
+        self.fails('answers 500', self.receiver(says(bad)))
+        self.fails('does not answer', self.receiver(lambda line: None))
+        self.fails('not answer', self.receiver(says(b'HELLO\r\n\r\n')))
+
+    def test_a_slow_receiver_is_left_in_time(self):
+        slow = self.receiver(lambda line: time.sleep(5))
+        begun = time.monotonic()
+        self.fails('TimeoutError', slow)
+        self.assertLess(time.monotonic() - begun, 1.4)
+
+    def test_one_that_answers_with_single_bytes_is_cut_off(self):
+        receiver = self.receiver(drips)
+        begun = time.monotonic()
+        self.fails('TimeoutError', receiver)
+        self.assertLess(time.monotonic() - begun, 4)
+
+    def test_a_huge_body_is_not_read(self):
+        sent = []
+
+        def floods(line):
+            line.sendall(b'HTTP/1.1 200 OK\r\n\r\n')
+            for _ in range(1000):
+                line.sendall(b'x' * 65536)
+                sent.append(65536)
+
+        self.send(self.receiver(floods))
+        self.assertLess(sum(sent), 16 * 2**20)
+
+    def test_a_dead_receiver_is_unavailable(self):
+        receiver = self.receiver(says(b''))
+        receiver.close()
+        self.fails('does not answer', receiver)
+
+    def test_it_asks_for_the_address_once(self):
+        # A second answer would lead elsewhere.
+        receiver = self.receiver(says(b'HTTP/1.1 200 OK\r\n\r\n'))
+        resolver = Resolver(['127.0.0.1'], ['192.0.2.1'])
+        self.send(receiver, resolver=resolver)
+        self.assertEqual([HOST], resolver.asked)
+
+    def test_any_special_address_refuses_the_host(self):
+        receiver = self.receiver(says(b'HTTP/1.1 200 OK\r\n\r\n'))
+        for answer in (
+            ['127.0.0.1'],
+            ['198.51.100.7', '127.0.0.1'],
+            ['169.254.169.254'],
+            ['0.0.0.0'],
+            ['224.0.0.1'],
+            ['::1'],
+            ['fe80::1%eth0'],
+            ['::ffff:127.0.0.1'],
+            ['64:ff9b::7f00:1'],
+            ['::'],
+        ):
+            self.fails(
+                'address of the cloud',
+                receiver,
+                errors.Refused,
+                entries=(f'http://{HOST}',),
+                resolver=Resolver(answer),
+            )
+        self.assertEqual([], receiver.requests)
+
+    def test_an_address_of_the_cloud_refuses_the_host(self):
+        receiver = self.receiver(says(b'HTTP/1.1 200 OK\r\n\r\n'))
+        own = {ipaddress.ip_address('198.51.100.7')}
+        for answer in (['198.51.100.7'], ['::ffff:198.51.100.7']):
+            self.fails(
+                'address of the cloud',
+                receiver,
+                errors.Refused,
+                entries=(f'http://{HOST}',),
+                resolver=Resolver(answer),
+                own=own,
+            )
+        # Unless the operator lists it literally.
+        self.send(receiver, own={LOCAL})
+
+    def test_names_that_do_not_resolve(self):
+        receiver = self.receiver(says(b''))
+        for errno, said in (
+            (socket.EAI_AGAIN, 'Cannot resolve'),
+            (socket.EAI_NONAME, 'no host'),
+        ):
+            resolver = Resolver(socket.gaierror(errno, 'b=c'))
+            self.fails(said, receiver, resolver=resolver)
+
+    def test_another_address_is_tried(self):
+        receiver = self.receiver(says(b'HTTP/1.1 200 OK\r\n\r\n'))
+        self.send(
+            receiver,
+            entries=(f'http://{HOST}', '127.0.0.0/8'),
+            resolver=Resolver(['127.99.9.9', '127.0.0.1']),
+        )
+
+    def test_tls_proves_the_name_and_not_the_address(self):
+        context, proof = with_certificate(HOST)
+        trusted = ssl.create_default_context(cafile=proof)
+        receiver = self.receiver(says(b'HTTP/1.1 200 OK\r\n\r\n'), context)
+        entries = (HOST, '127.0.0.1')
+        self.fails('SSLCert', receiver, entries=entries, scheme='https')
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                self.path('ssl.create_default_context'), lambda: trusted
+            )
+        )
+        self.send(receiver, entries=entries, scheme='https')
+        self.assertEqual(1, len(receiver.requests))
+        other, _ = with_certificate('other.example.com')
+        self.fails(
+            'SSLCert',
+            self.receiver(says(b'HTTP/1.1 200 OK\r\n\r\n'), other),
+            entries=entries,
+            scheme='https',
+        )
+
+
+class UrlTest(testtools.TestCase):
+    def test_what_is_no_url_is_refused_and_not_quoted(self):
+        for url in (
+            '',
+            'hooks.example.com/s3cret',
+            'ftp://hooks.example.com/s3cret',
+            'file:///s3cret',
+            'https:///s3cret',
+            'https://user:s3cret@hooks.example.com/',
+            'https://hooks.example.com:s3cret/',
+            'https://hooks.example.com:99999/s3cret',
+            'https://hooks.example.com/s3cret \r\nHost: other',
+            'https://hooks.example.com/s3crét',
+            'https://hooks.example.com/s3cret' + 'x' * 2000,
+            'https://[fe80::1%25eth0]/s3cret',
+        ):
+            exc = self.assertRaises(
+                errors.Invalid, webhooks.Webhook.parse, url
+            )
+            self.assertNotIn('s3cr', str(exc))
+
+    def test_only_scheme_and_host_are_shown(self):
+        webhook = webhooks.Webhook.parse('HTTPS://Hooks.Example.com./s3cret#x')
+        self.assertEqual('https://hooks.example.com', webhook.shown)
+        self.assertEqual(('/s3cret', 443), (webhook.target, webhook.port))
+        self.assertNotIn('s3cret', repr(webhook))
+        self.assertEqual(
+            '/?a=b', webhooks.Webhook.parse('https://h?a=b').target
+        )
+
+
+class HostsTest(testtools.TestCase):
+    def permits(self, url, *entries):
+        try:
+            webhooks.Hosts(entries).check(webhooks.Webhook.parse(url))
+        except errors.Refused as exc:
+            self.assertIn('notify_hosts', str(exc))
+            return False
+        return True
+
+    def test_nothing_is_permitted_by_default(self):
+        self.assertFalse(self.permits('https://hooks.example.com'))
+
+    def test_a_name_permits_https_and_with_http_in_front_both(self):
+        for url, entry, permitted in (
+            ('https://hooks.example.com', HOST, True),
+            ('https://hooks.example.com:8443', HOST, True),
+            ('http://hooks.example.com', HOST, False),
+            ('http://hooks.example.com', f'http://{HOST}', True),
+            ('https://hooks.example.com', f'http://{HOST}', True),
+            ('https://a.hooks.example.com', HOST, False),
+            ('https://hooks.example.com', '*.example.com', True),
+            ('https://a.hooks.example.com', '*.example.com', True),
+            ('https://example.com', '*.example.com', False),
+            ('https://badexample.com', '*.example.com', False),
+            ('https://192.0.2.7', '192.0.2.0/24', True),
+            ('http://192.0.2.7', '192.0.2.0/24', False),
+            ('http://127.0.0.1', 'http://127.0.0.1', True),
+            ('https://[2001:db8::7]', '2001:db8::/32', True),
+            ('https://[2001:db8::7]', '[2001:db8::7]', True),
+            # A name is not judged by a network, nor an odd form of an address.
+            ('https://127.1', '127.0.0.0/8', False),
+            ('https://hooks.example.com', '0.0.0.0/0', False),
+        ):
+            self.assertEqual(permitted, self.permits(url, entry), (url, entry))
+
+    def test_the_hosts_of_a_database_with_several(self):
+        self.assertEqual(
+            ['a', 'b', '::1'],
+            webhooks.hosts_of('rabbit://u:p@a:5672,u:p@b:5672,[::1]:1//'),
+        )
+        self.assertEqual([], webhooks.hosts_of('sqlite:////var/x'))

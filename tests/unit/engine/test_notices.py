@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines tell webhooks of schedules."""
+
+import ipaddress
+import json
+import logging
+import types
+
+import fixtures
+from heat.common import exception
+from heat.db import api as db_api
+from keystoneauth1 import access
+from keystoneauth1 import exceptions
+from keystoneauth1 import fixture as keystone_fixture
+from oslo_config import cfg
+import testtools
+
+from heat_plugins import config
+from heat_plugins import errors
+from heat_plugins.clients import webhooks
+from heat_plugins.engine import process
+from heat_plugins.engine.database import schedule_rows
+from heat_plugins.engine.runs import notices
+from tests.unit.engine import test_schedule_keeping as keeping
+from tests.unit.resources import deployments
+from tests.unit.resources import test_software_schedule as base
+
+HOUR = keeping.HOUR
+URL = 'https://hooks.example.com/p4th?t0ken'
+SECRET = 'a s3cret of the team'
+NOTIFY = {'url': URL, 'secret': SECRET}
+
+
+class NoticeCase(keeping.KeepingCase):
+    def setUp(self):
+        super().setUp()
+        hosts = ['hooks.example.com']
+        cfg.CONF.set_override('notify_hosts', hosts, config.GROUP)
+        self.patch(notices, 'PLACES', process.Places(32, 2))
+        self.patch(notices.CLOUD, 'addresses', lambda stack: frozenset())
+        self.patch(webhooks, 'send', self.send)
+        #: What the receiver was sent: headers and bodies.
+        self.sent = []
+        #: Why it does not take that.
+        self.refuses = None
+
+    def send(self, webhook, hosts, own, headers, body):
+        self.assertEqual('/p4th?t0ken', webhook.target)
+        self.sent.append((headers, json.loads(body)))
+        if self.refuses is not None:
+            raise self.refuses
+
+    def told(self):
+        return [body['event'] for _, body in self.sent]
+
+    def end(self, hours, fail=(), keeper=None):
+        """Let a tick end, with failures on some servers."""
+        keeper = keeper or self.keeper()
+        self.at(hours)
+        keeper.look()
+        self.finish(*self.ids(hours), fail=fail)
+        self.now += 5
+        keeper.look()
+        keeper.look()
+
+
+class TellingTest(NoticeCase):
+    def test_a_failure_says_what_where_and_on_which_servers(self):
+        self.scheduled(notify=NOTIFY)
+        self.end(1, fail=[0])
+        ((headers, body),) = self.sent
+        (made,) = self.ids(1)
+        self.assertIn('Heat-Plugins-Signature', headers)
+        uuid = self.heat.load(self.made)['nightly'].uuid
+        self.assertEqual(
+            {
+                'version': 1,
+                'id': f'{made}.failure',
+                'event': 'failure',
+                'why': 'The operation has failed.',
+                'project': self.made.tenant_id,
+                'stack': {'id': self.made.id, 'name': self.made.name},
+                'schedule': {'id': uuid, 'name': 'nightly'},
+                'operation': made,
+                'action': 'BACKUP',
+                'due': '2027-01-15T09:00:00Z',
+                'failures': 1,
+                'more_servers': 0,
+            },
+            {k: v for k, v in body.items() if k != 'servers'},
+        )
+        self.assertEqual(
+            [
+                {
+                    'stack': 's0',
+                    'resource': 'db0',
+                    'server': 'server0',
+                    'state': 'failed',
+                }
+            ],
+            body['servers'],
+        )
+        self.assertEqual((), self.kept(self.made).book.notices)
+        self.end(2)
+        self.assertEqual(['failure', 'recovery'], self.told())
+        self.end(3)
+        self.assertEqual(['failure', 'recovery'], self.told())
+
+    def test_a_missed_tick_is_told(self):
+        self.scheduled(notify=NOTIFY, start_within=120)
+        self.at(2.5)
+        keeper = self.keeper()
+        keeper.look()
+        ((_, body),) = self.sent
+        self.assertEqual(
+            ('missed', 2, []), (body['event'], body['missed'], body['servers'])
+        )
+
+    def test_what_waits_too_long_names_the_servers_that_do(self):
+        self.scheduled(notify={**NOTIFY, 'waits': 600})
+        keeper = self.keeper()
+        self.at(1)
+        self.assertLess(keeper.look(), 60)
+        keeper.look()
+        self.now += 601
+        keeper.look()
+        ((_, body),) = self.sent
+        self.assertEqual('waiting', body['event'])
+        self.assertEqual({'pending'}, {s['state'] for s in body['servers']})
+        self.assertEqual(4, len(body['servers']))
+
+    def test_servers_that_cannot_be_read_are_unknown(self):
+        self.scheduled(notify=NOTIFY)
+        self.at(1)
+        keeper = self.keeper()
+        keeper.look()
+        self.finish(*self.ids(1), fail=[0])
+        self.now += 5
+        keeper.look()
+        self.patch(keeping.schedule_keeping, '_door', self.door_of_none)
+        keeper.look()
+        ((_, body),) = self.sent
+        self.assertEqual(('failure', None), (body['event'], body['servers']))
+
+    def door_of_none(self, row, stack):
+        def show(operation_id):
+            raise errors.Denied('no trust')
+
+        return types.SimpleNamespace(show=show)
+
+    def test_a_dead_receiver_delays_no_tick_and_is_given_up_in_an_hour(self):
+        logger = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        self.refuses = errors.Unavailable('https://hooks.example.com is dead')
+        self.scheduled(notify=NOTIFY)
+        keeper = self.keeper()
+        self.end(1, fail=[0], keeper=keeper)
+        for minute in range(1, 58):
+            self.now = base.NOW + HOUR + minute * 60
+            self.world.now = self.now
+            keeper.look()
+        self.assertEqual(['failure'] * 10, self.told())
+        self.at(2)
+        keeper.look()
+        self.assertEqual(self.ids(1, 2), self.operations())
+        for minute in range(1, 9):
+            self.now = base.NOW + 2 * HOUR + minute * 60
+            keeper.look()
+        self.assertEqual((), self.kept(self.made).book.notices)
+        self.assertEqual(
+            'https://hooks.example.com is dead',
+            self.get(self.made, 'notify_error'),
+        )
+        said = [
+            line
+            for line in logger.output.splitlines()
+            if 'Gave up a notice of schedule nightly' in line
+        ]
+        self.assertEqual(1, len(said))
+        (event,) = (
+            each for each in deployments.events(self.made) if 'gave up' in each
+        )
+        self.assertIn('failure: https://hooks.example.com is dead', event)
+        self.refuses = None
+        self.finish(*self.ids(2))
+        self.now += 60
+        keeper.look()
+        keeper.look()
+        self.assertEqual('recovery', self.told()[-1])
+        self.assertEqual('', self.get(self.made, 'notify_error'))
+
+    def test_the_url_and_the_secret_are_nowhere(self):
+        logger = self.useFixture(fixtures.FakeLogger(level=logging.DEBUG))
+        self.refuses = ValueError(f'{URL} {SECRET}')
+        self.scheduled(notify=NOTIFY)
+        self.end(1, fail=[0])
+        self.now += 3700
+        self.keeper().look()
+        shown = self.get(self.made, 'show')
+        self.assertEqual('https://hooks.example.com', shown['notify'])
+        self.assertEqual('ValueError', shown['notify_error'])
+        found = [
+            logger.output,
+            str(shown),
+            str(deployments.events(self.made)),
+            self.kept(self.made).text(),
+            str(self.sent[0][1]),
+        ]
+        self.assertEqual({(None, None)}, {*self.stored_events()})
+        for text in found:
+            for secret in ('p4th', 't0ken', 's3cret'):
+                self.assertNotIn(secret, text)
+
+    def stored_events(self):
+        """Return the properties that the API shows with events."""
+        context = self.heat.context
+        with db_api.context_manager.reader.using(context):
+            return [
+                (each.resource_properties, each.rsrc_prop_data)
+                for each in db_api.event_get_all_by_stack(
+                    context, self.made.id
+                )
+            ]
+
+    def test_a_dead_engine_that_was_about_to_tell_has_a_successor(self):
+        self.scheduled(notify=NOTIFY)
+        self.at(1)
+        keeper = self.keeper()
+        keeper.look()
+        self.finish(*self.ids(1), fail=[0])
+        self.now += 5
+        keeper.look()
+        self.later = []
+        keeper.look()
+        # Its threads never run.
+        self.assertNotEqual([], self.later)
+        self.later = None
+        self.patch(notices, 'PLACES', process.Places(32, 2))
+        successor = self.keeper()
+        self.assertLessEqual(successor.look(), 30)
+        self.assertEqual([], self.sent)
+        self.now += 31
+        successor.look()
+        self.assertEqual(['failure'], self.told())
+        self.keeper().look()
+        self.assertEqual(['failure'], self.told())
+
+    def test_one_projects_receivers_take_few_threads(self):
+        self.scheduled(notify=NOTIFY)
+        for key in 'ab':
+            notices.PLACES.take(key, self.made.tenant_id)
+        self.end(1, fail=[0])
+        self.assertEqual([], self.sent)
+        notices.PLACES.leave('a')
+        self.now += 7
+        self.keeper().look()
+        self.assertEqual(['failure'], self.told())
+
+    def test_what_is_not_recorded_is_not_sent(self):
+        self.scheduled(notify=NOTIFY)
+        self.at(1)
+        keeper = self.keeper()
+        keeper.look()
+        self.finish(*self.ids(1), fail=[0])
+        self.now += 5
+        keeper.look()
+        self.patch(schedule_rows, 'replace', lambda *args: False)
+        keeper.look()
+        self.assertEqual([], self.sent)
+        self.assertFalse(notices.PLACES.has(self.rows()[0].id))
+
+
+class PropertyTest(base.ScheduleCase):
+    def setUp(self):
+        super().setUp()
+        hosts = ['*.example.com']
+        cfg.CONF.set_override('notify_hosts', hosts, config.GROUP)
+
+    def refused(self, said, **given):
+        content = base.template(notify={**NOTIFY, **given})
+        stack = self.heat.stack(content, name=f's{next(base._numbers)}')
+        exc = self.assertRaises(
+            exception.StackValidationFailed, stack.validate
+        )
+        self.assertIn(said, str(exc))
+        self.assertNotIn('s3cret', str(exc))
+
+    def test_a_mistake_is_named_before_the_night(self):
+        self.refused('The URL of a webhook', url='hooks.example.com/s3cret')
+        self.refused('does not permit', url='https://other.net/s3cret')
+        self.refused('permits https alone', url='http://a.example.com/s3cret')
+        self.refused('16 to', secret='s3cret')
+        self.refused('on', on=['succes'])
+        self.refused('after', after=0)
+        cfg.CONF.set_override('notify_hosts', [], config.GROUP)
+        self.refused('[heat_plugins] notify_hosts of heat.conf is empty')
+
+    def test_an_update_replaces_and_removes_it(self):
+        stack = self.created(notify=NOTIFY)
+        self.assertEqual(
+            'https://hooks.example.com', self.kept(stack).rules.to
+        )
+        other = {**NOTIFY, 'url': 'https://b.example.com', 'after': 3}
+        self.heat.update(stack, base.template(notify=other))
+        rules = self.kept(stack).rules
+        self.assertEqual(('https://b.example.com', 3), (rules.to, rules.after))
+        receiver = self.heat.load(stack)['nightly'].receiver()
+        self.assertEqual('https://b.example.com', receiver.url)
+        self.heat.update(stack, base.template())
+        self.assertIsNone(self.kept(stack).rules)
+        self.assertEqual('', self.get(stack, 'show')['notify'])
+        self.assertRaises(
+            errors.Refused, self.heat.load(stack)['nightly'].receiver
+        )
+
+
+class AddressesTest(testtools.TestCase):
+    """Which addresses are the cloud's own."""
+
+    def setUp(self):
+        super().setUp()
+        self.now, self.resolved = 0.0, []
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'heat_plugins.clients.webhooks.resolve', self.resolve
+            )
+        )
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'heat_plugins.engine.runs.notices.cfg.CONF', self.conf()
+            )
+        )
+        self.found = notices.CloudAddresses(lambda: self.now)
+
+    def resolve(self, host, port):
+        self.resolved.append(host)
+        return [ipaddress.ip_address(f'192.0.2.{len(self.resolved)}')]
+
+    def conf(self):
+        conf = cfg.ConfigOpts()
+        conf.register_opts([cfg.StrOpt('where'), cfg.StrOpt('needed')])
+        conf.register_opt(cfg.StrOpt('auth_url'), group='trustee')
+        conf([])
+        conf.set_override('auth_url', 'http://keystone/v3', 'trustee')
+        conf.set_override('where', 'rabbit://u:p@mq1,u:p@mq2:1/')
+        return conf
+
+    def stack(self, get_access):
+        context = types.SimpleNamespace(
+            keystone_session=None,
+            auth_plugin=types.SimpleNamespace(get_access=get_access),
+        )
+        return types.SimpleNamespace(context=context)
+
+    def catalogue(self, session):
+        token = keystone_fixture.V3Token()
+        service = token.add_service('orchestration')
+        service.add_standard_endpoints(
+            public='https://heat.example.com/v1', internal='http://inner:8004'
+        )
+        return access.create(body=token, auth_token='t')
+
+    def test_they_are_those_of_catalogue_and_heat_conf(self):
+        stack = self.stack(self.catalogue)
+        found = self.found.addresses(stack)
+        self.assertEqual(5, len(found))
+        hosts = ['heat.example.com', 'inner', 'keystone', 'mq1', 'mq2']
+        self.assertEqual(hosts, self.resolved)
+        self.assertEqual(found, self.found.addresses(stack))
+        self.assertEqual(5, len(self.resolved))
+        # A trust that is gone leaves what was read last.
+        self.now = 301
+
+        def refuse(session):
+            raise exceptions.Unauthorized
+
+        self.found.addresses(self.stack(refuse))
+        self.assertEqual(hosts * 2, self.resolved)
+
+    def test_without_a_catalogue_nothing_is_sent(self):
+        def refuse(session):
+            raise exceptions.Unauthorized
+
+        self.assertRaises(
+            errors.Unavailable, self.found.addresses, self.stack(refuse)
+        )
