@@ -42,7 +42,6 @@ DEPENDS = (
     'python3-prettytable',
     'python3-rich',
     'python3-swiftclient',
-    'python3-tenacity',
     'python3-yaml',
 )
 
