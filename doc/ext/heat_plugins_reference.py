@@ -2,9 +2,10 @@
 """Sphinx directives that write the reference from the code.
 
 ``.. resource-types::`` describes each resource type, ``.. mistral-actions::``
-each action, and ``.. mistral-workflows::`` each workflow that Mistral
-preinstalls. What a type's section shows as an example is a resource of the
-templates in ``contrib/examples``, which tests run.
+each action, ``.. mistral-workflows::`` each workflow that Mistral
+preinstalls, and ``.. metrics::`` each metric. What a type's
+section shows as an example is a resource of the templates in
+``contrib/examples``, which tests run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +21,8 @@ from sphinx import application
 from sphinx.util import docutils
 from sphinx.util import rst
 import yaml
+
+from heat_plugins import metrics
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / 'contrib/examples'
 
@@ -92,10 +95,27 @@ class MistralWorkflows(_Section):
                 yield ''
 
 
+class Metrics(_Section):
+    def lines(self) -> Iterator[str]:
+        return _table(
+            'Metrics',
+            '40 12 18 30',
+            ('Name', 'Kind', 'Label and its values', 'What it is'),
+            map(_metric, metrics.TABLE),
+        )
+
+
+def _metric(metric: metrics.Metric) -> tuple[str, ...]:
+    values = ', '.join(f'``{value}``' for value in metric.values)
+    label = f'``{metric.label}``: {values}' if metric.label else 'none'
+    return f'``{metric.name}``', metric.kind.value, label, metric.help
+
+
 def setup(app: application.Sphinx) -> dict[str, Any]:
     app.add_directive('resource-types', ResourceTypes)
     app.add_directive('mistral-actions', MistralActions)
     app.add_directive('mistral-workflows', MistralWorkflows)
+    app.add_directive('metrics', Metrics)
     return {'parallel_read_safe': True, 'parallel_write_safe': True}
 
 
