@@ -3,6 +3,10 @@
 
 from collections.abc import Callable, Iterator
 import os
+import pathlib
+import shutil
+import socket
+import tempfile
 
 import pytest
 
@@ -21,13 +25,25 @@ periodic_interval = 10
 
 
 @pytest.fixture(scope='session')
+def metrics_port() -> Iterator[int]:
+    """The port on which one process of the engines serves metrics."""
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        port: int = server.getsockname()[1]
+    yield port
+    folder = pathlib.Path(tempfile.gettempdir())
+    for each in folder.glob(f'heat-plugins-metrics-*-{port}'):
+        shutil.rmtree(each)
+
+
+@pytest.fixture(scope='session')
 def cloud(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
+    metrics_port: int,
 ) -> Iterator[base.minicloud_client.Cloud]:
     """A cloud whose engines report every ten seconds."""
     conf = tmp_path_factory.mktemp('conf') / 'heat.conf'
-    conf.write_text(CONF)
+    conf.write_text(f'{CONF}\n[heat_plugins]\nmetrics_port={metrics_port}\n')
     yield from functional.clouds(
         request, 'production', plugin=base.ROOT, conf=[conf]
     )

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics of two heat-engines with two processes each, on one host."""
+
+import os
+import pathlib
+import signal
+from urllib import request
+
+import pytest
+
+from tests.functional import base
+from tests.functional.production import waits
+
+WAITING = 'heat_plugins_deployments_waiting'
+OLDEST = 'heat_plugins_deployments_oldest_wait_seconds'
+COMPLETE = 'heat_plugins_deployment_results_total{result="complete"}'
+REQUESTS = 'heat_plugins_store_request_seconds_count{status="2xx"}'
+
+
+def scrape(port: int) -> dict[str, float]:
+    """Return what Prometheus would read; nothing while no process serves."""
+    url = f'http://127.0.0.1:{port}/metrics'
+    try:
+        with request.urlopen(url, timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+    except OSError:
+        return {}
+    pairs = [line.rsplit(' ', 1) for line in lines if line[0] != '#']
+    return {name: float(value) for name, value in pairs}
+
+
+def holder(port: int) -> int | None:
+    """Return the process that listens on a port of 127.0.0.1."""
+    address = f'0100007F:{port:04X}'
+    for line in pathlib.Path('/proc/net/tcp').read_text().splitlines()[1:]:
+        words = line.split()
+        if words[1] == address and words[3] == '0A':
+            return owner(f'socket:[{words[9]}]')
+    return None
+
+
+def owner(opened: str) -> int | None:
+    for link in pathlib.Path('/proc').glob('[0-9]*/fd/*'):
+        try:
+            if os.readlink(link) == opened:
+                return int(link.parts[2])
+        except OSError:
+            # It has ended, or has closed that.
+            continue
+    return None
+
+
+@pytest.mark.long
+def test_metrics_are_sums_and_survive_the_process_that_serves_them(
+    cloud, stacks, metrics_port
+):
+    before = base.until(lambda: scrape(metrics_port))
+    stack = stacks(waits.template())
+    waits.all_wait(stack)
+    shown = base.until(
+        lambda: (
+            (now := scrape(metrics_port)).get(WAITING) == waits.COUNT and now
+        )
+    )
+    assert shown[OLDEST] > 0
+    waits.answer(stack)
+    stack.wait('CREATE_COMPLETE')
+    complete = before[COMPLETE] + waits.COUNT
+    after = base.until(
+        lambda: (now := scrape(metrics_port)).get(WAITING) == 0 and now
+    )
+    assert after[COMPLETE] == complete
+    assert after[REQUESTS] > before[REQUESTS]
+    killed = holder(metrics_port)
+    os.kill(killed, signal.SIGKILL)
+    base.until(lambda: holder(metrics_port) not in (None, killed), 60)
+    last = base.until(lambda: scrape(metrics_port))
+    assert last[COMPLETE] == complete
+    assert last[REQUESTS] >= after[REQUESTS]
