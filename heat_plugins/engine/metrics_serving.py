@@ -65,7 +65,7 @@ class Folder:
             or status.st_mode & 0o077
         ):
             raise OSError(f'{path} is open to other users')
-        if shutil.disk_usage(path).free < _ROOM:
+        if not self._has_room:
             raise OSError(f'The file system of {path} is full')
         self._lock = self._hold()
 
@@ -74,6 +74,10 @@ class Folder:
         """Return the folder of those that serve at an address."""
         name = f'heat-plugins-metrics-{os.geteuid()}-{host}-{port}'
         return cls(pathlib.Path(tempfile.gettempdir(), name))
+
+    @property
+    def _has_room(self) -> bool:
+        return shutil.disk_usage(self.path).free >= _ROOM
 
     def _hold(self) -> int:
         """Hold the lock of this process; return its file descriptor."""
@@ -93,15 +97,17 @@ class Folder:
 
     def bury(self) -> None:
         """Unite the files of processes that have died."""
-        alive = set()
+        # Before it is known who lives: a process is locked before it has any.
+        files = [*self.path.glob('*.db')]
+        alive = {'dead'}
         for path in self.path.glob(f'*{_ALIVE}'):
             if _is_locked(path):
                 alive.add(path.stem)
             else:
                 path.unlink()
-        for path in self.path.glob('*.db'):
+        for path in files if self._has_room else ():
             kind, _, owner = path.stem.rpartition('_')
-            if owner not in {*alive, 'dead'}:
+            if owner not in alive:
                 if not kind.startswith('gauge'):
                     _add(path, self.path / f'{kind}_dead.db')
                 path.unlink()
@@ -120,8 +126,14 @@ def _is_locked(path: pathlib.Path) -> bool:
 def _add(path: pathlib.Path, total: pathlib.Path) -> None:
     """Add the values of a file to those of another."""
     sums = mmap_dict.MmapedDict(str(total))
-    values = mmap_dict.MmapedDict.read_all_values_from_file(str(path))
-    for key, value, _, _ in values:
+    try:
+        values = mmap_dict.MmapedDict.read_all_values_from_file(str(path))
+        counted = [*values]
+    except Exception as exc:
+        # A process was killed as it made it.
+        LOG.info('%s is unreadable: %s', path, foreign.brief(exc))
+        counted = []
+    for key, value, _, _ in counted:
         sums.write_value(key, sums.read_value(key)[0] + value, 0.0)
     sums.close()
 

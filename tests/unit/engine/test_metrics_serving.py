@@ -50,6 +50,21 @@ while True:
     exporter.step(0.2)
 """
 
+#: The same where threads are green, and one of them must not wait.
+GREEN = f"""
+import eventlet; eventlet.monkey_patch()
+import threading, time
+
+def tick():
+    global waiting
+    while True:
+        time.sleep(0.05)
+        waiting += 1
+
+threading.Thread(target=tick, daemon=True).start()
+{WORKER}
+"""
+
 COMPLETE = 'heat_plugins_deployment_results_total{result="complete"}'
 WAITING = 'heat_plugins_deployments_waiting'
 OLDEST = 'heat_plugins_deployments_oldest_wait_seconds'
@@ -88,8 +103,8 @@ class SeveralProcessesTest(testtools.TestCase):
         os.chmod(self.folder, 0o700)
         self.port = free_port()
 
-    def worker(self, number):
-        words = [sys.executable, '-c', WORKER, self.folder, str(self.port)]
+    def worker(self, number, code=WORKER):
+        words = [sys.executable, '-c', code, self.folder, str(self.port)]
         worker = subprocess.Popen(
             [*words, str(number)], stdout=subprocess.PIPE
         )
@@ -151,6 +166,20 @@ class SeveralProcessesTest(testtools.TestCase):
             ),
             names,
         )
+
+    def test_an_unreadable_file_of_the_dead_is_dropped(self):
+        for name in ('counter_1.db', 'histogram_2.db'):
+            pathlib.Path(self.folder, name).write_bytes(b'\xff\x7f\0\0')
+        self.worker(1)
+        self.shows(complete=1)
+
+    def test_it_works_on_green_threads(self):
+        """Those of Heat 24 are eventlet's."""
+        worker = self.worker(1, GREEN)
+        self.shows(complete=1)
+        # The others of the process go on while it waits for requests.
+        until(lambda: scrape(self.port)[WAITING] > 20)
+        self.assertIsNone(worker.poll())
 
     def test_each_metric_is_shown_before_it_is_counted(self):
         """An increase from nothing to one would be none."""
