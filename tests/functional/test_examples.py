@@ -68,6 +68,11 @@ def _stages(outputs: Outputs) -> None:
     assert outputs['said'] == 'listening on 8080\n'
 
 
+def _schedules(outputs: Outputs) -> None:
+    assert len(outputs['upcoming']) == 5
+    assert outputs['paused'] == 'until the release'
+
+
 def _structured(outputs: Outputs) -> None:
     assert outputs['status'] == 0
 
@@ -88,6 +93,7 @@ CHECKS = {
     'hello': _hello,
     'nightly-backup': _nightly_backup,
     'peers': _peers,
+    'schedules': _schedules,
     'software': _software,
     'stages': _stages,
     'structured': _structured,

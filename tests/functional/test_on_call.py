@@ -15,7 +15,6 @@ import pytest
 
 from tests import pipelines
 from tests.functional import base
-from tests.functional import executions
 from tests.functional import servers
 
 PAGE = base.ROOT / 'doc/source/on-call.rst'
@@ -153,6 +152,15 @@ def check_reader(typist: Typist, env: dict[str, str]) -> None:
     typist.env = env
 
 
+def run_schedule(
+    cloud: base.minicloud_client.Cloud, stack: base.Stack
+) -> None:
+    """Let a schedule start its operation now, and wait for the end."""
+    words = 'software', 'deployment', 'schedule', 'run', stack.name, 'nightly'
+    cloud.openstack(*words)
+    base.until(lambda: stack.outputs['night'] == 'complete')
+
+
 @contextlib.contextmanager
 def databases(
     cloud: base.minicloud_client.Cloud, *stacks: base.Stack
@@ -190,7 +198,6 @@ def test_the_commands_of_the_page_print_what_it_says(
         name='shop',
         tags='production',
     )
-    mistral = executions.Mistral(cloud.session())
     typist = Typist(cloud.env(), tmp_path)
     with (
         reader(cloud) as colleague,
@@ -203,7 +210,7 @@ def test_the_commands_of_the_page_print_what_it_says(
         events: dict[str, Callable[[], object]] = {
             'a disk is full': lambda: backup.symlink_to('/dev/full'),
             'the disk has room again': backup.unlink,
-            'the clock': lambda: mistral.run('web.nightly.backup'),
+            'the clock': lambda: run_schedule(cloud, stack),
             'server off': agent.stop,
             'the colleague': lambda: setattr(typist, 'env', colleague),
             'you again': lambda: check_reader(typist, cloud.env()),
@@ -227,6 +234,8 @@ def test_the_commands_of_the_page_print_what_it_says(
         ids = listed.stdout.split()
         # That of the page, and those of the pipelines.
         assert len(ids) == 1 + len(pipelines.KINDS)
+        listed = typist.run(f'{_OPERATION} list --stack web -f value -c ID')
+        ids += listed.stdout.split()
         typist.type(shlex.join([*_OPERATION.split(), 'delete', *ids]), '')
         agent.start()
         stack.delete()

@@ -96,6 +96,26 @@ def test_deployments_by_heats_own_transports_work(
     stack.wait('DELETE_COMPLETE')
 
 
+def test_the_nightly_backup_of_the_tutorial_needs_no_mistral(
+    lacking: tuple[str, base.minicloud_client.Cloud],
+) -> None:
+    service, cloud = lacking
+    if service == 'swift':
+        pytest.skip('operations need the object store')
+    text = (base.ROOT / 'contrib/examples/software.yaml').read_text()
+    stack = base.Stack(cloud.session(), text, name='web')
+    command = 'openstack software deployment'
+    with servers.agent(cloud, stack, 'web_server') as agent:
+        stack.wait('CREATE_COMPLETE')
+        run(cloud, f'{command} schedule run web nightly').check_returncode()
+        base.until(lambda: stack.outputs['night'] == 'complete')
+        assert list((agent.path / 'tmp').glob('web-*/index.html'))
+        listed = run(cloud, f'{command} operation list -f value -c ID')
+        stack.delete()
+        stack.wait('DELETE_COMPLETE')
+    run(cloud, f'{command} operation delete {listed.stdout}')
+
+
 def test_what_cannot_work_is_refused_with_the_reason_of_the_table(
     lacking: tuple[str, base.minicloud_client.Cloud],
 ) -> None:

@@ -3,7 +3,6 @@
 
 import re
 import time
-from typing import Any
 
 import minicloud_client
 
@@ -13,7 +12,7 @@ from demo_lib import shell
 from demo_lib import stack
 from demo_lib import watch
 
-_RUN = re.compile(r'\d{8}T\d{6}Z-[0-9a-f]{8}')
+_RUN = re.compile(r'\d{8}T\d{6}Z-[0-9a-f]{8}[.0-9]*')
 
 
 class Backups:
@@ -41,18 +40,19 @@ class Backups:
 
     def by_clock(self, watched: watch.Watch, web: stack.Stack) -> None:
         self._screen.say(
-            'The template has a cron trigger for every night. The next night '
-            'is a minute away:'
+            'The template has a schedule for every night. The next night is '
+            'a minute away:'
         )
         self._shell.run(
             'openstack stack update web --existing -f value -c stack_status'
             "\n--parameter 'backups=* * * * *'"
         )
         watched.until('UPDATE_COMPLETE', 120)
-        night = self._wait_for_a_night(watched, web)
-        self._screen.say(
-            f'The clock started it at {night["created_at"]} UTC: '
-            f'{night["state"]}. It is a run like any other:'
+        self._wait_for_a_night(watched, web)
+        self._screen.say('heat-engine has started it. It is enough:')
+        self._shell.run(
+            'openstack software deployment schedule pause web nightly'
+            '\n--note "the demo ends" -c when -c last_outcome -c paused'
         )
         listed = self._shell.run(
             'openstack software deployment run list web'
@@ -63,38 +63,36 @@ class Backups:
             f'openstack software deployment run show web {latest}'
         )
         errors.require(
-            'by workflow execution' in shown, 'The clock has not started it'
+            'schedule nightly' in shown, 'The clock has not started it'
         )
         self._require_backups(2)
 
+    def forget(self) -> None:
+        """Delete the operations that the clock has started."""
+        operation = 'openstack software deployment operation'
+        listed = self._shell.run(f'{operation} list -f value -c ID')
+        self._shell.run(f'{operation} delete {" ".join(listed.split())}')
+
     def _wait_for_a_night(
         self, watched: watch.Watch, web: stack.Stack
-    ) -> dict[str, Any]:
-        """Wait until the workflow for the night has run; its last run."""
+    ) -> None:
+        """Wait until the schedule has run it."""
         begun = time.monotonic()
         while True:
             watched.tell()
-            nights = web.outputs()['nights'] or []
-            for night in nights:
-                errors.require(
-                    night['state'] in ('IDLE', 'RUNNING', 'SUCCESS'),
-                    f'The nightly run ended wrongly: {night}',
-                )
-            # Not so late that the next one begins while all is deleted.
-            if (
-                nights
-                and nights[0]['state'] == 'SUCCESS'
-                and time.time() % 60 < 40
-            ):
-                return dict(nights[0])
+            night = web.outputs()['night']
+            errors.require(
+                night in ('', 'starting', 'running', 'complete'),
+                f'The nightly run ended wrongly: {night}',
+            )
+            # Not so late that the next one begins before the pause.
+            if night == 'complete' and time.time() % 60 < 40:
+                return
             spent = time.monotonic() - begun
             if spent > 180:
-                raise errors.TooSlow(f'After 180 s there is only {nights}')
+                raise errors.TooSlow(f'After 180 s the night is {night!r}')
             self._screen.wait(
-                'the clock has not run it'
-                if not nights
-                else f'the run by the clock is {nights[0]["state"]}',
-                spent,
+                f'the run by the clock is {night or "not due"}', spent
             )
             time.sleep(0.5)
 

@@ -104,7 +104,7 @@ class Tour:
                 120,
             ),
             Step(
-                'The clock runs it, through Mistral',
+                'The clock runs it: a schedule of the template',
                 self.back_up_at_night,
                 240,
             ),
@@ -263,6 +263,7 @@ class Tour:
         self._backups.by_clock(self._watch, self._stack)
 
     def delete(self) -> None:
+        self._backups.forget()
         self._shell.run('openstack stack delete --yes web news')
         runs = self._watch.until('DELETE_COMPLETE', 120)
         self._require_runs(runs, {('page', 'DELETE')})
