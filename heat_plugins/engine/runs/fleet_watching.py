@@ -12,6 +12,7 @@ and only in the project of the config.
 
 import collections
 from collections import abc
+import contextlib
 import dataclasses
 import datetime
 import random
@@ -50,9 +51,22 @@ LOG = foreign.logger(__name__)
 #: In whose name an engine advances an operation.
 WHO = 'heat-engine'
 
-# Operations that one process advances at a time, and how many of them for
-# one project.
-_MOST, _MOST_OF_PROJECT = 32, 4
+# Operations that one process leads, and how many of them for one project.
+# While servers work, such an operation costs a thread that sleeps.
+_MOST, _MOST_OF_PROJECT = 256, 200
+
+# Those of them, and of a project, that may have more targets than this: it
+# keeps what is known of each in memory.
+_MOST_LARGE, _MOST_LARGE_OF_PROJECT, _TARGETS = 32, 4, 100
+
+# Steps that a process, and one project in it, takes at a time; seconds after
+# which a step that has not ended lets another one begin; and projects without
+# operations whose turns are kept.
+_STEPS, _STEPS_OF_PROJECT, _STEP_SECONDS, _IDLE_PROJECTS = 32, 4, 10.0, 50
+
+# Operations that a process leads up to which each is polled as often as it
+# wants; of more, each is polled less often.
+_OFTEN = 32
 
 # Configs that one look reads of a project, their bytes, and the stacks that
 # are tried for one. Any user can create such configs.
@@ -81,7 +95,7 @@ _PROJECTS = process.Places(_THREADS, 1)
 
 # The operations that this process was asked to advance, and how often, and
 # after how many seconds, it looks whether their leaders have released them.
-_OFFERS = process.Places(_THREADS, 4)
+_OFFERS = process.Places(2 * _THREADS, _THREADS)
 _LOOKS, _LOOK_AGAIN = 20, 0.5
 
 _Item = TypeVar('_Item')
@@ -263,7 +277,16 @@ def _age(created_at: datetime.datetime | None) -> float:
 
 #: What this process advances, and the operations that it leaves alone.
 ADVANCED = process.Places(_MOST, _MOST_OF_PROJECT)
+LARGE = process.Places(_MOST_LARGE, _MOST_LARGE_OF_PROJECT)
 BACKOFF = Backoff()
+
+# The turns of all steps, and of those of each project.
+_TURNS = process.Turns(_STEP_SECONDS, places=_STEPS)
+_TURNS_OF_PROJECTS: process.Shared[str, process.Turns] = process.Shared(
+    lambda project_id: process.Turns(_STEP_SECONDS, places=_STEPS_OF_PROJECT),
+    lambda turns: turns.is_idle,
+    _IDLE_PROJECTS,
+)
 
 #: Starts with each engine.
 SCAN = process.Scan(
@@ -504,14 +527,17 @@ def _advance(takeover: _Takeover) -> None:
     entry = takeover.entry
     advancer = None
     try:
-        advancer = _led(takeover)
+        with _turn(entry.project_id):
+            advancer = _led(takeover)
         if advancer is None:
             return
         LOG.info('Advancing operation %s', entry.operation_id)
         BACKOFF.forget(entry.config_id)
-        _step_on(advancer)
+        _step_on(advancer, entry.project_id)
     except Exception as exc:
         BACKOFF.add(entry, exc)
+    finally:
+        LARGE.leave(entry.config_id)
     if advancer is not None:
         operation = advancer.operation
         # Another process may advance what has not ended.
@@ -531,6 +557,10 @@ def _led(takeover: _Takeover) -> advancing.Advancer | None:
     entry = takeover.entry
     try:
         advancer = takeover.door.recorded(entry.seal)
+        is_large = len(advancer.operation.attempts) > _TARGETS
+        if is_large and not LARGE.take(entry.config_id, entry.project_id):
+            # The next scan retries.
+            return None
         if advancer.lead():
             # Its members may need any number of requests.
             takeover.budget.lift()
@@ -554,13 +584,22 @@ def _forget(takeover: _Takeover) -> None:
         takeover.heat.delete_config(takeover.entry.config_id)
 
 
+@contextlib.contextmanager
+def _turn(project_id: str) -> abc.Iterator[None]:
+    """Wait until a step of a project may begin."""
+    with _TURNS_OF_PROJECTS.get(project_id).turn(), _TURNS.turn():
+        yield
+
+
 def _step_on(
     advancer: advancing.Advancer,
+    project_id: str,
     sleep: abc.Callable[[float], None] = time.sleep,
 ) -> None:
     while advancer.is_leading:
         try:
-            advancer.step()
+            with _turn(project_id):
+                advancer.step()
         except errors.Unavailable as exc:
             LOG.info('Retrying operation %s: %s', advancer.operation.id, exc)
-        sleep(advancer.pause)
+        sleep(advancer.pause * max(1.0, len(ADVANCED) / _OFTEN))

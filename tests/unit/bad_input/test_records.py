@@ -276,7 +276,7 @@ def test_an_engine_puts_it_aside_and_serves_another_project(cloud):
             _PROJECTS=process.Places(16, 1),
             registered=lambda context: found,
             _first_stack=stack,
-            _step_on=lambda advancer: led.append(advancer),
+            _step_on=lambda advancer, project_id: led.append(advancer),
             shuffled=list,
         ),
         mock.patch.object(

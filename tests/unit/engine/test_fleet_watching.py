@@ -4,6 +4,7 @@
 import collections
 import contextlib
 import json
+import threading
 import time
 import types
 
@@ -145,9 +146,9 @@ class WatchingTest(heat_fixture.HeatTestCase):
         )
         led = []
 
-        def step_on(advancer):
+        def step_on(advancer, project_id):
             led.append(advancer.operation.id)
-            self.step_on(advancer, self.world.sleep)
+            self.step_on(advancer, project_id, self.world.sleep)
 
         self.patch(fleet_watching, '_step_on', step_on)
         fleet_watching.look()
@@ -315,6 +316,52 @@ class WatchingTest(heat_fixture.HeatTestCase):
         for key in 'abcd':
             fleet_watching.ADVANCED.take(key, 'project-2')
         self.assertEqual([advancer.operation.id], self.look())
+
+    def test_of_large_operations_it_leads_few_of_a_project(self):
+        advancer = self.left()
+        self.patch(fleet_watching, '_TARGETS', 3)
+        self.patch(fleet_watching, 'LARGE', process.Places(32, 1))
+        fleet_watching.LARGE.take('x', PROJECT)
+        self.assertEqual([], self.look())
+        self.assertTrue(fleet_watching.ADVANCED.take('x', PROJECT))
+        fleet_watching.LARGE.leave('x')
+        self.assertEqual([advancer.operation.id], self.look())
+        # It has ended.
+        self.assertTrue(fleet_watching.LARGE.take('x', PROJECT))
+
+    def test_of_many_operations_each_is_polled_less_often(self):
+        pauses = []
+        for others in (0, 96):
+            self.patch(fleet_watching, 'ADVANCED', process.Places(99, 99))
+            for number in range(others):
+                fleet_watching.ADVANCED.take(str(number), PROJECT)
+            advancer = self.begin()
+            pauses.append(0)
+
+            def sleep(seconds, advancer=advancer):
+                pauses[-1] = pauses[-1] or seconds / advancer.pause
+                self.world.sleep(1)
+
+            self.step_on(advancer, PROJECT, sleep)
+        self.assertEqual([1, 3], pauses)
+
+    def test_a_project_steps_so_many_operations_at_a_time(self):
+        with contextlib.ExitStack() as taken:
+            for _ in range(4):
+                taken.enter_context(fleet_watching._turn(PROJECT))
+            others = fleet_watching._turn('project-2')
+            taken.enter_context(others)
+            turns = fleet_watching._TURNS_OF_PROJECTS.get(PROJECT)
+            waiting = threading.Thread(target=self.step_once, daemon=True)
+            waiting.start()
+            while not len(turns):
+                time.sleep(0.01)
+        waiting.join(60)
+        self.assertFalse(waiting.is_alive())
+
+    def step_once(self):
+        with fleet_watching._turn(PROJECT):
+            pass
 
     def test_an_operation_of_the_same_name_elsewhere_keeps_none_from_it(self):
         advancer = self.begin()

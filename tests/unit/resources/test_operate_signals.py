@@ -140,7 +140,7 @@ class OperateTest(groups.GroupTestCase):
         self.patch(
             fleet_watching,
             '_step_on',
-            lambda advancer: step_on(advancer, lambda seconds: self.work()),
+            lambda *led: step_on(*led, lambda seconds: self.work()),
         )
         self.patch(fleet_watching, 'ADVANCED', process.Places(32, 4))
         stack = self.fleet()
