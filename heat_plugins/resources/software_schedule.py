@@ -490,11 +490,20 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         schedule, rules = self._schedule(after), self._rules(after)
         if not self._is_readable():
             self.handle_create()
-        self._change(
-            lambda kept: dataclasses.replace(
-                kept.with_schedule(schedule, _now()), rules=rules
+        missed: list[int] = []
+
+        def change(kept: _Kept) -> _Kept:
+            changed = kept.with_schedule(schedule, _now())
+            missed.append(changed.record.missed - kept.record.missed)
+            return dataclasses.replace(changed, rules=rules)
+
+        self._change(change)
+        if missed and missed[-1]:
+            self._add_event(
+                self.action,
+                self.status,
+                f'The former schedule has missed {missed[-1]} of its times',
             )
-        )
         self._tell_of_no_time(schedule)
 
     def _tell_of_no_time(self, schedule: schedules.Schedule) -> None:

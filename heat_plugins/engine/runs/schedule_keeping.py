@@ -176,19 +176,20 @@ class Keeper:
         except db_exception.DBConnectionError:
             raise
         except Exception as exc:
+            # Of two engines that change rows together, the database lets one.
+            is_lost = isinstance(exc, db_exception.DBDeadlock)
+            pause = _between(*_NO_PLACE) if is_lost else _LONGEST
             LOG.warning(
                 'Cannot record schedule %(name)s of stack %(stack)s; retrying '
                 'within %(seconds).0f s: %(error)s',
                 {
                     'name': row.name,
                     'stack': row.stack_id,
-                    'seconds': _LONGEST,
+                    'seconds': pause,
                     'error': foreign.brief(exc),
                 },
             )
-            self._known[row.number] = _Known(
-                text=row.text, until=now + _LONGEST
-            )
+            self._known[row.number] = _Known(text=row.text, until=now + pause)
 
     def _forget_changed(self) -> None:
         """Forget the schedules that have changed in this process."""

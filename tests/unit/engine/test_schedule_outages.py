@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What engines make of a schedule that none of them has kept for a while."""
 
+from oslo_db import exception as db_exception
+
 from heat_plugins.engine import process
 from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import schedule_keeping
 from heat_plugins.objectstore import lease
 from heat_plugins.runs.records import record_names
 from tests.unit.engine import test_schedule_keeping as keeping
 from tests.unit.resources import deployments
+from tests.unit.resources import test_software_schedule as base
 from tests.unit.runs.fleet import simulation
 
 NOW = keeping.NOW
@@ -49,6 +53,36 @@ class OutageTest(keeping.KeepingCase):
         self.keeper().look()
         self.assertEqual([late], self.operations())
         self.assertEqual(5, self.record().missed)
+
+    def test_a_deadlock_delays_a_schedule_by_seconds(self):
+        self.scheduled()
+        keeper = self.keeper()
+        keeper.look()
+        self.at(1)
+
+        def lose(*args):
+            raise db_exception.DBDeadlock
+
+        replace = schedule_rows.replace
+        self.patch(schedule_rows, 'replace', lose)
+        self.assertLessEqual(keeper.look(), 6)
+        self.patch(schedule_rows, 'replace', replace)
+        self.now += 6
+        keeper.look()
+        self.assertEqual(self.ids(1), self.operations())
+
+    def test_what_an_update_finds_missed_is_an_event(self):
+        self.scheduled(cron='*/10 * * * *', start_within=300)
+        self.now = NOW + 49 * MINUTE
+        content = base.template(cron='@daily', stack_tag='prod')
+        self.heat.update(self.made, content)
+        self.assertEqual(4, self.record().missed)
+        (event,) = [
+            each for each in deployments.events(self.made) if 'missed' in each
+        ]
+        self.assertIn('The former schedule has missed 4 of its times', event)
+        self.heat.update(self.made, base.template(cron='@weekly'))
+        self.assertNotIn('missed 0', str(deployments.events(self.made)))
 
     def test_an_engine_that_dies_at_any_statement_loses_and_doubles_nothing(
         self,
