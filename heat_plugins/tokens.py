@@ -65,6 +65,11 @@ ENGINE_DIED = Token(
 #: engine advances the operation as soon as no other process does.
 ADVANCED = Token(text='[hp:advanced]')
 
+#: The deployment for an operation's notices, in such an answer: the engine
+#: sends them, or refuses that for the reason before the mark.
+TELLS = Token(text='[hp:tells]')
+REFUSES = Token(text='[hp:refuses]')
+
 
 def shown(text: str) -> str:
     """Return a text as people see it, without a mark."""

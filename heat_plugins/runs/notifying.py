@@ -28,9 +28,11 @@ from heat_plugins import foreign
 MOST_BYTES: Final = 64 * 1024
 MOST_SERVERS: Final = 100
 
-# Seconds until the second attempt, which double, and of the longest pause; and
-# for how long a notice is tried.
-_PAUSE, _LONGEST, _HOUR = 30, 600, 3600
+# Seconds until the second attempt, which double, and of the longest pause.
+_PAUSE, _LONGEST = 30, 600
+
+#: Seconds for which a notice is tried.
+HOUR: Final = 3600
 
 # Characters of a secret.
 _LEAST_SECRET, _MOST_SECRET = 16, 1000
@@ -108,7 +110,7 @@ class Notice:
 
     def is_over(self, now: float) -> bool:
         """Say whether an attempt that fails now is the last."""
-        return now >= self.since + _HOUR
+        return now >= self.since + HOUR
 
     def tried(self, now: int) -> 'Notice':
         """Return it before an attempt: the engine that records it sends."""

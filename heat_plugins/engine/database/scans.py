@@ -28,12 +28,14 @@ from heat.engine import stack as parser
 from heat.engine import sync_point
 from oslo_utils import timeutils as oslo_timeutils
 import sqlalchemy
+from sqlalchemy import orm
 
 from heat_plugins import tokens
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.runs.fleet.records import binding
+from heat_plugins.runs.fleet.records import notice_orders
 
 Key: TypeAlias = tuple[int, int | None, bool]
 
@@ -410,6 +412,95 @@ def operations(
         .order_by(ranked.c.rank, ranked.c.created_at)
     )
     return rows.select(context, query)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoticeRow:
+    """The notices of an operation; see `notice_orders`.
+
+    :ivar id: of the deployment.
+    :ivar order: the config, as its creator wrote it.
+    :ivar reason: what is recorded.
+    :ivar state: the status of the deployment that registers the operation.
+    :ivar changed_at: when that was changed last.
+    :ivar seen_at: the change of it that the record says all of.
+    """
+
+    id: str
+    operation_id: str
+    project_id: str
+    order: Any = dataclasses.field(repr=False)
+    reason: str
+    state: str
+    changed_at: Any
+    seen_at: Any
+
+
+def notices(context: heat_types.Context, most: int) -> list[NoticeRow]:
+    """Return the notices of operations that may have something to tell.
+
+    :param most: the most of a project, the newest.
+    """
+    registering, bound = orm.aliased(_Deployment), orm.aliased(_Config)
+    rank = sqlalchemy.func.row_number().over(
+        partition_by=_Deployment.tenant,
+        order_by=_Deployment.created_at.desc(),
+    )
+    ranked = (
+        sqlalchemy.select(
+            _Deployment.id,
+            _Deployment.server_id.label('operation_id'),
+            _Deployment.tenant.label('project_id'),
+            _Config.config.label('order'),
+            _Deployment.status_reason.label('reason'),
+            registering.status.label('state'),
+            registering.updated_at.label('changed_at'),
+            _Deployment.updated_at.label('seen_at'),
+            rank.label('rank'),
+        )
+        .join(_Config, _Config.id == _Deployment.config_id)
+        .join(
+            registering,
+            (registering.server_id == _Deployment.server_id)
+            & (registering.tenant == _Deployment.tenant),
+        )
+        .join(bound, bound.id == registering.config_id)
+        .where(
+            _Config.group == binding.NOTICES,
+            bound.group == binding.GROUP,
+            # A retry of what has ended was not seen.
+            (_Deployment.status == binding.IN_PROGRESS)
+            | (registering.updated_at > _Deployment.updated_at),
+            sqlalchemy.func.length(_Config.config) <= notice_orders.LENGTH,
+        )
+        .subquery()
+    )
+    query = sqlalchemy.select(ranked).where(ranked.c.rank <= most)
+    return [
+        NoticeRow(
+            **{n: v for n, v in row._mapping.items() if n != 'rank'},
+        )
+        for row in rows.select(context, query)
+    ]
+
+
+def record_notices(
+    context: heat_types.Context, row: NoticeRow, after: NoticeRow, status: str
+) -> bool:
+    """Record notices, unless another engine has done so."""
+    return rows.write(
+        context,
+        sqlalchemy.update(_Deployment)
+        .where(
+            _Deployment.id == row.id,
+            _Deployment.status_reason == row.reason,
+        )
+        .values(
+            status_reason=after.reason,
+            status=status,
+            updated_at=after.seen_at,
+        ),
+    ) == [1]
 
 
 def delete_unregistered(context: heat_types.Context, age: int) -> None:

@@ -40,6 +40,7 @@ from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import scans
 from heat_plugins.engine.runs import member_batches
+from heat_plugins.engine.runs import notices
 from heat_plugins.objectstore import wire
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleets
@@ -357,6 +358,8 @@ def answering(update: abc.Callable[..., Any]) -> abc.Callable[..., Any]:
     ) -> Any:
         shown = update(service, cnxt, deployment_id, *args, **more)
         operation_id = str(shown['server_id'])
+        if notice_reason := notices.answer(cnxt, shown):
+            return {**shown, 'status_reason': notice_reason}
         if (
             shown['status'] == binding.IN_PROGRESS
             and layout.is_operation_id(operation_id)
@@ -446,7 +449,7 @@ def _prepare(entry: Registered) -> _Takeover | None:
     :raises errors.Error: its records are unreadable or cost too much, or a
         service does not answer.
     """
-    stack = _first_stack(entry)
+    stack = first_stack(entry.stacks, entry.project_id)
     rpc = in_process.Client(rpc_client.EngineClient)
     heat = own_heat.OwnHeat(rpc, stack.context)
     store = stack.clients.client(heat_swift.CLIENT_NAME)
@@ -479,17 +482,17 @@ def _budget(entry: Registered, limits: tuple[int, float, int]) -> wire.Budget:
     )
 
 
-def _first_stack(entry: Registered) -> Any:
+def first_stack(stack_ids: abc.Sequence[str], project_id: str) -> Any:
     """Load the first stack of an operation that has credentials.
 
     :raises errors.Error: none of the first few has.
     """
     # Anybody may write the ID of a stack into a config.
     own = resources.of_project(
-        heat_context.get_admin_context(), entry.stacks, entry.project_id
+        heat_context.get_admin_context(), stack_ids, project_id
     )
     for stack_id in own[:_TRIED]:
-        stack = load_stack(stack_id, entry.project_id)
+        stack = load_stack(stack_id, project_id)
         if stack is not None:
             return stack
     raise errors.Error(

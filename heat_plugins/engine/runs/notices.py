@@ -14,19 +14,24 @@ from typing import Any
 
 from heat.common import context as heat_context
 from heat.common import exception
+from heat.objects import software_config as config_objects
 from keystoneauth1 import exceptions
 from oslo_config import cfg
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import tokens
 from heat_plugins.clients import webhooks
 from heat_plugins.engine import process
+from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.runs import notifying
 from heat_plugins.runs import summary
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet.records import binding
+from heat_plugins.runs.fleet.records import notice_orders
 from heat_plugins.runs.records import record_names
 
 LOG = foreign.logger(__name__)
@@ -100,14 +105,7 @@ def tell(
 
     :param opened: returns its resource, and the operations of its project.
     """
-    why = ''
-    try:
-        _send(row, notice, *opened(), clock)
-    except Exception as exc:
-        # Others may quote the URL.
-        is_own = isinstance(exc, errors.Error)
-        shown = str(exc) if is_own else type(exc).__name__
-        why = bounds.shortened(shown, bounds.PART)
+    why = why_not(lambda: _send(row, notice, *opened(), clock))
     context, now = heat_context.get_admin_context(), clock()
     # What is not recorded is repeated.
     with contextlib.suppress(Exception):
@@ -127,6 +125,18 @@ def tell(
             )
             said = f'gave up the notice of {notice.event.value}: {why}'
             schedule_rows.add_event(context, row, said)
+
+
+def why_not(send: abc.Callable[[], object]) -> str:
+    """Send a notice; return why that failed, or an empty text."""
+    try:
+        send()
+    except errors.Error as exc:
+        return bounds.shortened(str(exc), bounds.PART)
+    except Exception as exc:
+        # It may quote the URL.
+        return type(exc).__name__
+    return ''
 
 
 def _send(
@@ -151,6 +161,32 @@ def _send(
     }
     packed = notifying.body(notice, where, found)
     resource.receiver().send(resource.stack, packed, clock)
+
+
+def answer(
+    context: heat_context.RequestContext, shown: abc.Mapping[str, Any]
+) -> str | None:
+    """Return what tells whether an engine sends the notices of an operation.
+
+    :param shown: a deployment that was changed; None if it is for none.
+    """
+    is_asked = (shown['action'], shown['status']) == (
+        notice_orders.ACTION,
+        binding.IN_PROGRESS,
+    )
+    if not is_asked or not cfg.CONF.heat_plugins.rescue_interval:
+        return None
+    config = own_heat.config(
+        config_objects.SoftwareConfig.get_by_id(context, shown['config_id'])
+    )
+    if config.group != binding.NOTICES:
+        return None
+    try:
+        order = notice_orders.read(config.config)
+        Receiver(url=order.url, secret=order.secret).check()
+    except (errors.Refused, ValueError) as exc:
+        return tokens.REFUSES.after(str(exc))
+    return tokens.TELLS.after('heat-engine sends notices')
 
 
 class CloudAddresses:

@@ -41,6 +41,7 @@ from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import notices
+from heat_plugins.engine.runs import operation_telling
 from heat_plugins.objectstore import wire
 from heat_plugins.runs import notifying
 from heat_plugins.runs import schedule_deciding
@@ -204,6 +205,7 @@ class Keeper:
         if is_scan:
             interval: float = cfg.CONF.heat_plugins.rescue_interval
             self._next_scan = now + max(1.0, min(interval, _LONGEST))
+            operation_telling.look(self._clock)
             wanted = {*self._known}
         rows = schedule_rows.kept(context, None if is_scan else wanted)
         for number in wanted - {row.number for row in rows}:

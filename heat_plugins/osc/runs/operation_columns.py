@@ -99,13 +99,19 @@ KINDS = {
 }
 
 
-def shown(operation: operations.Operation, now: float) -> common.Shown:
-    """Return columns and values of one operation."""
+def shown(
+    operation: operations.Operation, now: float, notify_error: str = ''
+) -> common.Shown:
+    """Return columns and values of one operation.
+
+    :param notify_error: why its last notice was given up.
+    """
     lines = wording.lines(
         overview.failures(operation, operation.failures), rest(operation)
     )
     values = columns.cells(
-        overview.of(operation, now),
+        overview.of(operation, now)
+        | ({'notify_error': notify_error} if notify_error else {}),
         {
             **KINDS,
             'stack_ids': Ids,

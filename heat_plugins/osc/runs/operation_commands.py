@@ -131,7 +131,10 @@ class ShowOperation(OperationCommand):
         following.write_page(parsed_args.output, operation)
         number = parsed_args.attempt
         if not (parsed_args.targets or parsed_args.failed or number):
-            return operation_columns.shown(operation, self.fleets.now())
+            error = self.fleets.notify_error(operation)
+            return operation_columns.shown(
+                operation, self.fleets.now(), notify_error=error
+            )
         if number:
             operation = operation.at_attempt(number)
         members = [

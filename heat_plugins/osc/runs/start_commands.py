@@ -21,6 +21,7 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
+from heat_plugins.clients import webhooks
 from heat_plugins.configs import actions
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
@@ -34,6 +35,7 @@ from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
+from heat_plugins.runs.fleet.records import notice_orders
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import orders
 from heat_plugins.signals import live
@@ -61,6 +63,7 @@ _FIXED = {
     'config': None,
     'config_file': None,
     'dry_run': False,
+    'notify': None,
     'output': None,
     'yes': True,
 }
@@ -174,6 +177,14 @@ class StartRun(operation_commands.OperationCommand):
         _add_targets(add)
         _add_limits(add)
         following.add_page(add)
+        add.value(
+            '--notify',
+            '<file>',
+            'Let heat-engine tell a webhook when the operation fails, times '
+            'out or waits too long, and when a retry of it is complete. The '
+            'file, or - for standard input, is a map in YAML or JSON with '
+            'url, secret, and perhaps on and waits',
+        )
         add.flag(
             '--dry-run',
             'List the targets, their differences, and which servers are left '
@@ -190,6 +201,7 @@ class StartRun(operation_commands.OperationCommand):
         service = common.service(
             self.app.client_manager, keep=_retention(parsed_args)
         )
+        notify = _notify(parsed_args)
         order = _order(parsed_args, parsed_args.action or _APPLY)
         config = _config(parsed_args, service, order.inputs)
         self.progress.show('finding the targets')
@@ -208,6 +220,7 @@ class StartRun(operation_commands.OperationCommand):
                 # The default is for one run; of many, each may have to do
                 # with less.
                 log_limit=None if limit == live.LIMIT else limit,
+                notify=notify,
             )
             return self.shown_operation(
                 following.follow(
@@ -251,8 +264,8 @@ class StartRun(operation_commands.OperationCommand):
         limits: operations.OperationLimits,
     ) -> bool:
         """Say whether an operation starts, and not a single run."""
-        has_page = parsed_args.output is not None
-        return has_page or chosen.needs_operation(limits)
+        is_followed = parsed_args.output is not None or parsed_args.notify
+        return is_followed or chosen.needs_operation(limits)
 
     def shown_run(self, run: runs.Run) -> common.Shown:
         """Return columns and values of the single run that has started."""
@@ -515,6 +528,21 @@ def _order(
         timeout=parsed_args.timeout or timeout,
         delivery_timeout=parsed_args.delivery_timeout or delivery_timeout,
     )
+
+
+def _notify(
+    parsed_args: argparse.Namespace,
+) -> notice_orders.NoticeOrder | None:
+    """Return whom to tell of the end, whose secrets are in no argument."""
+    if parsed_args.notify is None:
+        return None
+    if parsed_args.notify == parsed_args.inputs_file == '-':
+        raise exceptions.CommandError(
+            '--notify and --inputs-file cannot both read standard input'
+        )
+    values = common.read_map(parsed_args.notify)
+    webhook = webhooks.Webhook.parse(str(values.get('url', '')))
+    return notice_orders.asked(values, webhook.shown)
 
 
 def _config(

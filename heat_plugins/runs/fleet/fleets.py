@@ -25,6 +25,7 @@ from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
+from heat_plugins.runs.fleet.records import notice_orders
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import orders
 
@@ -163,6 +164,7 @@ class Fleets:
         config: heat_values.Config | None = None,
         log_limit: int | None = None,
         operation_id: str | None = None,
+        notify: notice_orders.NoticeOrder | None = None,
     ) -> advancing.Advancer:
         """Record an operation; return what leads it.
 
@@ -171,6 +173,8 @@ class Fleets:
         :param log_limit: see `operations.OperationOrder`.
         :param operation_id: of one that several processes may create, see
             `record_names.id_of_tick`; None for a new one.
+        :param notify: whom engines tell of its end.
+        :raises errors.Refused: no engine does.
         :raises errors.Exists: another process has created it.
         :raises errors.Unavailable: one does so.
         """
@@ -193,6 +197,7 @@ class Fleets:
             inputs=dict(order.inputs),
             config=None if config is None else dataclasses.asdict(config),
             log_limit=log_limit,
+            notify=notify.to if notify else '',
         )
         seal = self._records.bind(ordered)
         advancer = advancing.Advancer(
@@ -201,6 +206,8 @@ class Fleets:
         try:
             if operation_id is not None:
                 advancer.claim()
+            if notify is not None:
+                notice_orders.watch(self._heat, ordered, notify)
             self._record(advancer, ordered, seal)
         except BaseException as exc:
             advancer.release()
@@ -271,6 +278,12 @@ class Fleets:
         """Return the heads of operations, the newest first."""
         heads = filter(wanted.matches, self._records.heads.newest())
         return list(itertools.islice(heads, wanted.limit))
+
+    def notify_error(self, operation: operations.Operation) -> str:
+        """Return why the last notice of an operation was given up, if so."""
+        if not operation.order.notify:
+            return ''
+        return notice_orders.error(self._heat, operation.id)
 
     def has_stack(self, stack: str) -> bool:
         """Say whether an operation has targets in a stack, or had."""

@@ -317,6 +317,8 @@ class OperationOrder:
     :ivar targets: how the members were chosen, for people.
     :ivar log_limit: the bytes of what each member prints that are kept; None
         for what is usual with that number of members.
+    :ivar notify: the scheme and host of a webhook that is told of its end;
+        empty for none.
     """
 
     id: str
@@ -333,6 +335,7 @@ class OperationOrder:
         default=None, repr=False
     )
     log_limit: int | None = None
+    notify: str = ''
 
     @property
     def script(self) -> str:

@@ -227,6 +227,7 @@ def of(operation: operations.Operation, now: float) -> dict[str, Any]:
             for request in operation.control.requests
         ],
         'failures': [target(operation, n) for n in operation.failures],
+        **({'notify': order.notify} if order.notify else {}),
     }
 
 

@@ -256,8 +256,8 @@ def test_an_engine_puts_it_aside_and_serves_another_project(cloud):
     led = []
     targets = []
 
-    def stack(one):
-        heat, store = stacks[one.project_id]
+    def stack(stack_ids, project_id):
+        heat, store = stacks[project_id]
         return types.SimpleNamespace(
             context=heat,
             clients=types.SimpleNamespace(client=lambda name: store),
@@ -275,7 +275,7 @@ def test_an_engine_puts_it_aside_and_serves_another_project(cloud):
             _WORKERS=process.Places(16, 16),
             _PROJECTS=process.Places(16, 1),
             registered=lambda context: found,
-            _first_stack=stack,
+            first_stack=stack,
             _step_on=lambda advancer, project_id: led.append(advancer),
             shuffled=list,
         ),

@@ -35,6 +35,9 @@ GROUP = 'heat-plugins-bound-operation'
 #: The group of the config by which a former release registered an operation.
 FORMER_GROUP = 'heat-plugins-operation'
 
+#: The group of the config that has the webhook of an operation.
+NOTICES = 'heat-plugins-notices'
+
 #: The most stacks that such a config names; an engine needs one of them.
 STACKS = 100
 
@@ -336,12 +339,9 @@ def forget(
     for row in heat.deployments(operation_id):
         with contextlib.suppress(errors.NotFound):
             config = heat.config(row.config_id)
-            is_ours = key in str(config.config)
-            if (config.group, config.name, is_ours) != (
-                GROUP,
-                operation_id,
-                True,
-            ):
+            is_ours = config.group == GROUP and key in str(config.config)
+            is_ours |= config.group == NOTICES
+            if config.name != operation_id or not is_ours:
                 continue
         heat.delete_deployment(row.id)
         heat.delete_config(row.config_id)
