@@ -51,8 +51,7 @@ def noticed(before: _Kept, after: _Kept) -> _Kept:
 
 def changed(before: _Kept, after: _Kept, now: float) -> _Kept:
     """Return a schedule with all notices that are due."""
-    kept = noticed(before, after)
-    tick = _pending(kept)
+    kept, tick = noticed(before, after), after.record.running
     if kept.rules is None or tick is None or now < _waits_until(kept):
         return kept
     notice = notifying.Notice(event=_Event.WAITING, tick=tick)
@@ -68,21 +67,14 @@ def next_time(kept: _Kept) -> float:
 
 
 def _waits_until(kept: _Kept) -> float:
-    """Return when a tick waits for too long; infinite for never."""
-    tick, rules = _pending(kept), kept.rules
-    is_told = rules is None or not rules.waits or tick == kept.book.waited
-    if tick is None or rules is None or is_told:
-        return math.inf
-    start = tick if kept.record.forced else kept.schedule.start_of(tick)
-    return start + rules.waits
+    """Return when the tick that runs does so for too long; or infinity.
 
-
-def _pending(kept: _Kept) -> int | None:
-    """Return the first tick whose operation has not ended.
-
-    None for that which a pause keeps from being created, too.
+    What a pause keeps from being created does not.
     """
-    record = kept.record
-    if kept.is_held:
-        return None
-    return record.waiting if record.running is None else record.running
+    record, rules = kept.record, kept.rules
+    if rules is None or not rules.waits or kept.is_held:
+        return math.inf
+    if record.running is None or record.running == kept.book.waited:
+        return math.inf
+    # A user may have asked for it now, whatever its time is.
+    return record.create_until - kept.schedule.lateness + rules.waits

@@ -23,6 +23,7 @@ from heat_plugins.timeline import kinds
 
 _REFUSALS = (
     kinds.EventKind.NOT_TRIGGERED,
+    kinds.EventKind.NOT_TOLD,
     kinds.EventKind.RESULT_REFUSED,
     kinds.EventKind.SIGNAL_FAILED,
 )

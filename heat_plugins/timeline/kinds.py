@@ -30,6 +30,8 @@ class EventKind(enum.Enum):
     PROGRESS = 'Progress'
     #: A signal to a deployment, or to a schedule, had no effect.
     NOT_TRIGGERED = 'Not triggered'
+    #: A webhook did not take what a schedule had to tell.
+    NOT_TOLD = 'Not told'
     #: The sender of a result lacks the permission.
     RESULT_REFUSED = 'Result refused'
     #: A result of an action that no engine waits for: a server has sent

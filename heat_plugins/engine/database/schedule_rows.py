@@ -178,7 +178,12 @@ def change(
     raise errors.Unavailable('Other processes change the schedule')
 
 
-def add_event(context: heat_types.Context, row: ScheduleRow, why: str) -> None:
+def add_event(
+    context: heat_types.Context,
+    row: ScheduleRow,
+    why: str,
+    kind: kinds.EventKind = kinds.EventKind.NOT_TRIGGERED,
+) -> None:
     """Write an event of what a schedule has not done, without its stack.
 
     :param why: safe to show.
@@ -190,9 +195,7 @@ def add_event(context: heat_types.Context, row: ScheduleRow, why: str) -> None:
         'resource_type': schedule_reading.TYPE,
         'resource_action': 'SIGNAL',
         'resource_status': 'FAILED',
-        'resource_status_reason': kinds.reason(
-            kinds.EventKind.NOT_TRIGGERED, foreign.stored(why)
-        ),
+        'resource_status_reason': kinds.reason(kind, foreign.stored(why)),
     }
     event.Event.create(context, values)
 

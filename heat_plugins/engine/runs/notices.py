@@ -8,7 +8,6 @@ receiver delays a run, a tick, or another project's notices.
 from collections import abc
 import contextlib
 import dataclasses
-import threading
 import time
 from typing import Any
 
@@ -33,6 +32,7 @@ from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import notice_orders
 from heat_plugins.runs.records import record_names
+from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)
 
@@ -123,8 +123,9 @@ def tell(
                     'why': why,
                 },
             )
-            said = f'gave up the notice of {notice.event.value}: {why}'
-            schedule_rows.add_event(context, row, said)
+            said = f'{notice.event.value}: {why}'
+            kind = kinds.EventKind.NOT_TOLD
+            schedule_rows.add_event(context, row, said, kind)
 
 
 def why_not(send: abc.Callable[[], object]) -> str:
@@ -199,7 +200,6 @@ class CloudAddresses:
         self, clock: abc.Callable[[], float] = time.monotonic
     ) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
         self._catalogue: frozenset[str] = frozenset()
         self._known: tuple[float, frozenset[webhooks.Address]] | None = None
 
@@ -211,8 +211,7 @@ class CloudAddresses:
 
         :raises errors.Unavailable: they are not known.
         """
-        with self._lock:
-            known = self._known
+        known = self._known
         if known is not None and 0 <= self._clock() - known[0] < _REMEMBERED:
             return known[1]
         try:
@@ -232,8 +231,7 @@ class CloudAddresses:
             for host in sorted(hosts)
             for address in webhooks.resolve(host, None)
         )
-        with self._lock:
-            self._known = self._clock(), found
+        self._known = self._clock(), found
         return found
 
 

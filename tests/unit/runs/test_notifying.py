@@ -119,6 +119,21 @@ def test_what_waits_too_long_is_told_once():
     ]
 
 
+def test_it_waits_from_its_start_on_and_not_from_its_time():
+    schedule = kept(waits=600)
+    now = ZERO + 30 * 60
+    record = schedule_deciding.run_now(schedule.schedule, schedule.record, now)
+    schedule = with_record(schedule, record)
+    assert schedule_notices.next_time(schedule) == now + 600
+    # A tick that waits for the end of another one does not count yet.
+    queue = schedules.Schedule(cron='@hourly', overlap=schedules.Overlap.QUEUE)
+    schedule = dataclasses.replace(kept(waits=HOUR * 2), schedule=queue)
+    schedule = at(created(at(schedule, 1)), 2)
+    assert schedule_notices.next_time(schedule) == ZERO + 3 * HOUR
+    schedule = at(ended(schedule, Phase.COMPLETE), 2.5)
+    assert schedule_notices.next_time(schedule) == ZERO + 4.5 * HOUR
+
+
 def test_what_a_pause_keeps_from_being_created_does_not_wait():
     schedule = at(kept(waits=60), 1).with_record(paused='a release')
     assert told(at(schedule, 1.1))[0] == []
