@@ -7,17 +7,16 @@ leaves a stack in progress for good: every resource is complete, and no engine
 holds a lock, so nothing looks dead. The same happens where an engine has taken
 the message that a node is due, and dies before it locks the resource; where
 every node has told the stack, and it is not yet called complete; and where an
-engine has stored that a stack is to do something, and not yet in which order.
+engine has stored that a stack is to be deleted, and not yet in which order.
 
 A scan finds the stacks in progress that have stood still. It tells the nodes
 after those that are done, as their engine would have; to be told twice counts
 once. It sends a node that no engine has started again. One process does so
-for a stack, and waits again before the next attempt. What none has started
-starts in a new traversal.
+for a stack, and waits again before the next attempt. A deletion that none has
+begun begins in a new traversal.
 """
 
 from collections import abc
-import threading
 import time
 from typing import TypeAlias
 
@@ -46,6 +45,9 @@ STILL = 2
 #: message may wait in the queue of a busy cloud. A traversal that its engine
 #: has not begun may be that of a slow engine.
 UNSTARTED = 10
+
+# Deletions that this process begins at a time.
+_PLACES = process.Places(16, 4)
 
 cfg.CONF.import_opt('enable_stack_abandon', 'heat.common.config')
 
@@ -177,25 +179,31 @@ def _continue(stalled: scans.Idle, *, has_waited: bool) -> bool:
 
 
 def _begin(stack: parser.Stack) -> bool:
-    """Begin what an engine has stored that a stack does; False: others do.
+    """Begin a deletion that an engine has stored; False: others do.
 
     In another traversal, so that one process does, and an engine that was only
-    slow does nothing more.
+    slow does nothing more. A creation or an update that a user cancels looks
+    the same for a moment. Up to Heat 26 an engine deletes all snapshots before
+    it begins, for as long as Cinder needs.
     """
+    if stack.action != 'DELETE' or scans.has_snapshots(
+        stack.context, stack.id
+    ):
+        return False
+    if not _PLACES.take(stack.id, stack.context.project_id):
+        return False
     former = stack.current_traversal
     stack.current_traversal = uuidutils.generate_uuid()
     if stack.store(exp_trvsl=former) is None:
+        _PLACES.leave(stack.id)
         return False
     _note(stack)
     sync_point.delete_all(stack.context, stack.id, former)
-    _in_thread(stack._converge_create_or_update)
+    # Heat may pause between the resources.
+    _PLACES.run(
+        stack.id, f'{SCAN.name}-begin', stack._converge_create_or_update
+    )
     return True
-
-
-def _in_thread(do: abc.Callable[[], object]) -> None:
-    """Let Heat pause between the resources, while the scan continues."""
-    name = f'{SCAN.name}-begin'
-    threading.Thread(target=do, name=name, daemon=True).start()
 
 
 def _note(stack: parser.Stack) -> None:

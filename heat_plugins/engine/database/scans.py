@@ -291,6 +291,14 @@ def idle(
     ]
 
 
+def has_snapshots(context: heat_types.Context, stack_id: str) -> bool:
+    """Say whether there are snapshots of a stack."""
+    query = sqlalchemy.select(models.Snapshot.id).where(
+        models.Snapshot.stack_id == stack_id
+    )
+    return rows.finds(context, query)
+
+
 def points(
     context: heat_types.Context, stalled: Idle
 ) -> dict[PointKey, Point]:

@@ -21,10 +21,12 @@ from heat.engine import stack as parser
 from heat.engine import sync_point
 from heat.engine import template as heat_template
 from heat.engine import worker
+from heat.objects import snapshot as snapshot_objects
 from heat.rpc import worker_client
 from oslo_config import cfg
 
 from heat_plugins import metrics
+from heat_plugins.engine import process
 from heat_plugins.engine import traversals
 from heat_plugins.engine.database import scans
 from tests.unit import counted
@@ -40,6 +42,16 @@ AFTER = {'a': (), 'b': ('a',), 'd': ('b',), 'e': ('d', 'a')}
 
 class Died(BaseException):
     """The engine was killed here."""
+
+
+class Inline(process.Places):
+    """Does at once what is to have a thread."""
+
+    def run(self, key, name, do, *args):
+        try:
+            do(*args)
+        finally:
+            self.leave(key)
 
 
 class Counted(resource.Resource):
@@ -156,7 +168,7 @@ class TraversalsTest(heat_fixture.HeatTestCase):
                 mark_failed(*args, **kwargs)
 
         self.patch(parser.Stack, 'mark_failed', fail_unless_killed)
-        self.patch(traversals, '_in_thread', lambda do: do())
+        self.patch(traversals, '_PLACES', Inline(16, 4))
         # Of what an engine has begun with, another scan takes care.
         self.patch(
             check_resource.CheckResource,
@@ -256,6 +268,13 @@ class TraversalsTest(heat_fixture.HeatTestCase):
     def done(self):
         return {key: count for key, count in Counted.done.items() if count}
 
+    @staticmethod
+    def is_unbegun():
+        """Say whether an engine has died before the first resource."""
+        context = heat_context.get_admin_context()
+        idle = scans.idle(context, traversals._actions())
+        return not all(each.has_begun for each in idle)
+
     def survives(self, action):
         """Kill an engine at each place of an action; return how many."""
         most = 1000
@@ -270,6 +289,9 @@ class TraversalsTest(heat_fixture.HeatTestCase):
             self.scan = traversals.Traversals()
             stack = self.act(action, point)
             self.engines.run()
+            if action != 'DELETE' and self.is_unbegun():
+                self.assertEqual([], self.look(600))
+                continue
             self.recover()
             with self.subTest(point=point):
                 self.assertEqual(f'{action}_COMPLETE', self.state(stack))
@@ -320,6 +342,18 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.assertEqual([stack.id], self.look(60))
         self.engines.run()
         self.assertEqual('DELETE_COMPLETE', self.state(stack))
+
+    def test_one_whose_snapshots_may_go_just_now_is_left(self):
+        stack = self.act('DELETE', 0)
+        snapshot_objects.Snapshot.create(
+            stack.context,
+            {
+                'tenant': stack.context.project_id,
+                'stack_id': stack.id,
+                'status': 'COMPLETE',
+            },
+        )
+        self.assertEqual([], self.look(600))
 
     def test_of_two_engines_one_begins_it_and_a_slow_one_does_nothing(self):
         stack = self.act('DELETE', 0)
