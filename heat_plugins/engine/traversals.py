@@ -7,7 +7,7 @@ leaves a stack in progress for good: every resource is complete, and no engine
 holds a lock, so nothing looks dead. The same happens where an engine has taken
 the message that a node is due, and dies before it locks the resource; where
 every node has told the stack, and it is not yet called complete; and where an
-engine has stored that a stack is to be deleted, and not yet in which order.
+engine has stored that a stack must be deleted, and not yet in which order.
 
 A scan finds the stacks in progress that have stood still. It tells the nodes
 after those that are done, as their engine would have; to be told twice counts
