@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import importlib.metadata
 import io
 import json
@@ -34,20 +35,66 @@ raise SystemExit(status.main(['upgrade', 'check']))
 """
 
 
-def run(*args):
-    """Run the command with no OS_* variable."""
-    env = {
+# Runs the command in a fork for each line, since to import Heat takes a second
+# of processor time. heat_plugins is imported by the fork alone.
+FORKS = """
+import json, os, runpy, sys
+import heat.cmd.engine
+for line in sys.stdin:
+    call = json.loads(line)
+    if not os.fork():
+        for number, path in enumerate(call['streams'], 1):
+            os.dup2(os.open(path, os.O_WRONLY), number)
+        sys.argv[1:] = call['args']
+        runpy.run_module('heat_plugins.status', None, '__main__', True)
+    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+"""
+
+
+def environment():
+    """Return an environment with no OS_* variable."""
+    return {
         name: value
         for name, value in os.environ.items()
         if not name.startswith('OS_')
     }
+
+
+def run(*args):
+    """Run Python."""
     return subprocess.run(
         [sys.executable, *args],
         capture_output=True,
         text=True,
         check=False,
-        env=env,
+        env=environment(),
     )
+
+
+@functools.cache
+def forks():
+    """Return the process that forks; it ends with its standard input."""
+    return subprocess.Popen(
+        [sys.executable, '-W', 'ignore', '-c', FORKS],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+
+
+def command(*args):
+    """Run the command."""
+    with tempfile.TemporaryDirectory() as folder:
+        streams = [pathlib.Path(folder, name) for name in ('out', 'err')]
+        for stream in streams:
+            stream.touch()
+        call = {'args': [*map(str, args)], 'streams': [*map(str, streams)]}
+        forks().stdin.write(f'{json.dumps(call)}\n')
+        forks().stdin.flush()
+        code = int(forks().stdout.readline())
+        texts = [stream.read_text() for stream in streams]
+    return subprocess.CompletedProcess(args, code, *texts)
 
 
 class CommandTest(testtools.TestCase):
@@ -78,14 +125,14 @@ class CommandTest(testtools.TestCase):
 
     def test_who_reads_it_may_stop_early(self):
         self.heat_conf.write_text('')
-        for command in (('upgrade', 'check'), ('feature', 'list')):
+        for words in (('upgrade', 'check'), ('feature', 'list')):
             reader, writer = os.pipe()
             os.close(reader)
             with open(writer, 'w') as stdout:
                 done = subprocess.run(
                     [
                         *(sys.executable, '-m', 'heat_plugins.status'),
-                        *('--config-file', str(self.heat_conf), *command),
+                        *('--config-file', str(self.heat_conf), *words),
                     ],
                     stdout=stdout,
                     stderr=subprocess.PIPE,
@@ -94,19 +141,16 @@ class CommandTest(testtools.TestCase):
             self.assertEqual((255, b''), (done.returncode, done.stderr))
 
     def test_help_and_a_wrong_command_name_those_that_exist(self):
-        helped = run('-m', 'heat_plugins.status', '--help')
+        helped = command('--help')
         self.assertEqual(0, helped.returncode, helped.stderr)
-        wrong = run('-m', 'heat_plugins.status', 'chek')
+        wrong = command('chek')
         self.assertEqual(2, wrong.returncode)
         for text in (helped.stdout, wrong.stderr):
-            for command in ('upgrade', 'feature', 'leftover'):
-                self.assertIn(command, text)
+            for name in ('upgrade', 'feature', 'leftover'):
+                self.assertIn(name, text)
 
     def test_a_heat_conf_that_cannot_be_read_is_named(self):
-        done = run(
-            *('-m', 'heat_plugins.status', '--config-file', self.heat_conf),
-            *('upgrade', 'check'),
-        )
+        done = command('--config-file', self.heat_conf, 'upgrade', 'check')
         self.assertEqual(255, done.returncode)
         self.assertIn(str(self.heat_conf), done.stderr)
 
@@ -114,7 +158,7 @@ class CommandTest(testtools.TestCase):
         self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
         # An option may stand after the subcommand, too.
         named = f'--config-file={self.heat_conf}'
-        done = run('-m', 'heat_plugins.status', 'upgrade', 'check', named)
+        done = command('upgrade', 'check', named)
         self.assertEqual(2, done.returncode, done.stderr)
         self.assertEqual('', done.stderr)
         self.assertIn('| Check: Resource types', done.stdout)
@@ -122,18 +166,18 @@ class CommandTest(testtools.TestCase):
         self.assertEqual(3, done.stdout.count('| Details: Skipped'))
 
     def test_what_an_option_is_given_is_no_subcommand(self):
-        for args, command in (
+        for args, name in (
             (['--os-cloud', 'feature', 'upgrade', 'check'], 'upgrade'),
             (['--config-dir=feature', 'upgrade', 'check'], 'upgrade'),
             (['--os-cloud', 'x', 'feature', 'list'], 'feature'),
             (['--help'], ''),
         ):
-            self.assertEqual(command, status._command(args))
+            self.assertEqual(name, status._command(args))
 
     def test_why_a_cloud_gives_no_token_is_told_by_the_features_too(self):
         self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
-        done = run(
-            *('-m', 'heat_plugins.status', '--config-file', self.heat_conf),
+        done = command(
+            *('--config-file', self.heat_conf),
             *('--os-cloud', 'nosuch', 'feature', 'list', '-f', 'json'),
         )
         self.assertEqual(0, done.returncode, done.stderr)
@@ -289,13 +333,13 @@ class LeftoverTest(testtools.TestCase):
             ['feature', 'remove'],
             ['leftover'],
         ):
-            done = run('-m', 'heat_plugins.status', *args)
+            done = command(*args)
             self.assertEqual(2, done.returncode, args)
         for args in (
             ['leftover', 'list', '-f', 'json'],
             ['leftover', 'remove', '-y'],
         ):
-            done = run('-m', 'heat_plugins.status', *args)
+            done = command(*args)
             self.assertEqual(255, done.returncode, done.stderr)
             self.assertIn('--os-cloud', done.stderr)
 
@@ -320,6 +364,6 @@ class LeftoverTest(testtools.TestCase):
             checks._session = session
             error = self.assertRaises(errors.Error, checks.remove_leftovers)
             self.assertIn(reason, str(error))
-        done = run('-m', 'heat_plugins.status', 'leftover', 'list')
+        done = command('leftover', 'list')
         self.assertEqual(255, done.returncode)
         self.assertIn('--os-cloud', done.stderr)
