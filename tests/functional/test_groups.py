@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.functional import base
+from tests.functional import conftest
 from tests.functional import servers
 
 NAMES = ('one', 'two', 'three')
@@ -94,7 +95,7 @@ class Servers:
 BAD = servers.body(deploy_status_code=1, deploy_stderr='boom')
 
 
-@pytest.mark.quick
+@conftest.single_is_quick
 @pytest.mark.timeout(300)
 def test_servers_come_and_go(cloud: Any, stacks: Make, members: str) -> None:
     whole = template(actions=['CREATE', 'UPDATE', 'DELETE'], members=members)
@@ -115,7 +116,7 @@ def test_servers_come_and_go(cloud: Any, stacks: Make, members: str) -> None:
         stack.wait('DELETE_COMPLETE')
 
 
-@pytest.mark.quick
+@conftest.single_is_quick
 @pytest.mark.timeout(300)
 def test_a_group_keeps_its_kind_until_its_template_names_the_other(
     stacks: Make, members: str
@@ -199,7 +200,7 @@ def test_the_failed_ones_alone_are_repeated(
     }
 
 
-@pytest.mark.quick
+@conftest.single_is_quick
 @pytest.mark.timeout(300)
 def test_a_cancelled_update_is_rolled_back(stacks: Make, members: str) -> None:
     whole = template(members=members)
@@ -285,7 +286,7 @@ def ids(found: dict[str, base.Template]) -> set[str]:
     return {config['id'] for config in found.values()}
 
 
-@pytest.mark.quick
+@conftest.single_is_quick
 @pytest.mark.timeout(300)
 def test_what_is_marked_unhealthy_runs_again_in_place(
     stacks: Make, members: str

@@ -11,8 +11,6 @@ from tests.functional import conftest
 from tests.functional import servers
 from tests.functional import test_runs
 
-pytestmark = pytest.mark.quick
-
 Template = base.Template
 
 SERVERS = [f'server{number}' for number in range(5)]
@@ -115,6 +113,7 @@ def stack(
     return found
 
 
+@pytest.mark.quick
 def test_whoever_has_the_url_starts_a_run_that_the_engine_sees_to_its_end(
     cloud: base.minicloud_client.Cloud, stack: base.Stack
 ) -> None:
@@ -133,6 +132,7 @@ def test_whoever_has_the_url_starts_a_run_that_the_engine_sees_to_its_end(
     assert run['inputs'] == ['level']
 
 
+@pytest.mark.quick
 def test_what_cannot_be_run_leaves_an_event(stack: base.Stack) -> None:
     stack.signal('deployment', {'trigger': 'BAKCUP'})
     reason = 'no action BAKCUP; it offers BACKUP'
@@ -175,6 +175,7 @@ class Server:
         assert status == 200
 
 
+@pytest.mark.quick
 @conftest.trusted
 def test_a_url_lets_servers_with_credentials_start_runs_too(
     cloud: base.minicloud_client.Cloud, stack: base.Stack
@@ -186,6 +187,7 @@ def test_a_url_lets_servers_with_credentials_start_runs_too(
     told(stack, '', holding='"level" must be a number')
 
 
+@pytest.mark.quick
 @conftest.trusted
 def test_a_server_starts_nothing_unless_the_template_lets_it(
     cloud: base.minicloud_client.Cloud, stacks: Any
@@ -204,6 +206,7 @@ def test_a_server_starts_nothing_unless_the_template_lets_it(
     assert test_runs.given(stack) == ['deployment-BACKUP']
 
 
+@conftest.single_is_quick
 @conftest.trusted
 def test_nor_does_it_on_a_group(
     cloud: base.minicloud_client.Cloud, stacks: Any, members: str
@@ -225,6 +228,7 @@ def test_nor_does_it_on_a_group(
     assert said.endswith('on 5 of 5 members')
 
 
+@pytest.mark.quick
 def test_a_signed_url_of_an_answer_starts_nothing(stacks: Any) -> None:
     whole = template()
     deployment = whole['resources']['deployment']
@@ -238,6 +242,7 @@ def test_a_signed_url_of_an_answer_starts_nothing(stacks: Any) -> None:
     assert 'property "trigger_by_servers"' in said
 
 
+@pytest.mark.quick
 @conftest.trusted
 def test_a_server_answers_for_no_other(
     cloud: base.minicloud_client.Cloud, stacks: Any
@@ -254,6 +259,7 @@ def test_a_server_answers_for_no_other(
     assert stack.outputs['deployment_greeting'] == 'hello'
 
 
+@pytest.mark.quick
 def test_once_the_agent_names_the_config_other_results_are_refused(
     stacks: Any,
 ) -> None:
@@ -270,6 +276,7 @@ def test_once_the_agent_names_the_config_other_results_are_refused(
     assert stack.outputs['deployment_greeting'] == 'hello'
 
 
+@pytest.mark.quick
 def test_the_url_is_dead_once_the_template_asks_no_more(stacks: Any) -> None:
     stack = stacks(template(trigger_url=True))
     stack.wait('CREATE_COMPLETE')
@@ -281,6 +288,7 @@ def test_the_url_is_dead_once_the_template_asks_no_more(stacks: Any) -> None:
     assert post(url, {'trigger': 'BACKUP'}) >= 400
 
 
+@conftest.single_is_quick
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_five_servers_run_it_at_once_and_one_fails(

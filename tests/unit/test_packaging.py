@@ -256,21 +256,26 @@ class DistTest(testtools.TestCase):
             .read_text()
             .replace('\\-', '-')
         )
-        for command in ('feature', 'upgrade'):
-            # Of the whole command, and of the subcommand.
-            for arguments in (['--help'], [command, '--help']):
-                done = subprocess.run(
-                    [sys.executable, '-m', 'heat_plugins.status', *arguments],
-                    capture_output=True,
-                    text=True,
-                )
-                self.assertEqual(0, done.returncode, done.stderr)
-                for option in re.findall(
-                    r'(?m)^  (?:-\w.*, )?(--?[\w-]+)', done.stdout
-                ):
-                    # Every command of oslo.config has that one.
-                    if option != '--shell_completion':
-                        self.assertIn(option, page)
+        # Of the whole command, and of the subcommands.
+        for words in ([], ['feature'], ['upgrade']):
+            done = subprocess.run(
+                [
+                    sys.executable,
+                    '-m',
+                    'heat_plugins.status',
+                    *words,
+                    '--help',
+                ],
+                capture_output=True,
+                text=True,
+            )
+            self.assertEqual(0, done.returncode, done.stderr)
+            for option in re.findall(
+                r'(?m)^  (?:-\w.*, )?(--?[\w-]+)', done.stdout
+            ):
+                # Every command of oslo.config has that one.
+                if option != '--shell_completion':
+                    self.assertIn(option, page)
         for command in ('feature list', 'upgrade check', '--version'):
             self.assertIn(command, page)
 
