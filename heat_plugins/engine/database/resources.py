@@ -34,6 +34,9 @@ _Deployment = models.SoftwareDeployment
 # works on.
 _IS_BUSY = (_Resource.status == 'IN_PROGRESS', _Stack.status == 'IN_PROGRESS')
 
+# What neither a resource nor its stack does while what it keeps is in force.
+_OFF = ('SUSPEND', 'DELETE')
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Traversal:
@@ -73,6 +76,82 @@ def is_physical_id(context: heat_types.Context, physical_id: str) -> bool:
             _Resource.physical_resource_id == physical_id
         ),
     )
+
+
+def datum(context: heat_types.Context, number: int, key: str) -> str | None:
+    """Return what a resource keeps by a key; None if it keeps nothing."""
+    query = sqlalchemy.select(_Data.value).where(
+        _Data.resource_id == number, _Data.key == key
+    )
+    for row in rows.select(context, query):
+        return str(row.value)
+    return None
+
+
+def replace_datum(
+    context: heat_types.Context,
+    number: int,
+    key: str,
+    before: str,
+    after: str,
+) -> bool:
+    """Write what a resource keeps unless another process has changed it."""
+    return rows.write(
+        context,
+        sqlalchemy.update(_Data)
+        .where(
+            _Data.resource_id == number,
+            _Data.key == key,
+            _Data.value == before,
+        )
+        .values(value=after),
+    ) == [1]
+
+
+def active_data(
+    context: heat_types.Context,
+    key: str,
+    numbers: abc.Collection[int] | None,
+) -> abc.Iterable[Any]:
+    """Return what resources of all projects keep by a key.
+
+    Not of those that are suspended or deleted, or that others replace. Each
+    with the ``number``, ``id`` and ``name`` of the resource, ``stack_id``,
+    ``stack_name`` and ``project_id``, and what it keeps as ``text``.
+
+    :param numbers: those that are wanted; None for all, which reads the data
+        of all resources.
+    """
+    query = (
+        sqlalchemy.select(
+            _Resource.id.label('number'),
+            _Resource.uuid.label('id'),
+            _Resource.name,
+            _Resource.stack_id,
+            _Stack.name.label('stack_name'),
+            _Stack.tenant.label('project_id'),
+            _Data.value.label('text'),
+        )
+        .join(_Resource, _Resource.id == _Data.resource_id)
+        .join(_Stack, _Stack.id == _Resource.stack_id)
+        .where(
+            _Data.key == key,
+            _Resource.action.not_in(_OFF),
+            # Until that ends, it has what was due before.
+            ~sqlalchemy.and_(
+                _Resource.action == 'RESUME',
+                _Resource.status == 'IN_PROGRESS',
+            ),
+            _Resource.replaced_by.is_(None),
+            # What an update that is not in convergence replaces.
+            _Stack.backup.is_not(True),
+            _Stack.action.not_in(_OFF),
+            _Stack.deleted_at.is_(None),
+        )
+    )
+    if numbers is None:
+        return rows.select(context, query)
+    return rows.select_in(context, query, _Data.resource_id, numbers)
 
 
 def container_in_use(

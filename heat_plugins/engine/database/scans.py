@@ -511,6 +511,36 @@ def record_notices(
     ) == [1]
 
 
+def is_registered(
+    context: heat_types.Context, project_id: str, operation_id: str
+) -> bool:
+    """Say whether Heat knows of an operation, or is about to."""
+    return rows.finds(
+        context,
+        sqlalchemy.select(_Deployment.id).where(
+            _Deployment.server_id == operation_id,
+            _Deployment.tenant == project_id,
+        ),
+    )
+
+
+def ended(
+    context: heat_types.Context,
+    wanted: abc.Collection[tuple[str, str]],
+) -> set[tuple[str, str]]:
+    """Return which operations have ended, or were deleted.
+
+    :param wanted: each as its project and ID.
+    """
+    query = sqlalchemy.select(_Deployment.tenant, _Deployment.server_id).where(
+        _Deployment.status == 'IN_PROGRESS'
+    )
+    found = rows.select_in(
+        context, query, _Deployment.server_id, {each[1] for each in wanted}
+    )
+    return {*wanted} - {(row.tenant, row.server_id) for row in found}
+
+
 def delete_unregistered(context: heat_types.Context, age: int) -> None:
     """Delete configs of operations that no deployment registers.
 

@@ -11,14 +11,12 @@ import contextlib
 import dataclasses
 import time
 
-from heat.db import models
 from heat.objects import event
-import sqlalchemy
 
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.engine import heat_types
-from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import resources
 from heat_plugins.runs import schedule_deciding
 from heat_plugins.runs import schedule_notices
 from heat_plugins.runs import schedule_reading
@@ -29,12 +27,6 @@ KEY = 'heat_plugins_schedule'
 
 # Attempts to change what others change, too.
 _TRIES = 10
-
-_Stack, _Resource, _Data = models.Stack, models.Resource, models.ResourceData
-_Deployment = models.SoftwareDeployment
-
-# What neither a resource nor its stack does while ticks are due.
-_OFF = ('SUSPEND', 'DELETE')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,38 +55,7 @@ def kept(
     :param numbers: those that are wanted; None for all, which reads the data
         of all resources.
     """
-    query = (
-        sqlalchemy.select(
-            _Resource.id.label('number'),
-            _Resource.uuid.label('id'),
-            _Resource.name,
-            _Resource.stack_id,
-            _Stack.name.label('stack_name'),
-            _Stack.tenant.label('project_id'),
-            _Data.value.label('text'),
-        )
-        .join(_Resource, _Resource.id == _Data.resource_id)
-        .join(_Stack, _Stack.id == _Resource.stack_id)
-        .where(
-            _Data.key == KEY,
-            _Resource.action.not_in(_OFF),
-            # Until that ends, it has what was due before.
-            ~sqlalchemy.and_(
-                _Resource.action == 'RESUME',
-                _Resource.status == 'IN_PROGRESS',
-            ),
-            _Resource.replaced_by.is_(None),
-            # What an update that is not in convergence replaces.
-            _Stack.backup.is_not(True),
-            _Stack.action.not_in(_OFF),
-            _Stack.deleted_at.is_(None),
-        )
-    )
-    found = (
-        rows.select(context, query)
-        if numbers is None
-        else rows.select_in(context, query, _Data.resource_id, numbers)
-    )
+    found = resources.active_data(context, KEY, numbers)
     return [ScheduleRow(**row._mapping) for row in found]
 
 
@@ -131,26 +92,12 @@ def replace(
     context: heat_types.Context, number: int, before: str, after: str
 ) -> bool:
     """Write a schedule unless another process has changed it."""
-    return rows.write(
-        context,
-        sqlalchemy.update(_Data)
-        .where(
-            _Data.resource_id == number,
-            _Data.key == KEY,
-            _Data.value == before,
-        )
-        .values(value=after),
-    ) == [1]
+    return resources.replace_datum(context, number, KEY, before, after)
 
 
 def read(context: heat_types.Context, number: int) -> str | None:
     """Return the schedule of a resource; None if it has none."""
-    query = sqlalchemy.select(_Data.value).where(
-        _Data.resource_id == number, _Data.key == KEY
-    )
-    for row in rows.select(context, query):
-        return str(row.value)
-    return None
+    return resources.datum(context, number, KEY)
 
 
 def change(
@@ -198,33 +145,3 @@ def add_event(
         'resource_status_reason': kinds.reason(kind, foreign.stored(why)),
     }
     event.Event.create(context, values)
-
-
-def is_registered(
-    context: heat_types.Context, project_id: str, operation_id: str
-) -> bool:
-    """Say whether Heat knows of an operation, or is about to."""
-    return rows.finds(
-        context,
-        sqlalchemy.select(_Deployment.id).where(
-            _Deployment.server_id == operation_id,
-            _Deployment.tenant == project_id,
-        ),
-    )
-
-
-def ended(
-    context: heat_types.Context,
-    operations: abc.Collection[tuple[str, str]],
-) -> set[tuple[str, str]]:
-    """Return which operations have ended, or were deleted.
-
-    :param operations: each as its project and ID.
-    """
-    query = sqlalchemy.select(_Deployment.tenant, _Deployment.server_id).where(
-        _Deployment.status == 'IN_PROGRESS'
-    )
-    found = rows.select_in(
-        context, query, _Deployment.server_id, {each[1] for each in operations}
-    )
-    return {*operations} - {(row.tenant, row.server_id) for row in found}

@@ -38,6 +38,7 @@ from heat_plugins.engine import heat_types
 from heat_plugins.engine import process
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.database import scans
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import notices
@@ -154,7 +155,7 @@ class Keeper:
         judged = [each for row in rows if (each := self._judge(row, now))]
         # What is due gets a thread before what is only checked.
         judged.sort(key=lambda each: each[2].record.running is None)
-        ended = schedule_rows.ended(
+        ended = scans.ended(
             context,
             {
                 (row.project_id, record_names.id_of_tick(row.id, running))
@@ -415,8 +416,8 @@ def _has_run(row: _Row, operation_id: str) -> bool:
     """Say whether an operation has ended, and was not deleted since."""
     context = heat_context.get_admin_context()
     operation = row.project_id, operation_id
-    return schedule_rows.is_registered(context, *operation) and bool(
-        schedule_rows.ended(context, {operation})
+    return scans.is_registered(context, *operation) and bool(
+        scans.ended(context, {operation})
     )
 
 
@@ -426,7 +427,7 @@ def _is_created(row: _Row, operation_id: str, is_over: bool) -> bool:
     :param is_over: whether no other engine may create it now.
     :raises errors.Unavailable: one does so all the same.
     """
-    if not schedule_rows.is_registered(
+    if not scans.is_registered(
         heat_context.get_admin_context(), row.project_id, operation_id
     ):
         return False
@@ -684,9 +685,7 @@ def _settle(row: _Row, kept: _Kept) -> _Change:
     except errors.NotFound as exc:
         context = heat_context.get_admin_context()
         reason = bounds.shortened(str(exc), bounds.PART)
-        if not schedule_rows.is_registered(
-            context, row.project_id, operation_id
-        ):
+        if not scans.is_registered(context, row.project_id, operation_id):
             # A user has deleted it, which takes a cancellation.
             phase = operations.Phase.CANCELLED
             reason = 'Its operation was deleted before its end was recorded'

@@ -4,7 +4,7 @@
 from heat.common import exception as heat_exception
 
 from heat_plugins.engine import process
-from heat_plugins.engine.database import schedule_rows
+from heat_plugins.engine.database import scans
 from heat_plugins.engine.runs import schedule_keeping
 from heat_plugins.objectstore import lease
 from heat_plugins.runs.fleet import operations
@@ -63,7 +63,7 @@ class BackfillTest(keeping.KeepingCase):
         keeper = self.keeper()
         self.backfill()
         self.end(keeper, -2, -1)
-        self.patch(schedule_rows, 'is_registered', lambda *args: True)
+        self.patch(scans, 'is_registered', lambda *args: True)
         last = self.record().last
         self.backfill()
         for _ in range(4):

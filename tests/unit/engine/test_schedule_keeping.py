@@ -18,6 +18,7 @@ from heat_plugins import metrics
 from heat_plugins import pools
 from heat_plugins.checks import engine as checks
 from heat_plugins.engine import process
+from heat_plugins.engine.database import scans
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import schedule_keeping
@@ -54,7 +55,7 @@ class KeepingCase(base.ScheduleCase):
         self.patch(schedule_keeping, '_heat', lambda stack: self.world.heat)
         self.patch(schedule_keeping, '_door', self.door)
         self.patch(fleet_watching, 'load_stack', self.load_stack)
-        self.patch(schedule_rows, 'ended', self.ended)
+        self.patch(scans, 'ended', self.ended)
         #: The operations that engines looked for.
         self.looked = []
         self.patch(fleet_watching, 'look_for', self.looked.append)
@@ -367,7 +368,7 @@ class KeepingTest(KeepingCase):
         self.assertFalse(self.record().created)
         self.patch(schedule_rows, 'change', change)
         self.patch(
-            schedule_rows,
+            scans,
             'is_registered',
             lambda context, project_id, operation_id: bool(
                 self.world.heat.deployments(operation_id)
@@ -642,7 +643,7 @@ class KeepingTest(KeepingCase):
         self.finish(made)
         objects = self.world.cluster.container(simulation.CONTAINER).objects
         order = objects.pop(layout.order(made))
-        self.patch(schedule_rows, 'is_registered', lambda *args: True)
+        self.patch(scans, 'is_registered', lambda *args: True)
         self.now += 30
         keeper.look()
         self.assertEqual(NOW + HOUR, self.record().running)
@@ -658,7 +659,7 @@ class KeepingTest(KeepingCase):
         self.finish(made)
         objects = self.world.cluster.container(simulation.CONTAINER).objects
         del objects[layout.order(made)]
-        self.patch(schedule_rows, 'is_registered', lambda *args: True)
+        self.patch(scans, 'is_registered', lambda *args: True)
         self.at(25)
         keeper.look()
         self.assertEqual(NOW + HOUR, self.record().running)
@@ -771,7 +772,7 @@ class KeepingTest(KeepingCase):
         self.world.kill_at = None
         # Each server has one, too.
         self.assertEqual(5, len(self.world.heat.rows))
-        self.patch(schedule_rows, 'is_registered', lambda *args: True)
+        self.patch(scans, 'is_registered', lambda *args: True)
         self.assertEqual([], self.operations())
         return keeper
 
@@ -808,7 +809,7 @@ class KeepingTest(KeepingCase):
         keeper = self.keeper()
         keeper.look()
         self.patch(schedule_rows, 'change', change)
-        self.patch(schedule_rows, 'is_registered', lambda *args: True)
+        self.patch(scans, 'is_registered', lambda *args: True)
         self.patch(schedule_keeping, '_choose', None)
         self.now += 15
         keeper.look()
@@ -822,7 +823,7 @@ class KeepingTest(KeepingCase):
         keeper = self.keeper()
         keeper.look()
         self.patch(schedule_rows, 'change', change)
-        self.patch(schedule_rows, 'is_registered', lambda *args: True)
+        self.patch(scans, 'is_registered', lambda *args: True)
         self.signal(self.made, {'do': 'pause'})
         self.now += 15
         keeper.look()
@@ -1074,10 +1075,8 @@ class ScanTest(base.ScheduleCase):
 
     def test_an_ended_operation_is_known_without_the_store(self):
         context = heat_context.get_admin_context()
-        self.assertEqual(
-            {('p', 'x')}, schedule_rows.ended(context, {('p', 'x')})
-        )
-        self.assertEqual(set(), schedule_rows.ended(context, set()))
+        self.assertEqual({('p', 'x')}, scans.ended(context, {('p', 'x')}))
+        self.assertEqual(set(), scans.ended(context, set()))
 
     def test_a_stack_can_run_what_it_orders(self):
         made = self.created(targets=['db*'], input_values={'level': 9})
