@@ -233,7 +233,6 @@ class Decision:
     """What to do next.
 
     :ivar record: what to record before anything else.
-    :ivar start: the tick whose operation to create.
     :ivar cancel: the tick whose operation to cancel.
     :ivar passed: ticks that do not start, and why; not all that
         were missed in a long outage.
@@ -242,7 +241,6 @@ class Decision:
     """
 
     record: ScheduleRecord
-    start: int | None = None
     cancel: int | None = None
     passed: tuple[tuple[int, Passed], ...] = ()
     next_time: int | None = None
@@ -474,7 +472,7 @@ def _start(
 
     :param start: from when on it counts as late.
     """
-    decision = _recorded(
+    return _recorded(
         decision,
         running=tick,
         created=False,
@@ -482,7 +480,6 @@ def _start(
         forced=False,
         acted=0,
     )
-    return dataclasses.replace(decision, start=tick)
 
 
 def _pass(

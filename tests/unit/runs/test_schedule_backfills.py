@@ -36,7 +36,7 @@ def started(number):
     """Return a schedule whose first tick of the past runs."""
     known = kept((hour(-2), hour(-1)))
     decision = schedule_deciding.due(known.schedule, known.record, hour(3) + 9)
-    assert decision.start == hour(-2)
+    assert decision.record.running == hour(-2)
     made = dataclasses.replace(known, record=decision.record)
     assert made.record.create_until == hour(4) + 9
     if number:
@@ -85,7 +85,7 @@ def test_one_starts_after_the_other_has_ended():
     )
     assert record.backfill == (hour(-1),)
     decision = schedule_deciding.due(known.schedule, record, hour(3) + 99)
-    assert decision.start == hour(-1)
+    assert decision.record.running == hour(-1)
     record = schedule_deciding.left_out(decision.record)
     assert (record.running, record.backfill) == (None, ())
 
@@ -99,7 +99,7 @@ def test_a_time_that_is_due_meanwhile_waits_and_comes_first(overlap):
     assert decision.record.waiting == hour(4)
     record = schedule_deciding.ended(schedule, decision.record, Phase.COMPLETE)
     decision = schedule_deciding.due(schedule, record, hour(4) + 60)
-    assert decision.start == hour(4)
+    assert decision.record.running == hour(4)
     assert decision.record.backfill == (hour(-1),)
 
 

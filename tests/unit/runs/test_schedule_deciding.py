@@ -49,7 +49,7 @@ def test_nothing_is_due_before_the_first_tick():
 
 def test_a_tick_starts_once():
     decision = due(hourly(), record(), 1)
-    assert decision.start == hour(1)
+    assert decision.record.running == hour(1)
     assert decision.record == dataclasses.replace(
         record(),
         since=hour(1),
@@ -60,14 +60,14 @@ def test_a_tick_starts_once():
     assert (made.created, made.last) == (True, hour(1))
     assert decision.next_time == hour(2)
     again = due(hourly(), decision.record, 1.1)
-    assert again.start is None
+    assert again.record == decision.record
     assert again.record == decision.record
 
 
 def test_the_last_tick_is_followed_by_none():
     once = schedules.Schedule(at='2027-01-16T01:00')
     decision = due(once, record(), 1)
-    assert (decision.start, decision.next_time) == (hour(1), None)
+    assert (decision.record.running, decision.next_time) == (hour(1), None)
 
 
 def test_a_jitter_delays_the_start_and_keeps_the_tick():
@@ -75,10 +75,10 @@ def test_a_jitter_delays_the_start_and_keeps_the_tick():
     start = schedule.start_of(hour(1))
     assert hour(1) < start
     early = schedule_deciding.due(schedule, record(), start - 1)
-    assert (early.start, early.next_time) == (None, start)
+    assert (early.record.running, early.next_time) == (None, start)
     assert early.record == record()
     decision = schedule_deciding.due(schedule, record(), start)
-    assert decision.start == hour(1)
+    assert decision.record.running == hour(1)
 
 
 def test_an_update_of_the_jitter_loses_no_tick():
@@ -88,14 +88,14 @@ def test_an_update_of_the_jitter_loses_no_tick():
     updated = kept.with_schedule(hourly(key='shop'), now)
     assert schedule_deciding.due(
         updated.schedule, updated.record, now
-    ).start == (hour(1))
+    ).record.running == (hour(1))
     other = kept.with_schedule(hourly(exclude=('sun',)), now)
     assert other.record.since == now
 
 
 def test_it_starts_late_once_within_the_time_and_names_what_it_missed():
     decision = due(hourly(start_within=600), record(), 4.1)
-    assert decision.start == hour(4)
+    assert decision.record.running == hour(4)
     assert decision.passed == tuple(
         (hour(n), Passed.MISSED) for n in (1, 2, 3)
     )
@@ -104,7 +104,7 @@ def test_it_starts_late_once_within_the_time_and_names_what_it_missed():
 
 def test_it_is_missed_later_than_that():
     decision = due(hourly(start_within=600), record(missed=2), 1.2)
-    assert decision.start is None
+    assert decision.record.running is None
     assert decision.passed == ((hour(1), Passed.MISSED),)
     assert decision.record.missed == 3
     assert decision.record.since == hour(1)
@@ -113,13 +113,13 @@ def test_it_is_missed_later_than_that():
 @pytest.mark.parametrize(('late', 'start'), [(299, 1), (300, None)])
 def test_nothing_starts_after_its_cut_off(late, start):
     decision = due(hourly(cut_off=300), record(), 1 + late / HOUR)
-    assert decision.start == (start and hour(start))
+    assert decision.record.running == (start and hour(start))
 
 
 def test_a_long_outage_is_counted_up_to_a_limit_and_costs_little():
     each = schedules.Schedule(cron='* * * * *', start_within=60)
     decision = due(each, record(), 24 * 365)
-    assert decision.start == hour(24 * 365)
+    assert decision.record.running == hour(24 * 365)
     assert 1000 < decision.record.missed < 1010
     # The others are as if they had never been.
     assert len(decision.passed) < 10
@@ -135,7 +135,7 @@ def at_two(schedule, **more):
 
 def test_an_overlap_is_skipped():
     decision = at_two(hourly())
-    assert decision.start is decision.cancel is None
+    assert (decision.record.running, decision.cancel) == (hour(1), None)
     assert decision.passed == ((hour(2), Passed.RUNNING),)
     assert decision.record.since == hour(2)
     assert decision.record.running == hour(1)
@@ -155,7 +155,7 @@ def test_a_tick_waits_while_the_one_before_could_not_be_created(overlap):
         schedule=schedule, record=third.record
     )
     fourth = due(schedule, kept.given_up().record, 3.1)
-    assert fourth.start == hour(3)
+    assert fourth.record.running == hour(3)
     assert fourth.record.missed + fourth.record.skipped == 2
 
 
@@ -174,7 +174,7 @@ def test_what_waited_for_a_creation_does_not_start_too_late():
     decision = due(schedule, kept.given_up().record, 3.01)
     # All engines were away.
     assert decision.passed == ((hour(2), Passed.MISSED),)
-    assert decision.start == hour(3)
+    assert decision.record.running == hour(3)
     assert decision.record.missed == 2
 
 
@@ -225,13 +225,15 @@ def test_a_tick_in_its_jitter_is_not_lost(how):
     else:
         after = kept.resumed_stack(now)
     decision = schedule_deciding.due(schedule, after.record, now + 1)
-    assert decision.start == hour(1)
+    assert decision.record.running == hour(1)
     # Nor does one start twice.
     again = after.with_schedule(schedule, now + 1).with_schedule(
         schedule, now + 2
     )
     assert again.record.running == hour(1)
-    assert schedule_deciding.due(schedule, again.record, now + 3).start is None
+    ended = schedule_deciding.ended(schedule, again.record, Phase.COMPLETE)
+    later = schedule_deciding.due(schedule, ended, now + 3)
+    assert later.record.running is None
 
 
 def test_a_pause_holds_what_is_not_created_and_a_user_has_not_asked_for():
@@ -290,7 +292,7 @@ def test_an_overlap_waits_and_starts_after_the_end():
     assert third.passed == ((hour(3), Passed.WAITING),)
     free = schedule_deciding.ended(schedule, third.record, Phase.COMPLETE)
     decision = due(schedule, free, 3.5)
-    assert decision.start == hour(2)
+    assert decision.record.running == hour(2)
     assert decision.record.running == hour(2)
     assert decision.record.waiting is None
 
@@ -301,7 +303,7 @@ def test_a_tick_that_comes_as_another_starts_from_the_queue_waits():
         record(), since=hour(2), running=None, waiting=hour(2)
     )
     decision = due(schedule, known, 3)
-    assert decision.start == hour(2)
+    assert decision.record.running == hour(2)
     assert decision.record.waiting == hour(3)
 
 
@@ -316,21 +318,21 @@ def test_a_tick_that_waits_may_be_cut_off():
 def test_an_overlap_cancels_and_starts_after_the_end():
     schedule = hourly(overlap=schedules.Overlap.CANCEL)
     second = at_two(schedule)
-    assert (second.cancel, second.start) == (hour(1), None)
+    assert (second.cancel, second.record.running) == (hour(1), hour(1))
     # The engine that decided that may have died.
     assert due(schedule, second.record, 2.1).cancel == hour(1)
     third = due(schedule, second.record, 3)
-    assert (third.cancel, third.start) == (hour(1), None)
+    assert (third.cancel, third.record.running) == (hour(1), hour(1))
     assert third.passed == ((hour(2), Passed.REPLACED),)
     free = schedule_deciding.ended(schedule, third.record, Phase.CANCELLED)
-    assert due(schedule, free, 3.1).start == hour(3)
+    assert due(schedule, free, 3.1).record.running == hour(3)
 
 
 def test_the_newest_replaces_what_waits_for_what_was_cancelled():
     schedule = hourly(overlap=schedules.Overlap.CANCEL)
     known = dataclasses.replace(record(), since=hour(2), waiting=hour(2))
     decision = due(schedule, known, 3)
-    assert (decision.start, decision.cancel) == (hour(3), None)
+    assert (decision.record.running, decision.cancel) == (hour(3), None)
     assert decision.passed == ((hour(2), Passed.REPLACED),)
 
 
@@ -343,7 +345,7 @@ def test_the_newest_replaces_what_waits_for_what_was_cancelled():
 )
 def test_nothing_starts_while_it_is_paused(schedule, more):
     decision = at_two(schedule, waiting=hour(1), **more)
-    assert decision.start is decision.cancel is None
+    assert (decision.record.running, decision.cancel) == (hour(1), None)
     assert {why for _, why in decision.passed} == {Passed.PAUSED}
     assert decision.record.missed == 0
     assert decision.record.waiting is None
@@ -352,8 +354,8 @@ def test_nothing_starts_while_it_is_paused(schedule, more):
     again = schedule_deciding.resumed(
         schedule_deciding.ended(hourly(), decision.record, Phase.COMPLETE)
     )
-    assert due(hourly(), again, 2.9).start is None
-    assert due(hourly(), again, 3).start == hour(3)
+    assert due(hourly(), again, 2.9).record.running is None
+    assert due(hourly(), again, 3).record.running == hour(3)
 
 
 def test_it_pauses_after_failures_in_a_row():
@@ -371,9 +373,9 @@ def test_it_pauses_after_failures_in_a_row():
         assert known.failures == failures
         assert known.outcome == phase.value
     assert known.paused == '2 failures in a row'
-    assert due(schedule, known, 1).start is None
+    assert due(schedule, known, 1).record.running is None
     known = schedule_deciding.resumed(known)
-    assert due(schedule, known, 1).start == hour(1)
+    assert due(schedule, known, 1).record.running == hour(1)
 
 
 def test_failures_pause_nothing_without_a_limit():
@@ -448,8 +450,8 @@ class Keeper:
             return
         if decision.cancel:
             self.live.discard(decision.cancel)
-        if decision.start:
-            self.create(decision.start)
+        if self.record.running is not None and not self.record.created:
+            self.create(self.record.running)
 
     def create(self, tick):
         if tick not in self.created:
@@ -521,8 +523,8 @@ def test_each_tick_starts_though_a_jitter_is_longer_than_their_interval(
         now += passed
         decision = schedule_deciding.due(schedule, known, now)
         assert decision.passed == ()
-        if decision.start:
-            started.append(decision.start)
+        if decision.record.running:
+            started.append(decision.record.running)
         known = schedule_deciding.ended(
             schedule, decision.record, Phase.COMPLETE
         )
