@@ -98,12 +98,13 @@ def permitted() -> webhooks.Hosts:
 def tell(
     row: schedule_rows.ScheduleRow,
     notice: notifying.Notice,
-    opened: abc.Callable[[], tuple[Any, fleets.Fleets]],
+    opened: abc.Callable[[], tuple[Any, Any, fleets.Fleets]],
     clock: abc.Callable[[], float],
 ) -> None:
     """Send a notice of a schedule, and record how that went.
 
-    :param opened: returns its resource, and the operations of its project.
+    :param opened: returns its stack, its resource, which does not keep the
+        stack alive, and the operations of its project.
     """
     why = why_not(lambda: _send(row, notice, *opened(), clock))
     context, now = heat_context.get_admin_context(), clock()
@@ -133,16 +134,20 @@ def why_not(send: abc.Callable[[], object]) -> str:
     try:
         send()
     except errors.Error as exc:
-        return bounds.shortened(str(exc), bounds.PART)
+        why = bounds.shortened(str(exc), bounds.PART)
     except Exception as exc:
         # It may quote the URL.
-        return type(exc).__name__
-    return ''
+        why = type(exc).__name__
+    else:
+        return ''
+    LOG.info('Cannot send a notice; retrying for an hour: %s', why)
+    return why
 
 
 def _send(
     row: schedule_rows.ScheduleRow,
     notice: notifying.Notice,
+    stack: Any,
     resource: Any,
     door: fleets.Fleets,
     clock: abc.Callable[[], float],
@@ -161,7 +166,7 @@ def _send(
         'due': summary.time(notice.tick),
     }
     packed = notifying.body(notice, where, found)
-    resource.receiver().send(resource.stack, packed, clock)
+    resource.receiver().send(stack, packed, clock)
 
 
 def answer(

@@ -131,7 +131,8 @@ class _Telling:
     def _with_end(self, record: _Record) -> tuple[_Record, bool]:
         """Read how the operation has ended; say whether that is known."""
         try:
-            door = _door(self.row, self._stack())
+            stack = self._stack()
+            door = _door(self.row, stack)
             control = door.outline(self.row.operation_id).control
         except errors.Error as exc:
             ended_at = self.row.changed_at.replace(tzinfo=datetime.UTC)

@@ -357,9 +357,9 @@ class Keeper:
     def _tell(self, row: _Row, notice: notifying.Notice) -> None:
         """Send a notice of a schedule."""
 
-        def opened() -> tuple[Any, fleets.Fleets]:
+        def opened() -> tuple[Any, Any, fleets.Fleets]:
             stack = _stack(row)
-            return _resource(row, stack), _door(row, stack)
+            return stack, _resource(row, stack), _door(row, stack)
 
         notices.tell(row, notice, opened, self._clock)
         wake(row.number)

@@ -20,6 +20,7 @@ from heat_plugins import errors
 from heat_plugins.clients import webhooks
 from heat_plugins.engine import process
 from heat_plugins.engine.database import schedule_rows
+from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import notices
 from tests.unit.engine import test_schedule_keeping as keeping
 from tests.unit.resources import deployments
@@ -39,6 +40,14 @@ class NoticeCase(keeping.KeepingCase):
         self.patch(notices, 'PLACES', process.Places(32, 2))
         self.patch(notices.CLOUD, 'addresses', lambda stack: frozenset())
         self.patch(webhooks, 'send', self.send)
+        self.patch(
+            fleet_watching,
+            'load_stack',
+            # No test keeps it alive.
+            lambda stack_id, project_id: self.heat.load(
+                types.SimpleNamespace(id=stack_id)
+            ),
+        )
         #: What the receiver was sent: headers and bodies.
         self.sent = []
         #: Why it does not take that.
