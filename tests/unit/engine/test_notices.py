@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Engines tell webhooks of schedules."""
 
+import contextlib
 import ipaddress
 import json
 import logging
+import pathlib
+import socket
+import subprocess
+import sys
+import time
 import types
 
 import fixtures
@@ -26,6 +32,9 @@ from tests.unit.engine import test_schedule_keeping as keeping
 from tests.unit.resources import deployments
 from tests.unit.resources import test_software_schedule as base
 
+EXAMPLE = pathlib.Path(keeping.__file__).parents[3] / (
+    'contrib/examples/notices/receiver.py'
+)
 HOUR = keeping.HOUR
 URL = 'https://hooks.example.com/p4th?t0ken'
 SECRET = 'a s3cret of the team'
@@ -278,6 +287,75 @@ class TellingTest(NoticeCase):
         keeper.look()
         self.assertEqual([], self.sent)
         self.assertFalse(notices.PLACES.has(self.rows()[0].id))
+
+
+class ExampleTest(NoticeCase):
+    """The example of a receiver, and all of the way to it."""
+
+    def setUp(self):
+        send, addresses = webhooks.send, notices.CloudAddresses().addresses
+        super().setUp()
+        self.patch(webhooks, 'send', send)
+        self.patch(notices.CLOUD, 'addresses', addresses)
+        hosts = ['http://127.0.0.1']
+        cfg.CONF.set_override('notify_hosts', hosts, config.GROUP)
+        # Notices are of now.
+        self.patch(
+            notices.notifying,
+            'headers',
+            self.signed(notices.notifying.headers),
+        )
+
+    def signed(self, headers):
+        return lambda body, secret, now: headers(body, secret, time.time())
+
+    def received(self, port, secret=SECRET):
+        """Run the example; return what it has printed."""
+        process = subprocess.Popen(
+            [sys.executable, str(EXAMPLE), str(port)],
+            env={'NOTICE_SECRET': secret},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        for _ in range(100):
+            with contextlib.suppress(OSError):
+                socket.create_connection(('127.0.0.1', port)).close()
+                break
+            time.sleep(0.1)
+        return process
+
+    def test_it_verifies_what_it_prints(self):
+        with socket.create_server(('127.0.0.1', 0)) as found:
+            port = found.getsockname()[1]
+        url = f'http://127.0.0.1:{port}/p4th'
+        self.scheduled(notify={**NOTIFY, 'url': url})
+        # Nobody listens.
+        self.end(1, fail=[0])
+        process = self.received(port)
+        keeper = self.keeper()
+        self.now += 31
+        keeper.look()
+        told = json.loads(process.stdout.readline())
+        (made,) = self.ids(1)
+        self.assertEqual(f'{made}.failure', told['id'])
+        self.assertEqual((), self.kept(self.made).book.notices)
+
+    def test_it_refuses_another_signature(self):
+        with socket.create_server(('127.0.0.1', 0)) as found:
+            port = found.getsockname()[1]
+        self.received(port, 'another secret, also long')
+        url = f'http://127.0.0.1:{port}/p4th'
+        self.scheduled(notify={**NOTIFY, 'url': url})
+        self.end(1, fail=[0])
+        self.now += 3700
+        self.keeper().look()
+        self.assertEqual(
+            'http://127.0.0.1 answers 403', self.get(self.made, 'notify_error')
+        )
 
 
 class PropertyTest(base.ScheduleCase):
