@@ -495,7 +495,10 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         def change(kept: _Kept) -> _Kept:
             changed = kept.with_schedule(schedule, _now())
             missed.append(changed.record.missed - kept.record.missed)
-            return dataclasses.replace(changed, rules=rules)
+            book = changed.book
+            if self.NOTIFY in prop_diff:
+                book = book.redirected(rules)
+            return dataclasses.replace(changed, rules=rules, book=book)
 
         self._change(change)
         if missed and missed[-1]:

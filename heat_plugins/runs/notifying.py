@@ -157,6 +157,19 @@ class NoticeBook:
             book, notices=(*kept, notice), is_troubled=not is_end
         )
 
+    def redirected(self, rules: NoticeRules | None) -> 'NoticeBook':
+        """Return it after its user has changed where notices go.
+
+        What was not delivered goes there, with an hour of its own.
+        """
+        wanted = rules.on if rules else ()
+        fresh = (
+            Notice(event=n.event, tick=n.tick, number=n.number)
+            for n in self.notices
+            if n.event in wanted
+        )
+        return dataclasses.replace(self, notices=tuple(fresh), error='')
+
     def due(self, now: float) -> Notice | None:
         """Return the notice to send now; None if there is none."""
         for first in self.notices[:1]:

@@ -179,7 +179,7 @@ class KeptSchedule:
         if schedule.has_times_of(self.schedule):
             # What the former jitter delays has not started yet.
             delay = max(delay, self.schedule.delay)
-        kept = KeptSchedule(schedule=schedule, record=record)
+        kept = dataclasses.replace(self, schedule=schedule, record=record)
         return kept.due_from(now, delay)
 
     def due_from(self, now: int, delay: int) -> 'KeptSchedule':

@@ -264,6 +264,24 @@ class TellingTest(NoticeCase):
         self.keeper().look()
         self.assertEqual(['failure'], self.told())
 
+    def test_an_update_loses_no_notice_and_sends_it_to_another_receiver(self):
+        self.refuses = errors.Unavailable('https://hooks.example.com is dead')
+        given = {'cron': '@hourly', 'stack_tag': 'prod', 'notify': NOTIFY}
+        self.scheduled(notify=NOTIFY)
+        self.end(1, fail=[0])
+        self.assertEqual(['failure'], self.told())
+        self.heat.update(self.made, base.template(**given, note='a note'))
+        (left,) = self.kept(self.made).book.notices
+        self.assertEqual(1, left.tries)
+        given['notify'] = {**NOTIFY, 'secret': 'another s3cret of theirs'}
+        self.heat.update(self.made, base.template(**given))
+        self.refuses = None
+        self.now += 1
+        self.keeper().look()
+        self.assertEqual(['failure'] * 2, self.told())
+        self.end(2)
+        self.assertEqual(['failure'] * 2 + ['recovery'], self.told())
+
     def test_one_projects_receivers_take_few_threads(self):
         self.scheduled(notify=NOTIFY)
         for key in 'ab':

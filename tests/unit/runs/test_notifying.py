@@ -179,6 +179,32 @@ def test_a_clock_that_was_wrong_keeps_no_notice_back():
     assert schedule.book.due(ZERO + HOUR) is not None
 
 
+def test_an_update_of_the_schedule_keeps_what_was_not_delivered():
+    schedule = ran(kept(waits=60), 1, Phase.FAILED)
+    other = schedules.Schedule(cron='@daily', start_within=600)
+    after = schedule.with_schedule(other, ZERO + HOUR + 60)
+    assert after.schedule == other
+    assert (after.rules, after.book) == (schedule.rules, schedule.book)
+
+
+def test_another_receiver_is_told_what_the_former_one_was_not():
+    schedule = ran(at(kept(), 1.5), 2, Phase.FAILED)
+    tried, schedule = schedule.tried(schedule.book.notices[0], ZERO)
+    assert tried.event is Event.MISSED
+    book = dataclasses.replace(schedule.book, error='it was dead')
+    both = notifying.NoticeRules(to='https://other')
+    after = book.redirected(both)
+    assert (after.error, after.is_troubled) == ('', True)
+    assert [(n.event, n.tries) for n in after.notices] == [
+        (Event.MISSED, 0),
+        (Event.FAILURE, 0),
+    ]
+    failures = dataclasses.replace(both, on=(Event.FAILURE,))
+    (left,) = book.redirected(failures).notices
+    assert left.event is Event.FAILURE
+    assert book.redirected(None).notices == ()
+
+
 _ENDS = st.sampled_from(
     [Phase.COMPLETE, Phase.FAILED, Phase.TIMED_OUT, Phase.CANCELLED]
 )
