@@ -12,8 +12,8 @@ engine has stored that a stack must be deleted, and not yet in which order.
 A scan finds the stacks in progress that have stood still. It tells the nodes
 after those that are done, as their engine would have; to be told twice counts
 once. It sends a node that no engine has started again. One process does so
-for a stack, and waits again before the next attempt. A deletion that none has
-begun begins in a new traversal.
+for a stack, and waits again before the next attempt. A deletion that no
+engine has started starts in a new traversal.
 """
 
 from collections import abc
