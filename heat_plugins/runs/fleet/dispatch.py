@@ -376,15 +376,18 @@ class Dispatcher:
         :returns: what changes of each that has no run then.
         """
         batches = self._tools.batches
-        known = {n: e for n, e in ends.items() if e.row_id and e.config_id}
-        changes: dict[int, _Changes] = {}
-        if batches is not None and known:
+        if batches is None:
+            return self._each(lambda n: self._members.end(ends[n]), [*ends])
+        known = [n for n, run in ends.items() if run.row_id and run.config_id]
+        rest = sorted(ends.keys() - {*known})
+        changes = self._each(lambda n: self._members.end(ends[n]), rest)
+        for first in range(0, len(known), _TOGETHER):
+            some = {n: ends[n] for n in known[first : first + _TOGETHER]}
             try:
-                changes = self._members.end_together(known, batches)
-            except errors.Error as exc:
-                LOG.info('Cannot withdraw runs together: %s', exc)
-        rest = [n for n in ends if n not in changes]
-        return changes | self._each(lambda n: self._members.end(ends[n]), rest)
+                changes |= self._members.end_together(some, batches)
+            except errors.Unavailable as exc:
+                LOG.info('Cannot reach a service; retrying: %s', exc)
+        return changes
 
     def start(
         self, operation: _Operation, members: abc.Iterable[int]

@@ -3,10 +3,12 @@
 
 import collections
 import dataclasses
+from unittest import mock
 
 import testtools
 
 from heat_plugins import errors
+from heat_plugins.runs.fleet import dispatch
 from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
@@ -153,6 +155,31 @@ class HandlingTestCase(testtools.TestCase):
                 self.assertIs(operations.State.CANCELLED, attempt.state)
                 self.assertIn('deleted or withdrawn', attempt.reason)
             self.assertEqual([], world.given)
+
+    def test_an_engine_withdraws_many_in_parts_and_once_more(self):
+        with mock.patch.object(dispatch, '_TOGETHER', 3):
+            world = self.world = simulation.World(
+                8, stacks=1, silent={*range(8)}, engines=simulation.everybody
+            )
+            advancer = world.begin(world.order(timeout=600))
+            while advancer.step() and advancer.is_busy:
+                pass
+            world.heat.failing['withdraw_runs'] = errors.Unavailable('503')
+            door = fleets.Fleets(world.heat, world.tools())
+            door.request(advancer.operation.id, 'cancel')
+            for _ in range(3):
+                advancer.step()
+                world.sleep(1)
+            self.assertEqual(8, len(world.given))
+            world.heat.failing.clear()
+            world.heat.asked.clear()
+            found = self.end(advancer)
+        self.assertEqual('cancelled', found.control.phase.value)
+        self.assertEqual([], world.given)
+        self.assertEqual(
+            [f'withdraw_runs {n}' for n in (3, 3, 2)],
+            [one for one in world.heat.asked if 'withdraw_runs' in one],
+        )
 
     def test_a_run_whose_deployment_was_withdrawn_can_be_retried(self):
         # As an action of the stack that times out withdraws it. Heat's API
