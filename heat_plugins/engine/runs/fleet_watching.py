@@ -44,6 +44,7 @@ from heat_plugins.engine.runs import notices
 from heat_plugins.objectstore import wire
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleets
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
 
@@ -101,9 +102,9 @@ _LOOKS, _LOOK_AGAIN = 20, 0.5
 
 _Item = TypeVar('_Item')
 
-# Members of an operation whose results are read at the same time: what is
-# deleted of them then is deleted together.
-_AT_A_TIME = 16
+#: Members of an operation whose results are read at the same time: what is
+#: deleted of them then is deleted together.
+AT_A_TIME = 16
 
 # Seconds of the first delay, and of the longest: after what may pass by
 # itself, and after anything else.
@@ -459,7 +460,7 @@ def _prepare(entry: Registered) -> _Takeover | None:
             heat,
             store.within(budget),
             who=WHO,
-            pool=pools.Pool(workers=_AT_A_TIME),
+            pool=pools.Pool(workers=AT_A_TIME),
             batches=member_batches.MemberBatches(stack.context),
         )
 
@@ -525,6 +526,39 @@ def load_stack(stack_id: str, project_id: str) -> Any:
     return stack if is_ours else None
 
 
+def keep(advancer: advancing.Advancer, project_id: str, stack: Any) -> bool:
+    """Advance in a thread what this process has created, and leads.
+
+    :param stack: has the credentials; Heat's clients refer to it weakly.
+    :returns: False if there is no place, or it has many targets: `look_for`
+        takes it over once it is released.
+    """
+    operation = advancer.operation
+    key = f'{project_id} {operation.id}'
+    is_large = len(operation.attempts) > _TARGETS
+    if is_large or not ADVANCED.take(key, project_id):
+        return False
+    name = f'operation {operation.id}'
+    ADVANCED.run(key, name, _advance_kept, advancer, project_id, stack)
+    return True
+
+
+def _advance_kept(
+    advancer: advancing.Advancer, project_id: str, stack: Any
+) -> None:
+    """Advance an operation; after a failure the next scan takes it over."""
+    try:
+        _step_on(advancer, project_id)
+    except Exception as exc:
+        LOG.warning(
+            'Cannot advance operation %(id)s; the next scan retries: '
+            '%(error)s',
+            {'id': advancer.operation.id, 'error': foreign.brief(exc)},
+        )
+        advancer.release()
+    _count_end(advancer.operation)
+
+
 def _advance(takeover: _Takeover) -> None:
     """Lead an operation, and advance it until it has ended."""
     entry = takeover.entry
@@ -542,17 +576,21 @@ def _advance(takeover: _Takeover) -> None:
     finally:
         LARGE.leave(entry.config_id)
     if advancer is not None:
-        operation = advancer.operation
-        # Another process may advance what has not ended.
-        metrics.count(metrics.OPERATIONS, operation.control.phase.value)
-        LOG.info(
-            'Operation %(id)s is %(state)s: %(reason)s',
-            {
-                'id': operation.id,
-                'state': operation.control.phase.value,
-                'reason': operation.control.reason,
-            },
-        )
+        _count_end(advancer.operation)
+
+
+def _count_end(operation: operations.Operation) -> None:
+    """Log and count how an operation stands that is advanced no longer."""
+    # Another process may advance what has not ended.
+    metrics.count(metrics.OPERATIONS, operation.control.phase.value)
+    LOG.info(
+        'Operation %(id)s is %(state)s: %(reason)s',
+        {
+            'id': operation.id,
+            'state': operation.control.phase.value,
+            'reason': operation.control.reason,
+        },
+    )
 
 
 def _led(takeover: _Takeover) -> advancing.Advancer | None:

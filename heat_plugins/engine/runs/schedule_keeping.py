@@ -41,6 +41,7 @@ from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import scans
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import fleet_watching
+from heat_plugins.engine.runs import member_batches
 from heat_plugins.engine.runs import notices
 from heat_plugins.engine.runs import operation_telling
 from heat_plugins.objectstore import wire
@@ -374,14 +375,16 @@ class Keeper:
             return lambda after: dataclasses.replace(
                 after, record=schedule_deciding.left_out(after.record)
             )
+        is_advanced = False
         if not _is_created(row, operation_id, is_over):
             if is_over:
                 return _give_up(row, kept, operation_id)
             try:
-                _operate(row, kept, operation_id, now)
+                is_advanced = _operate(row, kept, operation_id, now)
             except errors.Exists as exc:
                 LOG.info('%s', exc)
-        fleet_watching.look_soon(operation_id, row.project_id)
+        if not is_advanced:
+            fleet_watching.look_soon(operation_id, row.project_id)
         on_time = kept.record.create_until - kept.schedule.lateness + _LATE
         metrics.count(metrics.TICKS, 'late' if now > on_time else 'started')
         return lambda after: dataclasses.replace(
@@ -580,18 +583,30 @@ def _stack(row: _Row) -> Any:
     return stack
 
 
-def _door(row: _Row, stack: Any) -> fleets.Fleets:
+def _budget(row: _Row) -> wire.Budget:
     requests, seconds, size = _BUDGET
-    budget = wire.Budget(
+    return wire.Budget(
         f'schedule {row.name}', requests=requests, seconds=seconds, size=size
     )
+
+
+def _door(
+    row: _Row, stack: Any, budget: wire.Budget | None = None
+) -> fleets.Fleets:
+    """Return the way to operations.
+
+    :param budget: of one that this process may advance; None for others.
+    """
+    store = stack.clients.client(heat_swift.CLIENT_NAME)
+    # Heat's contexts are not for several threads, but for advancing.
+    workers = fleet_watching.AT_A_TIME if budget else 1
     rpc = in_process.Client(rpc_client.EngineClient)
     return fleets.Fleets.with_own_key(
         own_heat.OwnHeat(rpc, stack.context),
-        stack.clients.client(heat_swift.CLIENT_NAME).within(budget),
+        store.within(budget or _budget(row)),
         who=f'schedule {row.name}',
-        # Heat's contexts are not for several threads.
-        pool=pools.Pool(workers=1),
+        pool=pools.Pool(workers=workers),
+        batches=member_batches.MemberBatches(stack.context),
     )
 
 
@@ -628,8 +643,11 @@ def _resource(row: _Row, stack: Any) -> Any:
     return resource
 
 
-def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> None:
-    """Create an operation as a command does, and leave it to an engine."""
+def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> bool:
+    """Create an operation as a command does.
+
+    :returns: whether this process advances it; else it is left to an engine.
+    """
     stack = _stack(row)
     chosen, limits, order = _choose(row, stack)
     cut_off, tick = kept.schedule.cut_off, kept.record.running or 0
@@ -639,10 +657,16 @@ def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> None:
             start = kept.record.create_until - kept.schedule.lateness
         left = start + cut_off - int(now)
         limits = dataclasses.replace(limits, cut_off=max(1, left))
-    advancer = _door(row, stack).create(
+    budget = _budget(row)
+    advancer = _door(row, stack, budget).create(
         chosen, limits, order, operation_id=operation_id
     )
+    if fleet_watching.keep(advancer, row.project_id, stack):
+        # Its members may need any number of requests.
+        budget.lift()
+        return True
     advancer.release()
+    return False
 
 
 def _check(row: _Row, kept: _Kept) -> _Change:

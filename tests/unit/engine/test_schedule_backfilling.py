@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How engines start what a schedule has to run for times of the past."""
 
+import types
+
 from heat.common import exception as heat_exception
 
+from heat_plugins import errors
 from heat_plugins.engine import process
 from heat_plugins.engine.database import scans
+from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import schedule_keeping
 from heat_plugins.objectstore import lease
 from heat_plugins.runs.fleet import operations
@@ -113,6 +117,39 @@ class BackfillTest(keeping.KeepingCase):
             self.world.kill_at = None
             self.patch(schedule_keeping, '_PLACES', process.Places(32, 4))
         return False
+
+    def test_an_engine_keeps_what_it_has_created(self):
+        self.is_full = False
+        step_on = fleet_watching._step_on
+        self.patch(
+            fleet_watching,
+            '_step_on',
+            lambda *led: step_on(*led, self.world.sleep),
+        )
+        self.patch(fleet_watching, 'ADVANCED', process.Places(32, 4))
+        self.scheduled()
+        keeper = self.keeper()
+        self.at(1)
+        keeper.look()
+        # No other one looks for it.
+        self.assertEqual([], self.looked)
+        (operation_id,) = self.ids(1)
+        door = self.door(types.SimpleNamespace(name=''), None)
+        ended = door.show(operation_id)
+        self.assertIs(operations.Phase.COMPLETE, ended.control.phase)
+        self.assertEqual(0, len(fleet_watching.ADVANCED))
+
+    def test_what_it_cannot_advance_it_releases(self):
+        self.is_full = False
+
+        def fail(*led):
+            raise errors.Denied('no', 403)
+
+        self.patch(fleet_watching, '_step_on', fail)
+        self.scheduled()
+        self.at(1)
+        self.keeper().look()
+        self.finish(*self.ids(1))
 
     def test_it_stops_and_a_bad_range_is_refused(self):
         self.scheduled()

@@ -59,6 +59,14 @@ class KeepingCase(base.ScheduleCase):
         #: The operations that engines looked for.
         self.looked = []
         self.patch(fleet_watching, 'look_for', self.looked.append)
+        #: Whether the engine that creates an operation has no place for it.
+        self.is_full = True
+        keep = fleet_watching.keep
+        self.patch(
+            fleet_watching,
+            'keep',
+            lambda *given: not self.is_full and keep(*given),
+        )
         #: Whether Keystone refuses the trust of the stack.
         self.is_trusted = True
         self.patch(fleets, 'is_tick_to_tidy', lambda: False)
@@ -78,7 +86,7 @@ class KeepingCase(base.ScheduleCase):
         else:
             self.later.append(target)
 
-    def door(self, row, stack):
+    def door(self, row, stack, budget=None):
         return fleets.Fleets(
             self.world.heat, self.world.tools(f'schedule {row.name}')
         )

@@ -33,7 +33,7 @@ class OperateTest(groups.GroupTestCase):
         super().setUp()
         # SQLite in memory has one connection, which not every release of Heat
         # lets threads share.
-        self.patch(fleet_watching, '_AT_A_TIME', 1)
+        self.patch(fleet_watching, 'AT_A_TIME', 1)
         #: How often an engine is told to look for operations at once.
         self.looked = 0
 
