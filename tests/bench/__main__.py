@@ -22,6 +22,7 @@ from tests.bench import record as records
 from tests.bench import report
 from tests.bench import rounds
 from tests.bench import scenarios
+from tests.bench import scheduling
 from tests.bench import tables
 from tests.bench import triggering
 from tests.functional import base
@@ -69,6 +70,10 @@ _MEASUREMENTS: dict[str, tuple[str, dict[str, _Measure]]] = {
             'operated': lambda lab, options, say: operating.measure(say),
             'fleet': lambda lab, options, say: operating.on_cloud(lab, say),
         },
+    ),
+    'scheduling': (
+        'Schedules',
+        {'scheduled': lambda lab, options, say: scheduling.measure(lab, say)},
     ),
     'profile': (
         'Profile',
@@ -181,7 +186,9 @@ def _options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.short:
         options.n = sorted({10, options.goals_at})
-        options.others = ['single', 'thousand', 'triggering', 'cycling']
+        options.others = [
+            *('single', 'thousand', 'triggering', 'cycling', 'scheduling'),
+        ]
         options.repeat = 1
     if options.store == 'rgw':
         options.sides = ['ours']
@@ -221,7 +228,9 @@ def _plan(
 
 def _lab(options: argparse.Namespace) -> labs.Lab:
     counts = [scenario.count for scenario, _ in _plan(options)]
-    most = max([*counts, triggering.COUNT, 2 * options.goals_at])
+    most = max(
+        [*counts, triggering.COUNT, scheduling.COUNT, 2 * options.goals_at]
+    )
     return labs.Lab(options.name, most, options.store)
 
 

@@ -44,6 +44,7 @@ class Record:
         default_factory=list
     )
     fleet: tables.Table | None = None
+    scheduled: tables.Table | None = None
     profile: tables.Table | None = None
 
     def write(self, file: pathlib.Path) -> None:

@@ -47,7 +47,7 @@ def write(
     if record.operated:
         made['operations'] = tables.operations(record.operated)
         plots.operations(record.operated, folder / 'operations.svg')
-    for name in ('live', 'quick', 'fleet', 'profile'):
+    for name in ('live', 'quick', 'fleet', 'scheduled', 'profile'):
         if table := getattr(record, name):
             made[name] = table
     for name, table in made.items():
