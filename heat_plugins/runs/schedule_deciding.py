@@ -76,6 +76,7 @@ class ScheduleRecord:
     :ivar outcome: how the last operation ended, or that the last tick was
         missed.
     :ivar missed: how many ticks were missed.
+    :ivar missed_last: the last of those that were found missed last.
     :ivar skipped: how many did not start for the sake of another one, or of
         the cut-off.
     :ivar failures: how many operations failed in a row.
@@ -100,6 +101,7 @@ class ScheduleRecord:
     last: int | None = None
     outcome: str = ''
     missed: int = 0
+    missed_last: int | None = None
     skipped: int = 0
     failures: int = 0
     paused: str = ''
@@ -218,13 +220,17 @@ class KeptSchedule:
         """Return it once the tick that runs is too late to create."""
         if self.is_held:
             return self.with_record(running=None)
-        return self.with_record(
+        record = self.record
+        if not record.is_backfilled:
+            # Otherwise it was missed before, or there was no schedule.
+            record = dataclasses.replace(
+                record, missed=record.missed + 1, missed_last=record.running
+            )
+        return dataclasses.replace(self, record=record).with_record(
             running=None,
-            backfill=self.record.backfill_left,
-            # It was missed before, or the schedule did not exist.
-            missed=self.record.missed + (not self.record.is_backfilled),
+            backfill=record.backfill_left,
             outcome=MISSED,
-            reason=self.record.reason or LATE,
+            reason=record.reason or LATE,
         )
 
 
@@ -356,7 +362,8 @@ def _started(
     """Return the ticks to decide, and how many more were missed.
 
     After a long outage some are neither counted nor returned: at most
-    `_COUNTED` are counted, and after those only what may start is returned.
+    `_COUNTED` are counted, and of those and of later ones only the last one
+    and what may start is returned.
     """
 
     def after(time: int) -> abc.Iterator[schedules.Tick]:
@@ -370,7 +377,7 @@ def _started(
         return ticks, 0
     recent = int(now) - schedule.lateness - schedule.jitter - 1
     rest = list(after(max(ticks[-1].time, recent)))
-    return (rest, _COUNTED) if rest else (ticks, 0)
+    return ([ticks[-1], *rest], _COUNTED - 1) if rest else (ticks, 0)
 
 
 def _decided(
@@ -491,6 +498,7 @@ def _pass(
         decision = _recorded(
             decision,
             missed=record.missed + len(new),
+            missed_last=max(t for t, each in passed if each is why),
             outcome=MISSED,
             reason=record.reason or LATE,
         )

@@ -29,12 +29,9 @@ def noticed(before: _Kept, after: _Kept) -> _Kept:
         return dataclasses.replace(after, book=notifying.NoticeBook())
     book, former = after.book, before.record
     if record.missed > former.missed:
-        is_given_up = not former.created and record.running != former.running
-        tick = former.running if is_given_up else None
+        tick = record.missed_last or 0
         notice = notifying.Notice(
-            event=_Event.MISSED,
-            tick=record.since if tick is None else tick,
-            number=record.missed,
+            event=_Event.MISSED, tick=tick, number=record.missed
         )
         book = book.with_notice(rules, notice)
     event = _OF_PHASE.get(record.outcome)

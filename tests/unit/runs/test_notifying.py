@@ -106,6 +106,43 @@ def test_a_missed_tick_is_told():
     assert told(schedule)[0] == [('missed', 1)]
 
 
+def test_a_missed_tick_is_named_and_not_the_one_that_starts_late():
+    schedule = at(kept(), 3.1)
+    assert schedule.record.running == ZERO + 3 * HOUR
+    (notice,) = schedule.book.notices
+    assert (notice.tick, notice.number) == (ZERO + 2 * HOUR, 2)
+    # The late one is an event of its own, and both stay to be told.
+    _, schedule = schedule.tried(notice, ZERO)
+    schedule = schedule_notices.noticed(schedule, schedule.given_up())
+    assert told(schedule)[0] == [('missed', 2), ('missed', 3)]
+
+
+def test_a_missed_tick_that_waited_is_named():
+    schedule = at(at(kept(), 1), 2)
+    assert schedule.record.waiting == ZERO + 2 * HOUR
+    schedule = at(schedule, 3)
+    (notice,) = schedule.book.notices
+    assert notice.tick == ZERO + 2 * HOUR
+
+
+def test_an_update_names_the_missed_tick_of_the_former_schedule():
+    schedule = kept()
+    other = dataclasses.replace(schedule.schedule, cron='17 * * * *')
+    after = schedule.with_schedule(other, int(ZERO + 1.9 * HOUR))
+    (notice,) = schedule_notices.noticed(schedule, after).book.notices
+    assert notice.tick == ZERO + HOUR
+
+
+def test_of_a_very_long_outage_a_tick_is_named():
+    schedule = dataclasses.replace(
+        kept(), schedule=schedules.Schedule(cron='* * * * *', start_within=120)
+    )
+    (notice,) = at(schedule, 100).book.notices
+    # That is counted no further.
+    assert notice.number == 1002
+    assert ZERO + 99 * HOUR < notice.tick < ZERO + 100 * HOUR
+
+
 def test_what_waits_too_long_is_told_once():
     schedule = at(kept(waits=60), 1)
     assert schedule_notices.next_time(schedule) == ZERO + HOUR + 60
