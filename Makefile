@@ -33,12 +33,13 @@ RERUN = --reruns $(RERUNS) --max-suite-reruns $(RERUNS_AT_MOST) \
 # Which functional tests run, by their markers; pyproject.toml explains them.
 FUNCTIONAL ?= not heats_classes and not server and not installations
 
-# Where test-production and test-server find their tests, what test-heats runs
-# and which Python it finds there, and which Pythons test-pythons and test-rest
-# look for, if not for all that are supported.
+# Where test-production and test-server find their tests, what test-heats runs,
+# with which options of tox, and which Python it finds there, and which Pythons
+# test-pythons and test-rest look for, if not for all that are supported.
 PRODUCTION ?= tests/functional
 SERVER ?= tests/functional
 HEATS ?= heat24,heat25,heat26,heat27
+TOX ?=
 DISCOVER ?=
 PYTHONS ?=
 
@@ -186,7 +187,7 @@ do-kills: $(STAMP)
 	$(if $(ARGS),,$(PYTHON) -m tests.functional.operation_kills)
 
 do-test-heats: $(STAMP)
-	$(PYTHON) -m tox run $(if $(DISCOVER),--discover $(DISCOVER)) \
+	$(PYTHON) -m tox run $(TOX) $(if $(DISCOVER),--discover $(DISCOVER)) \
 	    -e $(HEATS) -- $(ARGS)
 
 do-demo: $(STAMP)

@@ -10,6 +10,8 @@ for much of its time:
 
 The output of the first appears as it comes, that of the others in the end.
 
+``python -m tests.rest prepare [VERSION...]`` installs the older Heats before.
+
 ``python -m tests.rest sum LOG`` adds up what the runs of pytest in a log say
 in their closing lines.
 """
@@ -42,6 +44,9 @@ RETRY = ('RERUNS=1', 'RERUNS_AT_MOST=1')
 
 #: How nice the older Heats' tests are. If nicer, they miss their deadlines.
 NICE = 5
+
+#: How nice their installation is meanwhile: nothing waits for it yet.
+LAST = 19
 
 #: The exit code of minicloud where root or Debian's packages are missing.
 UNAVAILABLE = 4
@@ -110,8 +115,11 @@ def functional() -> Ending:
     return ending
 
 
-def older(versions: Sequence[str]) -> Ending:
-    """Run the unit tests under each older Python that is installed."""
+def older(versions: Sequence[str], *, nice: int, options: str = '') -> Ending:
+    """Run the unit tests under each older Python that is installed.
+
+    :param options: of tox.
+    """
     paths = pythons.installed(versions)
     ending = Ending()
     for version in versions:
@@ -125,8 +133,8 @@ def older(versions: Sequence[str]) -> Ending:
     if heats:
         ending.add(
             _run(
-                *('nice', '-n', str(NICE), *_MAKE, 'test-heats', 'JOBS=2'),
-                f'HEATS={",".join(heats)}',
+                *('nice', '-n', str(nice), *_MAKE, 'test-heats', 'JOBS=2'),
+                *(f'HEATS={",".join(heats)}', f'TOX={options}'),
                 f'DISCOVER={" ".join(heats.values())}',
                 # pytest compiles what it imports, on both cores. Nothing else
                 # runs there: the mini cloud's services write no bytecode, and
@@ -210,7 +218,10 @@ def _run(
 def run(versions: Sequence[str]) -> int:
     """Run all of it; the exit code is 0 if all that ran succeeded."""
     with futures.ThreadPoolExecutor() as executor:
-        others = executor.submit(older, versions), executor.submit(on_services)
+        others = (
+            executor.submit(older, versions, nice=NICE),
+            executor.submit(on_services),
+        )
         endings = [functional(), *(other.result() for other in others)]
     for ending in endings:
         print(ending.output, end='')
@@ -248,8 +259,12 @@ def summary(log: str) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     verb, *rest = arguments
+    versions = rest or pythons.SUPPORTED
     if verb == 'run':
-        return run(rest or pythons.SUPPORTED)
+        return run(versions)
+    if verb == 'prepare':
+        older(versions, nice=LAST, options='--notest')
+        return 0
     (log,) = rest
     text = pathlib.Path(log).read_text(errors='replace')
     print('\n'.join(summary(text)))

@@ -21,7 +21,7 @@ MAKE = """\
 #!/bin/sh
 echo "make $*"
 case "$2" in
-    '') exit ;;
+    '' | venv) exit ;;
     test-rest) exec python3 -m tests.rest run ;;
     --keep-going) closing='1 failed, 20 passed' ;;
     *) closing='20 passed, 3 skipped, 1 rerun' ;;
@@ -93,7 +93,7 @@ class RunTest(testtools.TestCase):
         self.assertEqual(0, code)
         self.assertEqual(
             [
-                *('--keep-going test', 'test-rest', 'functional'),
+                *('venv', '--keep-going test', 'test-rest', 'functional'),
                 *('test-heats', 'test-production', 'test-rgw', 'test-server'),
             ],
             re.findall(
@@ -172,13 +172,26 @@ class RunTest(testtools.TestCase):
     def test_each_older_python_has_an_older_heat(self):
         _, output = self.run_ci()
         self.assertIn(
-            'test-heats JOBS=2 HEATS=py311-heat24,py312-heat26 '
+            'test-heats JOBS=2 HEATS=py311-heat24,py312-heat26 TOX= '
             f'DISCOVER={self.root}/bin/python3.11 ',
             output,
         )
         (self.root / 'bin/python3.12').unlink()
         _, output = self.run_ci()
         self.assertIn(' HEATS=py311-heat24 ', output)
+
+    def test_older_heats_are_installed_during_make_test(self):
+        calls = self.root / 'calls'
+        self.program('bin/make', f'#!/bin/sh\necho "$*" >>{calls}\n')
+        self.run_ci()
+        called = [line.split() for line in calls.open()]
+        targets = [words[1] for words in called if len(words) > 1]
+        # They need the environment that comes first.
+        self.assertEqual('venv', targets[0])
+        self.assertEqual({'--keep-going', 'test-heats'}, {*targets[1:3]})
+        self.assertEqual(['test-rest'], targets[3:])
+        (installed,) = [words for words in called if 'test-heats' in words]
+        self.assertIn('TOX=--notest', installed)
 
     def test_where_services_run_pip_compiles_modules(self):
         self.program(
