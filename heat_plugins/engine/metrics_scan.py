@@ -39,7 +39,7 @@ def begin() -> abc.Callable[[], object] | None:
     except ImportError as exc:
         reason, remedy = str(exc), 'pip install heat-plugins[metrics]'
     except Exception as exc:
-        reason, remedy = foreign.brief(exc), 'restart heat-engine after that'
+        reason, remedy = foreign.brief(exc), 'mend that, restart heat-engine'
     metrics.install({})
     LOG.warning(
         'heat-engine exports no metrics on port %(port)s: %(reason)s. Remedy: '

@@ -64,7 +64,7 @@ class Folder:
             or status.st_uid != os.geteuid()
             or status.st_mode & 0o077
         ):
-            raise OSError(f'{path} is open to other users')
+            raise OSError(f'{path} is no folder of this user alone')
         if not self._has_room:
             raise OSError(f'The file system of {path} is full')
         self._lock = self._hold()
