@@ -186,11 +186,15 @@ class NoticeBook:
     def told(self, notice: Notice, why: str, now: float) -> 'NoticeBook':
         """Return it after an attempt to send a notice.
 
-        :param why: it has failed; empty if it has not.
+        :param why: it has failed; empty if it has not. Then the notice stays
+            as it is until its hour is over, and so does one that another
+            engine has tried, or delivered, since.
         """
-        if why and not notice.is_over(now):
+        is_last = notice.is_over(now) and notice in self.notices
+        if why and not is_last:
             return self
-        return dataclasses.replace(self.replaced(notice), error=why)
+        book = self.replaced(notice)
+        return self if book == self else dataclasses.replace(book, error=why)
 
     def replaced(self, notice: Notice, *instead: Notice) -> 'NoticeBook':
         """Return it with another notice, or none, in the place of one."""

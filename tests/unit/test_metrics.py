@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of metrics, and what it costs to count."""
 
+import pathlib
 import re
 import subprocess
 import sys
@@ -34,6 +35,19 @@ class TableTest(testtools.TestCase):
             if isinstance(each, metrics.Metric)
         ]
         self.assertEqual(named, list(metrics.TABLE))
+
+    def test_each_metric_is_counted_somewhere(self):
+        root = pathlib.Path(metrics.__file__).parent
+        code = ''.join(path.read_text() for path in root.rglob('*.py'))
+        counted = set(
+            re.findall(r'metrics\.(?:count|observe)\(\s*metrics\.(\w+)', code)
+        )
+        known = {
+            name
+            for name, each in vars(metrics).items()
+            if isinstance(each, metrics.Metric)
+        }
+        self.assertEqual(known, counted)
 
     def test_labels_have_few_values_and_name_nothing_of_users(self):
         for metric in metrics.TABLE:

@@ -106,8 +106,8 @@ def change(
     changed: abc.Callable[
         [schedule_deciding.KeptSchedule], schedule_deciding.KeptSchedule
     ],
-) -> None:
-    """Change the schedule of a resource, if it has one.
+) -> bool:
+    """Change the schedule of a resource, if it has one; say if that did so.
 
     :param changed: takes what there is and returns what to write; it may be
         called several times.
@@ -117,11 +117,11 @@ def change(
     for _ in range(_TRIES):
         text = read(context, number)
         if text is None:
-            return
+            return False
         before = schedule_deciding.KeptSchedule.read(text)
         after = schedule_notices.noticed(before, changed(before))
         if after == before or replace(context, number, text, after.text()):
-            return
+            return after != before
     raise errors.Unavailable('Other processes change the schedule')
 
 

@@ -20,6 +20,7 @@ from oslo_config import cfg
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import metrics
 from heat_plugins import tokens
 from heat_plugins.clients import webhooks
 from heat_plugins.engine import process
@@ -38,6 +39,10 @@ LOG = foreign.logger(__name__)
 
 #: The threads that send.
 PLACES = process.Places(32, 2)
+
+#: Requests, seconds and bytes to read how an operation has ended, and which
+#: servers a notice names.
+BUDGET = (400, 60.0, 64 * 1024 * 1024)
 
 # Seconds for which the addresses of the cloud are remembered.
 _REMEMBERED = 300.0
@@ -110,23 +115,24 @@ def tell(
     context, now = heat_context.get_admin_context(), clock()
     # What is not recorded is repeated.
     with contextlib.suppress(Exception):
-        schedule_rows.change(
+        is_changed = schedule_rows.change(
             context, row.number, lambda kept: kept.told(notice, why, now)
         )
-        if why and notice.is_over(now):
-            LOG.warning(
-                'Gave up a notice of schedule %(name)s of stack %(stack)s '
-                '(%(event)s): %(why)s',
-                {
-                    'name': row.name,
-                    'stack': row.stack_id,
-                    'event': notice.event.value,
-                    'why': why,
-                },
-            )
+        if why and is_changed:
+            sender = f'schedule {row.name} of stack {row.stack_id}'
+            log_given_up(sender, notice.event.value, why)
             said = f'{notice.event.value}: {why}'
             kind = kinds.EventKind.NOT_TOLD
             schedule_rows.add_event(context, row, said, kind)
+
+
+def log_given_up(sender: str, what: str, why: str) -> None:
+    """Log and count a notice that was given up."""
+    metrics.count(metrics.NOTIFICATIONS_FAILED)
+    LOG.warning(
+        'Gave up a notice of %(sender)s (%(what)s): %(why)s',
+        {'sender': sender, 'what': what, 'why': why},
+    )
 
 
 def why_not(send: abc.Callable[[], object]) -> str:
@@ -152,6 +158,11 @@ def _send(
     door: fleets.Fleets,
     clock: abc.Callable[[], float],
 ) -> None:
+    receiver = resource.receiver()
+    # What is refused costs no request.
+    receiver.check()
+    with resource.frozen_properties() as props:
+        action = props[resource.ACTION]
     operation_id = record_names.id_of_tick(row.id, notice.tick)
     found: list[dict[str, str]] | None = []
     if notice.event in notifying.OF_SERVERS:
@@ -162,11 +173,11 @@ def _send(
         'stack': {'id': row.stack_id, 'name': row.stack_name},
         'schedule': {'id': row.id, 'name': row.name},
         'operation': operation_id,
-        'action': resource.properties[resource.ACTION],
+        'action': action,
         'due': summary.time(notice.tick),
     }
     packed = notifying.body(notice, where, found)
-    resource.receiver().send(stack, packed, clock)
+    receiver.send(stack, packed, clock)
 
 
 def answer(

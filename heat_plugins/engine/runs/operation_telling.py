@@ -34,9 +34,8 @@ from heat_plugins.runs.records import record_names
 
 LOG = foreign.logger(__name__)
 
-# Operations of a project that one look reads; and requests, seconds and bytes
-# to read how one has ended, and with which failures.
-_READ, _BUDGET = 200, (400, 60.0, 64 * 1024 * 1024)
+# Operations of a project that one look reads.
+_READ = 200
 
 _Record = notice_orders.NoticeRecord
 
@@ -118,15 +117,20 @@ class _Telling:
             notice, former = notice.tried(int(now)), notice
             record = record.with_book(record.book.replaced(former, notice))
         row = self._written(record, seen_at)
-        if row is None or notice is None:
+        if row is None:
+            return
+        if record.book.error != self.record.book.error:
+            self._log_given_up('its end', record.book.error)
+        if notice is None:
             return
         tried = notice
-        why, now = notices.why_not(lambda: self._send(tried)), self.clock()
-        if why and tried.is_over(now):
-            self._give_up(tried.event.value, why)
-        dataclasses.replace(self, row=row)._written(
-            record.with_book(record.book.told(tried, why, now)), seen_at
-        )
+        why = notices.why_not(lambda: self._send(tried))
+        book = record.book.told(tried, why, self.clock())
+        if book == record.book:
+            return
+        told = dataclasses.replace(self, row=row)
+        if told._written(record.with_book(book), seen_at) and why:
+            self._log_given_up(tried.event.value, why)
 
     def _with_end(self, record: _Record) -> tuple[_Record, bool]:
         """Read how the operation has ended; say whether that is known."""
@@ -138,16 +142,12 @@ class _Telling:
             ended_at = self.row.changed_at.replace(tzinfo=datetime.UTC)
             if self.clock() < ended_at.timestamp() + notifying.HOUR:
                 return record, False
-            self._give_up('its end', str(exc))
             book = dataclasses.replace(record.book, error=str(exc))
             return dataclasses.replace(record, book=book, was_read=True), True
         return record.with_end(self.order, control), control.phase.ended
 
-    def _give_up(self, what: str, why: str) -> None:
-        LOG.warning(
-            'Gave up a notice of operation %(id)s (%(what)s): %(why)s',
-            {'id': self.row.operation_id, 'what': what, 'why': why},
-        )
+    def _log_given_up(self, what: str, why: str) -> None:
+        notices.log_given_up(f'operation {self.row.operation_id}', what, why)
 
     def _stack(self) -> Any:
         stacks, project_id = self.order.stacks, self.row.project_id
@@ -170,6 +170,10 @@ class _Telling:
         return after if is_ours else None
 
     def _send(self, notice: notifying.Notice) -> None:
+        receiver = notices.Receiver(
+            url=self.order.url, secret=self.order.secret
+        )
+        receiver.check()
         stack, operation_id = self._stack(), self.row.operation_id
         found: list[dict[str, str]] | None = []
         if notice.event in notifying.OF_SERVERS:
@@ -182,13 +186,12 @@ class _Telling:
             'operation': operation_id,
             'due': summary.time(notice.tick),
         }
-        notices.Receiver(url=self.order.url, secret=self.order.secret).send(
-            stack, notifying.body(notice, where, found), self.clock
-        )
+        packed = notifying.body(notice, where, found)
+        receiver.send(stack, packed, self.clock)
 
 
 def _door(row: scans.NoticeRow, stack: Any) -> fleets.Fleets:
-    requests, seconds, size = _BUDGET
+    requests, seconds, size = notices.BUDGET
     budget = wire.Budget(
         f'operation {row.operation_id}',
         requests=requests,

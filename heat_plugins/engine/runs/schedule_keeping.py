@@ -360,7 +360,8 @@ class Keeper:
 
         def opened() -> tuple[Any, Any, fleets.Fleets]:
             stack = _stack(row)
-            return stack, _resource(row, stack), _door(row, stack)
+            door = _door(row, stack, limits=notices.BUDGET)
+            return stack, _resource(row, stack), door
 
         notices.tell(row, notice, opened, self._clock)
         wake(row.number)
@@ -583,19 +584,25 @@ def _stack(row: _Row) -> Any:
     return stack
 
 
-def _budget(row: _Row) -> wire.Budget:
-    requests, seconds, size = _BUDGET
+def _budget(
+    row: _Row, limits: tuple[int, float, int] = _BUDGET
+) -> wire.Budget:
+    requests, seconds, size = limits
     return wire.Budget(
         f'schedule {row.name}', requests=requests, seconds=seconds, size=size
     )
 
 
 def _door(
-    row: _Row, stack: Any, budget: wire.Budget | None = None
+    row: _Row,
+    stack: Any,
+    budget: wire.Budget | None = None,
+    limits: tuple[int, float, int] = _BUDGET,
 ) -> fleets.Fleets:
     """Return the way to operations.
 
     :param budget: of one that this process may advance; None for others.
+    :param limits: of the budget for others.
     """
     store = stack.clients.client(heat_swift.CLIENT_NAME)
     # Heat's contexts are not for several threads, but for advancing.
@@ -603,7 +610,7 @@ def _door(
     rpc = in_process.Client(rpc_client.EngineClient)
     return fleets.Fleets.with_own_key(
         own_heat.OwnHeat(rpc, stack.context),
-        store.within(budget or _budget(row)),
+        store.within(budget or _budget(row, limits)),
         who=f'schedule {row.name}',
         pool=pools.Pool(workers=workers),
         batches=member_batches.MemberBatches(stack.context),

@@ -23,6 +23,7 @@ import testtools
 
 from heat_plugins import config
 from heat_plugins import errors
+from heat_plugins import metrics
 from heat_plugins.clients import webhooks
 from heat_plugins.engine import process
 from heat_plugins.engine.database import schedule_rows
@@ -160,7 +161,7 @@ class TellingTest(NoticeCase):
         ((_, body),) = self.sent
         self.assertEqual(('failure', None), (body['event'], body['servers']))
 
-    def door_of_none(self, row, stack):
+    def door_of_none(self, row, stack, limits=None):
         def show(operation_id):
             raise errors.Denied('no trust')
 
@@ -168,6 +169,7 @@ class TellingTest(NoticeCase):
 
     def test_a_dead_receiver_delays_no_tick_and_is_given_up_in_an_hour(self):
         logger = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        counted = self.count_given_up()
         self.refuses = errors.Unavailable('https://hooks.example.com is dead')
         self.scheduled(notify=NOTIFY)
         keeper = self.keeper()
@@ -194,6 +196,7 @@ class TellingTest(NoticeCase):
             if 'Gave up a notice of schedule nightly' in line
         ]
         self.assertEqual(1, len(said))
+        self.assertEqual([1], counted)
         (event,) = (
             each
             for each in deployments.events(self.made)
@@ -207,6 +210,48 @@ class TellingTest(NoticeCase):
         keeper.look()
         self.assertEqual('recovery', self.told()[-1])
         self.assertEqual('', self.get(self.made, 'notify_error'))
+
+    def count_given_up(self):
+        counted = []
+        self.addCleanup(metrics.install, {})
+        failed = metrics.NOTIFICATIONS_FAILED
+        metrics.install({(failed, ''): counted.append})
+        return counted
+
+    def test_what_another_engine_has_delivered_is_not_given_up(self):
+        counted = self.count_given_up()
+        self.scheduled(notify=NOTIFY)
+        self.refuses = errors.Unavailable('https://hooks.example.com is dead')
+        self.end(1, fail=[0])
+        (row,) = self.rows()
+        (tried,) = self.kept(self.made).book.notices
+        self.refuses = None
+        self.now += 60
+        self.keeper().look()
+        self.refuses = errors.Unavailable('https://hooks.example.com is dead')
+
+        def opened():
+            stack = self.load_stack(row.stack_id, row.project_id)
+            return stack['nightly'], self.door(row, stack)
+
+        notices.tell(row, tried, opened, lambda: self.now + HOUR)
+        self.assertEqual(['failure'] * 3, self.told())
+        self.assertEqual('', self.get(self.made, 'notify_error'))
+        self.assertEqual([], counted)
+
+    def test_what_is_not_permitted_any_longer_reads_nothing(self):
+        self.scheduled(notify=NOTIFY)
+        self.at(1)
+        keeper = self.keeper()
+        keeper.look()
+        self.finish(*self.ids(1), fail=[0])
+        self.now += 5
+        keeper.look()
+        cfg.CONF.set_override('notify_hosts', ['a.org'], config.GROUP)
+        self.patch(notices, 'servers', self.fail)
+        keeper.look()
+        (left,) = self.kept(self.made).book.notices
+        self.assertEqual((1, []), (left.tries, self.sent))
 
     def test_the_url_and_the_secret_are_nowhere(self):
         logger = self.useFixture(fixtures.FakeLogger(level=logging.DEBUG))

@@ -13,6 +13,7 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import heat_values
+from heat_plugins import metrics
 from heat_plugins.clients import webhooks
 from heat_plugins.engine import process
 from heat_plugins.engine.database import own_heat
@@ -161,12 +162,17 @@ class TellingTest(heat_fixture.HeatTestCase):
 
     def test_a_dead_receiver_is_given_up_in_an_hour(self):
         logger = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        counted = []
+        self.addCleanup(metrics.install, {})
+        failed = metrics.NOTIFICATIONS_FAILED
+        metrics.install({(failed, ''): counted.append})
         self.refuses = errors.Unavailable('hooks.example.com is dead')
         self.end(Phase.TIMED_OUT)
         for _ in range(80):
             self.look(60)
         self.assertEqual(['timeout'] * 11, self.told())
         self.assertEqual(1, logger.output.count('Gave up a notice'))
+        self.assertEqual([1], counted)
         self.assertNotIn('p4th', logger.output)
         self.assertEqual(
             'hooks.example.com is dead',

@@ -86,7 +86,7 @@ class KeepingCase(base.ScheduleCase):
         else:
             self.later.append(target)
 
-    def door(self, row, stack, budget=None):
+    def door(self, row, stack, budget=None, limits=None):
         return fleets.Fleets(
             self.world.heat, self.world.tools(f'schedule {row.name}')
         )

@@ -201,6 +201,18 @@ def test_it_is_retried_less_often_for_an_hour_and_then_given_up():
     assert told(schedule)[1].book.error == ''
 
 
+def test_what_is_told_late_blames_no_later_state():
+    schedule = ran(kept(), 1, Phase.FAILED)
+    first, schedule = schedule.tried(schedule.book.notices[0], ZERO)
+    second, later = schedule.tried(first, ZERO + 30)
+    # Another engine has it, or has delivered it.
+    assert later.told(first, 'dead', ZERO + 2 * HOUR) == later
+    assert later.told(second, 'dead', ZERO + 2 * HOUR).book.notices == ()
+    done = later.told(first, '', ZERO + 31)
+    assert done.book.notices == ()
+    assert done.told(second, 'dead', ZERO + 2 * HOUR) == done
+
+
 def test_what_was_not_tried_gives_way_to_a_later_one_of_its_kind():
     schedule = ran(kept(), 1, Phase.FAILED)
     _, schedule = schedule.tried(schedule.book.notices[0], ZERO)
