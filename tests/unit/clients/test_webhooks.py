@@ -39,6 +39,9 @@ class Receiver:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def close(self):
+        with contextlib.suppress(OSError):
+            # Its thread ends.
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
     def _serve(self):
