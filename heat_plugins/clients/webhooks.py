@@ -16,6 +16,7 @@ import re
 import socket
 import ssl
 import threading
+import time
 from typing import Any, TypeAlias
 from urllib import parse
 
@@ -26,13 +27,21 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 #: Returns what `socket.getaddrinfo` does.
 Resolver: TypeAlias = abc.Callable[..., abc.Sequence[Any]]
 
-# Seconds to connect, to wait for the receiver, and for all of it; and the
-# addresses of a host that are tried.
+# Seconds to connect to an address, to wait for the receiver, and for all that;
+# and the addresses of a host that are tried.
 _CONNECT, _READ, _ALL, _TRIED = 5.0, 10.0, 20.0, 2
 
 _LONGEST = 2000
 _HOST = re.compile('[a-z0-9_.-]{1,253}|[0-9a-f:.]{2,45}')
-_PORTS = {'https': 443, 'http': 80}
+_PORTS, _LAST_PORT = {'https': 443, 'http': 80}, 65535
+
+# An entry of the option, of which the host may be a network.
+_ENTRY = re.compile(
+    r'(?:(?P<scheme>https?)://)?'
+    r'(?P<rest>(?P<host>\[[^][]+\]|.*?)(?::(?P<port>[1-9]\d{0,4}))?)'
+)
+_NAME = re.compile(r'(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*')
+_IPV6 = (ipaddress.IPv6Address, ipaddress.IPv6Network)
 _NAT64 = ipaddress.IPv6Network('64:ff9b::/96')
 
 OPTION = '[heat_plugins] notify_hosts'
@@ -56,19 +65,20 @@ class Webhook:
 
         :raises errors.Invalid: it is none that can be used.
         """
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, KeyError):
             parts = parse.urlsplit(url)
             host = (parts.hostname or '').rstrip('.')
-            port = parts.port or _PORTS.get(parts.scheme, 0)
+            port = parts.port or _PORTS[parts.scheme]
             target = parse.urlunsplit(('', '', parts.path, parts.query, ''))
             is_whole = (
                 len(url) <= _LONGEST
                 and url.isascii()
                 and not re.search(r'[\s\x00-\x1f\x7f]', url)
+                and parts.scheme in _PORTS
                 and _HOST.fullmatch(host)
                 and '@' not in parts.netloc
             )
-            if is_whole and port:
+            if is_whole:
                 return cls(
                     scheme=parts.scheme,
                     host=host,
@@ -86,42 +96,94 @@ class Webhook:
         return f'{self.scheme}://{self.host}'
 
 
+_Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Entry:
+    """A host, or several, that the operator permits.
+
+    :ivar scheme: ``http`` if that is permitted, too.
+    :ivar name: a host name, or ``*.`` and a domain; empty for a network.
+    :ivar port: empty for the default one.
+    """
+
+    scheme: str
+    name: str = ''
+    network: _Network | None = None
+    port: str = ''
+
+    @classmethod
+    def parse(cls, text: str) -> '_Entry | None':
+        """Read an entry of the option; return None if it is invalid."""
+        matched = _ENTRY.fullmatch(text.lower())
+        if matched is None or int(matched['port'] or 1) > _LAST_PORT:
+            return None
+        scheme, whole = matched['scheme'] or '', matched['rest']
+        # An IPv6 address has colons, too.
+        for host, port in ((whole, ''), (matched['host'], matched['port'])):
+            with contextlib.suppress(ValueError):
+                network = ipaddress.ip_network(host.strip('[]'), strict=False)
+                return cls(scheme=scheme, network=network, port=port or '')
+        name, port = matched['host'].rstrip('.'), matched['port'] or ''
+        is_name = _NAME.fullmatch(name)
+        return cls(scheme=scheme, name=name, port=port) if is_name else None
+
+    def fits(self, webhook: Webhook) -> bool:
+        """Say whether it permits the host and port of a webhook."""
+        port = self.port or _PORTS[webhook.scheme]
+        return webhook.port == int(port) and self._has(webhook.host)
+
+    def _has(self, host: str) -> bool:
+        if self.network is not None:
+            with contextlib.suppress(ValueError):
+                return ipaddress.ip_address(host) in self.network
+            return False
+        if self.name.startswith('*.'):
+            return host.endswith(self.name[1:]) and len(host) >= len(self.name)
+        return host == self.name
+
+    def covers(self, address: Address, *, is_own: bool) -> bool:
+        """Say whether it permits an address that is refused otherwise.
+
+        :param is_own: of the cloud: only that very address permits it.
+        """
+        network = self.network
+        if network is None or address not in network:
+            return False
+        is_wide = not is_own and _is_special(network)
+        return is_wide or network.num_addresses == 1
+
+
 class Hosts:
     """The hosts that the operator permits.
 
     :param entries: host names, ``*.`` and a domain for the hosts below it,
-        addresses, or networks; ``http://`` in front permits HTTP, too.
+        addresses, or networks; ``http://`` in front permits HTTP, too, and a
+        port at the end that one alone.
+    :ivar invalid: the entries that permit nothing, as they are invalid.
     """
 
     def __init__(self, entries: abc.Iterable[str]) -> None:
-        self._names: list[tuple[str, str]] = []
-        self._networks: list[tuple[str, _Network]] = []
-        for entry in entries:
-            scheme, _, host = entry.lower().rpartition('://')
-            try:
-                network = ipaddress.ip_network(host.strip('[]'), strict=False)
-                self._networks.append((scheme, network))
-            except ValueError:
-                self._names.append((scheme, host.rstrip('.')))
+        read = {entry: _Entry.parse(entry) for entry in entries}
+        self._entries = [each for each in read.values() if each is not None]
+        self.invalid = [entry for entry, each in read.items() if each is None]
 
     def check(self, webhook: Webhook) -> None:
-        """Refuse a webhook whose host is not permitted.
+        """Refuse a webhook whose host or port is not permitted.
 
         :raises errors.Refused: it is not.
         """
-        if not self._names and not self._networks:
+        if not self._entries:
             raise errors.Refused(
                 f'heat-engine sends no notices, as {OPTION} of heat.conf is '
                 'empty; the operator lists there which hosts may get them'
             )
-        schemes = [s for s, name in self._names if _fits(name, webhook.host)]
-        with contextlib.suppress(ValueError):
-            address = ipaddress.ip_address(webhook.host)
-            schemes += [s for s, n in self._networks if address in n]
+        schemes = [e.scheme for e in self._entries if e.fits(webhook)]
         if not schemes:
             raise errors.Refused(
                 f'{OPTION} of heat.conf does not permit notices to host '
-                f'{webhook.host}'
+                f'{webhook.host} on port {webhook.port}'
             )
         if webhook.scheme != 'https' and webhook.scheme not in schemes:
             raise errors.Refused(
@@ -137,17 +199,16 @@ class Hosts:
         :param own: the addresses of the cloud.
         :raises errors.Refused: the operator must list it literally.
         """
-        if any(address in network for _, network in self._networks):
-            return
         inner = _inner(address)
-        if address in own or inner in own or _is_special(inner):
+        is_own = address in own or inner in own
+        if not is_own and not _is_special(inner):
+            return
+        if not any(e.covers(address, is_own=is_own) for e in self._entries):
             raise errors.Refused(
-                f'Host {webhook.host} has an address of the cloud or of a '
-                f'host itself; {OPTION} of heat.conf does not list that one'
+                f'Host {webhook.host} has an address of the cloud, or one '
+                f'that is not public; {OPTION} of heat.conf does not list '
+                'that one'
             )
-
-
-_Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def resolve(
@@ -162,6 +223,9 @@ def resolve(
     except socket.gaierror as exc:
         if exc.errno == socket.EAI_AGAIN:
             raise errors.Unavailable(f'Cannot resolve host {host}') from exc
+        return []
+    except UnicodeError:
+        # Such a name can have no address.
         return []
     # An IPv6 address may name the interface.
     texts = [str(each[4][0]).partition('%')[0] for each in found]
@@ -205,12 +269,13 @@ def _post(
     body: bytes,
 ) -> int:
     """Return the status of the answer, whose body is not read."""
+    ends = time.monotonic() + _ALL
     with contextlib.ExitStack() as stack:
         line = stack.enter_context(_connected(webhook, addresses))
         # That ends who answers with a byte now and then. TLS has a socket of
         # its own.
         cut, copy = threading.Event(), stack.enter_context(line.dup())
-        breaker = threading.Timer(_ALL, _cut, (copy, cut))
+        breaker = threading.Timer(ends - time.monotonic(), _cut, (copy, cut))
         breaker.daemon = True
         breaker.start()
         stack.callback(breaker.cancel)
@@ -236,10 +301,13 @@ def _post(
 def hosts_of(url: str) -> list[str]:
     """Return the hosts that a URL names; databases may have several."""
     with contextlib.suppress(ValueError):
-        parts = parse.urlsplit(url)
+        parts = parse.urlsplit(url).netloc.split(',')
+        # A password may have commas, too.
+        last = max((n for n, p in enumerate(parts) if '@' in p), default=-1)
         found = [
             parse.urlsplit(f'//{part.rpartition("@")[2]}').hostname
-            for part in parts.netloc.split(',')
+            for number, part in enumerate(parts)
+            if '@' in part or number > last
         ]
         return [host for host in found if host]
     return []
@@ -248,14 +316,14 @@ def hosts_of(url: str) -> list[str]:
 def _connected(
     webhook: Webhook, addresses: abc.Sequence[Address]
 ) -> socket.socket:
-    for address in addresses[: _TRIED - 1]:
-        with contextlib.suppress(OSError):
-            return socket.create_connection(
-                (str(address), webhook.port), _CONNECT
-            )
-    return socket.create_connection(
-        (str(addresses[-1]), webhook.port), _CONNECT
-    )
+    failure = OSError()
+    for address in addresses[:_TRIED]:
+        try:
+            place = str(address), webhook.port
+            return socket.create_connection(place, _CONNECT)
+        except OSError as exc:
+            failure = exc
+    raise failure
 
 
 def _cut(line: socket.socket, cut: threading.Event) -> None:
@@ -263,12 +331,6 @@ def _cut(line: socket.socket, cut: threading.Event) -> None:
     # It may have been closed.
     with contextlib.suppress(OSError):
         line.shutdown(socket.SHUT_RDWR)
-
-
-def _fits(name: str, host: str) -> bool:
-    if name.startswith('*.'):
-        return host.endswith(name[1:]) and len(host) >= len(name)
-    return host == name
 
 
 def _inner(address: Address) -> Address:
@@ -280,11 +342,9 @@ def _inner(address: Address) -> Address:
     return address
 
 
-def _is_special(address: Address) -> bool:
+def _is_special(part: Address | _Network) -> bool:
+    """Say whether an address, or a whole network, is not a public one."""
+    is_site = isinstance(part, _IPV6) and part.is_site_local
     return (
-        address.is_loopback
-        or address.is_link_local
-        or address.is_unspecified
-        or address.is_multicast
-        or address.is_reserved
+        not part.is_global or part.is_multicast or part.is_reserved or is_site
     )

@@ -158,7 +158,10 @@ class SendingTest(testtools.TestCase):
     ):
         webhooks.send(
             webhooks.Webhook.parse(f'{scheme}://{HOST}:{receiver.port}/a?b=c'),
-            webhooks.Hosts(entries),
+            webhooks.Hosts(
+                each.replace(HOST, f'{HOST}:{receiver.port}')
+                for each in entries
+            ),
             own,
             {'Heat-Plugins-Timestamp': 'n1'},
             b'{"event": "failure"}',
@@ -197,6 +200,19 @@ class SendingTest(testtools.TestCase):
         begun = time.monotonic()
         self.fails('TimeoutError', slow)
         self.assertLess(time.monotonic() - begun, 1.4)
+
+    def test_the_seconds_of_an_attempt_include_those_to_connect(self):
+        connect = webhooks._connected
+
+        def slowly(*given):
+            time.sleep(1)
+            return connect(*given)
+
+        self.useFixture(fixtures.MonkeyPatch(self.path('_connected'), slowly))
+        receiver = self.receiver(drips)
+        begun = time.monotonic()
+        self.fails('TimeoutError', receiver)
+        self.assertLess(time.monotonic() - begun, 2.3)
 
     def test_one_that_answers_with_single_bytes_is_cut_off(self):
         receiver = self.receiver(drips)
@@ -241,28 +257,47 @@ class SendingTest(testtools.TestCase):
             ['::ffff:127.0.0.1'],
             ['64:ff9b::7f00:1'],
             ['::'],
+            ['10.1.2.3'],
+            ['192.168.0.7'],
+            ['100.64.0.1'],
+            ['198.18.0.1'],
+            ['0.1.2.3'],
+            ['240.0.0.1'],
+            ['fd00::7'],
+            ['fec0::7'],
+            ['2001:0:4136:e378::1'],
+            ['ff02::1'],
         ):
             self.fails(
                 'address of the cloud',
                 receiver,
                 errors.Refused,
-                entries=(f'http://{HOST}',),
+                # What lists the whole Internet lists no private network.
+                entries=(f'http://{HOST}', '0.0.0.0/0', '::/0'),
                 resolver=Resolver(answer),
             )
         self.assertEqual([], receiver.requests)
 
     def test_an_address_of_the_cloud_refuses_the_host(self):
         receiver = self.receiver(says(b'HTTP/1.1 200 OK\r\n\r\n'))
-        own = {ipaddress.ip_address('198.51.100.7')}
-        for answer in (['198.51.100.7'], ['::ffff:198.51.100.7']):
+        own = {ipaddress.ip_address('1.2.3.4')}
+        for answer in (['1.2.3.4'], ['::ffff:1.2.3.4']):
             self.fails(
                 'address of the cloud',
                 receiver,
                 errors.Refused,
-                entries=(f'http://{HOST}',),
+                entries=(f'http://{HOST}', '1.2.3.0/30'),
                 resolver=Resolver(answer),
                 own=own,
             )
+        # Not even if its network is listed, which another hook may need.
+        self.fails(
+            'address of the cloud',
+            receiver,
+            errors.Refused,
+            entries=(f'http://{HOST}', '127.0.0.0/8'),
+            own={LOCAL},
+        )
         # Unless the operator lists it literally.
         self.send(receiver, own={LOCAL})
 
@@ -274,6 +309,9 @@ class SendingTest(testtools.TestCase):
         ):
             resolver = Resolver(socket.gaierror(errno, 'b=c'))
             self.fails(said, receiver, resolver=resolver)
+        # A label that is too long.
+        exc = UnicodeError('encoding with idna codec failed')
+        self.fails('no host', receiver, resolver=Resolver(exc))
 
     def test_another_address_is_tried(self):
         receiver = self.receiver(says(b'HTTP/1.1 200 OK\r\n\r\n'))
@@ -311,6 +349,7 @@ class UrlTest(testtools.TestCase):
             '',
             'hooks.example.com/s3cret',
             'ftp://hooks.example.com/s3cret',
+            'ftp://hooks.example.com:21/s3cret',
             'file:///s3cret',
             'https:///s3cret',
             'https://user:s3cret@hooks.example.com/',
@@ -351,7 +390,15 @@ class HostsTest(testtools.TestCase):
     def test_a_name_permits_https_and_with_http_in_front_both(self):
         for url, entry, permitted in (
             ('https://hooks.example.com', HOST, True),
-            ('https://hooks.example.com:8443', HOST, True),
+            ('https://hooks.example.com:8443', HOST, False),
+            ('https://hooks.example.com:8443', f'{HOST}:8443', True),
+            ('https://hooks.example.com', f'{HOST}:8443', False),
+            ('http://hooks.example.com', f'http://{HOST}:8080', False),
+            ('http://hooks.example.com:8080', f'http://{HOST}:8080', True),
+            ('https://192.0.2.7:8443', '192.0.2.0/24:8443', True),
+            ('https://192.0.2.7:22', '192.0.2.0/24', False),
+            ('https://[2001:db8::7]:8443', '[2001:db8::7]:8443', True),
+            ('https://[2001:db8::7]:8443', '[2001:db8::7]', False),
             ('http://hooks.example.com', HOST, False),
             ('http://hooks.example.com', f'http://{HOST}', True),
             ('https://hooks.example.com', f'http://{HOST}', True),
@@ -371,9 +418,38 @@ class HostsTest(testtools.TestCase):
         ):
             self.assertEqual(permitted, self.permits(url, entry), (url, entry))
 
+    def test_entries_that_permit_nothing_are_named(self):
+        invalid = [
+            '*',
+            '*.',
+            '*host',
+            'host/path',
+            '192.0.2.7/x',
+            'http://',
+            'ftp://host',
+            'host:0',
+            'host:65536',
+            'a..b',
+        ]
+        valid = [
+            'a.b',
+            '*.a.b',
+            'http://a:1',
+            '::1',
+            '[::1]:8',
+            '192.0.2.0/24',
+        ]
+        self.assertEqual(invalid, webhooks.Hosts([*valid, *invalid]).invalid)
+
     def test_the_hosts_of_a_database_with_several(self):
         self.assertEqual(
             ['a', 'b', '::1'],
             webhooks.hosts_of('rabbit://u:p@a:5672,u:p@b:5672,[::1]:1//'),
         )
         self.assertEqual([], webhooks.hosts_of('sqlite:////var/x'))
+        self.assertEqual(['a', 'b'], webhooks.hosts_of('mongodb://u:p@a,b/x'))
+
+    def test_no_part_of_a_password_is_a_host(self):
+        self.assertEqual(
+            ['a', 'b'], webhooks.hosts_of('rabbit://u:p,q,r@a:1,u:p,q,r@b/')
+        )
