@@ -7,6 +7,7 @@ schedule and its time: what has run is left out, however often a range is
 asked for.
 """
 
+import itertools
 from typing import Final
 
 from heat_plugins import errors
@@ -31,8 +32,7 @@ def ticks(
     """
     first = schedule.instant(begin)
     last = min(schedule.instant(end, is_end=True), int(now) - schedule.delay)
-    found = schedule.next(MOST + 1, first - 1)
-    passed = [tick for tick in found if tick.time <= last]
+    passed = [*itertools.islice(schedule.ticks(first - 1, last), MOST + 1)]
     if not passed:
         raise errors.Refused(
             f'The schedule has no time from {begin} to {end} that has passed'
@@ -45,13 +45,16 @@ def ticks(
 def add(kept: _Kept, begin: str, end: str) -> _Kept:
     """Return a schedule that also runs the times of a range.
 
-    Times that are not decided yet become operations anyway.
+    Times that are not decided yet become operations anyway, as do those that
+    run or wait now.
 
     :raises errors.Refused: there are none, or too many.
     """
-    since = kept.record.since + kept.schedule.delay
+    record = kept.record
+    since = record.since + kept.schedule.delay
     found = ticks(kept.schedule, begin, end, since)
-    wanted = {*kept.record.backfill, *(tick.time for tick in found)}
+    own = {record.running, record.waiting}
+    wanted = {tick.time for tick in found} - own | {*record.backfill}
     if len(wanted) > MOST:
         raise errors.Refused(_too_many('with those that have not ended yet'))
     return kept.with_record(backfill=tuple(sorted(wanted)))

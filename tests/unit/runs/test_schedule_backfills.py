@@ -59,6 +59,22 @@ def test_a_range_has_both_its_ends_and_ends_before_what_is_due():
     assert again == known
 
 
+def test_a_time_that_runs_or_waits_is_no_time_of_the_past():
+    schedule = schedules.Schedule(
+        cron='@hourly', overlap=schedules.Overlap.CANCEL
+    )
+    record = schedule_deciding.ScheduleRecord(
+        since=hour(3), running=hour(2), waiting=hour(3), backfill=(hour(0),)
+    )
+    known = dataclasses.replace(kept(), schedule=schedule, record=record)
+    known = schedule_backfills.add(known, '2027-01-20', '2027-01-20')
+    assert known.record.backfill == (hour(0), hour(1))
+    record = schedule_backfills.stop(known).record
+    assert (record.running, record.waiting) == (hour(2), hour(3))
+    assert known.given_up().record.missed == 1
+    assert due(known.with_record(created=True), hour(4)).cancel == hour(2)
+
+
 def test_its_times_are_local_ones():
     known = kept(timezone='Asia/Tokyo')
     made = schedule_backfills.add(known, '2027-01-20', '2027-01-20T01:00')
