@@ -218,6 +218,9 @@ class KeptSchedule:
 
     def given_up(self) -> 'KeptSchedule':
         """Return it once the tick that runs is too late to create."""
+        if self.record.created:
+            # By another engine meanwhile.
+            return self
         if self.is_held:
             return self.with_record(running=None)
         record = self.record
@@ -319,13 +322,6 @@ def ended(
         failures=failures,
         paused=paused,
         reason=reason,
-    )
-
-
-def left_out(record: ScheduleRecord) -> ScheduleRecord:
-    """Return the record if the tick of a backfill has run before."""
-    return dataclasses.replace(
-        record, running=None, backfill=record.backfill_left
     )
 
 

@@ -372,10 +372,6 @@ class Keeper:
         operation_id = record_names.id_of_tick(row.id, tick)
         now = self._clock()
         is_over = kept.is_held or now > kept.record.create_until
-        if kept.record.is_backfilled and _has_run(row, operation_id):
-            return lambda after: dataclasses.replace(
-                after, record=schedule_deciding.left_out(after.record)
-            )
         is_advanced = False
         if not _is_created(row, operation_id, is_over):
             if is_over:
@@ -416,17 +412,10 @@ def _read(text: str) -> _Kept:
     return _Kept.read(text)
 
 
-def _has_run(row: _Row, operation_id: str) -> bool:
-    """Say whether an operation has ended, and was not deleted since."""
-    context = heat_context.get_admin_context()
-    operation = row.project_id, operation_id
-    return scans.is_registered(context, *operation) and bool(
-        scans.ended(context, {operation})
-    )
-
-
 def _is_created(row: _Row, operation_id: str, is_over: bool) -> bool:
     """Say whether an engine, which may have died since, has created it.
+
+    It may have ended: at once, or long ago, if it is of a backfill.
 
     :param is_over: whether no other engine may create it now.
     :raises errors.Unavailable: one does so all the same.

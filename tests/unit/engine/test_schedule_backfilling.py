@@ -9,6 +9,7 @@ from heat_plugins import errors
 from heat_plugins.engine import process
 from heat_plugins.engine.database import scans
 from heat_plugins.engine.runs import fleet_watching
+from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import schedule_keeping
 from heat_plugins.objectstore import lease
 from heat_plugins.runs.fleet import operations
@@ -84,6 +85,30 @@ class BackfillTest(keeping.KeepingCase):
                 record.failures,
             ),
         )
+
+    def test_what_ended_before_its_engine_recorded_it_is_recorded(self):
+        self.scheduled(cron='0 6,7 * * *')
+        keeper = self.keeper()
+        self.backfill()
+        record = schedule_rows.change
+        self.patch(schedule_rows, 'change', self.die)
+        self.assertRaises(simulation.Killed, keeper.look)
+        self.patch(schedule_rows, 'change', record)
+        self.patch(schedule_keeping, '_PLACES', process.Places(32, 4))
+        self.finish(*self.ids(-2), fail=[0])
+        self.patch(scans, 'is_registered', lambda *args: True)
+        keeper = self.keeper()
+        for _ in range(2):
+            self.now += 60
+            self.world.now = self.now
+            keeper.look()
+        record = self.record()
+        self.assertEqual(
+            ('failed', (NOW - HOUR,)), (record.outcome, record.backfill)
+        )
+
+    def die(self, *args):
+        raise simulation.Killed
 
     def test_an_engine_killed_at_any_request_leaves_one_operation_each(self):
         kills = 0

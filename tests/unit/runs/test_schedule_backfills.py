@@ -102,8 +102,6 @@ def test_one_starts_after_the_other_has_ended():
     assert record.backfill == (hour(-1),)
     decision = schedule_deciding.due(known.schedule, record, hour(3) + 99)
     assert decision.record.running == hour(-1)
-    record = schedule_deciding.left_out(decision.record)
-    assert (record.running, record.backfill) == (None, ())
 
 
 @pytest.mark.parametrize('overlap', schedules.Overlap)
@@ -124,6 +122,10 @@ def test_what_cannot_be_created_was_missed_before():
     assert known.record.missed == 0
     assert known.record.backfill == (hour(-1),)
     assert known.record.reason == schedule_deciding.LATE
+
+
+def test_what_another_engine_has_created_is_not_given_up():
+    assert started(1).given_up() == started(1)
 
 
 def test_a_pause_holds_it_and_keeps_what_is_left():
