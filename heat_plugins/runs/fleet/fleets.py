@@ -482,7 +482,7 @@ class Fleets:
         """Delete the operations that are more than retention allows."""
         if len(self._records.heads.ids()) <= self._keep.number:
             return
-        listed, live = [], set()
+        listed, live, ended = [], set(), {}
         # Of each no more is kept than this takes.
         for head in self._records.heads.newest():
             listed.append(
@@ -492,7 +492,9 @@ class Fleets:
             )
             if not head.ended:
                 live.add(head.id)
-        surplus = self._keep.surplus(listed, live, self._tools.clock())
+            elif head.ended_at is not None:
+                ended[head.id] = head.ended_at
+        surplus = self._keep.surplus(listed, live, self._tools.clock(), ended)
         # The oldest; the others with the next operations.
         for key in surplus[: -_FORGOTTEN - 1 : -1]:
             if self._is_over(key.run_id):

@@ -207,20 +207,27 @@ class Retention:
         keys: abc.Iterable[Key],
         opened: abc.Collection[str],
         now: float,
+        ended: abc.Mapping[str, int] | None = None,
     ) -> list[Key]:
-        """Return the runs to be forgotten.
+        """Return the runs to be forgotten, the newest first.
 
         :param opened: the ids of those that are not over.
+        :param ended: when those ended whose IDs do not tell their age, such as
+            those of times of the past; None if there are none.
         """
+
+        def newness(run_id: str) -> tuple[int, str]:
+            return (ended or {}).get(run_id) or started_at(run_id), run_id
+
         oldest = now - self.days * 86400
         kept: dict[tuple[str, str], int] = {}
         surplus = []
-        for key in sorted(keys, key=lambda k: k.run_id, reverse=True):
+        for key in sorted(keys, key=lambda k: newness(k.run_id), reverse=True):
             if key.run_id in opened:
                 continue
             place = key.deployment_id, key.action
             kept[place] = kept.get(place, 0) + 1
-            too_old = started_at(key.run_id) < oldest
+            too_old = newness(key.run_id)[0] < oldest
             if kept[place] > self.number or too_old:
                 surplus.append(key)
         return surplus

@@ -274,6 +274,23 @@ def test_the_oldest_that_have_ended_are_forgotten():
     ]
 
 
+def test_what_a_backfill_has_run_is_as_old_as_its_end():
+    world, _ = test_cost.operated(3)
+    heads = world.tools().records.heads
+    newest = heads.ids()[-1]
+    head = heads.read(newest)
+    # Of a tick more than 90 days ago.
+    tick = record_names.id_of_tick('nightly', int(world.now) - 200 * 86400)
+    heads.write(
+        dataclasses.replace(head, id=tick, ended_at=head.ended_at + 60)
+    )
+    door = fleets.Fleets(
+        world.heat, world.tools(), record_names.Retention(number=2)
+    )
+    door.forget_surplus()
+    assert heads.ids() == [tick, newest]
+
+
 def test_what_cannot_be_checked_is_not_forgotten():
     world, _ = test_cost.operated(3)
     heads = world.tools().records.heads
