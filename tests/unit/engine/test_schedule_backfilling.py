@@ -8,8 +8,8 @@ from heat.common import exception as heat_exception
 from heat_plugins import errors
 from heat_plugins.engine import process
 from heat_plugins.engine.database import scans
-from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.database import schedule_rows
+from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import schedule_keeping
 from heat_plugins.objectstore import lease
 from heat_plugins.runs.fleet import operations
