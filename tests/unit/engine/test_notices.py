@@ -232,7 +232,7 @@ class TellingTest(NoticeCase):
 
         def opened():
             stack = self.load_stack(row.stack_id, row.project_id)
-            return stack['nightly'], self.door(row, stack)
+            return stack, stack['nightly'], self.door(row, stack)
 
         notices.tell(row, tried, opened, lambda: self.now + HOUR)
         self.assertEqual(['failure'] * 3, self.told())
@@ -360,8 +360,6 @@ class ExampleTest(NoticeCase):
         super().setUp()
         self.patch(webhooks, 'send', send)
         self.patch(notices.CLOUD, 'addresses', addresses)
-        hosts = ['http://127.0.0.1']
-        cfg.CONF.set_override('notify_hosts', hosts, config.GROUP)
         # Notices are of now.
         self.patch(
             notices.notifying,
@@ -391,9 +389,16 @@ class ExampleTest(NoticeCase):
             time.sleep(0.1)
         return process
 
-    def test_it_verifies_what_it_prints(self):
+    def permitted(self):
+        """Return a free port to which an engine may send."""
         with socket.create_server(('127.0.0.1', 0)) as found:
             port = found.getsockname()[1]
+        hosts = [f'http://127.0.0.1:{port}']
+        cfg.CONF.set_override('notify_hosts', hosts, config.GROUP)
+        return port
+
+    def test_it_verifies_what_it_prints(self):
+        port = self.permitted()
         url = f'http://127.0.0.1:{port}/p4th'
         self.scheduled(notify={**NOTIFY, 'url': url})
         # Nobody listens.
@@ -408,8 +413,7 @@ class ExampleTest(NoticeCase):
         self.assertEqual((), self.kept(self.made).book.notices)
 
     def test_it_refuses_another_signature(self):
-        with socket.create_server(('127.0.0.1', 0)) as found:
-            port = found.getsockname()[1]
+        port = self.permitted()
         self.received(port, 'another secret, also long')
         url = f'http://127.0.0.1:{port}/p4th'
         self.scheduled(notify={**NOTIFY, 'url': url})
