@@ -142,6 +142,12 @@ class Checks(upgradecheck.UpgradeCommands):
         return engine.schedules()
 
     @_name_bad_options
+    def webhooks(self) -> upgradecheck.Result:
+        from heat_plugins.checks import engine
+
+        return engine.webhooks_permitted()
+
+    @_name_bad_options
     def transports(self) -> upgradecheck.Result:
         from heat_plugins.checks import agents
 
@@ -187,6 +193,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Groups without nested stack', single_groups),
         ('Waiting deployments', waiting),
         ('Schedules', schedules),
+        ('Hosts of webhooks', webhooks),
         ('Transports of agents', transports),
         ('TempURLs', temp_urls),
         ('Metadata of deleted servers', leftovers),

@@ -30,11 +30,13 @@ from heat_plugins import registry
 from heat_plugins.checks import cloud
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import heat_swift
+from heat_plugins.clients import webhooks
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import patches
 from heat_plugins.engine import signing
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import schedule_rows
+from heat_plugins.engine.runs import notices
 
 #: Why no engine keeps schedules, and the remedy.
 NO_SCANS = 'rescue_interval in [heat_plugins] is 0. Set it to 30, the default.'
@@ -172,6 +174,21 @@ def schedules() -> upgradecheck.Result:
         'cannot. The attribute "reason" of each says why; "openstack software '
         'deployment schedule list" shows them to users of the project.',
     )
+
+
+def webhooks_permitted() -> upgradecheck.Result:
+    """Name the entries of notify_hosts that permit nothing."""
+    report, hosts = cloud.CheckReport(), notices.permitted()
+    if hosts.invalid:
+        report.warn(
+            f'{webhooks.OPTION} has entries that permit nothing: '
+            f'{bounds.listed(hosts.invalid)}. Each must be a host name, "*." '
+            'and a domain, an address or a network; "http://" in front and a '
+            'port at the end may be added, and no path.'
+        )
+    else:
+        report.good(f'{webhooks.OPTION} has no invalid entry.')
+    return report.result()
 
 
 def _named_stacks(

@@ -8,6 +8,8 @@ receiver delays a run, a tick, or another project's notices.
 from collections import abc
 import contextlib
 import dataclasses
+import itertools
+import math
 import time
 from typing import Any
 
@@ -46,6 +48,8 @@ BUDGET = (400, 60.0, 64 * 1024 * 1024)
 
 # Seconds for which the addresses of the cloud are remembered.
 _REMEMBERED = 300.0
+
+_UNKNOWN = "heat-engine cannot find out which addresses are the cloud's own"
 
 _Event = notifying.NoticeEvent
 
@@ -207,7 +211,7 @@ def answer(
 
 
 class CloudAddresses:
-    """The addresses of the cloud's services, as this process read them last.
+    """The addresses of the cloud's services, as this process has read them.
 
     :param clock: seconds, monotonic.
     """
@@ -217,38 +221,43 @@ class CloudAddresses:
     ) -> None:
         self._clock = clock
         self._catalogue: frozenset[str] = frozenset()
-        self._known: tuple[float, frozenset[webhooks.Address]] | None = None
+        # Of each host all that it ever had: an outage of the DNS, or one
+        # answer of several, must not permit what was refused before.
+        self._known: abc.Mapping[str, frozenset[webhooks.Address]] = {}
+        self._read_at = -math.inf
 
     def addresses(self, stack: Any) -> frozenset[webhooks.Address]:
-        """Return them, of the catalogue and of heat.conf.
+        """Return them, of heat.conf and of the catalogues that were read.
 
-        The catalogue that was read last counts if the stack's owner may no
-        longer read it: to tell that is what a notice is for.
+        Those count, too, if the stack's owner may no longer read it: to tell
+        that is what a notice is for.
 
         :raises errors.Unavailable: they are not known.
         """
-        known = self._known
-        if known is not None and 0 <= self._clock() - known[0] < _REMEMBERED:
-            return known[1]
-        try:
-            self._catalogue = frozenset(_endpoints(stack))
-        except (exceptions.ClientException, exception.HeatException) as exc:
+        now = self._clock()
+        if not 0 <= now - self._read_at < _REMEMBERED:
+            with contextlib.suppress(
+                exceptions.ClientException, exception.HeatException
+            ):
+                self._catalogue |= frozenset(_endpoints(stack))
             if not self._catalogue:
-                raise errors.Unavailable(
-                    "Cannot read which hosts are the cloud's own"
-                ) from exc
-        hosts = {
-            host
-            for url in (*self._catalogue, *_configured(cfg.CONF))
-            for host in webhooks.hosts_of(url)
-        }
-        found = frozenset(
-            address
-            for host in sorted(hosts)
-            for address in webhooks.resolve(host, None)
-        )
-        self._known = self._clock(), found
-        return found
+                raise errors.Unavailable(_UNKNOWN)
+            urls = [*self._catalogue, *_configured(cfg.CONF)]
+            hosts = {host for url in urls for host in webhooks.hosts_of(url)}
+            self._known = {host: self._resolve(host) for host in sorted(hosts)}
+            self._read_at = now
+        return frozenset(itertools.chain(*self._known.values()))
+
+    def _resolve(self, host: str) -> frozenset[webhooks.Address]:
+        known = self._known.get(host, frozenset())
+        try:
+            return known.union(webhooks.resolve(host, None))
+        except errors.Unavailable as exc:
+            if known:
+                return known
+            # Users must not read the names of the operator's hosts.
+            LOG.warning('%s of the cloud, so no notice is sent', exc)
+            raise errors.Unavailable(_UNKNOWN) from None
 
 
 CLOUD = CloudAddresses()

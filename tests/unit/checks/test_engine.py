@@ -11,6 +11,7 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 import testtools
 
+from heat_plugins import config
 from heat_plugins import registry
 from heat_plugins.checks import engine
 
@@ -23,6 +24,20 @@ class Ours:
 
 class Theirs:
     """Stands for a class of another plugin."""
+
+
+class WebhooksTest(testtools.TestCase):
+    def test_an_entry_that_permits_nothing_is_named(self):
+        self.addCleanup(cfg.CONF.clear_override, 'notify_hosts', config.GROUP)
+        for entries, code, said in (
+            ([], Code.SUCCESS, 'no invalid entry'),
+            (['a.example.com'], Code.SUCCESS, 'no invalid entry'),
+            (['a.org', 'b.org/path'], Code.WARNING, 'nothing: b.org/path.'),
+        ):
+            cfg.CONF.set_override('notify_hosts', entries, config.GROUP)
+            found = engine.webhooks_permitted()
+            self.assertEqual(code, found.code)
+            self.assertIn(said, found.details)
 
 
 class ResourceTypesTest(testtools.TestCase):

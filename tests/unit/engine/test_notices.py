@@ -474,7 +474,7 @@ class AddressesTest(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.now, self.resolved = 0.0, []
+        self.now, self.resolved, self.fails = 0.0, [], None
         self.useFixture(
             fixtures.MonkeyPatch(
                 'heat_plugins.clients.webhooks.resolve', self.resolve
@@ -489,6 +489,8 @@ class AddressesTest(testtools.TestCase):
 
     def resolve(self, host, port):
         self.resolved.append(host)
+        if self.fails is not None:
+            raise self.fails
         return [ipaddress.ip_address(f'192.0.2.{len(self.resolved)}')]
 
     def conf(self):
@@ -529,8 +531,57 @@ class AddressesTest(testtools.TestCase):
         def refuse(session):
             raise exceptions.Unauthorized
 
-        self.found.addresses(self.stack(refuse))
+        again = self.found.addresses(self.stack(refuse))
         self.assertEqual(hosts * 2, self.resolved)
+        # Each host keeps what it had, as it may have several.
+        self.assertEqual(10, len(again))
+        self.assertLess(found, again)
+
+    def test_an_outage_of_the_dns_neither_permits_nor_forbids(self):
+        found = self.found.addresses(self.stack(self.catalogue))
+        self.now = 301
+        self.fails = errors.Unavailable('Cannot resolve host mq1')
+        again = self.found.addresses(self.stack(self.catalogue))
+        self.assertEqual(found, again)
+        self.now = 602
+        self.fails = None
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'heat_plugins.clients.webhooks.resolve',
+                lambda host, port: [],
+            )
+        )
+        again = self.found.addresses(self.stack(self.catalogue))
+        self.assertLessEqual(found, again)
+
+    def test_no_user_reads_the_name_of_a_host_of_the_cloud(self):
+        self.fails = errors.Unavailable('Cannot resolve host mq1')
+        exc = self.assertRaises(
+            errors.Unavailable,
+            self.found.addresses,
+            self.stack(self.catalogue),
+        )
+        self.assertEqual(
+            "heat-engine cannot find out which addresses are the cloud's own",
+            str(exc),
+        )
+
+    def test_an_owner_with_another_catalogue_hides_no_host(self):
+        self.found.addresses(self.stack(self.catalogue))
+        self.now = 301
+        self.resolved.clear()
+        self.found.addresses(self.stack(self.empty))
+        self.assertIn('heat.example.com', self.resolved)
+
+    def test_an_empty_catalogue_is_none(self):
+        self.assertRaises(
+            errors.Unavailable,
+            self.found.addresses,
+            self.stack(self.empty),
+        )
+
+    def empty(self, session):
+        return access.create(body=keystone_fixture.V3Token(), auth_token='t')
 
     def test_without_a_catalogue_nothing_is_sent(self):
         def refuse(session):
