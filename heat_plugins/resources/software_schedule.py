@@ -225,12 +225,14 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
                 'fails. The operator permits hosts with [heat_plugins] '
                 'notify_hosts.'
             ),
-            # No constraint quotes a URL or a secret.
+            # Neither a constraint nor Heat, which quotes what has another
+            # type, may quote a URL or a secret.
+            allow_conversion=True,
             schema={
-                URL: schemas.text(
+                URL: schemas.anything(
                     _('URL; from a hidden parameter.'), required=True
                 ),
-                SECRET: schemas.text(
+                SECRET: schemas.anything(
                     _(
                         'Key of the signature, at least 16 characters; from '
                         'a hidden parameter.'
@@ -362,8 +364,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         try:
             self._schedule(self.properties)
             self._order(self.properties)
-            if given := self.properties[self.NOTIFY]:
-                _receiver(given).check()
+            self._rules(self.properties)
         except errors.Error as exc:
             raise heat_types.invalid(self, exc) from exc
 
@@ -389,12 +390,17 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
     def _rules(
         self, props: heat_types.Properties
     ) -> notifying.NoticeRules | None:
-        """Return which notices are wanted; None for none."""
+        """Return which notices are wanted; None for none.
+
+        :raises errors.Refused: the operator does not permit the receiver.
+        """
         given = props[self.NOTIFY]
         if not given:
             return None
+        receiver = _receiver(given)
+        receiver.check()
         return notifying.NoticeRules(
-            to=_receiver(given).webhook.shown,
+            to=receiver.webhook.shown,
             on=tuple(map(notifying.NoticeEvent, given[self.ON])),
             after=given[self.AFTER],
             waits=given[self.WAITS],
@@ -629,8 +635,19 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         return [str(summary.time(tick.start)) for tick in ticks]
 
 
-def _receiver(given: abc.Mapping[str, Any]) -> notices.Receiver:
-    return notices.Receiver(url=given['url'], secret=given['secret'])
+def _receiver(given: object) -> notices.Receiver:
+    """Return the receiver of a property.
+
+    :raises errors.Invalid: it is invalid; the message quotes nothing.
+    """
+    if isinstance(given, abc.Mapping):
+        url, secret = given['url'], given['secret']
+        if isinstance(url, str) and isinstance(secret, str):
+            return notices.Receiver(url=url, secret=secret)
+    raise errors.Invalid(
+        '"notify" must be a map with the texts "url" and "secret", and perhaps '
+        '"on", "after" and "waits"'
+    )
 
 
 def _now() -> int:

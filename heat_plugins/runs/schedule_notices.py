@@ -46,13 +46,21 @@ def noticed(before: _Kept, after: _Kept) -> _Kept:
     return dataclasses.replace(after, book=book)
 
 
-def changed(before: _Kept, after: _Kept, now: float) -> _Kept:
-    """Return a schedule with all notices that are due."""
+def changed(
+    before: _Kept, after: _Kept, now: float, *, has_ended: bool = False
+) -> _Kept:
+    """Return a schedule with all notices that are due.
+
+    :param has_ended: whether the operation that runs has, although that is
+        not recorded yet: then it waits no longer.
+    """
     kept, tick = noticed(before, after), after.record.running
     if kept.rules is None or tick is None or now < _waits_until(kept):
         return kept
     notice = notifying.Notice(event=_Event.WAITING, tick=tick)
-    book = kept.book.with_notice(kept.rules, notice)
+    book = kept.book
+    if not has_ended:
+        book = book.with_notice(kept.rules, notice)
     return dataclasses.replace(
         kept, book=dataclasses.replace(book, waited=tick)
     )

@@ -255,7 +255,10 @@ class Keeper:
     ) -> None:
         """Record what is decided, then do it if no other process does."""
         after = dataclasses.replace(kept, record=decision.record)
-        after = schedule_notices.changed(kept, after, now)
+        running = record_names.id_of_tick(row.id, after.record.running or 0)
+        after = schedule_notices.changed(
+            kept, after, now, has_ended=(row.project_id, running) in ended
+        )
         step, until = self._needed(row, after, decision, ended, now)
         if step is not None and not _PLACES.take(row.id, row.project_id):
             step, until = None, now + _between(*_NO_PLACE)

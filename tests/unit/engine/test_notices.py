@@ -148,6 +148,17 @@ class TellingTest(NoticeCase):
         self.assertEqual({'pending'}, {s['state'] for s in body['servers']})
         self.assertEqual(4, len(body['servers']))
 
+    def test_what_ended_while_engines_were_down_is_not_told_to_wait(self):
+        self.scheduled(notify={**NOTIFY, 'waits': 600})
+        self.at(1)
+        self.keeper().look()
+        self.finish(*self.ids(1))
+        self.now += 1800
+        keeper = self.keeper()
+        keeper.look()
+        keeper.look()
+        self.assertEqual([], self.told())
+
     def test_servers_that_cannot_be_read_are_unknown(self):
         self.scheduled(notify=NOTIFY)
         self.at(1)
@@ -432,7 +443,10 @@ class PropertyTest(base.ScheduleCase):
         cfg.CONF.set_override('notify_hosts', hosts, config.GROUP)
 
     def refused(self, said, **given):
-        content = base.template(notify={**NOTIFY, **given})
+        self.refused_whole(said, {**NOTIFY, **given})
+
+    def refused_whole(self, said, given):
+        content = base.template(notify=given)
         stack = self.heat.stack(content, name=f's{next(base._numbers)}')
         exc = self.assertRaises(
             exception.StackValidationFailed, stack.validate
@@ -445,10 +459,35 @@ class PropertyTest(base.ScheduleCase):
         self.refused('does not permit', url='https://other.net/s3cret')
         self.refused('permits https alone', url='http://a.example.com/s3cret')
         self.refused('16 to', secret='s3cret')
+        self.refused('map with the texts', url=['https://a/s3cret'])
+        self.refused('map with the texts', secret={'a': 's3cret'})
+        for given in ('https://a.example.com/s3cret', ['a s3cret']):
+            self.refused_whole('map with the texts', given)
         self.refused('on', on=['succes'])
         self.refused('after', after=0)
         cfg.CONF.set_override('notify_hosts', [], config.GROUP)
         self.refused('[heat_plugins] notify_hosts of heat.conf is empty')
+
+    def test_what_another_resource_supplies_is_checked_when_it_is_there(self):
+        for url, said in (
+            ('https://other.net/s3cret', 'does not permit'),
+            (['s3cret'], 'map with the texts'),
+        ):
+            content = base.template()
+            content['resources']['value'] = {
+                'type': 'OS::Heat::Value',
+                'properties': {'value': {'url': url}},
+            }
+            url = {'get_attr': ['value', 'value', 'url']}
+            schedule = content['resources']['nightly']['properties']
+            schedule['notify'] = {**NOTIFY, 'url': url}
+            stack = self.heat.stack(content, name=f's{next(base._numbers)}')
+            stack.validate()
+            stack.store()
+            stack.create()
+            self.assertEqual('FAILED', stack.status)
+            self.assertIn(said, stack.status_reason)
+            self.assertNotIn('s3cret', stack.status_reason)
 
     def test_an_update_replaces_and_removes_it(self):
         stack = self.created(notify=NOTIFY)

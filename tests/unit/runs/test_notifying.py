@@ -156,6 +156,27 @@ def test_what_waits_too_long_is_told_once():
     ]
 
 
+def test_what_has_ended_does_not_wait_although_its_end_was_not_read():
+    schedule = created(at(kept(waits=60), 1))
+    schedule = schedule_notices.changed(
+        schedule, schedule, ZERO + 2 * HOUR, has_ended=True
+    )
+    assert told(schedule)[0] == []
+    # Nothing is due until its end is read.
+    assert schedule_notices.next_time(schedule) == math.inf
+    assert told(ended(schedule, Phase.COMPLETE))[0] == []
+
+
+def test_a_tick_of_the_past_waits_from_its_start_on():
+    schedule = kept(waits=600).with_record(since=ZERO + 9 * HOUR)
+    schedule = schedule.with_record(backfill=(ZERO + HOUR,))
+    now = ZERO + 9 * HOUR + 60
+    decision = schedule_deciding.due(schedule.schedule, schedule.record, now)
+    schedule = with_record(schedule, decision.record)
+    assert schedule.record.running == ZERO + HOUR
+    assert schedule_notices.next_time(schedule) == now + 600
+
+
 def test_it_waits_from_its_start_on_and_not_from_its_time():
     schedule = kept(waits=600)
     now = ZERO + 30 * 60
