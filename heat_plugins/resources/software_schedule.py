@@ -645,8 +645,8 @@ def _receiver(given: object) -> notices.Receiver:
         if isinstance(url, str) and isinstance(secret, str):
             return notices.Receiver(url=url, secret=secret)
     raise errors.Invalid(
-        '"notify" must be a map with the texts "url" and "secret", and perhaps '
-        '"on", "after" and "waits"'
+        '"notify" must be a map with the texts "url" and "secret", and '
+        'perhaps "on", "after" and "waits"'
     )
 
 

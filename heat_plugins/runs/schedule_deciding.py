@@ -88,7 +88,8 @@ class ScheduleRecord:
     """
 
     # An engine drops what it does not know: a new field needs a new version,
-    # so that those of a former release leave the schedule to the others.
+    # so that those of a former release leave the schedule to the others. No
+    # release had schedules before this form of the record.
     VERSION = 1
 
     since: int

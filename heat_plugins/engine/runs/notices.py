@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sending notices to webhooks, see `notifying`, apart from what runs.
 
-Threads of their own send them, a few of each project at a time, so that no
-receiver delays a run, a tick, or another project's notices.
+Threads of their own send them, so that no receiver delays a run or a tick; a
+few of each project at a time, so that one project takes few of the threads.
 """
 
 from collections import abc
