@@ -597,6 +597,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             'when': schedule.cron or schedule.at,
             self.TIMEZONE: schedule.timezone,
             'times': schedule.times,
+            'signals': record.signals,
             self.BACKFILL: len(record.backfill),
             self.MISSED: record.missed,
             self.SKIPPED: record.skipped,

@@ -85,6 +85,7 @@ class ScheduleRecord:
     :ivar reason: why the last tick has no operation, or the next one can have
         none; empty if nothing is known against it.
     :ivar checked: when that was checked last.
+    :ivar signals: how many signals it has followed.
     """
 
     # An engine drops what it does not know: a new field needs a new version,
@@ -109,6 +110,7 @@ class ScheduleRecord:
     reason: str = ''
     checked: int = 0
     backfill: tuple[int, ...] = ()
+    signals: int = 0
 
     @property
     def is_backfilled(self) -> bool:

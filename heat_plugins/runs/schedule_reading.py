@@ -115,9 +115,8 @@ class Schedules:
         :raises errors.Unavailable: heat-engine does not say that.
         """
         _, place = self._find(stack, path)
-        known = self._heat.attribute(place.resource, 'show')
         try:
-            return stored.read(schedules.Schedule, known['times'])
+            return stored.read(schedules.Schedule, self._known(place)['times'])
         except (KeyError, TypeError, ValueError) as exc:
             raise errors.Unavailable(
                 f'heat-engine does not say when {path} is due; upgrade '
@@ -133,14 +132,13 @@ class Schedules:
         :raises errors.Failed: no engine has followed that, or it refuses it.
         """
         root, place = self._find(stack, path)
-        before = self._shown(root, place)
-        wanted.check(before)
+        wanted.check(self._shown(root, place))
+        before = self._known(place).get('signals')
         self._heat.signal(place.resource, wanted.details())
         until = self._clock() + _PATIENCE
         while self._clock() < until:
-            shown = self._shown(root, place)
-            if wanted.is_followed(before, shown):
-                return shown
+            if self._known(place).get('signals') != before:
+                return self._shown(root, place)
             self._sleep(_POLL)
         raise errors.Failed(
             f'heat-engine has not followed "{wanted.do}" within '
@@ -165,11 +163,15 @@ class Schedules:
         places = stack_tree.find(self._heat, stack)
         return [place for place in places if place.resource.type == TYPE]
 
+    def _known(self, place: stack_tree.Place) -> abc.Mapping[str, Any]:
+        """Return what the attributes of a schedule say; {} for nothing."""
+        shown = self._heat.attribute(place.resource, 'show')
+        return shown if isinstance(shown, dict) else {}
+
     def _shown(
         self, stack: heat_values.Stack, place: stack_tree.Place
     ) -> dict[str, Any]:
-        shown = self._heat.attribute(place.resource, 'show')
-        known = shown if isinstance(shown, dict) else {}
+        known = self._known(place)
         upcoming = known.get('next_times') or []
         return {
             **{key: known.get(key) for key in KEYS},

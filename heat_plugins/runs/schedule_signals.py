@@ -75,28 +75,19 @@ class ScheduleSignal:
                 'ended; cancel it, or wait for its end'
             )
 
-    def is_followed(
-        self, before: abc.Mapping[str, Any], shown: abc.Mapping[str, Any]
-    ) -> bool:
-        """Say whether attributes show that an engine has followed it."""
-        is_new = bool(shown['last_operation'] != before['last_operation'])
-        if self.do == RUN:
-            return is_new
-        if self.do == BACKFILL:
-            return is_new or bool(shown['backfill'])
-        if self.do == STOP_BACKFILL:
-            return int(shown['backfill'] or 0) <= 1
-        if self.do == RESUME:
-            return not shown['paused']
-        return bool(shown['paused'] and self.note in shown['paused'])
-
     def follow(
         self, kept: schedule_deciding.KeptSchedule, now: int
     ) -> schedule_deciding.KeptSchedule:
-        """Return the schedule after that.
+        """Return the schedule after that, which counts it.
 
         :raises errors.Refused: it makes no sense now.
         """
+        number = kept.record.signals + 1
+        return self._followed(kept, now).with_record(signals=number)
+
+    def _followed(
+        self, kept: schedule_deciding.KeptSchedule, now: int
+    ) -> schedule_deciding.KeptSchedule:
         if self.do == RUN:
             record = schedule_deciding.run_now(kept.schedule, kept.record, now)
             return dataclasses.replace(kept, record=record)

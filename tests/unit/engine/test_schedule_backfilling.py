@@ -192,3 +192,5 @@ class BackfillTest(keeping.KeepingCase):
         ):
             self.refused(details)
         self.assertEqual(0, self.get(self.made, 'backfill'))
+        # What is refused does not count.
+        self.assertEqual(2, self.record().signals)

@@ -103,6 +103,7 @@ SHOWN = {
     'missed': 0,
     'paused': '',
     'reason': '',
+    'signals': 7,
 }
 
 
@@ -131,6 +132,11 @@ class SignalCase(base.CommandTestCase):
 
     def change(self, name='nightly', **more):
         self.heat.attributes[name, 'show'].update(more)
+
+    def followed(self, **more):
+        """Let an engine have followed one more signal to "nightly"."""
+        number = self.heat.attributes['nightly', 'show']['signals'] + 1
+        self.change(signals=number, **more)
 
 
 class SignalTest(SignalCase):
@@ -211,7 +217,7 @@ class SignalTest(SignalCase):
 
     def test_a_pause_has_a_note_and_a_resumption_ends_it(self):
         def follow(resource, details):
-            self.change(paused=details.get('note', ''))
+            self.followed(paused=details.get('note', ''))
 
         self.heat.signalled = follow
         _, shown = self.json('schedule pause shop nightly --note "a release"')
@@ -224,7 +230,7 @@ class SignalTest(SignalCase):
         self.assertEqual('', shown['paused'])
 
     def test_a_run_shows_its_operation(self):
-        self.heat.signalled = lambda resource, details: self.change(
+        self.heat.signalled = lambda resource, details: self.followed(
             last_operation='20270115T080000Z-00c0ffee', last_outcome='running'
         )
         _, shown = self.json('schedule run shop nightly')

@@ -68,7 +68,7 @@ class BackfillTest(test_schedule.SignalCase):
 
     def follow(self, resource, details):
         """Be an engine that has started the first one."""
-        self.change(backfill=2)
+        self.followed(backfill=2)
         for _ in range(2):
             self.later.append(self.end)
 
@@ -128,14 +128,23 @@ class BackfillTest(test_schedule.SignalCase):
         self.assertEqual('failed', rows[0]['state'])
 
     def test_a_pause_ends_the_wait(self):
-        self.heat.signalled = lambda *args: self.change(
+        self.heat.signalled = lambda *args: self.followed(
             backfill=2, paused='a release'
         )
         self.assert_refused(f'{LINE} --wait', 'is paused (a release)')
 
+    def test_a_refusal_during_another_backfill_is_a_failure(self):
+        self.change(backfill=2)
+        self.heat.signalled = lambda *args: None
+        self.assert_refused(LINE, 'has not followed "backfill"')
+
+    def test_what_ended_before_the_first_poll_was_followed(self):
+        self.heat.signalled = lambda *args: self.followed(backfill=0)
+        self.assertEqual(0, self.json(LINE)[0])
+
     def test_it_stops(self):
         self.change(backfill=2)
-        self.heat.signalled = lambda *args: self.change(backfill=1)
+        self.heat.signalled = lambda *args: self.followed(backfill=1)
         code, _ = self.json('schedule backfill shop nightly --stop')
         self.assertEqual(0, code)
         self.assertIn("{'do': 'stop-backfill'}", self.signals()[0])
