@@ -69,37 +69,33 @@ class Schedules:
     def list(self, stack: str | None = None) -> abc.Sequence[dict[str, Any]]:
         """Return the schedules of a stack, or of all of the project.
 
-        What cannot be read of one, such as of a stack that is deleted
-        meanwhile, hides no other.
+        What cannot be read of a stack, or of a schedule, is the reason of a
+        row and hides no other; a stack that is deleted meanwhile has none.
 
         :raises errors.NotFound: there is no such stack.
         """
         if stack is not None:
-            parts = [self._of(stack)]
-        else:
-            parts = self._pool.each(self._try_of, self._heat.stack_ids())
-        found = [each for part in parts for each in part]
-        return self._pool.each(lambda each: self._try_to_show(*each), found)
+            return self._pool.each(self._try_to_show, self._of(stack))
+        parts = self._pool.each(self._try_of, self._heat.stack_ids())
+        return [row for part in parts for row in part]
 
     def _of(self, stack: str) -> abc.Sequence[_Found]:
         root = self._finder.root(stack)
         return [(root, place) for place in self._places(root)]
 
-    def _try_of(self, stack: str) -> abc.Sequence[_Found]:
+    def _try_of(self, stack: str) -> abc.Sequence[dict[str, Any]]:
         try:
-            return self._of(stack)
+            return [self._try_to_show(each) for each in self._of(stack)]
         except errors.NotFound:
             return []
-
-    def _try_to_show(
-        self, stack: heat_values.Stack, place: stack_tree.Place
-    ) -> dict[str, Any]:
-        try:
-            return self._shown(stack, place)
         except errors.Error as exc:
-            names = {'stack': stack.name, 'schedule': place.path}
-            reason = f'Cannot read it: {exc}'
-            return {**dict.fromkeys(KEYS), **names, 'reason': reason}
+            return [_unread(stack, None, exc)]
+
+    def _try_to_show(self, found: _Found) -> dict[str, Any]:
+        try:
+            return self._shown(*found)
+        except errors.Error as exc:
+            return _unread(found[0].name, found[1].path, exc)
 
     def show(self, stack: str, path: str) -> dict[str, Any]:
         """Return a schedule of a stack.
@@ -180,3 +176,17 @@ class Schedules:
             'next_at': upcoming[0] if upcoming else None,
             'last_at': known.get('last_time'),
         }
+
+
+def _unread(
+    stack: str, schedule: str | None, exc: errors.Error
+) -> dict[str, Any]:
+    """Return the row of what cannot be read."""
+    row: dict[str, Any] = dict.fromkeys(KEYS)
+    reason = f'Cannot read it: {exc}'
+    return {**row, 'stack': stack, 'schedule': schedule, 'reason': reason}
+
+
+def is_read(row: abc.Mapping[str, Any]) -> bool:
+    """Say whether a row of a list shows what is known, if only nothing."""
+    return bool(row['when'] or not row['reason'])

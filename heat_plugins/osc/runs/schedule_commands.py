@@ -166,7 +166,10 @@ class _ScheduleCommand(common.Report):
 
 
 class ListSchedules(_ScheduleCommand):
-    """List the schedules of a stack, or of all stacks of the project."""
+    """List the schedules of a stack, or of all stacks of the project.
+
+    Of what cannot be read, the reason is listed, and the exit code is 1.
+    """
 
     example = 'shop'
 
@@ -180,6 +183,8 @@ class ListSchedules(_ScheduleCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.schedules.list(parsed_args.stack)
+        if not all(map(schedule_reading.is_read, found)):
+            self.exit_code = 1
         return schedule_reading.KEYS, common.Many(found, _LISTED)
 
 

@@ -178,6 +178,7 @@ class SignalTest(SignalCase):
         other = self.heat.add_stack('till')
         self.add(other, 'weekly')
         gone = self.heat.add_stack('gone').id
+        locked = self.heat.add_stack('locked').id
         attribute, stack = self.heat.attribute, self.heat.stack
 
         def fail(resource, name):
@@ -189,18 +190,31 @@ class SignalTest(SignalCase):
             if name in (gone, 'gone'):
                 # It was deleted after the stacks were listed.
                 raise errors.NotFound('no stack gone')
+            if name == locked:
+                raise errors.Unavailable('500 Internal Server Error')
             return stack(name)
 
         self.heat.attribute, self.heat.stack = fail, find
         code, rows = self.json('schedule list')
-        self.assertEqual(0, code)
+        self.assertEqual(1, code)
         self.assertEqual(
             [
-                ('nightly', 'Cannot read it: 403 Forbidden'),
-                ('weekly', ''),
+                ('shop', 'nightly', 'Cannot read it: 403 Forbidden'),
+                ('till', 'weekly', ''),
+                (locked, None, 'Cannot read it: 500 Internal Server Error'),
             ],
-            [(each['schedule'], each['reason']) for each in rows],
+            sorted(
+                (
+                    (each['stack'], each['schedule'], each['reason'])
+                    for each in rows
+                ),
+                key=lambda each: each[1] or 'without one',
+            ),
         )
+        # The table says so, too.
+        code, table = self.run_command('schedule list')
+        self.assertEqual(1, code)
+        self.assertIn('500 Internal', ' '.join(table.split()))
         self.assert_refused('schedule list gone', 'no stack gone')
 
     def test_one_is_shown(self):
