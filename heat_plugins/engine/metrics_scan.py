@@ -36,17 +36,15 @@ def begin() -> abc.Callable[[], object] | None:
         folder = metrics_serving.Folder.of(*address)
         metrics.install(metrics_serving.recorders(folder))
         return metrics_serving.Exporter(folder, address, measure).keep
-    except ImportError as exc:
-        reason, remedy = str(exc), 'pip install heat-plugins[metrics]'
     except Exception as exc:
-        reason, remedy = foreign.brief(exc), 'mend that, restart heat-engine'
-    metrics.install({})
-    LOG.warning(
-        'heat-engine exports no metrics on port %(port)s: %(reason)s. Remedy: '
-        '%(remedy)s',
-        {'port': address[1], 'reason': reason, 'remedy': remedy},
-    )
-    return None
+        metrics.install({})
+        LOG.warning(
+            'heat-engine exports no metrics on port %(port)s: %(reason)s. '
+            'Remedy: mend that, and restart heat-engine; prometheus_client '
+            'comes with "pip install heat-plugins[metrics]"',
+            {'port': address[1], 'reason': foreign.brief(exc)},
+        )
+        return None
 
 
 #: Starts with each engine, where metrics_port is set.

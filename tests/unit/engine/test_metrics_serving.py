@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics of several processes on one host."""
 
+import contextlib
+import logging
 import os
 import pathlib
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from unittest import mock
@@ -14,6 +17,7 @@ from urllib import request
 
 import fixtures
 from oslo_config import cfg
+from prometheus_client import mmap_dict
 import testtools
 
 from heat_plugins import metrics
@@ -62,6 +66,13 @@ def tick():
         waiting += 1
 
 threading.Thread(target=tick, daemon=True).start()
+{WORKER}
+"""
+
+#: The same in a container, where numbers of processes recur.
+CONTAINED = f"""
+import os
+os.getpid = lambda: 9
 {WORKER}
 """
 
@@ -150,22 +161,26 @@ class SeveralProcessesTest(testtools.TestCase):
             dead.kill()
             dead.wait()
         self.shows(complete=6, waiting=1)
-        until(lambda: len(os.listdir(self.folder)) == 7)
-        names = sorted(os.listdir(self.folder))
+        until(lambda: len(os.listdir(self.folder)) == 8)
+        (alive,) = pathlib.Path(self.folder).glob(f'{last.pid}-*.alive')
         self.assertEqual(
-            sorted(
-                [
-                    'counter_dead.db',
-                    'histogram_dead.db',
-                    f'counter_{last.pid}.db',
-                    f'histogram_{last.pid}.db',
-                    f'gauge_livemax_{last.pid}.db',
-                    f'gauge_livesum_{last.pid}.db',
-                    f'{last.pid}.alive',
-                ]
-            ),
-            names,
+            {
+                'serving',
+                'counter_dead.db',
+                'histogram_dead.db',
+                f'counter_{alive.stem}.db',
+                f'histogram_{alive.stem}.db',
+                f'gauge_livemax_{alive.stem}.db',
+                f'gauge_livesum_{alive.stem}.db',
+                alive.name,
+            },
+            set(os.listdir(self.folder)),
         )
+
+    def test_processes_of_one_number_count_apart(self):
+        self.worker(2, CONTAINED)
+        self.worker(3, CONTAINED)
+        self.shows(complete=5, waiting=5, requests=2)
 
     def test_an_unreadable_file_of_the_dead_is_dropped(self):
         for name in ('counter_1.db', 'histogram_2.db'):
@@ -200,12 +215,54 @@ class SeveralProcessesTest(testtools.TestCase):
             self.shows(complete=1)
         self.assertLess(time.monotonic() - begun, 15)
 
-    def test_no_request_starts_a_thread(self):
+    def exporter(self):
+        """Return one of this process, which has bound the port if it can."""
         folder = metrics_serving.Folder(pathlib.Path(self.folder))
         exporter = metrics_serving.Exporter(
             folder, ('127.0.0.1', self.port), lambda: None
         )
         exporter.step(0)
+        return exporter
+
+    def test_a_slow_client_holds_up_others_for_seconds_only(self):
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'heat_plugins.engine.metrics_serving._PATIENCE', 0.3
+            )
+        )
+        exporter, left = self.exporter(), threading.Event()
+        end = time.monotonic() + 10
+
+        def drip():
+            slow = socket.create_connection(('127.0.0.1', self.port))
+            # The server may close it.
+            with slow, contextlib.suppress(OSError):
+                while time.monotonic() < end and not left.wait(0.05):
+                    slow.sendall(b'x')
+
+        client = threading.Thread(target=drip)
+        client.start()
+        self.addCleanup(client.join)
+        self.addCleanup(left.set)
+        exporter.step(0.2)
+        self.assertLess(time.monotonic(), end)
+
+    def test_one_warning_says_that_another_service_has_the_port(self):
+        log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        dead = pathlib.Path(self.folder, 'gauge_livesum_1.db')
+        dead.touch()
+        with socket.create_server(('127.0.0.1', self.port)):
+            exporter = self.exporter()
+            for _ in range(3):
+                exporter.step(0)
+        (line,) = log.output.splitlines()
+        self.assertIn(f'cannot bind port {self.port}', line)
+        self.assertFalse(dead.exists())
+        exporter.step(0)
+        socket.create_connection(('127.0.0.1', self.port)).close()
+
+    def test_no_request_starts_a_thread(self):
+        exporter = self.exporter()
         threads, shown = [], []
         client = threading.Thread(
             target=lambda: shown.append(scrape(self.port))
@@ -258,6 +315,22 @@ class FolderTest(testtools.TestCase):
         folder.refresh()
         self.assertGreater(held.stat().st_mtime, time.time() - 60)
 
+    def test_who_dies_as_it_sums_counts_nothing_twice(self):
+        folder = metrics_serving.Folder.of('127.0.0.1', 9)
+        dead, total = (
+            folder.path / f'counter_{name}.db' for name in ('1', 'dead')
+        )
+        for number, path in enumerate((dead, total), start=1):
+            counted = mmap_dict.MmapedDict(str(path))
+            counted.write_value('key', number, 0.0)
+            counted.close()
+        with mock.patch.object(pathlib.Path, 'unlink', side_effect=OSError):
+            self.assertRaises(OSError, folder.bury)
+        folder.bury()
+        read = mmap_dict.MmapedDict.read_all_values_from_file
+        self.assertEqual([3.0], [value for _, value, _, _ in read(total)])
+        self.assertFalse(dead.exists())
+
 
 class ScanTest(heat_fixture.HeatTestCase):
     TYPES = {}
@@ -301,6 +374,22 @@ class ScanTest(heat_fixture.HeatTestCase):
         lines = [x for x in done.stderr.splitlines() if 'WARNING' in x]
         self.assertEqual(1, len(lines), done.stderr)
         self.assertIn('pip install heat-plugins[metrics]', lines[0])
+
+    def test_an_engine_that_cannot_count_leaves_no_file_behind(self):
+        home = self.useFixture(fixtures.TempDir()).path
+        self.patch(tempfile, 'tempdir', home)
+        cfg.CONF.set_override('metrics_port', 9, 'heat_plugins')
+
+        def recorders(folder):
+            raise OSError
+
+        self.patch(metrics_serving, 'recorders', recorders)
+        self.assertIsNone(metrics_scan.begin())
+        folder = metrics_serving.Folder.of('127.0.0.1', 9)
+        folder.bury()
+        self.assertEqual(
+            [f'{folder.owner}.alive'], os.listdir(str(folder.path))
+        )
 
     def test_an_engine_measures_what_waits(self):
         observed = {}
