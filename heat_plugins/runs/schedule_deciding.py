@@ -72,20 +72,21 @@ class ScheduleRecord:
         not ended, in their order; the first of them may be the one that runs.
     :ivar acted: when an engine began with what its operation needs now; 0 if
         none has.
-    :ivar last: the last tick whose operation was created.
-    :ivar outcome: how the last operation ended, or that the last tick was
-        missed.
+    :ivar last: the last tick whose operation was created; one of a backfill
+        if none is later.
+    :ivar outcome: how its operation ended, or that the last tick was missed.
     :ivar missed: how many ticks were missed.
     :ivar missed_last: the last of those that were found missed last.
     :ivar skipped: how many did not start for the sake of another one, or of
         the cut-off.
-    :ivar failures: how many operations failed in a row.
+    :ivar failures: how many operations failed in a row, without backfills.
     :ivar paused: why it is paused, other than by its template; empty if it
         is not.
     :ivar reason: why the last tick has no operation, or the next one can have
         none; empty if nothing is known against it.
     :ivar checked: when that was checked last.
     :ivar signals: how many signals it has followed.
+    :ivar backfilled: how the last operation of a backfill ended.
     """
 
     # An engine drops what it does not know: a new field needs a new version,
@@ -111,6 +112,7 @@ class ScheduleRecord:
     checked: int = 0
     backfill: tuple[int, ...] = ()
     signals: int = 0
+    backfilled: str = ''
 
     @property
     def is_backfilled(self) -> bool:
@@ -226,17 +228,18 @@ class KeptSchedule:
             return self
         if self.is_held:
             return self.with_record(running=None)
-        record = self.record
-        if not record.is_backfilled:
-            # Otherwise it was missed before, or there was no schedule.
-            record = dataclasses.replace(
-                record, missed=record.missed + 1, missed_last=record.running
-            )
-        return dataclasses.replace(self, record=record).with_record(
+        kept = self.with_record(
             running=None,
-            backfill=record.backfill_left,
+            backfill=self.record.backfill_left,
+            reason=self.record.reason or LATE,
+        )
+        if self.record.is_backfilled:
+            # It was missed before, or the schedule did not exist.
+            return kept
+        return kept.with_record(
+            missed=self.record.missed + 1,
+            missed_last=self.record.running,
             outcome=MISSED,
-            reason=record.reason or LATE,
         )
 
 
@@ -286,10 +289,13 @@ def created(record: ScheduleRecord) -> ScheduleRecord:
 
     Whether a reason still holds is checked after the end of that operation.
     """
+    last = record.running
+    if record.is_backfilled and last is not None:
+        last = max(last, record.last or 0)
     return dataclasses.replace(
         record,
         created=True,
-        last=record.running,
+        last=last,
         acted=0,
         reason='',
         checked=0 if record.reason else record.checked,
@@ -307,6 +313,17 @@ def ended(
     :param phase: how it ended; what was cancelled is no failure.
     :param reason: why that is not known better; empty if it is.
     """
+    after = dataclasses.replace(
+        record,
+        running=None,
+        created=False,
+        backfill=record.backfill_left,
+        reason=reason,
+    )
+    if not record.is_backfilled or record.last == record.running:
+        after = dataclasses.replace(after, outcome=phase.value)
+    if record.is_backfilled:
+        return dataclasses.replace(after, backfilled=phase.value)
     failures = record.failures
     if phase is operations.Phase.COMPLETE:
         failures = 0
@@ -316,16 +333,7 @@ def ended(
     paused = record.paused
     if most and failures >= most and not paused:
         paused = f'{failures} failures in a row'
-    return dataclasses.replace(
-        record,
-        running=None,
-        created=False,
-        backfill=record.backfill_left,
-        outcome=phase.value,
-        failures=failures,
-        paused=paused,
-        reason=reason,
-    )
+    return dataclasses.replace(after, failures=failures, paused=paused)
 
 
 def resumed(record: ScheduleRecord) -> ScheduleRecord:

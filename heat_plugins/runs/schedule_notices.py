@@ -34,11 +34,16 @@ def noticed(before: _Kept, after: _Kept) -> _Kept:
             event=_Event.MISSED, tick=tick, number=record.missed
         )
         book = book.with_notice(rules, notice)
-    event = _OF_PHASE.get(record.outcome)
+    is_past = former.is_backfilled
+    event = _OF_PHASE.get(record.backfilled if is_past else record.outcome)
     ended = former.running if former.created else None
     has_ended = ended is not None and record.running != ended
-    is_early = event is not _Event.RECOVERY and record.failures < rules.after
-    if has_ended and event is not None and not is_early:
+    if event is _Event.RECOVERY:
+        # What a time of the past shows of others is unknown.
+        is_told = not is_past
+    else:
+        is_told = is_past or record.failures >= rules.after
+    if has_ended and event is not None and is_told:
         notice = notifying.Notice(
             event=event, tick=ended or 0, number=record.failures
         )

@@ -6,8 +6,10 @@ import dataclasses
 import pytest
 
 from heat_plugins import errors
+from heat_plugins.runs import notifying
 from heat_plugins.runs import schedule_backfills
 from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs import schedule_notices
 from heat_plugins.runs import schedules
 from heat_plugins.runs.fleet import operations
 
@@ -141,6 +143,47 @@ def test_it_stops_before_the_next_one():
     assert (record.backfill, record.running) == ((), None)
     known = schedule_backfills.stop(kept((hour(-1),)))
     assert known.record.backfill == ()
+
+
+@pytest.mark.parametrize('phase', [Phase.COMPLETE, Phase.FAILED])
+def test_it_says_nothing_of_the_last_time_and_of_the_next(phase):
+    known = started(0).with_record(last=hour(3), outcome='failed', failures=2)
+    schedule = dataclasses.replace(known.schedule, pause_after_failures=3)
+    record = schedule_deciding.created(known.record)
+    record = schedule_deciding.ended(schedule, record, phase)
+    assert (record.last, record.outcome) == (hour(3), 'failed')
+    assert (record.failures, record.paused) == (2, '')
+    assert known.given_up().record.outcome == 'failed'
+    assert known.given_up().record.missed == 0
+
+
+def test_what_makes_up_for_the_last_time_is_the_last_one():
+    known = started(0).with_record(last=hour(-3), outcome='missed')
+    record = schedule_deciding.created(known.record)
+    record = schedule_deciding.ended(known.schedule, record, Phase.COMPLETE)
+    assert (record.last, record.outcome) == (hour(-2), 'complete')
+
+
+@pytest.mark.parametrize(
+    ('phase', 'events'),
+    [
+        (Phase.COMPLETE, []),
+        (Phase.FAILED, ['failure']),
+        (Phase.TIMED_OUT, ['timeout']),
+    ],
+)
+def test_its_failures_are_told_each_and_it_is_no_recovery(phase, events):
+    rules = notifying.NoticeRules(
+        to='https://hooks.example.com', on=[*notifying.NoticeEvent], after=3
+    )
+    book = notifying.NoticeBook(is_troubled=True)
+    known = dataclasses.replace(started(1), rules=rules, book=book)
+    known = known.with_record(last=hour(3), outcome='failed')
+    record = schedule_deciding.ended(known.schedule, known.record, phase)
+    after = dataclasses.replace(known, record=record)
+    made = schedule_notices.noticed(known, after).book
+    assert [each.event for each in made.notices] == events
+    assert made.is_troubled
 
 
 def test_it_is_stored():
