@@ -32,13 +32,8 @@ echo 'a word that must stay here'
 _CONF = """\
 [heat_plugins]
 rescue_interval = 3
-notify_hosts = http://127.0.0.1
+notify_hosts = http://127.0.0.1,http://127.0.0.1:{port}
 """
-
-
-def free_port() -> int:
-    with socket.create_server(('127.0.0.1', 0)) as found:
-        return int(found.getsockname()[1])
 
 
 @contextlib.contextmanager
@@ -99,12 +94,19 @@ def start(
 
 
 @pytest.fixture
+def port() -> int:
+    """Return a free port, which the operator permits."""
+    with socket.create_server(('127.0.0.1', 0)) as found:
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture
 def telling(
-    request: pytest.FixtureRequest, tmp_path: pathlib.Path
+    request: pytest.FixtureRequest, tmp_path: pathlib.Path, port: int
 ) -> Iterator[base.minicloud_client.Cloud]:
     """A cloud whose heat-engine may tell receivers on this machine."""
     conf = tmp_path / 'heat.conf'
-    conf.write_text(_CONF)
+    conf.write_text(_CONF.format(port=port))
     yield from conftest.clouds(
         request, 'notices', plugin=base.ROOT, conf=[conf]
     )
@@ -113,10 +115,10 @@ def telling(
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_failure_and_the_recovery_are_told(
-    telling: base.minicloud_client.Cloud, tmp_path: pathlib.Path
+    telling: base.minicloud_client.Cloud, tmp_path: pathlib.Path, port: int
 ) -> None:
     journal, log = tmp_path / 'journal', tmp_path / 'log'
-    bad, port = tmp_path / 'journal.bad', free_port()
+    bad = tmp_path / 'journal.bad'
     bad.touch()
     log.touch()
     stack = base.Stack(
