@@ -221,6 +221,13 @@ class KeptSchedule:
         is_open = self.record.created or self.record.forced
         return bool(self.why_paused) and not is_open
 
+    @property
+    def start(self) -> int:
+        """When the tick that runs was due, or a user has asked for it."""
+        if self.record.forced or self.record.is_backfilled:
+            return self.record.create_until - self.schedule.lateness
+        return self.schedule.start_of(self.record.running or 0)
+
     def given_up(self) -> 'KeptSchedule':
         """Return it once the tick that runs is too late to create."""
         if self.record.created:

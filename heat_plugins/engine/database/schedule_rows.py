@@ -15,6 +15,7 @@ from heat.objects import event
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import metrics
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import resources
 from heat_plugins.runs import schedule_deciding
@@ -27,6 +28,11 @@ KEY = 'heat_plugins_schedule'
 
 # Attempts to change what others change, too.
 _TRIES = 10
+
+# Seconds after which a tick starts late, as metrics count it.
+_LATE = 60
+
+_Kept = schedule_deciding.KeptSchedule
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -71,7 +77,7 @@ def with_missed(
     for row in kept(context):
         # The engine that keeps schedules warns of others.
         with contextlib.suppress(Exception):
-            known = schedule_deciding.KeptSchedule.read(row.text)
+            known = _Kept.read(row.text)
             record = schedule_deciding.due(
                 known.schedule, known.record, now
             ).record
@@ -103,9 +109,7 @@ def read(context: heat_types.Context, number: int) -> str | None:
 def change(
     context: heat_types.Context,
     number: int,
-    changed: abc.Callable[
-        [schedule_deciding.KeptSchedule], schedule_deciding.KeptSchedule
-    ],
+    changed: abc.Callable[[_Kept], _Kept],
 ) -> bool:
     """Change the schedule of a resource, if it has one; say if that did so.
 
@@ -118,11 +122,24 @@ def change(
         text = read(context, number)
         if text is None:
             return False
-        before = schedule_deciding.KeptSchedule.read(text)
+        before = _Kept.read(text)
         after = schedule_notices.noticed(before, changed(before))
-        if after == before or replace(context, number, text, after.text()):
-            return after != before
+        if after == before:
+            return False
+        if replace(context, number, text, after.text()):
+            count(before, after)
+            return True
     raise errors.Unavailable('Other processes change the schedule')
+
+
+def count(before: _Kept, after: _Kept) -> None:
+    """Count what a change that is recorded has made of ticks, for metrics."""
+    former, record = before.record, after.record
+    if record.created and not former.created:
+        is_late = former.acted > before.start + _LATE
+        metrics.count(metrics.TICKS, 'late' if is_late else 'started')
+    metrics.count(metrics.TICKS, 'missed', record.missed - former.missed)
+    metrics.count(metrics.TICKS, 'skipped', record.skipped - former.skipped)
 
 
 def add_event(

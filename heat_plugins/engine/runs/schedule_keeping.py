@@ -28,7 +28,6 @@ from oslo_db import exception as db_exception
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins import metrics
 from heat_plugins import pools
 from heat_plugins import stored
 from heat_plugins.clients import heat as heat_api
@@ -78,9 +77,6 @@ _LONGEST, _LEAST = 60.0, 0.1
 # Seconds between two checks whether a schedule can run, if it can; if it
 # cannot; and after a temporary failure.
 _DAY, _HOUR, _CHECK_RETRY = 86400, 3600, 600
-
-# Seconds after which a tick starts late, as metrics count it.
-_LATE = 60.0
 
 # Characters of a record that are read. A text of the database holds twice as
 # many bytes.
@@ -285,6 +281,7 @@ class Keeper:
             self._known[row.number] = _Known(
                 text=text, kept=after, until=until
             )
+            schedule_rows.count(kept, after)
             _log(row, kept, decision)
             if step is not None:
                 name = f'schedule {row.name}'
@@ -349,7 +346,12 @@ class Keeper:
             _Step.CHECK: _check,
         }[step]
         try:
-            _change(row, kept, do(row, kept))
+            changed = do(row, kept)
+            if _change(row, kept, changed) and changed is _Kept.given_up:
+                tick = kept.record.running or 0
+                missed = record_names.id_of_tick(row.id, tick)
+                why = kept.record.reason or schedule_deciding.LATE
+                _tell(row, f'{missed}: {why}')
         except Exception as exc:
             _record_failure(step, row, kept, exc)
         wake(row.number)
@@ -378,15 +380,13 @@ class Keeper:
         is_advanced = False
         if not _is_created(row, operation_id, is_over):
             if is_over:
-                return _give_up(row, kept, operation_id)
+                return _when_held if kept.is_held else _Kept.given_up
             try:
                 is_advanced = _operate(row, kept, operation_id, now)
             except errors.Exists as exc:
                 LOG.info('%s', exc)
         if not is_advanced:
             fleet_watching.look_soon(operation_id, row.project_id)
-        on_time = kept.record.create_until - kept.schedule.lateness + _LATE
-        metrics.count(metrics.TICKS, 'late' if now > on_time else 'started')
         return lambda after: dataclasses.replace(
             after, record=schedule_deciding.created(after.record)
         )
@@ -437,14 +437,9 @@ def _is_created(row: _Row, operation_id: str, is_over: bool) -> bool:
     return False
 
 
-def _give_up(row: _Row, kept: _Kept, operation_id: str) -> _Change:
-    """Create the operation of a tick no longer."""
-    if kept.is_held:
-        return lambda now: now.given_up() if now.is_held else now
-    why = kept.record.reason or schedule_deciding.LATE
-    metrics.count(metrics.TICKS, 'missed')
-    _tell(row, f'{operation_id}: {why}')
-    return _Kept.given_up
+def _when_held(kept: _Kept) -> _Kept:
+    """Return it without the tick that runs, if a pause still holds that."""
+    return kept.given_up() if kept.is_held else kept
 
 
 def _pause(kept: _Kept, acted: float) -> float:
@@ -499,10 +494,6 @@ def _log(
             'was more than a day ahead; synchronize the clocks of the engines',
             {'name': row.name, 'stack': row.stack_id},
         )
-    after = decision.record
-    for name in ('missed', 'skipped'):
-        new = getattr(after, name) - getattr(before.record, name)
-        metrics.count(metrics.TICKS, name, new)
     missed = [
         record_names.id_of_tick(row.id, tick)
         for tick, why in decision.passed
@@ -556,14 +547,15 @@ def _with_reason(reason: str) -> _Change:
     return lambda kept: kept.with_record(reason=reason)
 
 
-def _change(row: _Row, before: _Kept, changed: _Change) -> None:
-    """Change the record while the same tick runs, and not after."""
+def _change(row: _Row, before: _Kept, changed: _Change) -> bool:
+    """Change the record while the same tick runs; say if that did so."""
 
     def change(kept: _Kept) -> _Kept:
         is_same = kept.record.running == before.record.running
         return changed(kept) if is_same else kept
 
-    schedule_rows.change(heat_context.get_admin_context(), row.number, change)
+    context = heat_context.get_admin_context()
+    return schedule_rows.change(context, row.number, change)
 
 
 def _stack(row: _Row) -> Any:
@@ -649,12 +641,9 @@ def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> bool:
     """
     stack = _stack(row)
     chosen, limits, order = _choose(row, stack)
-    cut_off, tick = kept.schedule.cut_off, kept.record.running or 0
+    cut_off = kept.schedule.cut_off
     if cut_off is not None:
-        start = kept.schedule.start_of(tick)
-        if kept.record.forced or kept.record.is_backfilled:
-            start = kept.record.create_until - kept.schedule.lateness
-        left = start + cut_off - int(now)
+        left = kept.start + cut_off - int(now)
         limits = dataclasses.replace(limits, cut_off=max(1, left))
     budget = _budget(row)
     advancer = _door(row, stack, budget).create(

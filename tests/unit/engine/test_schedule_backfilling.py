@@ -6,6 +6,7 @@ import types
 from heat.common import exception as heat_exception
 
 from heat_plugins import errors
+from heat_plugins import metrics
 from heat_plugins.engine import process
 from heat_plugins.engine.database import scans
 from heat_plugins.engine.database import schedule_rows
@@ -13,6 +14,7 @@ from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import schedule_keeping
 from heat_plugins.objectstore import lease
 from heat_plugins.runs.fleet import operations
+from tests.unit import counted
 from tests.unit.engine import test_schedule_keeping as keeping
 from tests.unit.runs.fleet import simulation
 
@@ -62,6 +64,18 @@ class BackfillTest(keeping.KeepingCase):
             ((), 'complete', 0),
             (record.backfill, record.outcome, record.missed),
         )
+
+    def test_what_it_cannot_start_was_missed_before(self):
+        counts = self.useFixture(counted.Counted())
+        self.scheduled(cron='0 6,7 * * *', start_within=120)
+        self.backfill()
+        self.is_trusted, keeper = False, self.keeper()
+        for _ in range(8):
+            self.now += 60
+            keeper.look()
+        record = self.record()
+        self.assertEqual(((), 0), (record.backfill, record.missed))
+        self.assertEqual({}, counts.of(metrics.TICKS))
 
     def test_what_has_run_is_left_out(self):
         self.scheduled()

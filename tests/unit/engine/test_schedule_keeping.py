@@ -165,6 +165,58 @@ class KeepingTest(KeepingCase):
             counts.of(metrics.TICKS),
         )
 
+    def test_what_is_not_recorded_is_not_counted(self):
+        counts = self.useFixture(counted.Counted())
+        self.scheduled()
+        self.at(1)
+        change, keeper = schedule_rows.change, self.keeper()
+        self.patch(schedule_rows, 'change', lambda *args: None)
+        keeper.look()
+        self.assertEqual({}, counts.of(metrics.TICKS))
+        self.patch(schedule_rows, 'change', change)
+        self.now += 15
+        keeper.look()
+        self.assertEqual({'started': 1}, counts.of(metrics.TICKS))
+
+    def test_of_two_engines_that_give_up_one_counts_and_tells(self):
+        counts = self.useFixture(counted.Counted())
+        self.is_trusted = False
+        self.scheduled(start_within=120)
+        self.at(1)
+        self.keeper().look()
+        self.later = []
+        for hours in (1.1, 1.2):
+            self.at(hours)
+            self.patch(schedule_keeping, '_PLACES', process.Places(32, 4))
+            self.keeper().look()
+        both, self.later = self.later, None
+        self.assertEqual(2, len(both))
+        for each in both:
+            each()
+        self.assertEqual({'missed': 1}, counts.of(metrics.TICKS))
+        events = deployments.events(self.made)
+        self.assertEqual(1, len([e for e in events if 'missed' in e]))
+
+    def test_what_waited_for_another_tick_starts_late(self):
+        counts = self.useFixture(counted.Counted())
+        self.scheduled(overlap='queue')
+        keeper = self.keeper()
+        for hours in (1, 2):
+            self.at(hours)
+            keeper.look()
+        self.finish(*self.ids(1))
+        for hours in (2.5, 2.6):
+            self.at(hours)
+            keeper.look()
+        self.assertEqual({'started': 1, 'late': 1}, counts.of(metrics.TICKS))
+
+    def test_what_an_update_finds_missed_is_counted(self):
+        counts = self.useFixture(counted.Counted())
+        self.scheduled(start_within=120)
+        self.at(2.5)
+        self.heat.update(self.made, base.template(cron='@daily'))
+        self.assertEqual({'missed': 2}, counts.of(metrics.TICKS))
+
     def test_a_tick_becomes_an_operation(self):
         self.scheduled(
             limits={'max_concurrent': '1', 'max_errors': '50%'},
