@@ -11,7 +11,6 @@ import uuid
 from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins import masking
-from heat_plugins import metrics
 from heat_plugins import stored
 from heat_plugins import tokens
 from heat_plugins.configs import hidden_inputs
@@ -220,8 +219,6 @@ class MemberRuns:
                 run, config_id=config_id or self._id(run, 'config')
             )
         )
-        # One that no longer is to start has not ended.
-        metrics.count(metrics.RUNS, run.state.value)
         return _ended(run)
 
     def end_together(
@@ -235,7 +232,6 @@ class MemberRuns:
         batches.withdraw_runs(list(ended.values()))
         for run in ended.values():
             self.attempts.forget(run)
-            metrics.count(metrics.RUNS, run.state.value)
         return {n: _ended(run) for n, run in ended.items()}
 
     def _draft(self, run: runs.Run, member: int) -> heat_values.DerivedConfig:

@@ -8,6 +8,7 @@ result. The rest may wait, since the next leader finds it out.
 from collections import abc
 
 from heat_plugins import errors
+from heat_plugins import metrics
 from heat_plugins.objectstore import lease
 from heat_plugins.runs import services
 from heat_plugins.runs.fleet import operations
@@ -116,6 +117,8 @@ class Journal:
         self._records.write(
             operation, self._lease.epoch, self._written, self._seal
         )
+        if self._written is not None:
+            _count_ends(self._written, operation)
         self._written = operation
         self._dirty_since = None
 
@@ -146,6 +149,15 @@ class Journal:
             return
         self._records.heads.write(head)
         self._head, self._next_head = head, now + _HEAD
+
+
+def _count_ends(
+    before: operations.Operation, after: operations.Operation
+) -> None:
+    """Count runs that have ended, for metrics; each is recorded once."""
+    for old, new in zip(before.attempts, after.attempts, strict=True):
+        if old.is_live and not new.is_live and new.state is not None:
+            metrics.count(metrics.RUNS, new.state.value)
 
 
 def _begins(operation: operations.Operation) -> bool:

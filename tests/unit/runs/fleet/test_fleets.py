@@ -8,6 +8,7 @@ from unittest import mock
 import pytest
 
 from heat_plugins import errors
+from heat_plugins import metrics
 from heat_plugins.objectstore import lease
 from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import advancing
@@ -20,6 +21,7 @@ from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import orders
+from tests.unit import counted
 from tests.unit.runs.fleet import simulation
 from tests.unit.runs.fleet import test_cost
 
@@ -389,6 +391,26 @@ def test_nothing_is_left_of_one_whose_leader_died_at_the_end(world):
     door = fleets.Fleets(world.heat, world.tools())
     door.delete(order.id)
     assert world.cluster.container(simulation.CONTAINER) is None
+
+
+def test_a_run_is_counted_once_although_its_end_is_not_recorded_at_first(
+    world,
+):
+    order = world.order()
+    advancer = world.begin(order)
+    record, failed = advancer._journal.record, []
+
+    def fail(operation):
+        has_ended = any(each.ended_at for each in operation.attempts)
+        if has_ended and len(failed) < 3:
+            failed.append(operation)
+            raise errors.Unavailable('503')
+        record(operation)
+
+    advancer._journal.record = fail
+    with counted.Counted() as counts:
+        simulation.run(world, [advancer])
+    assert counts.of(metrics.RUNS) == {'complete': len(order.members)}
 
 
 @pytest.mark.parametrize('follow', [True, False])
