@@ -18,6 +18,9 @@ from heat_plugins import metrics
 ROOT = pathlib.Path(__file__).parents[2] / 'contrib/metrics'
 RULES = ROOT / 'alerts.yml'
 
+#: Values of labels that are Prometheus's own.
+OTHERS = {'le': {'3.0'}, 'job': {'heat-engine'}}
+
 #: What a process of heat-engine shows before anything has happened.
 EXPORT = """
 import pathlib, sys
@@ -88,6 +91,13 @@ def series(fault):
     """Return what Prometheus has read in an hour."""
     known = {**QUIET, **fault}
     return [
+        {'series': labelled('up'), 'values': '1+0x120'},
+        *of_engine(known),
+    ]
+
+
+def of_engine(known):
+    return [
         {
             'series': labelled(name),
             'values': next(
@@ -106,7 +116,7 @@ def series(fault):
 def labelled(name):
     """Return the name of a series with the labels that Prometheus adds."""
     stem, _, labels = name.rstrip('}').partition('{')
-    added = 'instance="a",job="heat"'
+    added = 'instance="a",job="heat-engine"'
     return f'{stem}{{{labels},{added}}}' if labels else f'{stem}{{{added}}}'
 
 
@@ -187,8 +197,13 @@ def test_each_value_of_a_label_in_an_expression_is_in_the_table():
                 for metric in metrics.TABLE
                 if metric.label == label
                 for value in metric.values
-            } | ({'3.0'} if label == 'le' else set())
+            } or OTHERS[label]
             assert set(text.split('|')) <= values, expression
+
+
+def test_the_page_names_the_job_as_the_rules_do():
+    page = (ROOT.parents[1] / 'doc/source/metrics.rst').read_text()
+    assert re.findall('job_name: (.*)', page) == [*OTHERS['job']]
 
 
 def test_the_dashboard_shows_each_metric():
@@ -219,3 +234,13 @@ def test_a_fault_fires_its_alert_and_no_other(tmp_path, alert):
 
 def test_engines_that_are_gone_fire_one(tmp_path):
     fires(tmp_path, 'HeatPluginsNoMetrics', [])
+
+
+@pytest.mark.parametrize('is_up', ['0', '1'])
+def test_a_host_that_shows_none_fires_one(tmp_path, is_up):
+    """Nothing answers there, or another service has the port."""
+    shown = {
+        'series': 'up{instance="b",job="heat-engine"}',
+        'values': f'{is_up}+0x120',
+    }
+    fires(tmp_path, 'HeatPluginsNoMetrics', [*series({}), shown])
