@@ -174,7 +174,7 @@ class Hosts:
 
         :raises errors.Refused: it is not.
         """
-        if not self._entries:
+        if not self._entries and not self.invalid:
             raise errors.Refused(
                 f'heat-engine sends no notices, as {OPTION} of heat.conf is '
                 'empty; the operator lists there which hosts may get them'

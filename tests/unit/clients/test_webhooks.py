@@ -440,6 +440,12 @@ class HostsTest(testtools.TestCase):
             '192.0.2.0/24',
         ]
         self.assertEqual(invalid, webhooks.Hosts([*valid, *invalid]).invalid)
+        exc = self.assertRaises(
+            errors.Refused,
+            webhooks.Hosts(['host/path']).check,
+            webhooks.Webhook.parse('https://host/path'),
+        )
+        self.assertIn('does not permit', str(exc))
 
     def test_the_hosts_of_a_database_with_several(self):
         self.assertEqual(

@@ -29,6 +29,7 @@ from heat_plugins.engine import process
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import notices
+from heat_plugins.engine.runs import schedule_keeping
 from tests.unit.engine import test_schedule_keeping as keeping
 from tests.unit.resources import deployments
 from tests.unit.resources import test_software_schedule as base
@@ -250,6 +251,22 @@ class TellingTest(NoticeCase):
         self.assertEqual('', self.get(self.made, 'notify_error'))
         self.assertEqual([], counted)
 
+    def test_the_action_is_the_one_that_is_stored(self):
+        self.scheduled(notify=NOTIFY)
+        resource = schedule_keeping._resource
+
+        def changed(row, stack):
+            found = resource(row, stack)
+            # As in the midst of an update.
+            found.properties = {'action': 'OTHER'}
+            return found
+
+        self.patch(schedule_keeping, '_resource', changed)
+        self.at(3.5)
+        self.keeper().look()
+        ((_, body),) = self.sent
+        self.assertEqual('BACKUP', body['action'])
+
     def test_what_is_not_permitted_any_longer_reads_nothing(self):
         self.scheduled(notify=NOTIFY)
         self.at(1)
@@ -259,10 +276,11 @@ class TellingTest(NoticeCase):
         self.now += 5
         keeper.look()
         cfg.CONF.set_override('notify_hosts', ['a.org'], config.GROUP)
-        self.patch(notices, 'servers', self.fail)
+        read = []
+        self.patch(notices, 'servers', lambda *given: read.append(given))
         keeper.look()
         (left,) = self.kept(self.made).book.notices
-        self.assertEqual((1, []), (left.tries, self.sent))
+        self.assertEqual((1, [], []), (left.tries, self.sent, read))
 
     def test_the_url_and_the_secret_are_nowhere(self):
         logger = self.useFixture(fixtures.FakeLogger(level=logging.DEBUG))
