@@ -12,6 +12,8 @@ import dataclasses
 import time
 from typing import Any, TypeVar
 
+import tenacity
+
 from heat_plugins import errors
 
 _Result = TypeVar('_Result')
@@ -38,20 +40,16 @@ def insist(
     :param wait: seconds before the second attempt; then twice as long each
         time, up to `most`.
     """
-    begun, left, pause = time.monotonic(), attempts, wait
-    while True:
-        try:
-            return call(*args)
-        except on:
-            left -= 1
-            is_over = left <= 0
-            if seconds is not None:
-                is_over = time.monotonic() - begun >= seconds
-            if is_over:
-                raise
-        pause = min(pause, most)
-        sleep(pause)
-        pause *= 2
+    stop: tenacity.stop.stop_base = tenacity.stop_after_attempt(attempts)
+    if seconds is not None:
+        stop = tenacity.stop_after_delay(seconds)
+    return tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(on),
+        stop=stop,
+        wait=tenacity.wait_exponential(wait, max=most),
+        sleep=sleep,
+        reraise=True,
+    )(call, *args)
 
 
 def follow(

@@ -34,7 +34,7 @@ HEATS = {'3.12': 'heat26', '3.11': 'heat24'}
 FUNCTIONAL = (
     'FUNCTIONAL=not quick and not heats_classes and not server '
     'and not installations',
-    'JOBS=5',
+    'JOBS=4',
 )
 
 #: One of the functional tests that fail runs once more, and one of those on

@@ -42,6 +42,7 @@ DEPENDS = (
     'python3-prettytable',
     'python3-rich',
     'python3-swiftclient',
+    'python3-tenacity',
     'python3-yaml',
 )
 
