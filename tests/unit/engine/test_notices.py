@@ -389,6 +389,8 @@ class ExampleTest(NoticeCase):
         super().setUp()
         self.patch(webhooks, 'send', send)
         self.patch(notices.CLOUD, 'addresses', addresses)
+        catalogue = ['https://192.0.2.1:5000']
+        self.patch(notices, '_endpoints', lambda stack: catalogue)
         # Notices are of now.
         self.patch(
             notices.notifying,
