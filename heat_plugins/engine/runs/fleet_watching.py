@@ -41,6 +41,7 @@ from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import scans
 from heat_plugins.engine.runs import member_batches
 from heat_plugins.engine.runs import notices
+from heat_plugins.objectstore import lease
 from heat_plugins.objectstore import wire
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleets
@@ -227,6 +228,11 @@ class Registered:
     seal: binding.Seal
     row_id: str | None = None
 
+    @property
+    def place(self) -> str:
+        """What has a place among those that this process advances."""
+        return self.row_id or self.config_id
+
 
 def registered(
     context: heat_context.RequestContext, operation_id: str | None = None
@@ -409,7 +415,7 @@ def _look_at(entries: abc.Iterable[Registered]) -> None:
 
 def take_over(entry: Registered) -> bool:
     """Advance an operation in a thread; False if another process does."""
-    if not ADVANCED.take(entry.config_id, entry.project_id):
+    if not ADVANCED.take(entry.place, entry.project_id):
         return False
     takeover = None
     try:
@@ -418,10 +424,10 @@ def take_over(entry: Registered) -> bool:
         BACKOFF.add(entry, exc)
     finally:
         if takeover is None:
-            ADVANCED.leave(entry.config_id)
+            ADVANCED.leave(entry.place)
     if takeover is not None:
         ADVANCED.run(
-            entry.config_id,
+            entry.place,
             f'operation {entry.operation_id}',
             _advance,
             takeover,
@@ -534,7 +540,8 @@ def keep(advancer: advancing.Advancer, project_id: str, stack: Any) -> bool:
         takes it over once it is released.
     """
     operation = advancer.operation
-    key = f'{project_id} {operation.id}'
+    # No scan asks who leads it.
+    key = operation.control.registered or operation.id
     is_large = len(operation.attempts) > _TARGETS
     if is_large or not ADVANCED.take(key, project_id):
         return False
@@ -643,4 +650,6 @@ def _step_on(
                 advancer.step()
         except errors.Unavailable as exc:
             LOG.info('Retrying operation %s: %s', advancer.operation.id, exc)
-        sleep(advancer.pause * max(1.0, len(ADVANCED) / _OFTEN))
+        often = max(1.0, len(ADVANCED) / _OFTEN)
+        # It has to renew its lease in time.
+        sleep(min(advancer.pause * often, lease.EXPIRY / 3))

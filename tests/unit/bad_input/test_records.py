@@ -248,7 +248,12 @@ def test_an_engine_puts_it_aside_and_serves_another_project(cloud):
     }
     held = [
         fleet_watching._registered(
-            project, ID, project, {'config': bound_text(world)}, None, 'row'
+            project,
+            ID,
+            project,
+            {'config': bound_text(world)},
+            None,
+            f'row of {project}',
         )
         for project, world in (('project-2', cloud.world), ('project-1', good))
     ]

@@ -317,6 +317,18 @@ class WatchingTest(heat_fixture.HeatTestCase):
             fleet_watching.ADVANCED.take(key, 'project-2')
         self.assertEqual([advancer.operation.id], self.look())
 
+    def test_no_scan_asks_who_leads_what_this_process_has_created(self):
+        advancer = self.begin()
+        self.patch(process, 'threading', threads.stand_in(lambda target: None))
+        row = self.register(advancer.operation.id)
+        advancer._op = advancer.operation.changed(registered=row.id)
+        self.assertTrue(fleet_watching.keep(advancer, PROJECT, self.stack))
+        asked = self.world.requests
+        fleet_watching.look()
+        (entry,) = fleet_watching.registered(self.context)
+        self.assertFalse(fleet_watching.take_over(entry))
+        self.assertEqual(asked, self.world.requests)
+
     def test_of_large_operations_it_leads_few_of_a_project(self):
         advancer = self.left()
         self.patch(fleet_watching, '_TARGETS', 3)
