@@ -125,6 +125,40 @@ def test_a_stack_goes_on_whose_engine_died_between_two_resources(alone):
     assert 'stands still in CREATE' in alone.log('heat').read_text()
 
 
+@pytest.mark.skipif(
+    conftest.PROFILE != 'small', reason='other engines look there'
+)
+@pytest.mark.timeout(300)
+def test_a_delete_goes_on_whose_engine_died_before_its_first_resource(alone):
+    waits = {'action_wait_secs': {'delete': 60}}
+    template = {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            'first': {'type': 'OS::Heat::TestResource', 'properties': waits}
+        },
+    }
+    stack = base.Stack(alone.session(), template)
+    stack.wait('CREATE_COMPLETE')
+    stack.delete()
+    state = 'DELETE_IN_PROGRESS'
+    base.until(lambda: stack.resource('first')['resource_status'] == state)
+    alone.kill('heat')
+    # An engine stores the action, and then the order of the resources.
+    with sqlite3.connect(alone.path / 'data/heat.sqlite') as database:
+        changed = database.execute(
+            "UPDATE resource SET action = 'CREATE', status = 'COMPLETE', "
+            'engine_id = NULL WHERE stack_id = ?',
+            [stack.id],
+        )
+        deleted = database.execute(
+            'DELETE FROM sync_point WHERE stack_id = ?', [stack.id]
+        )
+        assert (changed.rowcount, deleted.rowcount) == (1, 2)
+    alone.start('heat')
+    stack.wait('DELETE_COMPLETE', 200)
+    assert 'stands still in DELETE' in alone.log('heat').read_text()
+
+
 def _operation(cloud):
     """Start an operation that no server answers, and a junk one; its ID."""
     stack = base.Stack(cloud.session(), test_operations.template())
