@@ -55,8 +55,9 @@ LOG = foreign.logger(__name__)
 WHO = 'heat-engine'
 
 # Operations that one process leads, and how many of them for one project.
-# While servers work, such an operation costs a thread that sleeps.
-_MOST, _MOST_OF_PROJECT = 256, 200
+# While servers work, such an operation costs a thread that sleeps. But each
+# that starts reads what the others of its project run on the same stacks.
+_MOST, _MOST_OF_PROJECT = 256, 32
 
 # Those of them, and of a project, that may have more targets than this: it
 # keeps what is known of each in memory.
