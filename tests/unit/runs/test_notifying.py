@@ -280,6 +280,7 @@ _ENDS = st.sampled_from(
 )
 
 
+@hypothesis.settings(deadline=None)
 @hypothesis.given(
     st.integers(1, 3),
     st.integers(0, 2) | st.just(3 * HOUR),
