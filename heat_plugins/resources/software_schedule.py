@@ -105,10 +105,10 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         'limits',
         'notify',
     )
-    NOTIFY_KEYS = (URL, SECRET, ON, AFTER, WAITS) = (
+    NOTIFY_KEYS = (URL, SECRET, EVENTS, AFTER, WAITS) = (
         'url',
         'secret',
-        'on',
+        'events',
         'after',
         'waits',
     )
@@ -239,7 +239,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
                     ),
                     required=True,
                 ),
-                ON: schemas.several(
+                EVENTS: schemas.several(
                     _('What to tell. Default: all.'),
                     default=[each.value for each in notifying.NoticeEvent],
                     schema=properties.Schema(
@@ -401,7 +401,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         receiver.check()
         return notifying.NoticeRules(
             to=receiver.webhook.shown,
-            on=tuple(map(notifying.NoticeEvent, given[self.ON])),
+            events=tuple(map(notifying.NoticeEvent, given[self.EVENTS])),
             after=given[self.AFTER],
             waits=given[self.WAITS],
         )
@@ -647,7 +647,7 @@ def _receiver(given: object) -> notices.Receiver:
             return notices.Receiver(url=url, secret=secret)
     raise errors.Invalid(
         '"notify" must be a map with the texts "url" and "secret", and '
-        'perhaps "on", "after" and "waits"'
+        'perhaps "events", "after" and "waits"'
     )
 
 

@@ -82,7 +82,7 @@ class NoticeRules:
     """
 
     to: str
-    on: tuple[NoticeEvent, ...] = tuple(NoticeEvent)
+    events: tuple[NoticeEvent, ...] = tuple(NoticeEvent)
     after: int = 1
     waits: int = 0
 
@@ -145,7 +145,7 @@ class NoticeBook:
         """
         event = notice.event
         is_end = event is NoticeEvent.RECOVERY
-        book, is_wanted = self, event in rules.on
+        book, is_wanted = self, event in rules.events
         if is_end:
             is_wanted &= self.is_troubled
             book = dataclasses.replace(book, is_troubled=False)
@@ -162,7 +162,7 @@ class NoticeBook:
 
         What was not delivered goes there, with an hour of its own.
         """
-        wanted = rules.on if rules else ()
+        wanted = rules.events if rules else ()
         fresh = (
             Notice(event=n.event, tick=n.tick, number=n.number)
             for n in self.notices

@@ -12,13 +12,14 @@ import time
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.functional import base
 from tests.functional import conftest
 from tests.functional import servers
 from tests.functional import test_schedules as schedules
 
-EXAMPLE = base.ROOT / 'contrib/examples/notices/receiver.py'
+EXAMPLES = base.ROOT / 'contrib/examples/notices'
 SECRET = 'a secret of this test alone'
 
 #: Fails as long as a file is there.
@@ -41,7 +42,7 @@ def receiving(port: int, log: pathlib.Path) -> Iterator[None]:
     """Run the example of a receiver, which prints what it verifies."""
     with log.open('a') as out:
         process = subprocess.Popen(
-            [sys.executable, str(EXAMPLE), str(port)],
+            [sys.executable, str(EXAMPLES / 'receiver.py'), str(port)],
             env={'NOTICE_SECRET': SECRET},
             stdout=out,
             stderr=subprocess.DEVNULL,
@@ -58,22 +59,20 @@ def told(log: pathlib.Path) -> list[dict[str, Any]]:
 
 
 def template(journal: pathlib.Path, port: int) -> base.Template:
+    example = yaml.safe_load((EXAMPLES / 'schedule.yaml').read_text())
     content = schedules.template(
         journal,
-        notify={
-            'url': {'get_param': 'url'},
-            'secret': {'get_param': 'secret'},
-        },
+        notify=example['resources']['nightly']['properties']['notify'],
     )
     parts = content['resources']['config']['properties']['configs']
     parts[1]['config'] = _BACKUP
     content['parameters'] |= {
-        'url': {
+        'hook': {
             'type': 'string',
             'hidden': True,
             'default': f'http://127.0.0.1:{port}/p4th',
         },
-        'secret': {'type': 'string', 'hidden': True, 'default': SECRET},
+        'hook_secret': {'type': 'string', 'hidden': True, 'default': SECRET},
     }
     content['outputs'] |= {
         'notify_error': {'value': {'get_attr': ['schedule', 'notify_error']}}

@@ -183,7 +183,7 @@ class StartRun(operation_commands.OperationCommand):
             'Let heat-engine tell a webhook when the operation fails, times '
             'out or waits too long, and when a retry of it is complete. The '
             'file, or - for standard input, is a map in YAML or JSON with '
-            'url, secret, and perhaps on and waits',
+            'url, secret, and perhaps events and waits',
         )
         add.flag(
             '--dry-run',

@@ -483,7 +483,7 @@ class PropertyTest(base.ScheduleCase):
         self.refused('map with the texts', secret={'a': 's3cret'})
         for given in ('https://a.example.com/s3cret', ['a s3cret']):
             self.refused_whole('map with the texts', given)
-        self.refused('on', on=['succes'])
+        self.refused('events', events=['succes'])
         self.refused('after', after=0)
         cfg.CONF.set_override('notify_hosts', [], config.GROUP)
         self.refused('[heat_plugins] notify_hosts of heat.conf is empty')

@@ -43,7 +43,7 @@ class NotifyTest(base.StartCase):
         )
 
     def test_engines_know_whom_to_tell_before_it_starts(self):
-        self.write(on=['failure'], waits=600)
+        self.write(events=['failure'], waits=600)
         code, shown = self.begin(f'BACKUP --stack shop --notify {self.file}')
         # One target is an operation, too.
         self.assertEqual((0, 1), (code, shown['targets']))
@@ -56,7 +56,7 @@ class NotifyTest(base.StartCase):
         order = notice_orders.read(config.config)
         self.assertEqual(
             (URL, SECRET, ('failure',), 600, (self.stack.id,)),
-            (order.url, order.secret, order.on, order.waits, order.stacks),
+            (order.url, order.secret, order.events, order.waits, order.stacks),
         )
         _, again = self.json(f'operation show {shown["id"]}')
         self.assertEqual([*shown], [*again])
@@ -101,7 +101,7 @@ class NotifyTest(base.StartCase):
             ({'url': 'hooks/s3cret'}, 'The URL of a webhook'),
             ({'secret': 's3cret'}, '16 to'),
             ({'secret': None}, 'needs the texts'),
-            ({'on': ['failur']}, 'failure'),
+            ({'events': ['failur']}, 'failure'),
             ({'waits': -1}, 'seconds'),
             ({'secrets': 's3cret'}, 'did you mean "secret"'),
             ({'stacks': ['s3cret']}, 'no key stacks'),

@@ -1,37 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example of schedules shows each property, and Heat takes it."""
+"""The examples of schedules show each property, and Heat takes them."""
 
 import pathlib
 
+from oslo_config import cfg
 import yaml
 
+from heat_plugins import config
 from heat_plugins.resources import software_schedule
 from tests.unit.resources import test_software_schedule as base
 
-EXAMPLE = pathlib.Path(__file__).parents[3] / 'contrib/examples/schedules.yaml'
+ROOT = pathlib.Path(__file__).parents[3] / 'contrib/examples'
+EXAMPLES = (ROOT / 'schedules.yaml', ROOT / 'notices/schedule.yaml')
 TYPE = 'OS::Heat::SoftwareSchedule'
 
 
 class ExampleTest(base.ScheduleCase):
     def setUp(self):
         super().setUp()
-        self.given = {
-            name: each['properties']
-            for name, each in yaml.safe_load(EXAMPLE.read_text())[
+        hosts = ['hooks.example.com']
+        cfg.CONF.set_override('notify_hosts', hosts, config.GROUP)
+        self.given = [
+            each['properties']
+            for example in EXAMPLES
+            for each in yaml.safe_load(example.read_text())[
                 'resources'
-            ].items()
+            ].values()
             if each['type'] == TYPE
-        }
+        ]
 
     def test_each_property_has_an_example(self):
-        used = {name for given in self.given.values() for name in given}
+        used = {name for given in self.given for name in given}
         schema = software_schedule.SoftwareSchedule.properties_schema
         self.assertEqual(set(schema), used)
 
     def test_each_schedule_is_created(self):
-        for name, given in self.given.items():
+        paused = []
+        for number, given in enumerate(self.given):
             targets = {'targets': ['deployment']} if 'targets' in given else {}
             given = {'cron': None, **given, **targets}
-            stack = self.heat.create(base.template(**given), name)
+            if 'notify' in given:
+                given['notify'] |= {
+                    'url': 'https://hooks.example.com/p4th',
+                    'secret': 'a secret that is long',
+                }
+            stack = self.heat.create(base.template(**given), f's{number}')
             self.assertEqual(0, self.get(stack, 'missed'))
-        self.assertEqual('until the release', self.get(stack, 'paused'))
+            paused.append(self.get(stack, 'paused'))
+        self.assertEqual(['', 'until the release', ''], paused)

@@ -198,7 +198,7 @@ def test_what_a_pause_keeps_from_being_created_does_not_wait():
 
 
 def test_only_what_is_wanted_is_told():
-    schedule = ran(kept(on=(Event.RECOVERY,)), 1, Phase.FAILED)
+    schedule = ran(kept(events=(Event.RECOVERY,)), 1, Phase.FAILED)
     schedule = ran(schedule, 2, Phase.COMPLETE)
     assert told(schedule)[0] == []
     schedule = dataclasses.replace(kept(), rules=None)
@@ -269,7 +269,7 @@ def test_another_receiver_is_told_what_the_former_one_was_not():
         (Event.MISSED, 0),
         (Event.FAILURE, 0),
     ]
-    failures = dataclasses.replace(both, on=(Event.FAILURE,))
+    failures = dataclasses.replace(both, events=(Event.FAILURE,))
     (left,) = book.redirected(failures).notices
     assert left.event is Event.FAILURE
     assert book.redirected(None).notices == ()
@@ -292,7 +292,7 @@ _ENDS = st.sampled_from(
 def test_each_trouble_is_told_once_and_ends_with_one_recovery(
     after, waits, wanted, story
 ):
-    schedule = kept(after=after, waits=waits, on=tuple(wanted))
+    schedule = kept(after=after, waits=waits, events=tuple(wanted))
     now, failures, is_troubled, seen = 0.0, 0, False, set()
     for hours, phase, is_sent in story:
         now += hours

@@ -174,7 +174,9 @@ def test_what_makes_up_for_the_last_time_is_the_last_one():
 )
 def test_its_failures_are_told_each_and_it_is_no_recovery(phase, events):
     rules = notifying.NoticeRules(
-        to='https://hooks.example.com', on=[*notifying.NoticeEvent], after=3
+        to='https://hooks.example.com',
+        events=[*notifying.NoticeEvent],
+        after=3,
     )
     book = notifying.NoticeBook(is_troubled=True)
     known = dataclasses.replace(started(1), rules=rules, book=book)

@@ -50,13 +50,15 @@ class NoticeOrder:
     to: str
     url: str = dataclasses.field(repr=False)
     secret: str = dataclasses.field(repr=False)
-    on: tuple[_Event, ...] = tuple(_Event)
+    events: tuple[_Event, ...] = tuple(_Event)
     waits: int = 0
     stacks: tuple[str, ...] = ()
 
     @property
     def rules(self) -> notifying.NoticeRules:
-        return notifying.NoticeRules(to=self.to, on=self.on, waits=self.waits)
+        return notifying.NoticeRules(
+            to=self.to, events=self.events, waits=self.waits
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -199,7 +201,7 @@ def asked(values: abc.Mapping[str, Any], to: str) -> NoticeOrder:
     :param to: what may be shown of the URL.
     :raises errors.Refused: it is invalid; the message quotes no value.
     """
-    known = ('url', 'secret', 'on', 'waits')
+    known = ('url', 'secret', 'events', 'waits')
     for name in values:
         if name not in known:
             raise errors.Refused(
@@ -210,8 +212,8 @@ def asked(values: abc.Mapping[str, Any], to: str) -> NoticeOrder:
         wanted = stored.read(NoticeOrder, {**values, 'to': to})
     except ValueError as exc:
         raise errors.Refused(
-            f'"notify" needs the texts "url" and "secret"; "on" is a list of '
-            f'{", ".join(_Event)}, and "waits" a number of seconds'
+            '"notify" needs the texts "url" and "secret"; "events" is a list '
+            f'of {", ".join(_Event)}, and "waits" a number of seconds'
         ) from exc
     notifying.check_secret(wanted.secret)
     return wanted
