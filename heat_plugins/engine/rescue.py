@@ -42,6 +42,7 @@ from heat.engine import sync_point
 from heat.objects import service as service_objects
 from heat.rpc import worker_client
 from oslo_config import cfg
+from oslo_utils import timeutils as oslo_timeutils
 
 from heat_plugins import foreign
 from heat_plugins import metrics
@@ -64,6 +65,10 @@ _TYPES = registry.DEPLOYMENT_TYPES | {
 
 #: Seconds that Heat may take to check a resource on request.
 CHECKING = 60
+
+# Seconds after an action began for which its own worker may try to lock what a
+# dead engine holds: Heat waits up to twice 2 s.
+_LOCKING = 10
 
 #: Seconds between two reports of an engine to the database. Heat and the scan
 #: suspect an engine that has not reported for twice as long. By Heat's own
@@ -128,6 +133,8 @@ class Rescuer:
             ):
                 self._others.add(held.key)
                 return False
+            if _has_just_begun(stack):
+                return False
             resume = _go_on if held.has_begun else _begin
             is_resumed = resume(held, stack, loaded)
             metrics.count(metrics.RESCUED, 'resource', is_resumed)
@@ -183,6 +190,21 @@ def load(
         stack.context, held.id, stack.current_traversal, False, {}
     )
     return stack, loaded, scope
+
+
+def _has_just_begun(stack: parser.Stack) -> bool:
+    """Say whether a worker of an update or deletion may be at a resource.
+
+    If another one checked it meanwhile, that worker would find it gone, and
+    fail the stack.
+    """
+    begun = stack.updated_time
+    if begun is None:
+        return False
+    naive = oslo_timeutils.normalize_time(begun)
+    age = oslo_timeutils.delta_seconds(naive, oslo_timeutils.utcnow())
+    # The clock of another engine may have been wrong.
+    return bool(0 <= age < _LOCKING)
 
 
 def take_away(

@@ -18,6 +18,7 @@ from heat.engine import sync_point
 from heat.objects import service as service_objects
 from heat.rpc import worker_client
 from oslo_config import cfg
+from oslo_utils import timeutils
 
 from heat_plugins import metrics
 from heat_plugins import tokens
@@ -103,6 +104,19 @@ class LookTest(heat_fixture.HeatTestCase):
         number = self.held()
         self.assertEqual([number], self.look())
         self.assertEqual({'resource': 1}, counts.of(metrics.RESCUED))
+
+    def test_a_worker_of_an_action_that_has_just_begun_may_be_at_it(self):
+        # Heat's own tries to lock it for 4 s.
+        number, now = self.held(), timeutils.utcnow()
+        for age, expected in (
+            (0, []),
+            (9, []),
+            (11, [number]),
+            (-9, [number]),
+        ):
+            begun = now - datetime.timedelta(seconds=age)
+            self.set_stack(action='DELETE', updated_at=begun)
+            self.assertEqual(expected, self.look())
 
     def test_it_is_done_as_the_user_whose_trust_the_stack_has(self):
         self.held()
