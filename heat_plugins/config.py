@@ -220,13 +220,14 @@ OPTS = [
         item_type=types.String(regex=r'^(https?://)?[\w.:*/\[\]-]+$'),
         default=[],
         help='Hosts to which heat-engine may send notices, by the webhooks '
-        'that users name: host names, "*.example.com" for all hosts below a '
-        'domain, addresses and networks. A name permits HTTPS; with '
-        '"http://" in front, it permits HTTP, too. The port is the default '
-        'one, or the one at the end, as in "example.com:8443". Addresses '
-        'that are not public are refused, whatever name they have, unless '
-        'their private network is listed here; those of the cloud itself, '
-        'unless that very address is. If empty, heat-engine sends nothing.',
+        'that users name: host names, with an asterisk and a dot in front for '
+        'all hosts below a domain, addresses and networks. A name permits '
+        'HTTPS; with "http://" in front, it permits HTTP, too. The port is '
+        'the default one, or the one at the end, as in "example.com:8443". '
+        'Addresses that are not public are refused, whatever name they have, '
+        'unless their private network is listed here; those of the cloud '
+        'itself, unless that very address is. If empty, heat-engine sends '
+        'nothing.',
     ),
     cfg.BoolOpt(
         'run_validations',
