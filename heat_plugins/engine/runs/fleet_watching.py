@@ -460,33 +460,46 @@ def _prepare(entry: Registered) -> _Takeover | None:
     stack = first_stack(entry.stacks, entry.project_id)
     rpc = in_process.Client(rpc_client.EngineClient)
     heat = own_heat.OwnHeat(rpc, stack.context)
-    store = stack.clients.client(heat_swift.CLIENT_NAME)
-
-    def door(budget: wire.Budget) -> fleets.Fleets:
-        return fleets.Fleets.with_own_key(
-            heat,
-            store.within(budget),
-            who=WHO,
-            pool=pools.Pool(workers=AT_A_TIME),
-            batches=member_batches.MemberBatches(stack.context),
-        )
-
-    if door(_budget(entry, _LOOK)).is_led(entry.operation_id):
+    what = f'operation {entry.operation_id}'
+    look = door(stack, budget_of(what, _LOOK), workers=AT_A_TIME)
+    if look.is_led(entry.operation_id):
         BACKOFF.forget(entry.config_id)
         return None
-    budget = _budget(entry, _LEAD)
+    budget = budget_of(what, _LEAD)
     return _Takeover(
-        entry=entry, stack=stack, heat=heat, door=door(budget), budget=budget
+        entry=entry,
+        stack=stack,
+        heat=heat,
+        door=door(stack, budget, workers=AT_A_TIME),
+        budget=budget,
     )
 
 
-def _budget(entry: Registered, limits: tuple[int, float, int]) -> wire.Budget:
+def budget_of(what: str, limits: tuple[int, float, int]) -> wire.Budget:
+    """Return a budget.
+
+    :param limits: requests, seconds and bytes.
+    """
     requests, seconds, size = limits
-    return wire.Budget(
-        f'operation {entry.operation_id}',
-        requests=requests,
-        seconds=seconds,
-        size=size,
+    return wire.Budget(what, requests=requests, seconds=seconds, size=size)
+
+
+def door(
+    stack: Any, budget: wire.Budget, *, who: str = WHO, workers: int = 1
+) -> fleets.Fleets:
+    """Return the way to the operations of a stack's project.
+
+    :param stack: has the credentials; the caller keeps it as long.
+    :param workers: requests at a time. Heat's contexts are not for several
+        threads, but for advancing.
+    """
+    rpc = in_process.Client(rpc_client.EngineClient)
+    return fleets.Fleets.with_own_key(
+        own_heat.OwnHeat(rpc, stack.context),
+        stack.clients.client(heat_swift.CLIENT_NAME).within(budget),
+        who=who,
+        pool=pools.Pool(workers=workers),
+        batches=member_batches.MemberBatches(stack.context),
     )
 
 

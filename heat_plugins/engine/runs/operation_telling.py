@@ -12,19 +12,13 @@ import datetime
 from typing import Any
 
 from heat.common import context as heat_context
-from heat.rpc import client as rpc_client
 from oslo_db import exception as db_exception
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins import pools
-from heat_plugins.clients import heat_swift
-from heat_plugins.engine.database import in_process
-from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import scans
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import notices
-from heat_plugins.objectstore import wire
 from heat_plugins.runs import notifying
 from heat_plugins.runs import summary
 from heat_plugins.runs.fleet import fleets
@@ -191,18 +185,7 @@ class _Telling:
 
 
 def _door(row: scans.NoticeRow, stack: Any) -> fleets.Fleets:
-    requests, seconds, size = notices.BUDGET
-    budget = wire.Budget(
-        f'operation {row.operation_id}',
-        requests=requests,
-        seconds=seconds,
-        size=size,
-    )
-    rpc = in_process.Client(rpc_client.EngineClient)
-    return fleets.Fleets.with_own_key(
-        own_heat.OwnHeat(rpc, stack.context),
-        stack.clients.client(heat_swift.CLIENT_NAME).within(budget),
-        who=fleet_watching.WHO,
-        # Heat's contexts are not for several threads.
-        pool=pools.Pool(workers=1),
+    what = f'operation {row.operation_id}'
+    return fleet_watching.door(
+        stack, fleet_watching.budget_of(what, notices.BUDGET)
     )

@@ -21,7 +21,6 @@ import time
 from typing import Any, TypeAlias
 
 from heat.common import context as heat_context
-from heat.rpc import client as rpc_client
 from oslo_config import cfg
 from oslo_db import exception as db_exception
 
@@ -31,16 +30,12 @@ from heat_plugins import foreign
 from heat_plugins import pools
 from heat_plugins import stored
 from heat_plugins.clients import heat as heat_api
-from heat_plugins.clients import heat_swift
 from heat_plugins.clients import rest
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import process
-from heat_plugins.engine.database import in_process
-from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import scans
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import fleet_watching
-from heat_plugins.engine.runs import member_batches
 from heat_plugins.engine.runs import notices
 from heat_plugins.engine.runs import operation_telling
 from heat_plugins.objectstore import wire
@@ -571,10 +566,7 @@ def _stack(row: _Row) -> Any:
 def _budget(
     row: _Row, limits: tuple[int, float, int] = _BUDGET
 ) -> wire.Budget:
-    requests, seconds, size = limits
-    return wire.Budget(
-        f'schedule {row.name}', requests=requests, seconds=seconds, size=size
-    )
+    return fleet_watching.budget_of(f'schedule {row.name}', limits)
 
 
 def _door(
@@ -588,16 +580,11 @@ def _door(
     :param budget: of one that this process may advance; None for others.
     :param limits: of the budget for others.
     """
-    store = stack.clients.client(heat_swift.CLIENT_NAME)
-    # Heat's contexts are not for several threads, but for advancing.
-    workers = fleet_watching.AT_A_TIME if budget else 1
-    rpc = in_process.Client(rpc_client.EngineClient)
-    return fleets.Fleets.with_own_key(
-        own_heat.OwnHeat(rpc, stack.context),
-        store.within(budget or _budget(row, limits)),
+    return fleet_watching.door(
+        stack,
+        budget or _budget(row, limits),
         who=f'schedule {row.name}',
-        pool=pools.Pool(workers=workers),
-        batches=member_batches.MemberBatches(stack.context),
+        workers=fleet_watching.AT_A_TIME if budget else 1,
     )
 
 
