@@ -136,7 +136,7 @@ def test_a_failure_and_the_recovery_are_told(
     with servers.agent(telling, stack):
         begun = time.monotonic()
         failed = run()
-        # Nobody listens, and the next run does not wait for that.
+        # No process listens, and the next run does not wait for that.
         run()
         assert time.monotonic() - begun < 90
         with receiving(port, log):

@@ -432,7 +432,7 @@ class ExampleTest(NoticeCase):
         port = self.permitted()
         url = f'http://127.0.0.1:{port}/p4th'
         self.scheduled(notify={**NOTIFY, 'url': url})
-        # Nobody listens.
+        # No process listens.
         self.end(1, fail=[0])
         process = self.received(port)
         keeper = self.keeper()

@@ -147,15 +147,7 @@ class BackfillTest(keeping.KeepingCase):
         self.now = self.world.now = NOW
         self.scheduled(cron='0 6,7 * * *')
         self.backfill()
-        self.world.kill_at = number
-        try:
-            self.keeper().look()
-        except simulation.Killed:
-            return True
-        finally:
-            self.world.kill_at = None
-            self.patch(schedule_keeping, '_PLACES', process.Places(32, 4))
-        return False
+        return self.dies_at(number)
 
     def test_an_engine_keeps_what_it_has_created(self):
         self.is_full = False

@@ -143,6 +143,18 @@ class KeepingCase(base.ScheduleCase):
     def record(self):
         return self.kept(self.made).record
 
+    def dies_at(self, number):
+        """Let an engine look, and die at a request; False if it ends."""
+        self.world.kill_at = number
+        try:
+            self.keeper().look()
+        except simulation.Killed:
+            return True
+        finally:
+            self.world.kill_at = None
+            self.patch(schedule_keeping, '_PLACES', process.Places(32, 4))
+        return False
+
 
 class KeepingTest(KeepingCase):
     """What becomes of a tick, whatever fails."""
@@ -343,15 +355,7 @@ class KeepingTest(KeepingCase):
         self.now = NOW
         self.scheduled()
         self.at(1)
-        self.world.kill_at = number
-        try:
-            self.keeper().look()
-        except simulation.Killed:
-            return True
-        finally:
-            self.world.kill_at = None
-            self.patch(schedule_keeping, '_PLACES', process.Places(32, 4))
-        return False
+        return self.dies_at(number)
 
     def test_an_operation_that_a_user_has_deleted_is_not_made_again(self):
         self.scheduled()

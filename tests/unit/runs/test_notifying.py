@@ -62,7 +62,7 @@ def ran(schedule, hours, phase):
 
 
 def told(schedule):
-    """Return what is to be told, and the schedule after that."""
+    """Return what must be told, and the schedule after that."""
     found = []
     while notice := schedule.book.due(math.inf):
         found.append((notice.event.value, (notice.tick - ZERO) // HOUR))

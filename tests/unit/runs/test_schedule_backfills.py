@@ -54,7 +54,7 @@ def due(known, at):
 def test_a_range_has_both_its_ends_and_ends_before_what_is_due():
     known = schedule_backfills.add(kept(), '2027-01-19T23:00', '2027-01-20')
     assert known.record.backfill == tuple(map(hour, range(-1, 4)))
-    # Whoever asks twice gets nothing else.
+    # To ask twice changes nothing.
     again = schedule_backfills.add(
         known, '2027-01-20T01:00', '2027-01-20T02:00'
     )
