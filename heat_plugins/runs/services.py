@@ -127,6 +127,7 @@ class Services:
         heat: orchestration.Deploying,
         store: stores.ObjectStore,
         pool: pools.Pool | None = None,
+        reaches: operation_records.Reaches | None = None,
         **options: Any,
     ) -> 'Services':
         """Return them with the clock of a store, and the keys that it has.
@@ -134,6 +135,7 @@ class Services:
         A container gets a key of its own: no stack goes with it.
 
         :param pool: for many requests at a time.
+        :param reaches: what a process remembers of operations.
         :param options: fields; None stands for the default.
         """
         keeper = keys.KeyKeeper(
@@ -142,7 +144,9 @@ class Services:
         given = {k: v for k, v in options.items() if v is not None}
         return cls(
             heat=heat,
-            records=operation_records.OperationRecords(store, pool),
+            records=operation_records.OperationRecords(
+                store, pool, reaches=reaches
+            ),
             **{'sign': keeper.ensure, 'clock': store.now, **given},
         )
 

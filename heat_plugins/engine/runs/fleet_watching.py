@@ -48,6 +48,7 @@ from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
+from heat_plugins.runs.fleet.records import operation_records
 
 LOG = foreign.logger(__name__)
 
@@ -55,9 +56,8 @@ LOG = foreign.logger(__name__)
 WHO = 'heat-engine'
 
 # Operations that one process leads, and how many of them for one project.
-# While servers work, such an operation costs a thread that sleeps. But each
-# that starts reads what the others of its project run on the same stacks.
-_MOST, _MOST_OF_PROJECT = 256, 32
+# While servers work, such an operation costs a thread that sleeps.
+_MOST, _MOST_OF_PROJECT = 256, 200
 
 # Those of them, and of a project, that may have more targets than this: it
 # keeps what is known of each in memory.
@@ -289,6 +289,9 @@ ADVANCED = process.Places(_MOST, _MOST_OF_PROJECT)
 LARGE = process.Places(_MOST_LARGE, _MOST_LARGE_OF_PROJECT)
 BACKOFF = Backoff()
 
+#: What this process remembers of the operations there are.
+REACHES = operation_records.Reaches()
+
 # The turns of all steps, and of those of each project.
 _TURNS = process.Turns(_STEP_SECONDS, places=_STEPS)
 _TURNS_OF_PROJECTS: process.Shared[str, process.Turns] = process.Shared(
@@ -500,6 +503,7 @@ def door(
         who=who,
         pool=pools.Pool(workers=workers),
         batches=member_batches.MemberBatches(stack.context),
+        reaches=REACHES,
     )
 
 

@@ -13,6 +13,7 @@ from heat_plugins.engine import heat_types
 from heat_plugins.engine import hubs
 from heat_plugins.engine import process
 from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import attempts
 from heat_plugins.runs import runs
@@ -64,6 +65,7 @@ def ledger_for(
         services.Services.of(
             heat,
             hub.store,
+            reaches=fleet_watching.REACHES,
             who=WHO,
             keep=kept(),
             sign=lambda container: hub.signing.signer(certain=True),

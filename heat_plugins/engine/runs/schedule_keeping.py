@@ -13,6 +13,7 @@ from collections import abc
 import contextlib
 import dataclasses
 import enum
+import functools
 import logging
 import math
 import random
@@ -251,6 +252,10 @@ class Keeper:
             kept, after, now, has_ended=(row.project_id, running) in ended
         )
         step, until = self._needed(row, after, decision, ended, now)
+        # Nobody has begun with a tick of which nothing is recorded. One of the
+        # past may have run then.
+        record = after.record
+        is_first = not (record.acted or record.is_backfilled)
         if step is not None and not _PLACES.take(row.id, row.project_id):
             step, until = None, now + _between(*_NO_PLACE)
         if step is not None:
@@ -280,7 +285,9 @@ class Keeper:
             _log(row, kept, decision)
             if step is not None:
                 name = f'schedule {row.name}'
-                _PLACES.run(row.id, name, self._perform, step, row, after)
+                _PLACES.run(
+                    row.id, name, self._perform, step, row, after, is_first
+                )
             if notice is not None:
                 name = f'notice of schedule {row.name}'
                 notices.PLACES.run(row.id, name, self._tell, row, notice)
@@ -332,10 +339,15 @@ class Keeper:
         pause = _between(*_POLLS) if step is None else _pause(kept, now)
         return step, min(next_time, now + pause)
 
-    def _perform(self, step: _Step, row: _Row, kept: _Kept) -> None:
-        """Do something for a schedule, and record how that went."""
-        do = {
-            _Step.CREATE: self._create,
+    def _perform(
+        self, step: _Step, row: _Row, kept: _Kept, is_first: bool
+    ) -> None:
+        """Do something for a schedule, and record how that went.
+
+        :param is_first: whether nothing was done before for this tick.
+        """
+        do: dict[_Step, abc.Callable[[_Row, _Kept], _Change]] = {
+            _Step.CREATE: functools.partial(self._create, is_first=is_first),
             _Step.CANCEL: _cancel,
             _Step.SETTLE: _settle,
             _Step.CHECK: _check,
@@ -366,7 +378,7 @@ class Keeper:
         notices.tell(row, notice, opened, self._clock)
         wake(row.number)
 
-    def _create(self, row: _Row, kept: _Kept) -> _Change:
+    def _create(self, row: _Row, kept: _Kept, *, is_first: bool) -> _Change:
         """Create the operation of the tick that runs."""
         tick = kept.record.running or 0
         operation_id = record_names.id_of_tick(row.id, tick)
@@ -377,7 +389,7 @@ class Keeper:
             if is_over:
                 return _when_held if kept.is_held else _Kept.given_up
             try:
-                is_advanced = _operate(row, kept, operation_id, now)
+                is_advanced = _operate(row, kept, operation_id, now, is_first)
             except errors.Exists as exc:
                 LOG.info('%s', exc)
         if not is_advanced:
@@ -621,9 +633,12 @@ def _resource(row: _Row, stack: Any) -> Any:
     return resource
 
 
-def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> bool:
+def _operate(
+    row: _Row, kept: _Kept, operation_id: str, now: float, is_first: bool
+) -> bool:
     """Create an operation as a command does.
 
+    :param is_first: see `Keeper._perform`.
     :returns: whether this process advances it; else it is left to an engine.
     """
     stack = _stack(row)
@@ -634,7 +649,12 @@ def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> bool:
         limits = dataclasses.replace(limits, cut_off=max(1, left))
     budget = _budget(row)
     advancer = _door(row, stack, budget).create(
-        chosen, limits, order, operation_id=operation_id
+        chosen,
+        limits,
+        order,
+        operation_id=operation_id,
+        # Another engine records that it begins.
+        is_alone=lambda: is_first and _is_recorded(row, kept),
     )
     if fleet_watching.keep(advancer, row.project_id, stack):
         # Its members may need any number of requests.
@@ -642,6 +662,12 @@ def _operate(row: _Row, kept: _Kept, operation_id: str, now: float) -> bool:
         return True
     advancer.release()
     return False
+
+
+def _is_recorded(row: _Row, kept: _Kept) -> bool:
+    """Say whether nobody has changed a schedule since this process did."""
+    context = heat_context.get_admin_context()
+    return schedule_rows.read(context, row.number) == kept.text()
 
 
 def _check(row: _Row, kept: _Kept) -> _Change:

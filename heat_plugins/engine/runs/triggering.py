@@ -285,6 +285,7 @@ def operate(
             who=run_ledgers.WHO,
             # Heat's contexts are not for several threads.
             pool=pools.Pool(workers=1),
+            reaches=fleet_watching.REACHES,
         ).create(
             fleet_targets.Chosen(targets=offered, description=resource.name),
             limits,

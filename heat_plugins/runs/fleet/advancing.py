@@ -128,18 +128,23 @@ class Advancer:
         self._journal.begin(self._op)
         self._is_stale = False
 
-    def claim(self) -> None:
+    def claim(self, is_alone: abc.Callable[[], bool]) -> None:
         """Lead an operation that other processes may be creating, too.
 
-        :raises errors.Exists: one has.
+        :param is_alone: says whether none has begun with it, by a record that
+            each changes before.
+        :raises errors.Exists: one has created it.
         :raises errors.Unavailable: one does so, or died a moment ago.
         """
         self._tools.sign(self._records.container)
+        # Until `begin`, there is nothing to record.
+        self._is_stale = True
+        if is_alone():
+            self._lease.begin()
+            return
         self._refuse_existing()
         if not self._lease.acquire(self._records.epoch(self._order.id)):
             raise self._claimed()
-        # Until `begin`, there is nothing to record.
-        self._is_stale = True
         self._refuse_existing()
         # One may have died before it was recorded to the end.
         binding.forget(self._tools.heat, self._order.id)

@@ -18,8 +18,12 @@ Scripts of a user's own are no action of a deployment: operations with one
 neither exclude others nor are excluded.
 
 So an operation that meets nothing asks for one object in each step that starts
-runs, however many. The windows of `objectstore.exclusive` remain: then
-both are handed to the server, which runs them one after the other.
+runs, however many. A process reads the order of another operation once: its
+members never change. What has none of the caller's is neither read further nor
+notified, so many can start at once on one stack.
+
+The windows of `objectstore.exclusive` remain: then both are handed to the
+server, which runs them one after the other.
 """
 
 from collections import abc
@@ -96,9 +100,11 @@ class Exclusion:
         is_first, new = not self._stacks, its - self._stacks
         if is_first:
             self._records.announce(order)
-        self._is_met = self._is_met or self._records.store.has_object(
-            self._records.container, layout.met(order.id)
-        )
+        elif not self._is_met:
+            # Who comes after the announcement is listed below, at first.
+            self._is_met = self._records.store.has_object(
+                self._records.container, layout.met(order.id)
+            )
         wanted = its if self._is_met else new
         running: dict[str, Other] = {}
         for part in self._records.pool.each(
@@ -189,7 +195,6 @@ class Exclusion:
         """Return the runs of other operations, by deployment."""
         running = self._others.running(
             order.action,
-            order.stack_ids,
             {member.deployment_id for member in order.members},
             order.id,
         )
@@ -223,11 +228,10 @@ class OtherOperations:
     def running(
         self,
         action: str,
-        stack_ids: abc.Collection[str],
-        deployment_ids: abc.Container[str],
+        deployment_ids: abc.Set[str],
         ours: str = '',
     ) -> Running:
-        """Return what operations run on deployments of stacks.
+        """Return what operations run on deployments.
 
         Each that may start more there is notified first.
 
@@ -236,40 +240,56 @@ class OtherOperations:
         names = [
             each for each in self._records.announced(action) if each != ours
         ]
-        stacks = set(stack_ids)
-
-        def may_meet(operation_id: str) -> bool:
-            head = self._records.heads.read(operation_id)
-            # One that was deleted is no longer announced then.
-            if head is None or head.state is None:
-                return True
-            return not (head.state.ended or stacks.isdisjoint(head.stack_ids))
-
-        near = self._records.pool.each(may_meet, names)
+        near = self._records.pool.each(
+            lambda name: self._is_near(name, deployment_ids), names
+        )
         running: Running = {}
         for name, is_near in zip(names, near, strict=True):
             if is_near:
-                running |= self._meet(action, name, stacks, deployment_ids)
+                running |= self._meet(name, deployment_ids)
+        gone = [n for n, each in zip(names, near, strict=True) if each is None]
+        # They were deleted before they had ended.
+        self._records.discard([layout.live(action) + each for each in gone])
         return running
+
+    def _is_near(
+        self, operation_id: str, deployment_ids: abc.Set[str]
+    ) -> bool | None:
+        """Say whether an operation may run on deployments; None if it is gone.
+
+        Each order is read once, however often that is asked. One that is
+        unreadable holds nothing.
+        """
+        try:
+            its = self._records.deployments(operation_id)
+        except errors.NotFound:
+            return None
+        except errors.Unavailable:
+            raise
+        except errors.Error as exc:
+            self._warn(operation_id, exc)
+            return False
+        if its.isdisjoint(deployment_ids):
+            return False
+        head = self._records.heads.read(operation_id)
+        return None if head is None else not head.ended
+
+    def _warn(self, operation_id: str, exc: errors.Error) -> None:
+        if operation_id not in self._warned:
+            LOG.warning('%s', exc)
+        self._warned.add(operation_id)
 
     def _meet(
         self,
-        action: str,
         operation_id: str,
-        stack_ids: set[str],
-        deployment_ids: abc.Container[str],
+        deployment_ids: abc.Set[str],
     ) -> Running:
         """Notify another operation; return its runs.
 
         One that is unreadable, or not proved, holds nothing.
         """
-        seal: binding.Seal = binding.Unchecked(operation_id=operation_id)
+        seal = binding.Unchecked(operation_id=operation_id)
         try:
-            operation = self._records.outline(seal)
-            if operation.ended or stack_ids.isdisjoint(
-                operation.order.stack_ids
-            ):
-                return {}
             exclusive.announce(
                 self._records.store,
                 self._records.container,
@@ -281,15 +301,12 @@ class OtherOperations:
                 operation = self._proved(operation)
             return self._holds(operation, deployment_ids)
         except errors.NotFound:
-            # It was deleted before it had ended.
-            self._records.discard([layout.live(action) + operation_id])
+            # It is being deleted.
             return {}
         except errors.Unavailable:
             raise
         except errors.Error as exc:
-            if operation_id not in self._warned:
-                LOG.warning('%s', exc)
-            self._warned.add(operation_id)
+            self._warn(operation_id, exc)
             return {}
 
     def _proved(self, operation: operations.Operation) -> operations.Operation:
@@ -309,7 +326,7 @@ class OtherOperations:
     def _holds(
         self,
         operation: operations.Operation,
-        deployment_ids: abc.Container[str],
+        deployment_ids: abc.Set[str],
     ) -> Running:
         """Return what an operation runs on deployments.
 
@@ -355,9 +372,7 @@ def claim(
     def check(is_announced: bool) -> None:
         running = {}
         if is_announced:
-            running = others.running(
-                key.action, [run.stack_id], [key.deployment_id]
-            )
+            running = others.running(key.action, {key.deployment_id})
         for other, _ in running.values():
             operation = record_names.operation_of(other)
             raise _already_runs(

@@ -26,6 +26,7 @@ from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.fleet.records import notice_orders
+from heat_plugins.runs.fleet.records import operation_records
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import orders
 
@@ -135,15 +136,17 @@ class Fleets:
         keep: record_names.Retention = KEPT,
         pool: pools.Pool | None = None,
         batches: services.Batching | None = None,
+        reaches: operation_records.Reaches | None = None,
     ) -> 'Fleets':
         """Return the operations of a store's project.
 
         The container has a key of its own: no stack goes with it.
 
         :param batches: see `services.Services`.
+        :param reaches: see `services.Services.of`.
         """
         tools = services.Services.of(
-            heat, store, pool, who=who, batches=batches
+            heat, store, pool, reaches, who=who, batches=batches
         )
         return cls(heat, tools, keep)
 
@@ -164,6 +167,7 @@ class Fleets:
         config: heat_values.Config | None = None,
         log_limit: int | None = None,
         operation_id: str | None = None,
+        is_alone: abc.Callable[[], bool] = lambda: False,
         notify: notice_orders.NoticeOrder | None = None,
     ) -> advancing.Advancer:
         """Record an operation; return what leads it.
@@ -173,6 +177,8 @@ class Fleets:
         :param log_limit: see `operations.OperationOrder`.
         :param operation_id: of one that several processes may create, see
             `record_names.id_of_tick`; None for a new one.
+        :param is_alone: whether no other process has begun with it; see
+            `advancing.Advancer.claim`.
         :param notify: whom engines tell of its end.
         :raises errors.Refused: no engine does.
         :raises errors.Exists: another process has created it.
@@ -205,7 +211,7 @@ class Fleets:
         )
         try:
             if operation_id is not None:
-                advancer.claim()
+                advancer.claim(is_alone)
             if notify is not None:
                 notice_orders.watch(self._heat, ordered, notify)
             self._record(advancer, ordered, seal)

@@ -331,6 +331,42 @@ class KeepingTest(KeepingCase):
         self.assertEqual(self.ids(1), self.operations())
         self.assertTrue(self.record().created)
 
+    def test_the_first_engine_of_a_tick_competes_with_none(self):
+        self.set_world(1)
+        self.scheduled()
+        keeper, seen = self.keeper(), self.world.cluster.seen
+        for hours in (1, 2):
+            self.at(hours)
+            before = len(seen)
+            keeper.look()
+            # At first there is no container.
+            self.assertLess(len(seen) - before, 12)
+            self.finish(*self.ids(hours))
+            self.now += 60
+            keeper.look()
+        self.assertEqual(self.ids(1, 2), self.operations())
+
+    def test_an_engine_that_stood_still_finds_what_its_successor_does(self):
+        for last in (0, -1):
+            self.scheduled()
+            self.at(1)
+            self.later = []
+            self.keeper().look()
+            schedule_keeping._PLACES = process.Places(32, 4)
+            self.now += 15
+            self.keeper().look()
+            # One has decided, and one after it that it is late.
+            stuck, later = self.later
+            self.later = None
+            for run in (stuck, later) if last else (later, stuck):
+                run()
+            self.assertEqual(self.ids(1), self.operations())
+            # Nobody has replaced what proves it.
+            self.finish(*self.ids(1))
+            self.heat.delete(self.made)
+            self.set_world(4)
+            self.now = NOW
+
     def test_an_engine_killed_at_any_request_leaves_one_operation(self):
         """Its successor creates it, or finds it; servers run it once."""
         kills = 0

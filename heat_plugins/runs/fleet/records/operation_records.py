@@ -14,6 +14,7 @@ from collections import abc
 import contextlib
 import dataclasses
 import json
+import threading
 from typing import Any, TypeVar
 
 from heat_plugins import errors
@@ -47,8 +48,9 @@ _REQUEST = 64 * 1024
 # How many of the last epochs are read to see which has a control.
 _COPIES = 20
 
-# The most operations that others look at.
-_OTHERS = 1000
+# The most operations that others look at, and the most deployments that are
+# remembered of them.
+_OTHERS, _REMEMBERED = 1000, 100_000
 
 # Heads per read: most callers want few.
 _TOGETHER = 100
@@ -128,11 +130,47 @@ class Heads:
             yield from filter(None, self._pool.each(self.read, part))
 
 
+class Reaches:
+    """The deployments that operations have, as far as they are remembered.
+
+    They never change. Safe for threads, and for the operations of all
+    projects.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # By project and operation.
+        self._known: dict[tuple[str | None, str], frozenset[str]] = {}
+        self._count = 0
+
+    def add(
+        self, project_id: str | None, order: operations.OperationOrder
+    ) -> frozenset[str]:
+        """Remember an operation, and forget those that were added first."""
+        ids = frozenset(each.deployment_id for each in order.members)
+        key = project_id, order.id
+        with self._lock:
+            self._count += len(ids) - len(self._known.pop(key, ()))
+            self._known[key] = ids
+            while self._count > _REMEMBERED:
+                oldest = next(iter(self._known))
+                self._count -= len(self._known.pop(oldest))
+        return ids
+
+    def of(
+        self, project_id: str | None, operation_id: str
+    ) -> frozenset[str] | None:
+        """Return the deployments of an operation; None if it is not known."""
+        with self._lock:
+            return self._known.get((project_id, operation_id))
+
+
 class OperationRecords:
     """The records of one project.
 
     :param pool: for many requests at a time.
     :param own: their container, if that is known.
+    :param reaches: what a process remembers of the operations there are.
     """
 
     def __init__(
@@ -140,9 +178,11 @@ class OperationRecords:
         store: stores.ObjectStore,
         pool: pools.Pool | None = None,
         own: stores.OwnContainer | None = None,
+        reaches: Reaches | None = None,
     ) -> None:
         self.store = store
         self.pool = pool or pools.Pool()
+        self._reaches = reaches or Reaches()
         self._own = own or stores.OwnContainer(store, layout.CONTAINER)
         self._records = json_records.Records(
             store, self._own, limit=_LIMIT, parts=_PARTS
@@ -152,7 +192,7 @@ class OperationRecords:
     def within(self, budget: wire.Budget) -> 'OperationRecords':
         """Return the same records for requests within a budget."""
         return OperationRecords(
-            self.store.within(budget), self.pool, self._own
+            self.store.within(budget), self.pool, self._own, self._reaches
         )
 
     @property
@@ -188,6 +228,7 @@ class OperationRecords:
                 f'targets and {_ORDER} bytes are allowed'
             )
         self._records.write(layout.order(order.id), values)
+        self._reaches.add(self.store.project_id, order)
 
     def order(self, seal: binding.Seal) -> operations.OperationOrder:
         """Return what was ordered.
@@ -369,6 +410,19 @@ class OperationRecords:
             )
         ids = [each.removeprefix(prefix) for each in names[:_OTHERS]]
         return [each for each in ids if layout.is_operation_id(each)]
+
+    def deployments(self, operation_id: str) -> frozenset[str]:
+        """Return the deployments that an operation has; it is read once.
+
+        :raises errors.NotFound: there is no such operation.
+        :raises errors.Unreadable: its order is invalid.
+        """
+        known = self._reaches.of(self.store.project_id, operation_id)
+        if known is None:
+            # Who may run on them is checked before that counts.
+            order = self.order(binding.Unchecked(operation_id=operation_id))
+            known = self._reaches.add(self.store.project_id, order)
+        return known
 
     # Requests and results
 

@@ -464,9 +464,7 @@ def running(world, order, deployments=None):
     tools = world.tools()
     if deployments is None:
         deployments = {one.deployment_id for one in order.members}
-    return exclusions.OtherOperations(tools).running(
-        'BACKUP', order.stack_ids, deployments
-    )
+    return exclusions.OtherOperations(tools).running('BACKUP', deployments)
 
 
 def test_what_heat_does_not_prove_holds_nothing(world, caplog):
@@ -520,6 +518,47 @@ def test_leftovers_of_many_operations_hide_none(world):
     assert len(running(world, order)) == 3
     # One for each that has ended.
     assert len(world.cluster.seen) - before < 60
+
+
+def test_operations_on_other_deployments_are_read_once(world):
+    world = World(12, stacks=1)
+    reaches = operation_records.Reaches()
+    counts = []
+    for n, member in enumerate(world.members):
+        order = dataclasses.replace(
+            world.order(), id=f'20270114T0800{n:02}Z-00c0ffee'
+        )
+        order = dataclasses.replace(order, members=(member,))
+        world.begin(order).step()
+        tools = world.tools()
+        tools = dataclasses.replace(
+            tools,
+            records=operation_records.OperationRecords(
+                tools.store, tools.records.pool, reaches=reaches
+            ),
+        )
+        before = len(world.cluster.seen)
+        others = exclusions.OtherOperations(tools)
+        assert not others.running('BACKUP', {'another deployment'})
+        counts.append(len(world.cluster.seen) - before)
+    # The container, the listing, and the one that is new.
+    assert counts == [3] * 12
+    assert not any('/met' in one.where for one in world.cluster.seen[:before])
+    assert others.running('BACKUP', {world.members[5].deployment_id})
+
+
+def test_as_many_deployments_are_remembered_as_there_is_room_for(monkeypatch):
+    monkeypatch.setattr(operation_records, '_REMEMBERED', 5)
+    world = World(3, stacks=1)
+    reaches = operation_records.Reaches()
+    for n in range(3):
+        reaches.add('p', dataclasses.replace(world.order(), id=str(n)))
+        reaches.add('p', dataclasses.replace(world.order(), id=str(n)))
+    assert [reaches.of('p', str(n)) is None for n in range(3)] == [
+        *(True, True),
+        False,
+    ]
+    assert reaches.of('another', '2') is None
 
 
 def test_more_operations_than_are_read_are_told(world, monkeypatch, caplog):
