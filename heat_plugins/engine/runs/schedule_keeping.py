@@ -346,7 +346,7 @@ class Keeper:
 
         :param is_first: whether nothing was done before for this tick.
         """
-        do: dict[_Step, abc.Callable[[_Row, _Kept], _Change]] = {
+        do: abc.Callable[[_Row, _Kept], _Change] = {
             _Step.CREATE: functools.partial(self._create, is_first=is_first),
             _Step.CANCEL: _cancel,
             _Step.SETTLE: _settle,
