@@ -252,7 +252,7 @@ class Keeper:
             kept, after, now, has_ended=(row.project_id, running) in ended
         )
         step, until = self._needed(row, after, decision, ended, now)
-        # Nobody has begun with a tick of which nothing is recorded. One of the
+        # No engine has started a tick of which nothing is recorded. One of the
         # past may have run then.
         record = after.record
         is_first = not (record.acted or record.is_backfilled)
@@ -346,14 +346,14 @@ class Keeper:
 
         :param is_first: whether nothing was done before for this tick.
         """
-        do: abc.Callable[[_Row, _Kept], _Change] = {
+        steps: dict[_Step, abc.Callable[[_Row, _Kept], _Change]] = {
             _Step.CREATE: functools.partial(self._create, is_first=is_first),
             _Step.CANCEL: _cancel,
             _Step.SETTLE: _settle,
             _Step.CHECK: _check,
-        }[step]
+        }
         try:
-            changed = do(row, kept)
+            changed = steps[step](row, kept)
             if _change(row, kept, changed) and changed is _Kept.given_up:
                 tick = kept.record.running or 0
                 missed = record_names.id_of_tick(row.id, tick)
@@ -665,7 +665,7 @@ def _operate(
 
 
 def _is_recorded(row: _Row, kept: _Kept) -> bool:
-    """Say whether nobody has changed a schedule since this process did."""
+    """Say whether no other process has changed a schedule since this one."""
     context = heat_context.get_admin_context()
     return schedule_rows.read(context, row.number) == kept.text()
 

@@ -20,7 +20,7 @@ neither exclude others nor are excluded.
 So an operation that meets nothing asks for one object in each step that starts
 runs, however many. A process reads the order of another operation once: its
 members never change. What has none of the caller's is neither read further nor
-notified, so many can start at once on one stack.
+notified, so a thousand can start at once on one stack.
 
 The windows of `objectstore.exclusive` remain: then both are handed to the
 server, which runs them one after the other.

@@ -177,7 +177,7 @@ class Fleets:
         :param log_limit: see `operations.OperationOrder`.
         :param operation_id: of one that several processes may create, see
             `record_names.id_of_tick`; None for a new one.
-        :param is_alone: whether no other process has begun with it; see
+        :param is_alone: whether no other process has started with it; see
             `advancing.Advancer.claim`.
         :param notify: whom engines tell of its end.
         :raises errors.Refused: no engine does.
