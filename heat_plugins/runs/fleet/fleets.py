@@ -21,6 +21,7 @@ from heat_plugins.runs import services
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleet_targets
+from heat_plugins.runs.fleet import followers
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import binding
@@ -206,7 +207,7 @@ class Fleets:
             notify=notify.to if notify else '',
         )
         seal = self._records.bind(ordered)
-        advancer = advancing.Advancer(
+        advancer = followers.Follower(
             self._tools, ordered, seal, chosen=chosen.targets
         )
         try:
@@ -343,7 +344,7 @@ class Fleets:
             whole then.
         """
         seal = seal or self._seal(self._records.find(operation_id))
-        return advancing.Advancer(self._tools, self._records.order(seal), seal)
+        return followers.Follower(self._tools, self._records.order(seal), seal)
 
     def is_led(self, operation_id: str) -> bool:
         """Say whether a process advances an operation, with few requests.
@@ -395,7 +396,7 @@ class Fleets:
         if only is not None:
             wanted['only'] = only
         name = self._records.request(seal, now, **wanted)
-        advancer = advancing.Advancer(self._tools, before.order, seal)
+        advancer = followers.Follower(self._tools, before.order, seal)
         until = self._tools.monotonic() + _PATIENCE
         while self._tools.monotonic() < until:
             if name in advancer.step().control.handled:

@@ -55,12 +55,16 @@ def leads(operation_id: str) -> str:
     return f'operations/leads/{operation_id}/'
 
 
+def states(operation_id: str, epoch: int) -> str:
+    return f'operations/states/{operation_id}/{epoch:06d}/'
+
+
 def control(operation_id: str, epoch: int) -> str:
-    return f'operations/states/{operation_id}/{epoch:06d}/control'
+    return f'{states(operation_id, epoch)}control'
 
 
 def shard(operation_id: str, epoch: int, number: int) -> str:
-    return f'operations/states/{operation_id}/{epoch:06d}/{number:05d}'
+    return f'{states(operation_id, epoch)}{number:05d}'
 
 
 def arrivals(operation_id: str) -> str:

@@ -13,6 +13,7 @@ what proves them.
 from collections import abc
 import contextlib
 import dataclasses
+import itertools
 import json
 import threading
 from typing import Any, TypeVar
@@ -301,7 +302,20 @@ class OperationRecords:
         :raises errors.Unreadable: a record of it is invalid.
         """
         control, number = self._control(order, epoch, seal)
-        return self._with_attempts(order, control, number, seal), number
+        operation = dataclasses.replace(
+            operations.Operation.new(order), control=control
+        )
+        return self.reread(operation, number, seal), number
+
+    def states(self, operation_id: str, epoch: int) -> dict[str, str]:
+        """Return the digests of what is recorded of an epoch, by name."""
+        listed = self.store.iterate(
+            self.container, layout.states(operation_id, epoch)
+        )
+        most = len(layout.shards(operations.MOST)) + 1
+        with contextlib.suppress(errors.NoObject):
+            return {e.name: e.etag for e in itertools.islice(listed, most)}
+        return {}
 
     def _control(
         self, order: operations.OperationOrder, epoch: int, seal: binding.Seal
@@ -319,33 +333,40 @@ class OperationRecords:
             )
         raise errors.NotFound(f'There is no operation {order.id}')
 
-    def _with_attempts(
+    def reread(
         self,
-        order: operations.OperationOrder,
-        control: operations.Control,
+        operation: operations.Operation,
         epoch: int,
         seal: binding.Seal,
+        changed: abc.Container[str] | None = None,
     ) -> operations.Operation:
-        def read(shard: int) -> list[operations.Attempt]:
-            size = min(layout.SHARD, len(order.members) - shard * layout.SHARD)
+        """Return an operation with its attempts as they are recorded now.
+
+        :param changed: the names of the objects to read; None for all.
+        """
+
+        def read(shard: int) -> abc.Sequence[operations.Attempt]:
+            before = _shard(operation, shard)
+            name = layout.shard(operation.id, epoch, shard)
+            if changed is not None and name not in changed:
+                return before
 
             def attempts(values: Any) -> list[operations.Attempt]:
-                if not isinstance(values, list) or len(values) != size:
-                    raise ValueError(f'it must be a list of {size} attempts')
+                if not isinstance(values, list) or len(values) != len(before):
+                    raise ValueError(
+                        f'it must be a list of {len(before)} attempts'
+                    )
                 return [_attempt(each) for each in values]
 
             try:
-                name = layout.shard(order.id, epoch, shard)
                 return self._read(seal, attempts, name)
             except errors.NoObject:
-                return [operations.Attempt()] * size
+                return before
 
-        shards = layout.shards(len(order.members))
+        shards = layout.shards(len(operation.attempts))
         parts = self.pool.each(read, list(shards))
-        return operations.Operation(
-            order=order,
-            control=control,
-            attempts=tuple(each for part in parts for each in part),
+        return dataclasses.replace(
+            operation, attempts=tuple(each for part in parts for each in part)
         )
 
     def write(

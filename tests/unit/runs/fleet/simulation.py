@@ -18,7 +18,7 @@ from heat_plugins.objectstore import keys
 from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
 from heat_plugins.runs import services
-from heat_plugins.runs.fleet import advancing
+from heat_plugins.runs.fleet import followers
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import operation_records
@@ -204,7 +204,7 @@ class World:
         tools = self.tools(who)
         if order.id not in self.seals:
             self._register(tools.records, order)
-        return advancing.Advancer(tools, order, self.seals[order.id])
+        return followers.Follower(tools, order, self.seals[order.id])
 
     def begin(self, order, who='ann'):
         """Record an operation; return what leads it."""

@@ -319,25 +319,30 @@ def test_what_cannot_be_checked_is_not_forgotten():
 
 def test_an_engine_that_answers_advances_what_a_command_has_started(world):
     order = world.order()
-    asked = []
+    asked, leading = [], []
     sleep = world.sleep
+
+    def look():
+        engine = world.advancer(order, 'engine')
+        if engine.lead():
+            leading.append(engine)
 
     def slept(seconds):
         sleep(seconds)
-        if asked:
-            engine.lead()
+        if asked and not leading:
+            look()
 
     def ask(operation_id):
         asked.append(operation_id)
         # As the command has not released it yet, it looks again.
-        assert not engine.lead()
+        look()
+        assert not leading
 
     world.sleep, world.heat.engine = slept, ask
-    engine = world.advancer(order, 'engine')
     command = world.begin(order)
     assert command.hand_over()
     assert asked == [order.id]
-    assert engine.is_leading
+    (engine,) = leading
     command.step()
     assert not command.is_leading
     found = simulation.run(world, [engine, command])
