@@ -703,7 +703,14 @@ def _withdraw_last(
     if run is None:
         store.close(key)
         return False
-    return _succeeds(key, lambda: withdraw(heat, run))
+    return _succeeds(key, lambda: _withdraw_starting(heat, run))
+
+
+def _withdraw_starting(heat: orchestration.Deploying, run: runs.Run) -> None:
+    """Withdraw a run, and what a starter that has died may have left of it."""
+    withdraw(heat, run)
+    if run.ended and run.config_id is None:
+        delete_undelivered(heat, [run])
 
 
 def _succeeds(key: record_names.Key, call: abc.Callable[[], None]) -> bool:

@@ -293,6 +293,8 @@ class Runs(ledgers.Ledger):
         run: runs.Run | None = None
         try:
             run = _require_end(self._show(store, run_id))
+            if run.config_id is None:
+                self._settler(store).clean_up(run, is_last=True)
             store.remove(run.key)
         except errors.UnreadableRun as exc:
             key = record_names.Key(

@@ -156,20 +156,35 @@ class Settler:
             ended_at=int(self._tools.clock()),
         )
 
-    def clean_up(self, run: runs.Run) -> None:
-        """Remove what a run that has ended needs no more."""
+    def clean_up(self, run: runs.Run, *, is_last: bool = False) -> None:
+        """Remove what a run that has ended needs no more.
+
+        The process that starts it may live, and deletes what it has made once
+        it sees that the announcement was revoked. It may also die before
+        that: so the announcement stays, and this is called again later.
+
+        :param is_last: whether there is no later.
+        """
+        age = self._tools.clock() - run.started_at
+        is_starting = (
+            run.config_id is None
+            and run.state is not runs.State.FAILED
+            and age <= _START_LIMIT
+            and not is_last
+        )
+        if is_starting and not self._records.is_open(run.key):
+            return
         if run.is_unanswered:
             self._attempts.stop(run)
         self._attempts.withdraw(run)
-        # Until then who starts it may need its config, and deletes it.
-        is_over = (
-            run.state is runs.State.FAILED
-            or self._tools.clock() - run.started_at > _START_LIMIT
-        )
-        if run.config_id is None and is_over:
-            # Who has started it may have died before it could record that.
-            attempts.delete_undelivered(self._tools.heat, [run])
         self._records.discard(run.progress_signal)
+        if is_starting:
+            self._records.revoke(run.key)
+            return
+        if run.config_id is None:
+            # The process that started it may have died before it recorded
+            # that.
+            attempts.delete_undelivered(self._tools.heat, [run])
         self._records.close(run.key)
 
     def _report(

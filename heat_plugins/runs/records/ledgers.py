@@ -224,23 +224,26 @@ class Ledger:
             run = self._attempts.deliver(
                 run, lambda: self._attempts.draft(run, target, limit)
             )
-            if ended := _ended(store, run):
-                # Who cancelled it may not have seen what we have made since.
-                self._attempts.withdraw(run)
-                return ended
-            store.write(run)
-            if not store.is_open(run.key):
-                if ended := _ended(store, run):
-                    return ended
-                # Nor may who revoked the announcement; see `attempts`.
+            ended = _ended(store, run)
+            if ended is None:
+                store.write(run)
+                if store.is_open(run.key):
+                    return run
+                ended = _ended(store, run)
+            if ended is None:
+                # Nor may who revoked the announcement have seen what we have
+                # made since; see `attempts`.
                 raise errors.NotFound(
                     f'Deployment {run.resource} or its stack was deleted '
                     f'while {run.action} started on it'
                 )
+            # Who cancelled it may not have seen what we have made since.
+            self._attempts.withdraw(run)
+            store.close(run.key)
         except BaseException:
             self._undo(store, self._attempts.known(run))
             raise
-        return run
+        return ended
 
     def _undo(self, store: records.Records, run: runs.Run) -> None:
         """Undo a run that was not delivered, as far as possible."""
