@@ -7,7 +7,7 @@ import datetime
 import pathlib
 import re
 import time
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from heat_plugins import bounds
 
@@ -16,81 +16,69 @@ _DAYS = {'today': 0, 'yesterday': 1}
 _UNITS = {'s': 1, 'min': 60, 'h': 3600, 'd': 86400, 'w': 7 * 86400}
 
 
-class Adder:
-    """Adds arguments to a parser, or to a group of one.
+#: Adds arguments to a parser, or to a group of one.
+Argument: TypeAlias = abc.Callable[[Any], object]
+Arguments: TypeAlias = tuple[Argument, ...]
 
-    `more` is what `argparse.ArgumentParser.add_argument` takes, too.
+
+def value(
+    name: str, metavar: str, text: str, *short: str, **more: Any
+) -> Argument:
+    """Return a positional argument, or an option with a value.
+
+    :param more: what `argparse.ArgumentParser.add_argument` takes, too.
     """
+    more = {'metavar': metavar, 'help': text, **more}
+    return lambda parser: parser.add_argument(*short, name, **more)
 
-    def __init__(self, parser: Any) -> None:
-        self.parser = parser
 
-    def value(self, name: str, metavar: str, text: str, **more: Any) -> None:
-        """Add a positional argument, or an option with a value."""
-        self.parser.add_argument(name, metavar=metavar, help=text, **more)
+def number(
+    name: str, metavar: str, text: str, *short: str, **more: Any
+) -> Argument:
+    """Return one whose value is a whole number above 0."""
+    return value(name, metavar, text, *short, type=positive, **more)
 
-    def number(self, name: str, metavar: str, text: str, **more: Any) -> None:
-        """Add one whose value is a whole number above 0."""
-        self.value(name, metavar, text, type=positive, **more)
 
-    def choice(self, name: str, choices: Any, text: str, **more: Any) -> None:
-        """Add an option that has one of some values."""
-        self.parser.add_argument(name, choices=choices, help=text, **more)
+def choice(name: str, choices: Any, text: str, **more: Any) -> Argument:
+    """Return an option that has one of some values."""
+    return lambda parser: parser.add_argument(
+        name, choices=choices, help=text, **more
+    )
 
-    def several(self, name: str, metavar: str, text: str, **more: Any) -> None:
-        """Add an option that may be repeated."""
-        more = {'action': 'append', 'default': [], **more}
-        self.value(name, metavar, text, **more)
 
-    def flag(self, name: str, text: str, *short: str) -> None:
-        """Add an option without a value."""
-        self.parser.add_argument(*short, name, action='store_true', help=text)
+def several(name: str, metavar: str, text: str, **more: Any) -> Argument:
+    """Return an option that may be repeated."""
+    more = {'action': 'append', 'default': [], **more}
+    return value(name, metavar, text, **more)
 
-    def either(self, *, required: bool = False) -> 'Adder':
-        """Return what adds arguments that exclude each other."""
-        group = self.parser.add_mutually_exclusive_group(required=required)
-        return Adder(group)
 
-    def titled(self, title: str) -> 'Adder':
-        """Return what adds arguments under a title of their own."""
-        return Adder(self.parser.add_argument_group(title))
+def flag(name: str, text: str, *short: str, **more: Any) -> Argument:
+    """Return an option without a value."""
+    more = {'action': 'store_true', 'help': text, **more}
+    return lambda parser: parser.add_argument(*short, name, **more)
 
-    def stack(self, *, deleted: bool = False) -> None:
-        """Add the stack that a command is about.
 
-        :param deleted: whether it may be gone.
-        """
-        more = '; for a deleted stack, its ID' if deleted else ''
-        self.value('stack', '<stack>', f'Name or ID of the stack{more}')
+def either(*arguments: Argument, required: bool = False) -> Argument:
+    """Return arguments that exclude each other."""
+    return lambda parser: add(
+        parser.add_mutually_exclusive_group(required=required), arguments
+    )
 
-    def since(self) -> None:
-        """Add the option that leaves out what ended before a time."""
-        self.value(
-            '--since',
-            '<time>',
-            'Leave out entries that ended before a time: a day (today, '
-            'yesterday, 2026-11-20), a time (2026-11-20T22:00), in UTC '
-            'without --local-time, or an age (30min, 12h, 7d)',
-            type=Since,
-        )
 
-    def local_time(self) -> None:
-        """Add the option that shows, and takes, times of this machine."""
-        self.flag(
-            '--local-time',
-            'Show times in the time zone of this machine, not in UTC',
-        )
+def titled(title: str, *arguments: Argument) -> Argument:
+    """Return arguments under a title of their own."""
+    return lambda parser: add(parser.add_argument_group(title), arguments)
 
-    def entries(self, limit: int) -> None:
-        """Add which entries of a list are wanted, and how many."""
-        self.value('--action', '<action>', 'Only entries of an action')
-        self.since()
-        self.number(
-            '--limit',
-            '<number>',
-            'Maximum number of entries to list (default: %(default)s)',
-            default=limit,
-        )
+
+def defaults(**values: Any) -> Argument:
+    """Return the values of what a command does not take."""
+    return lambda parser: parser.set_defaults(**values)
+
+
+def add(parser: Any, arguments: abc.Iterable[Argument]) -> None:
+    """Add arguments to a parser, or to a group of one."""
+    for argument in arguments:
+        argument(parser)
 
 
 class Input:
@@ -166,3 +154,41 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError('must be a number, at least 1')
     return int(text)
+
+
+_STACK = 'Name or ID of the stack'
+
+#: The stack that a command is about; the second may be gone.
+STACK: Final = value('stack', '<stack>', _STACK)
+PAST_STACK: Final = value(
+    'stack', '<stack>', f'{_STACK}; for a deleted stack, its ID'
+)
+
+#: Leaves out what ended before a time.
+SINCE: Final = value(
+    '--since',
+    '<time>',
+    'Leave out entries that ended before a time: a day (today, yesterday, '
+    '2026-11-20), a time (2026-11-20T22:00), in UTC without --local-time, or '
+    'an age (30min, 12h, 7d)',
+    type=Since,
+)
+
+#: Shows, and takes, times of this machine.
+LOCAL_TIME: Final = flag(
+    '--local-time', 'Show times in the time zone of this machine, not in UTC'
+)
+
+
+def entries(limit: int) -> Arguments:
+    """Return which entries of a list are wanted, and how many."""
+    return (
+        value('--action', '<action>', 'Only entries of an action'),
+        SINCE,
+        number(
+            '--limit',
+            '<number>',
+            'Maximum number of entries to list (default: %(default)s)',
+            default=limit,
+        ),
+    )

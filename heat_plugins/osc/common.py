@@ -132,31 +132,27 @@ class Command(command.Command):
     """A command.
 
     :cvar example: what its help shows behind its name.
+    :cvar shared: what it takes on its command line in front of `arguments`.
     :ivar exit_code: what the command ends with if all goes well.
     :ivar progress: shows that the command works, until it prints.
     """
 
     exit_code = 0
     example = ''
+    shared: command_line.Arguments = ()
+    arguments: command_line.Arguments = ()
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         vars(parser)['parse_args'] = functools.partial(_parse, parser)
         parser.epilog = f'Example: {prog_name} {self.example}'
-        add = command_line.Adder(parser)
-        self.add_shared(add)
-        self.add_arguments(add)
+        command_line.add(parser, self.shared)
+        command_line.add(parser, self.arguments)
         return parser
 
     def get_epilog(self) -> str:
         # For its own, cliff reads the metadata of all that is installed.
         return ''
-
-    def add_shared(self, add: command_line.Adder) -> None:
-        """Add what it takes as the others of its kind do, in front."""
-
-    def add_arguments(self, add: command_line.Adder) -> None:
-        """Add what the command takes on its command line."""
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         foreign.guard(self.log)
@@ -226,7 +222,7 @@ class Report(Command, command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        command_line.Adder(parser).local_time()
+        command_line.LOCAL_TIME(parser)
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

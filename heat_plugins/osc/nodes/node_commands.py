@@ -41,6 +41,18 @@ _RESOLVERS = {
 }
 
 
+_NODES = (
+    command_line.value('nodes', '<node>', 'UUIDs or names', nargs='*'),
+    command_line.flag('--all', 'All manageable nodes'),
+)
+_TIMEOUT = command_line.number(
+    '--timeout',
+    '<seconds>',
+    'Seconds for each node, with all attempts (default: %(default)s)',
+    default=convoy.TIMEOUT,
+)
+
+
 class _PureLoader(yaml_reading.PureLoader):
     yaml_implicit_resolvers = _RESOLVERS
 
@@ -76,7 +88,7 @@ def load_nodes(text: str) -> Any:
 class NodeCommand(plan_common.PlanCommand):
     """A command about nodes."""
 
-    named = False
+    shared = (plan_common.LOCAL,)
 
     def done(
         self,
@@ -109,25 +121,29 @@ class RegisterNodes(NodeCommand):
 
     example = 'nodes.yaml --dry-run'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.value(
+    arguments = (
+        command_line.value(
             'file',
             '<file>',
             'The nodes, in JSON or YAML; - for standard input',
-        )
-        add.flag('--dry-run', 'Show what would change, and change nothing')
-        add.flag(
+        ),
+        command_line.flag(
+            '--dry-run', 'Show what would change, and change nothing'
+        ),
+        command_line.flag(
             '--remove',
             'Also delete nodes that the file does not name, but never one in '
             'use',
-        )
-        group = add.either()
-        group.flag('--provide', 'Make the nodes available')
-        group.flag(
-            '--no-manage',
-            'Leave new nodes enrolled; do not make them manageable',
-        )
-        _add_timeout(add)
+        ),
+        command_line.either(
+            command_line.flag('--provide', 'Make the nodes available'),
+            command_line.flag(
+                '--no-manage',
+                'Leave new nodes enrolled; do not make them manageable',
+            ),
+        ),
+        _TIMEOUT,
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         report = self.done(
@@ -193,32 +209,33 @@ class IntrospectNodes(NodeCommand):
 
     example = '--all --provide'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        _add_nodes(add)
-        add.flag('--provide', 'Make the inspected nodes available')
-        add.number(
+    arguments = (
+        *_NODES,
+        command_line.flag('--provide', 'Make the inspected nodes available'),
+        command_line.number(
             '--concurrency',
             '<number>',
             'Maximum number of inspections at a time (default: %(default)s)',
             default=convoy.CONCURRENCY,
-        )
-        add.number(
+        ),
+        command_line.number(
             '--attempts',
             '<number>',
             'Maximum number of attempts for each node (default: %(default)s)',
             default=convoy.ATTEMPTS,
-        )
-        _add_timeout(add)
-        add.value(
+        ),
+        _TIMEOUT,
+        command_line.value(
             '--save',
             '<directory>',
             'Write all inspected data of each node to a file in this folder',
-        )
-        add.flag(
+        ),
+        command_line.flag(
             '--abort',
             'Abort the inspections of these nodes, including those that '
             'other users started',
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         driver = self.driver(parsed_args)
@@ -267,9 +284,10 @@ class ProvideNodes(NodeCommand):
 
     example = 'node-1 node-2'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        _add_nodes(add)
-        _add_timeout(add)
+    arguments = (
+        *_NODES,
+        _TIMEOUT,
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         report = self.done(
@@ -296,24 +314,10 @@ def _action(entry: drivers.Report, dry_run: bool) -> str:
     return f'would be {action}' if conditional else str(action)
 
 
-def _add_nodes(add: command_line.Adder) -> None:
-    add.value('nodes', '<node>', 'UUIDs or names', nargs='*')
-    add.flag('--all', 'All manageable nodes')
-
-
 def _nodes(parsed_args: argparse.Namespace) -> list[str] | None:
     if bool(parsed_args.nodes) == parsed_args.all:
         raise exceptions.CommandError('Name nodes, or give --all')
     return parsed_args.nodes or None
-
-
-def _add_timeout(add: command_line.Adder) -> None:
-    add.number(
-        '--timeout',
-        '<seconds>',
-        'Seconds for each node, with all attempts (default: %(default)s)',
-        default=convoy.TIMEOUT,
-    )
 
 
 def _save(

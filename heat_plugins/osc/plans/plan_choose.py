@@ -24,8 +24,9 @@ class ListCapabilities(plan_common.PlanCommand):
 
     example = 'shop --enabled'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.flag('--enabled', 'List only enabled environments')
+    arguments = (
+        command_line.flag('--enabled', 'List only enabled environments'),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         driver = self.driver(parsed_args)
@@ -60,18 +61,22 @@ class SetCapabilities(plan_common.PlanCommand):
 
     example = 'shop --enable environments/french.yaml'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        for name in ('enable', 'disable'):
-            add.several(
-                f'--{name}',
-                '<environment>',
-                f'Path of an environment to {name} (repeat option for '
-                'several)',
-            )
-        add.flag(
+    arguments = (
+        command_line.several(
+            '--enable',
+            '<environment>',
+            'Path of an environment to enable (repeat option for several)',
+        ),
+        command_line.several(
+            '--disable',
+            '<environment>',
+            'Path of an environment to disable (repeat option for several)',
+        ),
+        command_line.flag(
             '--with-requirements',
             'Also enable the environments that these require',
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         choices = dict.fromkeys(parsed_args.enable, True)
@@ -104,21 +109,22 @@ class ListParameters(plan_common.PlanCommand):
 
     example = 'shop --role Web'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.value('--role', '<role>', 'Only parameters of a role')
-        add.flag(
+    arguments = (
+        command_line.value('--role', '<role>', 'Only parameters of a role'),
+        command_line.flag(
             '--nested',
             'List the parameters of each nested template, also those that '
             'its parent passes to it',
-        )
-        add.flag(
+        ),
+        command_line.flag(
             '--long',
             'Include defaults, constraints and the templates that have each '
             'parameter',
-        )
-        add.flag(
+        ),
+        command_line.flag(
             '--refresh', 'Ask Heat again, even if the plan has not changed'
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         driver = self.driver(parsed_args)
@@ -189,14 +195,15 @@ def _parameter(
 class _ChangeParameters(plan_common.PlanCommand):
     """A command that changes parameters."""
 
-    def add_shared(self, add: command_line.Adder) -> None:
-        super().add_shared(add)
-        add.value(
+    shared = (
+        *plan_common.PlanCommand.shared,
+        command_line.value(
             '--role',
             '<role>',
             'Change parameters of one role: Count means <role>Count, and '
             'other names are entries of <role>Parameters',
-        )
+        ),
+    )
 
     def change(
         self,
@@ -223,8 +230,8 @@ class SetParameters(_ChangeParameters):
 
     example = 'shop WebCount=4'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.value(
+    arguments = (
+        command_line.value(
             'values',
             '<name>=<value>',
             'A parameter and its value, lists and maps in YAML or JSON; '
@@ -232,13 +239,14 @@ class SetParameters(_ChangeParameters):
             'this machine can see command lines: give secrets with --file',
             type=command_line.Input,
             nargs='*',
-        )
-        add.value(
+        ),
+        command_line.value(
             '--file',
             '<file>',
             'Read parameters from a map in YAML or JSON, or from its '
             'parameter_defaults; - for standard input',
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         values = {}
@@ -256,13 +264,14 @@ class UnsetParameters(_ChangeParameters):
 
     example = 'shop WebCount'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.value(
+    arguments = (
+        command_line.value(
             'names',
             '<name>',
             'A parameter, or <name>.<key> for one entry of a map',
             nargs='+',
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         return self.change(parsed_args, {}, parsed_args.names)

@@ -37,22 +37,29 @@ class CreatePlan(plan_common.PlanCommand):
 
     example = 'shop --from templates/'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        group = plan_common.add_source_options(add, required=True)
-        group.value(
-            '--container',
-            '<container>',
-            'A container of the object store to copy. If it has the name of '
-            'the plan, it becomes the plan itself',
-        )
-        add.value(
+    arguments = (
+        *plan_common.source(
+            command_line.value(
+                '--container',
+                '<container>',
+                'A container of the object store to copy. If it has the name '
+                'of the plan, it becomes the plan itself',
+            ),
+            required=True,
+        ),
+        command_line.value(
             '--template',
             '<path>',
             'The root template (default: the one in plan-environment.yaml)',
-        )
-        add.value('--description', '<text>', 'Purpose of the plan')
-        add.flag('--render', 'Render Jinja templates (.j2) into the plan')
-        add.flag('--resume', 'Resume an interrupted creation of the plan')
+        ),
+        command_line.value('--description', '<text>', 'Purpose of the plan'),
+        command_line.flag(
+            '--render', 'Render Jinja templates (.j2) into the plan'
+        ),
+        command_line.flag(
+            '--resume', 'Resume an interrupted creation of the plan'
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         plan = parsed_args.plan
@@ -78,12 +85,13 @@ class SetPlan(plan_common.PlanCommand):
 
     example = 'shop --from templates/ --prune'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        plan_common.add_source_options(add, required=False)
-        add.several(
+    arguments = (
+        *plan_common.source(),
+        command_line.several(
             '--remove', '<path>', 'Remove a file (repeat option for several)'
-        )
-        add.flag('--prune', 'Remove all other files')
+        ),
+        command_line.flag('--prune', 'Remove all other files'),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         driver = self.driver(parsed_args)
@@ -116,7 +124,7 @@ class ListPlans(plan_common.PlanCommand):
 
     example = '-f value -c Name'
 
-    named = False
+    shared = (plan_common.LOCAL,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         return common.table(
@@ -168,15 +176,16 @@ class ExportPlan(plan_common.PlanCommand):
 
     example = 'shop shop.tar.gz'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.value('file', '<file>', 'The tarball to write')
-        add.flag(
+    arguments = (
+        command_line.value('file', '<file>', 'The tarball to write'),
+        command_line.flag(
             '--secrets',
             'Include generated passwords and the values of secret '
             'parameters; without them, a plan created from the tarball gets '
             'new passwords. The files of the plan are always exported '
             'unchanged',
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.driver(parsed_args).plans.plans

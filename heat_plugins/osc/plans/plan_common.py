@@ -5,7 +5,7 @@ import argparse
 from collections import abc
 import functools
 import pathlib
-from typing import Any
+from typing import Final
 
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
@@ -13,21 +13,19 @@ from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import drivers
 
+LOCAL: Final = command_line.flag(
+    '--local',
+    'Do the work in this command, without Mistral; the result is the same',
+)
+
 
 class PlanCommand(common.Report):
-    """A command about plans."""
+    """A command about plans; those about no single one have other `shared`."""
 
-    #: Whether it is about one plan.
-    named = True
-
-    def add_shared(self, add: command_line.Adder) -> None:
-        if self.named:
-            add.value('plan', '<plan>', 'The plan')
-        add.flag(
-            '--local',
-            'Do the work in this command, without Mistral; the result is the '
-            'same',
-        )
+    shared: command_line.Arguments = (
+        command_line.value('plan', '<plan>', 'The plan'),
+        LOCAL,
+    )
 
     def driver(self, parsed_args: argparse.Namespace) -> drivers.Driver:
         return drivers.driver(self.app.client_manager, parsed_args.local)
@@ -41,22 +39,33 @@ class PlanCommand(common.Report):
             self.log.warning('%s', warning)
 
 
-def add_source_options(add: command_line.Adder, *, required: bool) -> Any:
-    """Add options for where the files of a plan come from."""
-    group = add.either(required=required)
-    group.value('--from', '<path>', 'A directory, or a tarball', dest='source')
-    group.value(
-        '--git',
-        '<repository>',
-        'A git repository: a path, or a URL (https or ssh)',
+def source(
+    *others: command_line.Argument, required: bool = False
+) -> command_line.Arguments:
+    """Return options for where the files of a plan come from.
+
+    :param others: options that may stand in their place.
+    """
+    return (
+        command_line.either(
+            command_line.value(
+                '--from', '<path>', 'A directory, or a tarball', dest='source'
+            ),
+            command_line.value(
+                '--git',
+                '<repository>',
+                'A git repository: a path, or a URL (https or ssh)',
+            ),
+            *others,
+            required=required,
+        ),
+        command_line.value(
+            '--revision',
+            '<revision>',
+            'With --git: a branch, a tag or a commit (default: HEAD)',
+            default='HEAD',
+        ),
     )
-    add.value(
-        '--revision',
-        '<revision>',
-        'With --git: a branch, a tag or a commit (default: HEAD)',
-        default='HEAD',
-    )
-    return group
 
 
 def content(

@@ -34,26 +34,31 @@ class DeployPlan(plan_common.PlanCommand):
 
     example = 'shop --timeout 90'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        group = add.either()
-        group.flag(
-            '--validate-only',
-            'Let Heat check the plan, and show what would change in the root '
-            'template, without changing it',
-        )
-        group.flag('--no-wait', 'Return when the deployment has started')
-        group.flag(
-            '--cancel', 'Stop the deployment in progress, without a rollback'
-        )
-        add.number(
+    arguments = (
+        command_line.either(
+            command_line.flag(
+                '--validate-only',
+                'Let Heat check the plan, and show what would change in the '
+                'root template, without changing it',
+            ),
+            command_line.flag(
+                '--no-wait', 'Return when the deployment has started'
+            ),
+            command_line.flag(
+                '--cancel',
+                'Stop the deployment in progress, without a rollback',
+            ),
+        ),
+        command_line.number(
             '--timeout',
             '<minutes>',
             "Maximum number of minutes for Heat (default: Heat's own limit)",
-        )
-        add.flag(
+        ),
+        command_line.flag(
             '--take-over',
             'Update a stack of this name even if no plan created it',
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         driver = self.driver(parsed_args)
@@ -108,8 +113,9 @@ class ShowStatus(plan_common.PlanCommand):
 
     example = 'shop --wait'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.flag('--wait', 'Wait until the deployment has ended')
+    arguments = (
+        command_line.flag('--wait', 'Wait until the deployment has ended'),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         driver = self.driver(parsed_args)
@@ -139,9 +145,14 @@ class ShowDiff(plan_common.PlanCommand):
 
     example = 'shop --names-only'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.flag('--names-only', 'List only the names of changed files')
-        add.flag('--exit-code', 'Exit with code 3 if there is a difference')
+    arguments = (
+        command_line.flag(
+            '--names-only', 'List only the names of changed files'
+        ),
+        command_line.flag(
+            '--exit-code', 'Exit with code 3 if there is a difference'
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         driver = self.driver(parsed_args)

@@ -15,7 +15,6 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import pools
 from heat_plugins import retrying
-from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import private_files
 from heat_plugins.osc import progress
@@ -443,17 +442,6 @@ def follow(
     if parsed_args.wait or parsed_args.follow:
         return follower.follow(advancer)
     return follower.start(advancer)
-
-
-def add_page(add: command_line.Adder) -> None:
-    """Add the option for a page."""
-    add.value(
-        '--output',
-        '<file>',
-        'Write a page (.html) with all targets and their outputs; it '
-        'refreshes itself while the command waits',
-        type=command_line.file_of('.html'),
-    )
 
 
 def write_page(

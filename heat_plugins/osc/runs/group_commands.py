@@ -34,16 +34,19 @@ class NestGroups(common.Report):
 
     example = '--dry-run'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.several(
+    arguments = (
+        command_line.several(
             '--stack',
             '<stack>',
             'Name or ID of a stack (repeat option for several; default: all '
             'stacks of the project)',
             dest='stacks',
-        )
-        add.flag('--dry-run', 'List the groups without changing anything')
-        add.flag('--yes', 'Do not ask for confirmation')
+        ),
+        command_line.flag(
+            '--dry-run', 'List the groups without changing anything'
+        ),
+        command_line.flag('--yes', 'Do not ask for confirmation'),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         heat = common.orchestration(self.app.client_manager)

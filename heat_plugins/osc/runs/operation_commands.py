@@ -3,7 +3,7 @@
 
 import argparse
 import functools
-from typing import Any
+from typing import Any, Final
 
 from heat_plugins import pools
 from heat_plugins.osc import columns
@@ -42,6 +42,29 @@ _KEYS = (
 )
 
 
+ATTEMPT: Final = command_line.number(
+    '--attempt',
+    '<number>',
+    'Show the attempt of this number on each target that had one (default: '
+    'the last)',
+)
+
+#: The page of an operation.
+PAGE: Final = command_line.value(
+    '--output',
+    '<file>',
+    'Write a page (.html) with all targets and their outputs; it refreshes '
+    'itself while the command waits',
+    type=command_line.file_of('.html'),
+)
+
+
+def operation_id(**more: Any) -> command_line.Argument:
+    """Return the operation, or the operations, that a command is about."""
+    text = 'ID of the operation, or its beginning or end'
+    return command_line.value('operation', '<operation>', text, **more)
+
+
 class OperationCommand(common.Report):
     """A command about operations of the project."""
 
@@ -50,42 +73,25 @@ class OperationCommand(common.Report):
         return common.fleets(self.app.client_manager)
 
 
-def add_operation(add: command_line.Adder, **more: Any) -> None:
-    add.value(
-        'operation',
-        '<operation>',
-        'ID of the operation, or its beginning or end',
-        **more,
-    )
-
-
-def add_attempt(add: command_line.Adder) -> None:
-    add.number(
-        '--attempt',
-        '<number>',
-        'Show the attempt of this number on each target that had one '
-        '(default: the last)',
-    )
-
-
 class ListOperations(OperationCommand):
     """List the operations of the project, the newest first."""
 
     example = '--stack shop --since 7d'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.choice(
+    arguments = (
+        command_line.choice(
             '--state',
             [phase.value for phase in operations.Phase],
             'Only entries in a state',
-        )
-        add.value(
+        ),
+        command_line.value(
             '--stack',
             '<stack>',
             'Only operations with targets in a stack (name, or ID); it may '
             'be deleted',
-        )
-        add.entries(100)
+        ),
+        *command_line.entries(100),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         heads = self.fleets.history(
@@ -114,17 +120,20 @@ class ShowOperation(OperationCommand):
 
     example = '00f2c40a --failed'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add_operation(add)
-        add.flag('--targets', 'List its targets')
-        add.choice(
+    arguments = (
+        operation_id(),
+        command_line.flag('--targets', 'List its targets'),
+        command_line.choice(
             '--state',
             overview.COUNTED,
             'With --targets: only targets in a state',
-        )
-        add.flag('--failed', 'List the targets that failed or timed out')
-        add_attempt(add)
-        following.add_page(add)
+        ),
+        command_line.flag(
+            '--failed', 'List the targets that failed or timed out'
+        ),
+        ATTEMPT,
+        PAGE,
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         operation = self.fleets.show(parsed_args.operation)
@@ -156,14 +165,15 @@ class WaitOperation(OperationCommand):
 
     example = '00f2c40a --output run.html'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add_operation(add)
-        add.number(
+    arguments = (
+        operation_id(),
+        command_line.number(
             '--timeout',
             '<seconds>',
             'Stop waiting after this many seconds; the operation continues',
-        )
-        following.add_page(add)
+        ),
+        PAGE,
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         limit = parsed_args.timeout
@@ -185,8 +195,7 @@ class _Request(OperationCommand):
 
     what = ''
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add_operation(add)
+    arguments: command_line.Arguments = (operation_id(),)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         advancer = self.fleets.request(parsed_args.operation, self.what)
@@ -223,9 +232,10 @@ class CancelOperation(_Request):
     example = '00f2c40a --wait'
     what = fleet_requests.CANCEL
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
-        run_commands.add_wait(add)
+    arguments = (
+        *_Request.arguments,
+        run_commands.WAIT,
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         shown = super().take_action(parsed_args)
@@ -250,20 +260,21 @@ class RetryOperation(OperationCommand):
 
     example = '00f2c40a --wait'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add_operation(add)
-        add.value(
+    arguments = (
+        operation_id(),
+        command_line.value(
             '--only',
             '<state or name>',
             'Retry only targets in a state (failed, timed-out, not-started, '
             'cancelled, skipped), or those of a server or resource',
-        )
-        add.flag('--wait', 'Wait until the operation has ended')
-        add.flag(
+        ),
+        command_line.flag('--wait', 'Wait until the operation has ended'),
+        command_line.flag(
             '--follow',
             "Wait, and print the servers' output on standard error",
-        )
-        following.add_page(add)
+        ),
+        PAGE,
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         advancer = self.fleets.request(
@@ -280,11 +291,12 @@ class DeleteOperation(OperationCommand):
 
     example = '00f2c40a'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add_operation(add, nargs='+')
-        add.flag(
+    arguments = (
+        operation_id(nargs='+'),
+        command_line.flag(
             '--force', 'Delete also an operation with an unreadable record'
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         deleted = self.each(
@@ -307,15 +319,16 @@ class ShareOperation(OperationCommand):
 
     example = '00f2c40a --days 1'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add_operation(add)
-        add.number(
+    arguments = (
+        operation_id(),
+        command_line.number(
             '--days',
             '<days>',
             'Days after which the object store deletes the copy (default: '
             '%(default)s)',
             default=7,
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         operation = self.fleets.show(parsed_args.operation)

@@ -36,31 +36,35 @@ class ShowOperationOutput(operation_commands.OperationCommand):
 
     example = '00f2c40a --output-dir backup-logs'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        operation_commands.add_operation(add)
-        add.flag('--failed', 'Only runs that failed or timed out')
-        add.value('--stack', '<stack>', 'Only targets in a stack (name or ID)')
-        add.value(
+    arguments = (
+        operation_commands.operation_id(),
+        command_line.flag('--failed', 'Only runs that failed or timed out'),
+        command_line.value(
+            '--stack', '<stack>', 'Only targets in a stack (name or ID)'
+        ),
+        command_line.value(
             '--server',
             '<server>',
             'Only the output of a server: name of its resource, or its ID; '
             'if several stacks have one of that name, give --stack as well',
-        )
-        either = add.either()
-        operation_commands.add_attempt(either)
-        either.flag(
-            '--follow',
-            "Follow until the operation has ended: print the servers' output "
-            'on standard error, each line with the name of its server. The '
-            'exit code is that of "operation wait"',
-        )
-        add.value(
+        ),
+        command_line.either(
+            operation_commands.ATTEMPT,
+            command_line.flag(
+                '--follow',
+                "Follow until the operation has ended: print the servers' "
+                'output on standard error, each line with the name of its '
+                'server. The exit code is that of "operation wait"',
+            ),
+        ),
+        command_line.value(
             '--output-dir',
             '<folder>',
             'Write each complete output to a file '
             '<folder>/<stack>/<resource>/<output> that only you can read, '
             'and show how many were written',
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         advancer = common.read_first(

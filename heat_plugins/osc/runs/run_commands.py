@@ -5,7 +5,7 @@ import argparse
 from collections import abc
 import functools
 import time
-from typing import Any
+from typing import Any, Final
 
 from osc_lib import exceptions
 
@@ -22,19 +22,27 @@ from heat_plugins.runs import runs
 _REACTION = 20
 
 
+#: How long a command waits for servers to stop runs.
+WAIT: Final = command_line.flag(
+    '--wait',
+    f'Wait until the server has stopped the script, for at most {_REACTION} s',
+)
+
+
+def run_id(**more: Any) -> command_line.Argument:
+    """Return the run, or the runs, that a command is about."""
+    text = 'ID of the run, or its beginning or end'
+    return command_line.value('run', '<run>', text, **more)
+
+
 class _RunCommand(common.Report):
     """A command about runs of a stack."""
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.stack(deleted=True)
+    arguments: command_line.Arguments = (command_line.PAST_STACK,)
 
     @functools.cached_property
     def service(self) -> run_service.Runs:
         return common.service(self.app.client_manager)
-
-
-def add_run(add: command_line.Adder, **more: Any) -> None:
-    add.value('run', '<run>', 'ID of the run, or its beginning or end', **more)
 
 
 class ListRuns(_RunCommand):
@@ -46,34 +54,38 @@ class ListRuns(_RunCommand):
 
     example = 'shop --failed --since 12h'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.value(
+    arguments = (
+        command_line.value(
             'stack',
             '<stack>',
             'Name or ID of the stack; for a deleted stack, its ID (default: '
             'all stacks of the project)',
             nargs='?',
-        )
-        add.value(
+        ),
+        command_line.value(
             '--resource',
             '<resource>',
             'Only runs of a deployment, or in a nested stack (path)',
-        )
-        group = add.either()
-        group.choice(
-            '--state',
-            [state.value for state in runs.State],
-            'Only entries in a state',
-        )
-        group.flag('--failed', 'Only runs that failed or timed out')
-        add.several(
+        ),
+        command_line.either(
+            command_line.choice(
+                '--state',
+                [state.value for state in runs.State],
+                'Only entries in a state',
+            ),
+            command_line.flag(
+                '--failed', 'Only runs that failed or timed out'
+            ),
+        ),
+        command_line.several(
             '--server',
             '<server>',
             'Only runs on a server: path of its resource, or its ID (repeat '
             'option for several)',
             dest='servers',
-        )
-        add.entries(50)
+        ),
+        *command_line.entries(50),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         state = parsed_args.state
@@ -97,10 +109,11 @@ class ShowRun(_RunCommand):
 
     example = 'shop 00f2c40a --watch'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
-        add_run(add)
-        add.flag('--watch', 'Follow the run until it has ended')
+    arguments = (
+        *_RunCommand.arguments,
+        run_id(),
+        command_line.flag('--watch', 'Follow the run until it has ended'),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         run = common.read_first(
@@ -128,14 +141,15 @@ class WaitRun(_RunCommand):
 
     example = 'shop --timeout 600'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
-        add_run(add, nargs='*')
-        add.number(
+    arguments = (
+        *_RunCommand.arguments,
+        run_id(nargs='*'),
+        command_line.number(
             '--timeout',
             '<seconds>',
             'Stop waiting after this many seconds; the runs continue',
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         stack = parsed_args.stack
@@ -163,13 +177,16 @@ class ShowOutput(_RunCommand):
 
     example = 'shop 00f2c40a deploy_stdout --whole'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
-        add_run(add)
-        add.value(
+    arguments = (
+        *_RunCommand.arguments,
+        run_id(),
+        command_line.value(
             'output', '<output>', 'Only this output (default: all)', nargs='?'
-        )
-        add.flag('--whole', 'Show a long output completely, not only its end')
+        ),
+        command_line.flag(
+            '--whole', 'Show a long output completely, not only its end'
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         run = self.service.show(parsed_args.stack, parsed_args.run)
@@ -203,15 +220,16 @@ class ShowLogs(common.Command):
 
     example = 'shop 00f2c40a --follow'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.stack(deleted=True)
-        add_run(add)
-        add.flag(
+    arguments = (
+        command_line.PAST_STACK,
+        run_id(),
+        command_line.flag(
             '--follow',
             'Continue until the run has ended; the exit code is that of '
             '"software deployment run wait"',
             '-f',
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         service = common.service(self.app.client_manager)
@@ -253,10 +271,11 @@ class CancelRun(_RunCommand):
 
     example = 'shop 00f2c40a'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
-        add_run(add, nargs='+')
-        add_wait(add)
+    arguments = (
+        *_RunCommand.arguments,
+        run_id(nargs='+'),
+        WAIT,
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         cancelled = self.each(
@@ -271,14 +290,6 @@ class CancelRun(_RunCommand):
             )
             return columns.many(cancelled)
         return columns.many(await_stop(self, cancelled))
-
-
-def add_wait(add: command_line.Adder) -> None:
-    add.flag(
-        '--wait',
-        'Wait until the server has stopped the script, for at most '
-        f'{_REACTION} s',
-    )
 
 
 def await_stop(
@@ -316,10 +327,11 @@ class DeleteRun(_RunCommand):
 
     example = 'shop --all'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
-        add_run(add, nargs='*')
-        add.flag('--all', 'Delete all ended runs')
+    arguments = (
+        *_RunCommand.arguments,
+        run_id(nargs='*'),
+        command_line.flag('--all', 'Delete all ended runs'),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         if bool(parsed_args.run) == parsed_args.all:

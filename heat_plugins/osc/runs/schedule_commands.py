@@ -64,58 +64,63 @@ class PreviewSchedule(common.Report):
     auth_required = False
     example = '--cron @daily --timezone Europe/Berlin --exclude sun'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        either = add.either(required=True)
-        either.value(
-            '--cron',
-            '<pattern>',
-            'Minute, hour, day of month, month and day of week, as in '
-            'crontab; or @hourly, @daily, @weekly, @monthly, @yearly',
-            default='',
-        )
-        either.value(
-            '--at', '<time>', 'The only time (2026-11-20T22:00)', default=''
-        )
-        add.value(
+    arguments = (
+        command_line.either(
+            command_line.value(
+                '--cron',
+                '<pattern>',
+                'Minute, hour, day of month, month and day of week, as in '
+                'crontab; or @hourly, @daily, @weekly, @monthly, @yearly',
+                default='',
+            ),
+            command_line.value(
+                '--at',
+                '<time>',
+                'The only time (2026-11-20T22:00)',
+                default='',
+            ),
+            required=True,
+        ),
+        command_line.value(
             '--timezone',
             '<name>',
             'IANA name of the time zone of all times (default: %(default)s)',
             default='UTC',
-        )
-        add.several(
+        ),
+        command_line.several(
             '--exclude',
             '<days>',
             'A date (2026-12-24), a range with both its ends '
             '(2026-12-24/2027-01-01) or a weekday (sat) without times '
             '(repeat option for several)',
-        )
-        add.value(
+        ),
+        command_line.value(
             '--until',
             '<time>',
             'The last day, or the last time (default: no end)',
             default='',
-        )
-        add.value(
+        ),
+        command_line.value(
             '--jitter',
             '<seconds>',
             'Seconds by which a start may be late (default: 0)',
             type=int,
             default=0,
-        )
-        add.value(
+        ),
+        command_line.value(
             '--from',
             '<time>',
             'List the times from this one on (default: now)',
             dest='start',
-        )
-        add.parser.add_argument(
-            '-n',
+        ),
+        command_line.number(
             '--limit',
-            metavar='<number>',
-            type=command_line.positive,
+            '<number>',
+            'Maximum number of times to list (default: %(default)s)',
+            '-n',
             default=5,
-            help='Maximum number of times to list (default: %(default)s)',
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         schedule = schedules.Schedule(
@@ -173,13 +178,14 @@ class ListSchedules(_ScheduleCommand):
 
     example = 'shop'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.value(
+    arguments = (
+        command_line.value(
             'stack',
             '<stack>',
             'Name or ID of the stack (default: all stacks of the project)',
             nargs='?',
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.schedules.list(parsed_args.stack)
@@ -193,11 +199,12 @@ class _OfOne(_ScheduleCommand):
 
     example = 'shop nightly'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.stack()
-        add.value(
+    arguments: command_line.Arguments = (
+        command_line.STACK,
+        command_line.value(
             'schedule', '<schedule>', 'The resource of the schedule (path)'
-        )
+        ),
+    )
 
 
 class ShowSchedule(_OfOne, timeline.Drawing):
@@ -205,14 +212,15 @@ class ShowSchedule(_OfOne, timeline.Drawing):
 
     example = 'shop nightly --week'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
-        add.flag(
+    arguments = (
+        *_OfOne.arguments,
+        command_line.flag(
             '--week',
             'Draw three days before and after today: what has run, and when '
             'the schedule is due',
-        )
-        self.add_output(add, 'that week')
+        ),
+        timeline.output('that week'),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         stack, path = parsed_args.stack, parsed_args.schedule
@@ -256,9 +264,12 @@ class PauseSchedule(_Signal):
     example = 'shop nightly --note "until the release"'
     do = schedule_signals.PAUSE
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
-        add.value('--note', '<text>', 'Why, for colleagues', default='')
+    arguments = (
+        *_Signal.arguments,
+        command_line.value(
+            '--note', '<text>', 'Why, for colleagues', default=''
+        ),
+    )
 
 
 class ResumeSchedule(_Signal):
@@ -282,19 +293,32 @@ class BackfillSchedule(_Signal):
 
     example = 'shop nightly --from 2026-11-20 --to 2026-11-22 --wait'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        super().add_arguments(add)
-        text = 'in local time of the schedule; or a day'
-        add.value('--from', '<time>', f'The first time, {text}', dest='begin')
-        add.value('--to', '<time>', f'The last time, {text}', dest='end')
-        either = add.either()
-        either.flag('--dry-run', 'Only list what would start')
-        either.flag('--wait', 'Wait until all operations have ended')
-        either.flag(
-            '--stop',
-            'Start nothing else of a backfill; an operation in progress '
-            'continues',
-        )
+    arguments = (
+        *_Signal.arguments,
+        command_line.value(
+            '--from',
+            '<time>',
+            'The first time, in local time of the schedule; or a day',
+            dest='begin',
+        ),
+        command_line.value(
+            '--to',
+            '<time>',
+            'The last time, in local time of the schedule; or a day',
+            dest='end',
+        ),
+        command_line.either(
+            command_line.flag('--dry-run', 'Only list what would start'),
+            command_line.flag(
+                '--wait', 'Wait until all operations have ended'
+            ),
+            command_line.flag(
+                '--stop',
+                'Start nothing else of a backfill; an operation in progress '
+                'continues',
+            ),
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         begin, end = parsed_args.begin, parsed_args.end

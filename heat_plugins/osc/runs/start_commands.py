@@ -45,7 +45,7 @@ _CONFIRMED, _SHOWN = 10, 40
 
 _APPLY = 'APPLY'
 
-_TARGETS = ('--stack', '--stack-tag', '--resource', '--server-metadata')
+_OF_TARGETS = ('--stack', '--stack-tag', '--resource', '--server-metadata')
 
 _LISTED = ('stack', 'resource', 'server', 'is_target', 'variant', 'reason')
 
@@ -99,23 +99,267 @@ def _input(declared: abc.Mapping[str, Any]) -> str:
     return columns.text(shown)
 
 
+def _parse(
+    parse: abc.Callable[..., argparse.Namespace],
+    args: abc.Sequence[str] | None = None,
+    namespace: argparse.Namespace | None = None,
+) -> argparse.Namespace:
+    """Parse a command line; what follows ``--`` is a command for servers."""
+    words = sys.argv[1:] if args is None else list(args)
+    command = None
+    if '--' in words:
+        place = words.index('--')
+        words, command = words[:place], words[place + 1 :]
+    parsed = parse(words, namespace)
+    parsed.command = command
+    return parsed
+
+
+def _share(text: str) -> operations.Share:
+    try:
+        return operations.Share.parse(text)
+    except ValueError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from exc
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError('must be a number, 0 or more')
+    return int(text)
+
+
+def _log_limit(text: str) -> int:
+    limit = command_line.positive(text)
+    least, most = 2 * live.SLOT, (live.MOST - 1) * live.SLOT
+    if not least <= limit <= most:
+        raise argparse.ArgumentTypeError(
+            f'{text} is not between {least} and {most}'
+        )
+    return limit
+
+
+def _takes_command(parser: argparse.ArgumentParser) -> None:
+    """Let a parser take a command for servers; see `_parse`."""
+    vars(parser)['parse_args'] = functools.partial(_parse, parser.parse_args)
+
+
+def _retained(parser: Any) -> None:
+    """Add how much of finished runs is kept, by default as in the environment.
+
+    :param parser: or a group of one.
+    """
+    default = record_names.Retention()
+    options = (
+        command_line.number(
+            '--keep-runs',
+            '<number>',
+            'Ended runs of the action on the deployment to keep; older ones '
+            'are deleted. Runs on several targets are kept with their '
+            f'operation (default: {default.number}, Env: {_NUMBER})',
+            default=utils.env(_NUMBER, default=str(default.number)),
+        ),
+        command_line.number(
+            '--keep-days',
+            '<days>',
+            'Days to keep such runs; older ones are deleted (default: '
+            f'{default.days}, Env: {_DAYS})',
+            default=utils.env(_DAYS, default=str(default.days)),
+        ),
+        command_line.value(
+            '--log-limit',
+            '<bytes>',
+            'Bytes of live output to keep; of a longer one the beginning and '
+            f'the end are kept (default: {default.log_limit}, Env: '
+            f'{_LOG_LIMIT})',
+            type=_log_limit,
+            default=utils.env(_LOG_LIMIT, default=str(default.log_limit)),
+        ),
+    )
+    command_line.add(parser, options)
+
+
+def _script(output: str, *, required: bool) -> command_line.Arguments:
+    """Return options for a script of the user's own.
+
+    :param output: the option that names its outputs.
+    """
+    return (
+        command_line.either(
+            command_line.value(
+                '--config', '<id>', 'Name or ID of a software config in Heat'
+            ),
+            command_line.value(
+                '--config-file', '<file>', 'A file, such as a script'
+            ),
+            required=required,
+        ),
+        command_line.value(
+            '--group',
+            '<hook>',
+            'The hook for --config-file (default: script)',
+            default='script',
+        ),
+        command_line.several(
+            output,
+            '<name>',
+            'An output of --config-file (repeat option for several)',
+            dest='outputs',
+        ),
+    )
+
+
+_IF_RUNNING = command_line.choice(
+    '--if-running',
+    (operations.SKIP, operations.WAIT),
+    'What an operation does with a target on which the action already runs: '
+    'skip (default), or wait for the end of that run',
+    default=operations.SKIP,
+)
+
+_TARGETS = command_line.titled(
+    'targets',
+    command_line.several(
+        '--stack',
+        '<stack>',
+        'Name or ID of a stack (repeat option for several)',
+        dest='stacks',
+    ),
+    command_line.several(
+        '--stack-tag',
+        '<tag>',
+        'All stacks with a tag (repeat option for several)',
+        dest='tags',
+    ),
+    command_line.several(
+        '--resource',
+        '<path>',
+        'Only a resource and those inside it: path in nested stacks '
+        '(parent.child), or a pattern, such as "db*" (repeat option for '
+        'several)',
+        dest='resources',
+    ),
+    command_line.several(
+        '--server-metadata',
+        '<key>=<value>',
+        'Only servers whose metadata have this value (repeat option to '
+        'require several)',
+        dest='metadata',
+        type=command_line.Input,
+    ),
+)
+
+_LIMITS = command_line.titled(
+    'limits',
+    command_line.value(
+        '--max-concurrent',
+        '<number or percentage>',
+        'Maximum number of targets at a time, such as 10 or 25%% (default: '
+        f'{operations.CONCURRENT})',
+        type=_share,
+        default=operations.CONCURRENT,
+    ),
+    command_line.value(
+        '--max-errors',
+        '<number or percentage>',
+        'Number of failures to allow, such as 3 or 10%%; after more, no '
+        'further run starts (default: 0)',
+        type=_share,
+        default=operations.Share(0),
+    ),
+    command_line.value(
+        '--canary',
+        '<number>',
+        'Number of targets to run on first; the others start only if all of '
+        'these succeed',
+        type=_count,
+        default=0,
+    ),
+    command_line.flag(
+        '--approve-after-canary',
+        'Wait for "operation resume" after the canaries',
+    ),
+    command_line.value(
+        '--pause',
+        '<seconds>',
+        'Seconds between two batches of --max-concurrent targets; without '
+        '--pause, a run starts as soon as another ends',
+        type=_count,
+        default=0,
+    ),
+    command_line.number(
+        '--deadline',
+        '<seconds>',
+        'Seconds until the whole operation ends and withdraws its runs',
+    ),
+    command_line.number(
+        '--cut-off',
+        '<seconds>',
+        'Seconds after which no further run starts; those in progress '
+        'continue',
+    ),
+    _IF_RUNNING,
+)
+
+# Inputs, time limits and waiting.
+_OPTIONS = (
+    command_line.several(
+        '--input',
+        '<name>=<value>',
+        'Override the value of an input (repeat option for several). Other '
+        'users of this machine can see command lines: give secrets with '
+        '--inputs-file',
+        dest='inputs',
+        type=command_line.Input,
+    ),
+    command_line.value(
+        '--inputs-file',
+        '<file>',
+        'Read inputs from a map in YAML or JSON; - for standard input. '
+        '--input overrides it',
+    ),
+    command_line.number(
+        '--timeout',
+        '<seconds>',
+        'Seconds until the run is withdrawn from the server (default: the '
+        'property "timeout" of the deployment, or '
+        f'{runs.DEFAULT_TIMEOUT}; for a rerun, that of the former run)',
+    ),
+    command_line.number(
+        '--delivery-timeout',
+        '<seconds>',
+        'Seconds until the server must report the start; only for servers '
+        'with heat-config-supervisor, or actions that report progress',
+    ),
+    command_line.flag(
+        '--wait', 'Wait until the run has ended, and show its outputs'
+    ),
+    command_line.flag(
+        '--follow',
+        'Wait, and show on standard error what the script prints. A server '
+        'without heat-config-supervisor sends that only at the end',
+    ),
+    _retained,
+)
+
+
 class ListActions(common.Report):
     """List the actions that you can run on the servers of a stack."""
 
     example = 'shop'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.stack()
-        add.value(
+    arguments = (
+        command_line.STACK,
+        command_line.value(
             'resource',
             '<resource>',
             f'{_RESOURCE} (default: all)',
             nargs='?',
-        )
-        add.flag(
+        ),
+        command_line.flag(
             '--lifecycle',
             'Include actions that Heat runs by itself, such as CREATE',
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = common.service(self.app.client_manager)
@@ -154,17 +398,10 @@ class StartRun(operation_commands.OperationCommand):
 
     example = 'BACKUP --stack shop --resource db --wait'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        self.add_order(add)
-        _add_options(add)
-        _add_retention(add)
-
-    def add_order(self, add: command_line.Adder) -> None:
-        """Add what runs, where, and with which limits."""
-        vars(add.parser)['parse_args'] = functools.partial(
-            _parse, add.parser.parse_args
-        )
-        add.value(
+    # What runs, where, and with which limits.
+    shared = (
+        _takes_command,
+        command_line.value(
             'action',
             '<action>',
             'The action, such as BACKUP. Instead, you can give a script '
@@ -172,29 +409,31 @@ class StartRun(operation_commands.OperationCommand):
             'uptime. With a script, its action in the records (default: '
             'APPLY)',
             nargs='?',
-        )
-        _add_script(add.either(), add, '--script-output')
-        _add_targets(add)
-        _add_limits(add)
-        following.add_page(add)
-        add.value(
+        ),
+        *_script('--script-output', required=False),
+        _TARGETS,
+        _LIMITS,
+        operation_commands.PAGE,
+        command_line.value(
             '--notify',
             '<file>',
             'Let heat-engine tell a webhook when the operation fails, times '
             'out or waits too long, and when a retry of it is complete. The '
             'file, or - for standard input, is a map in YAML or JSON with '
             'url, secret, and perhaps events and waits',
-        )
-        add.flag(
+        ),
+        command_line.flag(
             '--dry-run',
             'List the targets, their differences, and which servers are left '
             'out and why, without starting anything',
-        )
-        add.flag(
+        ),
+        command_line.flag(
             '--yes',
             f'Do not ask for confirmation above {_CONFIRMED} targets; give '
             'this in a pipeline, whatever the number is now',
-        )
+        ),
+    )
+    arguments = _OPTIONS
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         _check(parsed_args)
@@ -336,29 +575,30 @@ class Trigger(StartRun):
 
     example = 'shop --all BACKUP --wait --max-concurrent 10'
 
-    def add_order(self, add: command_line.Adder) -> None:
-        add.stack()
-        add.value(
+    shared = (
+        command_line.STACK,
+        command_line.value(
             'resources',
             '<resource>',
             f'{_RESOURCE}; repeat for several',
             nargs='*',
-        )
-        add.value('action', '<action>', 'The action, such as BACKUP')
-        add.flag(
+        ),
+        command_line.value('action', '<action>', 'The action, such as BACKUP'),
+        command_line.flag(
             '--all',
             'Run the action on every deployment of the stack that has it',
-        )
-        add.value(
+        ),
+        command_line.value(
             '--max-concurrent',
             '<number>',
             'Maximum number of servers at a time (default: all)',
             type=lambda text: operations.Share(command_line.positive(text)),
-        )
-        _add_if_running(add)
-        add.parser.set_defaults(
+        ),
+        _IF_RUNNING,
+        command_line.defaults(
             **_FIXED, max_errors=operations.Share(100, is_percent=True)
-        )
+        ),
+    )
 
     def choose(
         self,
@@ -409,23 +649,24 @@ class Apply(StartRun):
 
     example = 'shop db_server --config-file fix.sh --wait'
 
-    def add_order(self, add: command_line.Adder) -> None:
-        add.stack()
-        add.value(
+    shared = (
+        command_line.STACK,
+        command_line.value(
             'server',
             '<server>',
             'The server, a resource of the stack: name, path in nested '
             'stacks (parent.child) or physical ID',
-        )
-        _add_script(add.either(required=True), add, '--output')
-        add.value(
+        ),
+        *_script('--output', required=True),
+        command_line.value(
             '--action',
             '<action>',
             'The action: which config of a component runs, and the name in '
             'the records (default: APPLY)',
             default=_APPLY,
-        )
-        add.parser.set_defaults(**_FIXED)
+        ),
+        command_line.defaults(**_FIXED),
+    )
 
     def choose(
         self,
@@ -445,11 +686,11 @@ class RepeatRun(common.Report):
 
     example = 'shop 00f2c40a --input level=9 --wait'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.stack(deleted=True)
-        run_commands.add_run(add)
-        _add_options(add)
-        _add_retention(add)
+    arguments = (
+        command_line.PAST_STACK,
+        run_commands.run_id(),
+        *_OPTIONS,
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = common.service(
@@ -475,7 +716,7 @@ def _check(parsed_args: argparse.Namespace) -> None:
     options = [
         word
         for word in parsed_args.command or ()
-        if word.partition('=')[0] in _TARGETS
+        if word.partition('=')[0] in _OF_TARGETS
     ]
     if options:
         line = (
@@ -618,19 +859,6 @@ def config_of(
     )
 
 
-def _share(text: str) -> operations.Share:
-    try:
-        return operations.Share.parse(text)
-    except ValueError as exc:
-        raise argparse.ArgumentTypeError(str(exc)) from exc
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError('must be a number, 0 or more')
-    return int(text)
-
-
 def _dry(chosen: fleet_targets.Chosen) -> common.Shown:
     rows = [
         {
@@ -657,213 +885,3 @@ def _dry(chosen: fleet_targets.Chosen) -> common.Shown:
         for target in chosen.left_out
     ]
     return _LISTED, common.Many(rows, _LISTED)
-
-
-def _add_targets(add: command_line.Adder) -> None:
-    group = add.titled('targets')
-    group.several(
-        '--stack',
-        '<stack>',
-        'Name or ID of a stack (repeat option for several)',
-        dest='stacks',
-    )
-    group.several(
-        '--stack-tag',
-        '<tag>',
-        'All stacks with a tag (repeat option for several)',
-        dest='tags',
-    )
-    group.several(
-        '--resource',
-        '<path>',
-        'Only a resource and those inside it: path in nested stacks '
-        '(parent.child), or a pattern, such as "db*" (repeat option for '
-        'several)',
-        dest='resources',
-    )
-    group.several(
-        '--server-metadata',
-        '<key>=<value>',
-        'Only servers whose metadata have this value (repeat option to '
-        'require several)',
-        dest='metadata',
-        type=command_line.Input,
-    )
-
-
-def _add_limits(add: command_line.Adder) -> None:
-    group = add.titled('limits')
-    group.value(
-        '--max-concurrent',
-        '<number or percentage>',
-        'Maximum number of targets at a time, such as 10 or 25%% (default: '
-        f'{operations.CONCURRENT})',
-        type=_share,
-        default=operations.CONCURRENT,
-    )
-    group.value(
-        '--max-errors',
-        '<number or percentage>',
-        'Number of failures to allow, such as 3 or 10%%; after more, no '
-        'further run starts (default: 0)',
-        type=_share,
-        default=operations.Share(0),
-    )
-    group.value(
-        '--canary',
-        '<number>',
-        'Number of targets to run on first; the others start only if all of '
-        'these succeed',
-        type=_count,
-        default=0,
-    )
-    group.flag(
-        '--approve-after-canary',
-        'Wait for "operation resume" after the canaries',
-    )
-    group.value(
-        '--pause',
-        '<seconds>',
-        'Seconds between two batches of --max-concurrent targets; without '
-        '--pause, a run starts as soon as another ends',
-        type=_count,
-        default=0,
-    )
-    group.number(
-        '--deadline',
-        '<seconds>',
-        'Seconds until the whole operation ends and withdraws its runs',
-    )
-    group.number(
-        '--cut-off',
-        '<seconds>',
-        'Seconds after which no further run starts; those in progress '
-        'continue',
-    )
-    _add_if_running(group)
-
-
-def _parse(
-    parse: abc.Callable[..., argparse.Namespace],
-    args: abc.Sequence[str] | None = None,
-    namespace: argparse.Namespace | None = None,
-) -> argparse.Namespace:
-    """Parse a command line; what follows ``--`` is a command for servers."""
-    words = sys.argv[1:] if args is None else list(args)
-    command = None
-    if '--' in words:
-        place = words.index('--')
-        words, command = words[:place], words[place + 1 :]
-    parsed = parse(words, namespace)
-    parsed.command = command
-    return parsed
-
-
-def _add_script(
-    source: command_line.Adder, add: command_line.Adder, output: str
-) -> None:
-    """Add a script of the user's own.
-
-    :param source: what adds arguments that exclude each other.
-    :param output: the option that names its outputs.
-    """
-    source.value('--config', '<id>', 'Name or ID of a software config in Heat')
-    source.value('--config-file', '<file>', 'A file, such as a script')
-    add.value(
-        '--group',
-        '<hook>',
-        'The hook for --config-file (default: script)',
-        default='script',
-    )
-    add.several(
-        output,
-        '<name>',
-        'An output of --config-file (repeat option for several)',
-        dest='outputs',
-    )
-
-
-def _add_options(add: command_line.Adder) -> None:
-    """Add inputs, time limits and waiting."""
-    add.several(
-        '--input',
-        '<name>=<value>',
-        'Override the value of an input (repeat option for several). Other '
-        'users of this machine can see command lines: give secrets with '
-        '--inputs-file',
-        dest='inputs',
-        type=command_line.Input,
-    )
-    add.value(
-        '--inputs-file',
-        '<file>',
-        'Read inputs from a map in YAML or JSON; - for standard input. '
-        '--input overrides it',
-    )
-    add.number(
-        '--timeout',
-        '<seconds>',
-        'Seconds until the run is withdrawn from the server (default: the '
-        'property "timeout" of the deployment, or '
-        f'{runs.DEFAULT_TIMEOUT}; for a rerun, that of the former run)',
-    )
-    add.number(
-        '--delivery-timeout',
-        '<seconds>',
-        'Seconds until the server must report the start; only for servers '
-        'with heat-config-supervisor, or actions that report progress',
-    )
-    add.flag('--wait', 'Wait until the run has ended, and show its outputs')
-    add.flag(
-        '--follow',
-        'Wait, and show on standard error what the script prints. A server '
-        'without heat-config-supervisor sends that only at the end',
-    )
-
-
-def _add_retention(add: command_line.Adder) -> None:
-    """Add how much of finished runs is kept."""
-    default = record_names.Retention()
-    add.number(
-        '--keep-runs',
-        '<number>',
-        'Ended runs of the action on the deployment to keep; older ones are '
-        'deleted. Runs on several targets are kept with their operation '
-        f'(default: {default.number}, Env: {_NUMBER})',
-        default=utils.env(_NUMBER, default=str(default.number)),
-    )
-    add.number(
-        '--keep-days',
-        '<days>',
-        'Days to keep such runs; older ones are deleted (default: '
-        f'{default.days}, Env: {_DAYS})',
-        default=utils.env(_DAYS, default=str(default.days)),
-    )
-    add.value(
-        '--log-limit',
-        '<bytes>',
-        'Bytes of live output to keep; of a longer one the beginning and the '
-        f'end are kept (default: {default.log_limit}, Env: {_LOG_LIMIT})',
-        type=_log_limit,
-        default=utils.env(_LOG_LIMIT, default=str(default.log_limit)),
-    )
-
-
-def _log_limit(text: str) -> int:
-    limit = command_line.positive(text)
-    least, most = 2 * live.SLOT, (live.MOST - 1) * live.SLOT
-    if not least <= limit <= most:
-        raise argparse.ArgumentTypeError(
-            f'{text} is not between {least} and {most}'
-        )
-    return limit
-
-
-def _add_if_running(add: command_line.Adder) -> None:
-    add.choice(
-        '--if-running',
-        (operations.SKIP, operations.WAIT),
-        'What an operation does with a target on which the action already '
-        'runs: skip (default), or wait for the end of that run',
-        default=operations.SKIP,
-    )

@@ -32,18 +32,19 @@ _HEADERS = (
 _DRAWINGS = {'.svg': svg.draw, '.html': svg.page}
 
 
+def output(what: str) -> command_line.Argument:
+    """Return the option for the file of a drawing."""
+    return command_line.value(
+        '--output',
+        '<file>',
+        f'Draw {what} into a file: .svg, or .html for a page. The file is '
+        'self-contained; an existing one is replaced',
+        type=command_line.file_of(*_DRAWINGS),
+    )
+
+
 class Drawing(common.Report):
     """A command that draws a chart, or shows something else."""
-
-    @staticmethod
-    def add_output(add: command_line.Adder, what: str) -> None:
-        add.value(
-            '--output',
-            '<file>',
-            f'Draw {what} into a file: .svg, or .html for a page. The file is '
-            'self-contained; an existing one is replaced',
-            type=command_line.file_of(*_DRAWINGS),
-        )
 
     @staticmethod
     def drawn(
@@ -80,25 +81,26 @@ class ShowTimeline(Drawing):
 
     example = 'shop --output shop.svg --since 7d'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.stack()
-        self.add_output(add, 'the timeline')
-        add.flag(
+    arguments = (
+        command_line.STACK,
+        output('the timeline'),
+        command_line.flag(
             '--unfold',
             'Show the resources of nested stacks, such as the deployments of '
             'a group',
-        )
-        add.flag(
+        ),
+        command_line.flag(
             '--all-resources', 'Also show other resources, such as servers'
-        )
-        add.since()
-        add.number(
+        ),
+        command_line.SINCE,
+        command_line.number(
             '--limit',
             '<number>',
             'Maximum number of runs to show; older ones are left out '
             '(default: 200)',
             default=200,
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         manager = self.app.client_manager

@@ -66,32 +66,40 @@ def _hosts(
     )
 
 
+class _HostGroup:
+    """The value of --host-group."""
+
+    def __init__(self, text: str) -> None:
+        self.group, _, hosts = text.partition('=')
+        self.hosts = [host for host in hosts.split(',') if host]
+
+
 class _SourceCommand(plan_common.PlanCommand):
     """A command about the validations of a plan, of files or of a package."""
 
-    named = False
-
-    def add_shared(self, add: command_line.Adder) -> None:
-        super().add_shared(add)
-        add.value(
+    shared = (
+        plan_common.LOCAL,
+        command_line.value(
             'plan',
             '<plan>',
             'A plan with validations in its folder "validations"',
             nargs='?',
-        )
-        group = plan_common.add_source_options(add, required=False)
-        group.value(
-            '--package',
-            '<package>',
-            'A Python package on the machine that runs the playbooks, such '
-            'as validations-common',
-        )
-        add.several(
+        ),
+        *plan_common.source(
+            command_line.value(
+                '--package',
+                '<package>',
+                'A Python package on the machine that runs the playbooks, '
+                'such as validations-common',
+            )
+        ),
+        command_line.several(
             '--group',
             '<group>',
             'Validations of a group (repeat option for several)',
             dest='groups',
-        )
+        ),
+    )
 
     def source(
         self, parsed_args: argparse.Namespace
@@ -156,29 +164,30 @@ class RunValidations(_SourceCommand):
 
     example = 'shop --group before'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.several(
+    arguments = (
+        command_line.several(
             '--validation',
             '<validation>',
             'Name of a validation (repeat option for several). Without '
             '--validation and --group, all validations run',
             dest='validations',
-        )
-        where = add.either()
-        where.value(
-            '--stack',
-            '<stack>',
-            "The stack with the servers (default: the plan's stack, if there "
-            'is one)',
-        )
-        where.parser.add_argument(
-            '--localhost',
-            dest='stack',
-            action='store_const',
-            const='',
-            help='Check only the machine that runs the playbooks',
-        )
-        add.several(
+        ),
+        command_line.either(
+            command_line.value(
+                '--stack',
+                '<stack>',
+                "The stack with the servers (default: the plan's stack, if "
+                'there is one)',
+            ),
+            command_line.flag(
+                '--localhost',
+                'Check only the machine that runs the playbooks',
+                dest='stack',
+                action='store_const',
+                const='',
+            ),
+        ),
+        command_line.several(
             '--host-group',
             '<group>[=<host>,...]',
             'Put hosts into a group that playbooks use: servers of the '
@@ -186,51 +195,54 @@ class RunValidations(_SourceCommand):
             'for several). Example: --host-group first=web-0,web-1',
             dest='host_groups',
             type=_HostGroup,
-        )
-        add.choice(
+        ),
+        command_line.choice(
             '--connection',
             ['ssh', 'local'],
             'How to connect to the servers; "local" runs their tasks on the '
             'machine that runs the playbooks',
             default='ssh',
-        )
-        add.value('--user', '<user>', 'The user to log in as', default='')
-        add.value(
+        ),
+        command_line.value(
+            '--user', '<user>', 'The user to log in as', default=''
+        ),
+        command_line.value(
             '--ssh-key',
             '<file>',
             'A private key to log in with, without a passphrase',
-        )
-        add.several(
+        ),
+        command_line.several(
             '--variable',
             '<name>=<value>',
             'A variable of the playbooks (repeat option for several); '
             'give secrets with --secrets',
             dest='variables',
             type=command_line.Input,
-        )
-        add.value(
+        ),
+        command_line.value(
             '--secrets',
             '<file>',
             'Read secret variables from a map in YAML or JSON; - for '
             'standard input. They are never recorded, and are masked in '
             'results',
-        )
-        add.number(
+        ),
+        command_line.number(
             '--at-once',
             '<number>',
             'Maximum number of playbooks at the same time; up to '
             f'{running.MOST_AT_ONCE} (default: 4)',
             default=4,
-        )
-        add.number(
+        ),
+        command_line.number(
             '--timeout',
             '<seconds>',
             'Maximum number of seconds for each playbook (default: 1800)',
             default=1800,
-        )
-        add.flag(
+        ),
+        command_line.flag(
             '--no-wait', 'Return when the run has started; not with --local'
-        )
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         if parsed_args.no_wait and parsed_args.local:
@@ -281,8 +293,7 @@ class StopValidations(common.Report):
 
     example = '20261121T034228Z-00f2c40a'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.value('run', '<run>', 'The run')
+    arguments = (command_line.value('run', '<run>', 'The run'),)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         core = drivers.driver(self.app.client_manager, True).validations
@@ -298,14 +309,6 @@ class StopValidations(common.Report):
                 'run becomes LOST'
             )
         return outcomes(run)
-
-
-class _HostGroup:
-    """The value of --host-group."""
-
-    def __init__(self, text: str) -> None:
-        self.group, _, hosts = text.partition('=')
-        self.hosts = [host for host in hosts.split(',') if host]
 
 
 def _secrets(parsed_args: argparse.Namespace) -> dict[str, Any]:
@@ -333,8 +336,9 @@ class ListResults(common.Report):
 
     example = 'shop'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.value('plan', '<plan>', 'Only runs of a plan', nargs='?')
+    arguments = (
+        command_line.value('plan', '<plan>', 'Only runs of a plan', nargs='?'),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         core = drivers.driver(self.app.client_manager, True).validations
@@ -364,15 +368,18 @@ class ShowResult(common.Report):
 
     example = '20261121T034228Z-00f2c40a check-ram'
 
-    def add_arguments(self, add: command_line.Adder) -> None:
-        add.value('run', '<run>', 'The run')
-        add.value(
+    arguments = (
+        command_line.value('run', '<run>', 'The run'),
+        command_line.value(
             'validation',
             '<validation>',
             'Show a validation of the run: each task on each host',
             nargs='?',
-        )
-        add.flag('--stdout', 'With a validation: show the output of Ansible')
+        ),
+        command_line.flag(
+            '--stdout', 'With a validation: show the output of Ansible'
+        ),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         core = drivers.driver(self.app.client_manager, True).validations

@@ -39,7 +39,7 @@ def kinds():
             command.__bases__,
             frozenset(
                 one
-                for one in own - {'take_action', 'add_arguments', 'example'}
+                for one in own - {'take_action', 'arguments', 'example'}
                 if any(hasattr(each, one) for each in command.__bases__)
             ),
         )
@@ -72,10 +72,7 @@ def acting(command, act):
         def take_action(self, parsed_args):
             return act(self)
 
-        def add_shared(self, add):
-            pass
-
-        add_arguments = add_shared
+        shared = arguments = ()
 
         produce_output = common.Report.produce_output
 

@@ -235,9 +235,7 @@ class NamesTest(base.testtools.TestCase):
             self.assertIs(
                 start_commands.StartRun.take_action, command.take_action
             )
-            self.assertIs(
-                start_commands.StartRun.add_arguments, command.add_arguments
-            )
+            self.assertIs(start_commands.StartRun.arguments, command.arguments)
             described = ' '.join(command.__doc__.split())
             self.assertIn('"software deployment run start"', described)
 
