@@ -16,12 +16,14 @@ it has named remains.
 import argparse
 from collections import abc
 import dataclasses
+import enum
 import functools
 from importlib import metadata
 import itertools
 import json
 import logging
 import os
+import pkgutil
 import sys
 import typing
 import warnings
@@ -64,20 +66,15 @@ _REASON_WIDTH = 56
 _SKIPPED = 'Skipped: this check needs --os-cloud or OS_*.'
 
 
-def _name_bad_options(
-    check: abc.Callable[['Checks'], upgradecheck.Result],
-) -> abc.Callable[['Checks'], upgradecheck.Result]:
-    """Make a check fail on an invalid option, and name it."""
+class _Asks(enum.Enum):
+    """Whether a check asks the cloud."""
 
-    @functools.wraps(check)
-    def run(self: 'Checks') -> upgradecheck.Result:
-        try:
-            return check(self)
-        except cfg.Error as exc:
-            code = upgradecheck.Code.FAILURE
-            return upgradecheck.Result(code, f'heat.conf is wrong: {exc}')
-
-    return run
+    #: Its function takes nothing.
+    NOTHING = enum.auto()
+    #: It takes a session, or None.
+    PERHAPS = enum.auto()
+    #: It takes a session, and is skipped without.
+    CLOUD = enum.auto()
 
 
 class Checks(upgradecheck.UpgradeCommands):
@@ -85,126 +82,58 @@ class Checks(upgradecheck.UpgradeCommands):
 
     display_title = 'heat-plugins: what is right and wrong with this cloud'
 
-    # Heat is imported late: where it is missing, one line says so.
+    def run(
+        self, name: str, asks: _Asks = _Asks.NOTHING
+    ) -> upgradecheck.Result:
+        """Run a check; an invalid option makes it fail, and is named.
 
-    @_name_bad_options
-    def resource_types(self) -> upgradecheck.Result:
-        from heat_plugins.checks import engine
-
-        return engine.resource_types()
-
-    @_name_bad_options
-    def replaced(self) -> upgradecheck.Result:
-        from heat_plugins.checks import engine
-
-        return engine.replaced()
-
-    @_name_bad_options
-    def secret(self) -> upgradecheck.Result:
-        from heat_plugins.checks import engine
-
-        return engine.secret()
-
-    @_name_bad_options
-    def policy(self) -> upgradecheck.Result:
-        from heat_plugins.checks import engine
-
-        return engine.policy()
-
-    @_name_bad_options
-    def python(self) -> upgradecheck.Result:
-        from heat_plugins.checks import engine
-
-        return engine.python()
-
-    @_name_bad_options
-    def threads(self) -> upgradecheck.Result:
-        from heat_plugins.checks import engine
-
-        return engine.threads()
-
-    @_name_bad_options
-    def single_groups(self) -> upgradecheck.Result:
-        from heat_plugins.checks import engine
-
-        return engine.single_groups()
-
-    @_name_bad_options
-    def waiting(self) -> upgradecheck.Result:
-        from heat_plugins.checks import engine
-
-        return engine.waiting()
-
-    @_name_bad_options
-    def schedules(self) -> upgradecheck.Result:
-        from heat_plugins.checks import engine
-
-        return engine.schedules()
-
-    @_name_bad_options
-    def webhooks(self) -> upgradecheck.Result:
-        from heat_plugins.checks import engine
-
-        return engine.webhooks_permitted()
-
-    @_name_bad_options
-    def transports(self) -> upgradecheck.Result:
-        from heat_plugins.checks import agents
-
-        return self._ask(
-            agents.transports, without=lambda: agents.transports(None)
-        )
-
-    @_name_bad_options
-    def temp_urls(self) -> upgradecheck.Result:
-        from heat_plugins.checks import object_store
-
-        return self._ask(
-            lambda session: object_store.temp_urls(
-                object_store.connect(session)
-            )
-        )
-
-    @_name_bad_options
-    def leftovers(self) -> upgradecheck.Result:
-        from heat_plugins.checks import leftovers
-
-        return self._ask(leftovers.check)
-
-    @_name_bad_options
-    def mistral(self) -> upgradecheck.Result:
-        from heat_plugins.checks import mistral
-
-        return self._ask(mistral.service)
-
-    @_name_bad_options
-    def redelegation(self) -> upgradecheck.Result:
-        from heat_plugins.checks import mistral
-
-        return mistral.redelegation()
+        :param name: module of `heat_plugins.checks` and function.
+        """
+        check: abc.Callable[..., upgradecheck.Result]
+        try:
+            # Heat is imported late: where it is missing, one line says so.
+            check = pkgutil.resolve_name(f'heat_plugins.checks.{name}')
+            if asks is _Asks.NOTHING:
+                return check()
+            return self._ask(check, is_needed=asks is _Asks.CLOUD)
+        except cfg.Error as exc:
+            code = upgradecheck.Code.FAILURE
+            return upgradecheck.Result(code, f'heat.conf is wrong: {exc}')
 
     _upgrade_checks = (
-        ('Resource types', resource_types),
-        ('Replaced parts of Heat', replaced),
-        ('TempURL secret', secret),
-        ('Policy of Heat', policy),
-        ('Python of heat-engine', python),
-        ('Threads of heat-engine', threads),
-        ('Groups without nested stack', single_groups),
-        ('Waiting deployments', waiting),
-        ('Schedules', schedules),
-        ('Hosts of webhooks', webhooks),
-        ('Transports of agents', transports),
-        ('TempURLs', temp_urls),
-        ('Metadata of deleted servers', leftovers),
-        ('Mistral', mistral),
-        ('Redelegation of trusts', redelegation),
+        ('Resource types', (run, {'name': 'engine:resource_types'})),
+        ('Replaced parts of Heat', (run, {'name': 'engine:replaced'})),
+        ('TempURL secret', (run, {'name': 'engine:secret'})),
+        ('Policy of Heat', (run, {'name': 'engine:policy'})),
+        ('Python of heat-engine', (run, {'name': 'engine:python'})),
+        ('Threads of heat-engine', (run, {'name': 'engine:threads'})),
+        (
+            'Groups without nested stack',
+            (run, {'name': 'engine:single_groups'}),
+        ),
+        ('Waiting deployments', (run, {'name': 'engine:waiting'})),
+        ('Schedules', (run, {'name': 'engine:schedules'})),
+        ('Hosts of webhooks', (run, {'name': 'engine:webhooks_permitted'})),
+        (
+            'Transports of agents',
+            (run, {'name': 'agents:transports', 'asks': _Asks.PERHAPS}),
+        ),
+        (
+            'TempURLs',
+            (run, {'name': 'object_store:check', 'asks': _Asks.CLOUD}),
+        ),
+        (
+            'Metadata of deleted servers',
+            (run, {'name': 'leftovers:check', 'asks': _Asks.CLOUD}),
+        ),
+        ('Mistral', (run, {'name': 'mistral:service', 'asks': _Asks.CLOUD})),
+        ('Redelegation of trusts', (run, {'name': 'mistral:redelegation'})),
     )
 
     def check(self) -> upgradecheck.Code:
         """Print what works here, unless JSON is asked for, and the checks."""
         if not cfg.CONF.command.json:
-            print(_table(self.features()))
+            print(_table_of_features(self.features()))
         return super().check()
 
     def list_features(self) -> int:
@@ -213,7 +142,7 @@ class Checks(upgradecheck.UpgradeCommands):
         if cfg.CONF.command.format == 'json':
             print(json.dumps([dataclasses.asdict(row) for row in rows]))
         else:
-            print(_table(rows))
+            print(_table_of_features(rows))
         return 0
 
     def list_leftovers(self) -> int:
@@ -270,19 +199,21 @@ class Checks(upgradecheck.UpgradeCommands):
 
     def _ask(
         self,
-        check: abc.Callable[['ks_session.Session'], upgradecheck.Result],
-        without: abc.Callable[[], upgradecheck.Result] | None = None,
+        check: abc.Callable[..., upgradecheck.Result],
+        *,
+        is_needed: bool = True,
     ) -> upgradecheck.Result:
-        """Run a check that asks the cloud."""
+        """Run a check that asks the cloud.
+
+        :param is_needed: whether the check is skipped without a cloud.
+        """
         session = self._session
         if isinstance(session, Exception):
             code = upgradecheck.Code.FAILURE
             return upgradecheck.Result(code, foreign.line(session))
-        if session is not None:
-            return check(session)
-        if without is not None:
-            return without()
-        return upgradecheck.Result(upgradecheck.Code.SUCCESS, _SKIPPED)
+        if session is None and is_needed:
+            return upgradecheck.Result(upgradecheck.Code.SUCCESS, _SKIPPED)
+        return check(session)
 
     @functools.cached_property
     def _session(self) -> 'ks_session.Session | Exception | None':
@@ -467,22 +398,27 @@ def _shown(leftover: 'leftovers.Leftover') -> str:
 def _table_of_leftovers(
     found: 'abc.Iterable[leftovers.Leftover]',
 ) -> prettytable.PrettyTable:
-    table = prettytable.PrettyTable(['Container', 'Certain', 'Reason'])
-    table.align = 'l'
-    table.max_width['Reason'] = _REASON_WIDTH
-    for each in found:
-        table.add_row(
-            [_shown(each), _WORKS[not each.doubt], foreign.line(each.doubt)]
-        )
-    return table
+    rows = (
+        (_shown(each), _WORKS[not each.doubt], foreign.line(each.doubt))
+        for each in found
+    )
+    return _table(('Container', 'Certain', 'Reason'), rows)
 
 
-def _table(rows: 'abc.Iterable[features.Feature]') -> prettytable.PrettyTable:
-    table = prettytable.PrettyTable(['Feature', 'Works here', 'Reason'])
+def _table_of_features(
+    found: 'abc.Iterable[features.Feature]',
+) -> prettytable.PrettyTable:
+    rows = ((each.name, _WORKS[each.works], each.reason) for each in found)
+    return _table(('Feature', 'Works here', 'Reason'), rows)
+
+
+def _table(
+    names: abc.Sequence[str], rows: abc.Iterable[abc.Iterable[str]]
+) -> prettytable.PrettyTable:
+    table = prettytable.PrettyTable(names)
     table.align = 'l'
     table.max_width['Reason'] = _REASON_WIDTH
-    for row in rows:
-        table.add_row([row.name, _WORKS[row.works], row.reason])
+    table.add_rows([list(row) for row in rows])
     return table
 
 

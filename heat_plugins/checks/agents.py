@@ -12,7 +12,6 @@ from heat.common import config as heat_config
 from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
 from oslo_config import cfg
-from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import absences
 from heat_plugins import config
@@ -73,12 +72,14 @@ _OTHERWISE = (
 )
 
 
-def transports(session: ks_session.Session | None) -> upgradecheck.Result:
+@cloud.reported
+def transports(
+    report: cloud.CheckReport, session: ks_session.Session | None
+) -> None:
     """Check the default transports, to the servers and from them.
 
     :param session: of a user of the cloud; None checks only heat.conf.
     """
-    report = cloud.CheckReport()
     out = cfg.CONF.default_software_config_transport
     back = transport_names.canonical(config.default_signal_transport(cfg.CONF))
     report.good(
@@ -96,10 +97,9 @@ def transports(session: ks_session.Session | None) -> upgradecheck.Result:
             'Skipped: whether the services for that exist (needs --os-cloud '
             'or OS_*).'
         )
-        return report.result()
+        return
     for needed in dict.fromkeys(dependencies):
         _check_service(report, session, needed, _OTHERWISE)
-    return report.result()
 
 
 def check_transport(

@@ -2,6 +2,8 @@
 """What all checks use: their report, credentials and endpoints."""
 
 from collections import abc
+import functools
+import typing
 
 from heat.common import config as heat_config
 from keystoneauth1 import exceptions
@@ -13,6 +15,8 @@ from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import foreign
 from heat_plugins.clients import rest
+
+_P = typing.ParamSpec('_P')
 
 
 class CheckReport:
@@ -49,6 +53,20 @@ class CheckReport:
 
     def result(self) -> upgradecheck.Result:
         return upgradecheck.Result(self._code, ' '.join(self._sentences))
+
+
+def reported(
+    check: abc.Callable[typing.Concatenate[CheckReport, _P], object],
+) -> abc.Callable[_P, upgradecheck.Result]:
+    """Let a check that takes a report return its result instead."""
+
+    @functools.wraps(check)
+    def run(*args: _P.args, **kwargs: _P.kwargs) -> upgradecheck.Result:
+        report = CheckReport()
+        check(report, *args, **kwargs)
+        return report.result()
+
+    return run
 
 
 #: Any of these means that there are credentials in the environment.

@@ -68,9 +68,9 @@ cfg.CONF.register_opts(
 )
 
 
-def threads() -> upgradecheck.Result:
+@cloud.reported
+def threads(report: cloud.CheckReport) -> None:
     """Check the number of threads against that of busy resources."""
-    report = cloud.CheckReport()
     pool = cfg.CONF.executor_thread_pool_size
     workers = _workers()
     report.good(
@@ -88,7 +88,7 @@ def threads() -> upgradecheck.Result:
             'Cannot count the resources in progress, because the database '
             f'([database] connection) fails with {type(exc).__name__}.'
         )
-        return report.result()
+        return
     room = (running or workers) * pool
     usage = (
         f'Resources in progress: {busy}; threads of the workers that run, '
@@ -109,7 +109,6 @@ def threads() -> upgradecheck.Result:
         report.warn(f'{usage}; {more}')
     else:
         report.good(f'{usage}.')
-    return report.result()
 
 
 def _workers() -> int:
@@ -176,9 +175,10 @@ def schedules() -> upgradecheck.Result:
     )
 
 
-def webhooks_permitted() -> upgradecheck.Result:
+@cloud.reported
+def webhooks_permitted(report: cloud.CheckReport) -> None:
     """Name the entries of notify_hosts that permit nothing."""
-    report, hosts = cloud.CheckReport(), notices.permitted()
+    hosts = notices.permitted()
     if hosts.invalid:
         report.warn(
             f'{webhooks.OPTION} has entries that permit nothing: '
@@ -188,10 +188,11 @@ def webhooks_permitted() -> upgradecheck.Result:
         )
     else:
         report.good(f'{webhooks.OPTION} has no invalid entry.')
-    return report.result()
 
 
+@cloud.reported
 def _named_stacks(
+    report: cloud.CheckReport,
     read: abc.Callable[
         [heat_context.RequestContext, int], abc.Sequence[tuple[str, str]]
     ],
@@ -200,13 +201,12 @@ def _named_stacks(
     remedy: str,
     *,
     is_wrong: bool = False,
-) -> upgradecheck.Result:
+) -> None:
     """Name stacks by project, with what they have and what to do.
 
     :param read: returns at most a number of projects and names, sorted.
     :param is_wrong: whether such stacks are worth a warning.
     """
-    report = cloud.CheckReport()
     try:
         stacks = read(heat_context.get_admin_context(), READ + 1)
     except Exception as exc:
@@ -215,10 +215,10 @@ def _named_stacks(
             f'Cannot read {what}, because the database '
             f'([database] connection) fails with {type(exc).__name__}.'
         )
-        return report.result()
+        return
     if not stacks:
         report.good(none)
-        return report.result()
+        return
     number = f'{len(stacks)} stacks'
     if len(stacks) > READ:
         number = f'More than {READ} stacks'
@@ -234,7 +234,6 @@ def _named_stacks(
         report.good(f'Project {project}: {names}.')
     if len(projects) > NAMED:
         report.good(f'And {len(projects) - NAMED} more projects.')
-    return report.result()
 
 
 CLIENTS = (heat_swift.CLIENT_NAME, heat_mistral.CLIENT_NAME)
@@ -250,12 +249,12 @@ SECRET_LENGTH = 16
 FRAGILE = ((3, 11), (3, 12, 2))
 
 
-def resource_types() -> upgradecheck.Result:
+@cloud.reported
+def resource_types(report: cloud.CheckReport) -> None:
     """Check that each of our resource types is served by our class.
 
     It loads all plugins, as heat-engine does when it starts.
     """
-    report = cloud.CheckReport()
     offer = registry.examine(cfg.CONF)
     try:
         origins = _origins(offer.classes)
@@ -265,7 +264,7 @@ def resource_types() -> upgradecheck.Result:
             'heat-engine cannot start, because loading its plugins fails '
             f'with {type(exc).__name__}: {exc}'
         )
-        return report.result()
+        return
     _report_origins(report, origins)
     _report_left_out(report, offer.left_out)
     # Heat asks stevedore's manager for a client by its name.
@@ -276,7 +275,6 @@ def resource_types() -> upgradecheck.Result:
             f'Heat finds no client {" and ".join(missing)}; install '
             'heat-plugins again in the environment of heat-engine.'
         )
-    return report.result()
 
 
 def check_served(report: cloud.CheckReport, names: abc.Iterable[str]) -> None:
@@ -357,12 +355,12 @@ def _report_left_out(
         say(f'{", ".join(types)}: left to Heat, because {reason}.')
 
 
-def replaced() -> upgradecheck.Result:
+@cloud.reported
+def replaced(report: cloud.CheckReport) -> None:
     """Check which replacements of parts of Heat are in force.
 
     A heat-engine that starts now with these packages has the same.
     """
-    report = cloud.CheckReport()
     for patch in patches.needed(registry.examine(cfg.CONF).classes.keys()):
         try:
             patch.probe()
@@ -370,12 +368,11 @@ def replaced() -> upgradecheck.Result:
             report.warn(f'{exc}, so {patch.without}.')
         else:
             report.good(f'{patch.name} is replaced: {patch.purpose}.')
-    return report.result()
 
 
-def secret() -> upgradecheck.Result:
+@cloud.reported
+def secret(report: cloud.CheckReport) -> None:
     """Check what the keys of TempURLs are derived from."""
-    report = cloud.CheckReport()
     own = cfg.CONF.heat_plugins.temp_url_secret
     name = '[heat_plugins] temp_url_secret'
     if not own:
@@ -395,12 +392,11 @@ def secret() -> upgradecheck.Result:
         report.warn(f'{name} has only {len(value)} characters; {remedy}')
     else:
         report.good(f'TempURL keys are derived from {name}.')
-    return report.result()
 
 
-def policy() -> upgradecheck.Result:
+@cloud.reported
+def policy(report: cloud.CheckReport) -> None:
     """Check what Heat's policy permits users with only the role reader."""
-    report = cloud.CheckReport()
     enforcer = heat_policy.Enforcer().enforcer
     reader = {'roles': ['reader'], 'project_id': 'x', 'is_admin': False}
     target = {'project_id': 'x'}
@@ -422,7 +418,6 @@ def policy() -> upgradecheck.Result:
             f'asks the policy {signallers.POLICY} about each signal, although '
             'resource:signal permits them to send some.'
         )
-    return report.result()
 
 
 def has_native_threads() -> bool:
@@ -433,9 +428,9 @@ def has_native_threads() -> bool:
     return hasattr(service, 'ThreadGroup')
 
 
-def python() -> upgradecheck.Result:
+@cloud.reported
+def python(report: cloud.CheckReport) -> None:
     """Check whether stacks may fail at random with this Python."""
-    report = cloud.CheckReport()
     first, fixed = FRAGILE
     version = platform.python_version()
     if not has_native_threads():
@@ -443,10 +438,10 @@ def python() -> upgradecheck.Result:
             f'Python {version}: this Heat has green threads, of which only '
             'one parses at a time.'
         )
-        return report.result()
+        return
     if not first <= sys.version_info < fixed:
         report.good(f'Python {version} parses in several threads at a time.')
-        return report.result()
+        return
     defect = (
         f'On Python {version}, stacks of many resources may fail at random '
         'with "SystemError: AST constructor recursion depth mismatch" '
@@ -460,4 +455,3 @@ def python() -> upgradecheck.Result:
         )
     else:
         report.warn(f'{defect}; {remedy}')
-    return report.result()

@@ -9,7 +9,7 @@ is the reason, and names the remedy.
 
 from collections import abc
 import dataclasses
-import functools
+from typing import Any
 
 from keystoneauth1 import session as ks_session
 from oslo_config import cfg
@@ -45,123 +45,71 @@ class Feature:
     reason: str = ''
 
 
-class Parts:
-    """The parts of the cloud that features stand on, each checked once.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of the cloud that features stand on.
 
-    :param session: of a user who may own stacks; None checks only heat.conf
-        and the plugins.
-    :param why_not: why there is no session.
+    :ivar check: takes a report, and a session of a user who may own stacks.
+    :ivar begins_alone: whether it checks something without a session, too.
+    :ivar asks: whether it asks the cloud.
     """
 
-    def __init__(
-        self, session: ks_session.Session | None, why_not: str
-    ) -> None:
-        self._session = session
-        self._why_not = why_not
+    check: abc.Callable[[cloud.CheckReport, Any], None]
+    begins_alone: bool = False
+    asks: bool = True
 
-    @functools.cached_property
-    def deployments(self) -> cloud.CheckReport:
-        return self._types(registry.DEPLOYMENT_TYPES)
 
-    @functools.cached_property
-    def workflows(self) -> cloud.CheckReport:
-        return self._types(('OS::Mistral::Workflow',))
+def _served(*names: str) -> Part:
+    """Return the part that our classes serve resource types."""
 
-    @functools.cached_property
-    def schedules(self) -> cloud.CheckReport:
-        report = self._types((schedule_reading.TYPE,))
-        if not cfg.CONF.heat_plugins.rescue_interval:
-            report.fail(f'No engine keeps schedules, as {engine.NO_SCANS}')
-        return report
-
-    @functools.cached_property
-    def cron_triggers(self) -> cloud.CheckReport:
-        return self._types(('OS::Mistral::CronTrigger',))
-
-    def _types(self, names: abc.Iterable[str]) -> cloud.CheckReport:
-        report = cloud.CheckReport()
+    def check(report: cloud.CheckReport, session: object) -> None:
         engine.check_served(report, names)
-        return report
+        is_kept = bool(cfg.CONF.heat_plugins.rescue_interval)
+        if schedule_reading.TYPE in names and not is_kept:
+            report.fail(f'No engine keeps schedules, as {engine.NO_SCANS}')
 
-    @functools.cached_property
-    def object_store(self) -> cloud.CheckReport:
-        def check(
-            report: cloud.CheckReport, session: ks_session.Session
-        ) -> None:
-            transport = object_store.connect(session)
-            object_store.check_temp_urls(report, transport)
+    return Part(check=check, begins_alone=True, asks=False)
 
-        return self._ask(check)
 
-    @functools.cached_property
-    def cfn(self) -> cloud.CheckReport:
-        return self._transport(transport_names.CFN_SIGNAL)
+def _transport(name: str) -> Part:
+    """Return what a transport of signals needs."""
+    return Part(
+        check=lambda report, session: agents.check_transport(
+            report, session, name
+        ),
+        begins_alone=True,
+    )
 
-    @functools.cached_property
-    def heat(self) -> cloud.CheckReport:
-        return self._transport(transport_names.HEAT_SIGNAL)
 
-    @functools.cached_property
-    def zaqar(self) -> cloud.CheckReport:
-        return self._transport(transport_names.ZAQAR_SIGNAL)
+def _mistral(
+    *checks: abc.Callable[
+        [cloud.CheckReport, mistral.Client, ks_session.Session], None
+    ],
+) -> Part:
+    """Return that Mistral answers, with further checks of it."""
 
-    def _transport(self, name: str) -> cloud.CheckReport:
-        report = cloud.CheckReport()
-        agents.check_transport(report, self._session, name)
-        if self._session is None:
-            report.unsure(self._why_not)
-        return report
+    def check(report: cloud.CheckReport, session: ks_session.Session) -> None:
+        client = mistral.connect(report, session, absent=report.fail)
+        for each in checks if client is not None else ():
+            each(report, client, session)
 
-    @functools.cached_property
-    def mistral_answers(self) -> cloud.CheckReport:
-        return self._ask_mistral(lambda report, client, session: None)
+    return Part(check=check)
 
-    @functools.cached_property
-    def triggers_fire(self) -> cloud.CheckReport:
-        def check(
-            report: cloud.CheckReport,
-            client: mistral.Client,
-            session: ks_session.Session,
-        ) -> None:
-            mistral.check_trust(report, session)
-            mistral.check_cron_triggers(report, client)
 
-        return self._ask_mistral(check)
+def _check_store(
+    report: cloud.CheckReport, session: ks_session.Session
+) -> None:
+    transport = object_store.connect(session)
+    object_store.check_temp_urls(report, transport)
 
-    @functools.cached_property
-    def preinstalled(self) -> cloud.CheckReport:
-        return self._ask_mistral(_check_preinstalled)
 
-    def _ask_mistral(
-        self,
-        check: abc.Callable[
-            [cloud.CheckReport, mistral.Client, ks_session.Session],
-            None,
-        ],
-    ) -> cloud.CheckReport:
-        def connect(
-            report: cloud.CheckReport, session: ks_session.Session
-        ) -> None:
-            client = mistral.connect(
-                report,
-                session,
-                absent=report.fail,
-            )
-            if client is not None:
-                check(report, client, session)
-
-        return self._ask(connect)
-
-    def _ask(
-        self,
-        check: abc.Callable[[cloud.CheckReport, ks_session.Session], None],
-    ) -> cloud.CheckReport:
-        report = cloud.CheckReport()
-        if self._session is None:
-            report.unsure(self._why_not)
-        else:
-            check(report, self._session)
-        return report
+def _check_triggers(
+    report: cloud.CheckReport,
+    client: mistral.Client,
+    session: ks_session.Session,
+) -> None:
+    mistral.check_trust(report, session)
+    mistral.check_cron_triggers(report, client)
 
 
 def _check_preinstalled(
@@ -181,6 +129,21 @@ def _check_preinstalled(
     except errors.ServiceError as exc:
         report.unsure(f'Cannot read the workflows of Mistral: {exc}.')
 
+
+#: The parts, each of which is checked once.
+_PARTS = {
+    'deployments': _served(*registry.DEPLOYMENT_TYPES),
+    'workflows': _served('OS::Mistral::Workflow'),
+    'schedules': _served(schedule_reading.TYPE),
+    'cron_triggers': _served('OS::Mistral::CronTrigger'),
+    'object_store': Part(check=_check_store),
+    'cfn': _transport(transport_names.CFN_SIGNAL),
+    'heat': _transport(transport_names.HEAT_SIGNAL),
+    'zaqar': _transport(transport_names.ZAQAR_SIGNAL),
+    'mistral_answers': _mistral(),
+    'triggers_fire': _mistral(_check_triggers),
+    'preinstalled': _mistral(_check_preinstalled),
+}
 
 #: Features, and the parts that each stands on.
 _FEATURES = {
@@ -207,20 +170,27 @@ def features(
         the cloud is unknown.
     :param why_not: why there is no session.
     """
-    parts = Parts(session, why_not)
+    reports = {name: report(name, session, why_not) for name in _PARTS}
     return [
-        _feature(name, [_checked(parts, part) for part in needed])
+        _feature(name, [reports[part] for part in needed])
         for name, needed in _FEATURES.items()
     ]
 
 
-def _checked(parts: Parts, part: str) -> cloud.CheckReport:
+def report(
+    name: str, session: ks_session.Session | None, why_not: str
+) -> cloud.CheckReport:
+    """Check a part of the cloud; see `features`."""
+    part, checked = _PARTS[name], cloud.CheckReport()
     try:
-        report: cloud.CheckReport = getattr(parts, part)
+        if session is not None or part.begins_alone:
+            part.check(checked, session)
     except cfg.Error as exc:
-        report = cloud.CheckReport()
-        report.fail(f'heat.conf is wrong: {exc}')
-    return report
+        checked = cloud.CheckReport()
+        checked.fail(f'heat.conf is wrong: {exc}')
+    if session is None and part.asks:
+        checked.unsure(why_not)
+    return checked
 
 
 def _feature(name: str, parts: abc.Sequence[cloud.CheckReport]) -> Feature:

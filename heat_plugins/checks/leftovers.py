@@ -23,7 +23,6 @@ from urllib import parse
 
 from heat.common import context as heat_context
 from keystoneauth1 import session as ks_session
-from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -61,15 +60,15 @@ class Leftover:
     doubt: str = ''
 
 
-def check(session: ks_session.Session) -> upgradecheck.Result:
+@cloud.reported
+def check(report: cloud.CheckReport, session: ks_session.Session) -> None:
     """Name the containers of deleted servers, in the user's project."""
-    report = cloud.CheckReport()
     try:
         found = find(session)
     except errors.ServiceError as exc:
         # Other checks fail for that, and name the remedy.
         report.unsure(f'Not checked: {exc}.')
-        return report.result()
+        return
     certain = [each.container for each in found if not each.doubt]
     if certain:
         report.warn(
@@ -86,7 +85,6 @@ def check(session: ks_session.Session) -> upgradecheck.Result:
         )
     if not found:
         report.good('Heat has left none in this project.')
-    return report.result()
 
 
 def find(session: ks_session.Session) -> list[Leftover]:

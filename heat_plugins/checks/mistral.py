@@ -11,7 +11,6 @@ from keystoneauth1 import exceptions
 from keystoneauth1 import identity
 from keystoneauth1 import session as ks_session
 from oslo_config import cfg
-from oslo_upgradecheck import upgradecheck
 import requests
 
 from heat_plugins import absences
@@ -27,9 +26,9 @@ Client: TypeAlias = Any
 cfg.CONF.import_opt('reauthentication_auth_method', 'heat.common.config')
 
 
-def redelegation() -> upgradecheck.Result:
+@cloud.reported
+def redelegation(report: cloud.CheckReport) -> None:
     """Check whether Mistral can have trusts where Heat acts by a trust."""
-    report = cloud.CheckReport()
     always = cfg.CONF.reauthentication_auth_method == 'trusts'
     allowed = cfg.CONF.allow_trusts_redelegation
     if always and not allowed:
@@ -53,7 +52,6 @@ def redelegation() -> upgradecheck.Result:
             'cron triggers, but updates that Heat starts itself, such as by '
             'alarms, cannot.'
         )
-    return report.result()
 
 
 def _check_roles(report: cloud.CheckReport) -> None:
@@ -66,12 +64,12 @@ def _check_roles(report: cloud.CheckReport) -> None:
         )
 
 
-def service(session: ks_session.Session) -> upgradecheck.Result:
+@cloud.reported
+def service(report: cloud.CheckReport, session: ks_session.Session) -> None:
     """Check that Mistral answers and Keystone gives trusts.
 
     :param session: whose user stands for the users of stacks.
     """
-    report = cloud.CheckReport()
     client = connect(
         report,
         session,
@@ -81,7 +79,6 @@ def service(session: ks_session.Session) -> upgradecheck.Result:
         report.good('Mistral answers.')
         check_trust(report, session)
         check_cron_triggers(report, client)
-    return report.result()
 
 
 def connect(

@@ -40,11 +40,9 @@ def connect(session: ks_session.Session) -> swift.KeystoneTransport:
     )
 
 
-def temp_urls(transport: wire.Transport) -> upgradecheck.Result:
+def check(session: ks_session.Session) -> upgradecheck.Result:
     """Check that TempURLs work here, and what differs from other stores."""
-    report = cloud.CheckReport()
-    check_temp_urls(report, transport)
-    return report.result()
+    return temp_urls(connect(session))
 
 
 def check_temp_urls(
@@ -69,6 +67,9 @@ def check_temp_urls(
             'transports for what it needs, and [clients_swift] in heat.conf '
             'for its interface and certificates.'
         )
+
+
+temp_urls = cloud.reported(check_temp_urls)
 
 
 def _check_account(

@@ -192,7 +192,8 @@ class CommandTest(testtools.TestCase):
 
     def test_a_cloud_that_cannot_be_asked_is_a_failure(self):
         self.patch(status.cfg, 'CONF', mock.Mock(os_cloud='no such cloud'))
-        found = status.Checks().mistral()
+        run, options = dict(status.Checks._upgrade_checks)['Mistral']
+        found = run(status.Checks(), **options)
         self.assertEqual(upgradecheck.Code.FAILURE, found.code)
         self.assertIn('Cannot get a token with --os-cloud', found.details)
 

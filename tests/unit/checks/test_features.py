@@ -168,8 +168,7 @@ class GatewayTest(testtools.TestCase):
         self.patch(
             object_store, 'connect', lambda session: cluster.transport()
         )
-        parts = features.Parts(mock.Mock(), '')
-        (reason,) = parts.object_store.failures
+        (reason,) = features.report('object_store', mock.Mock(), '').failures
         self.assertIn(absences.account(fake_swift.CEPH), reason)
 
 
@@ -189,8 +188,8 @@ class GatewayTest(testtools.TestCase):
 def test_commands_give_the_reason_of_the_table(
     service_type, part, command, more, tmp_path
 ):
-    parts = features.Parts(commands.session(service_type), '')
-    (reason,) = getattr(parts, part).failures
+    session = commands.session(service_type)
+    (reason,) = features.report(part, session, '').failures
     said = commands.outcome(command, service_type, tmp_path, *more)
     assert said == absences.service(service_type)
     assert reason == f'{said}.'
