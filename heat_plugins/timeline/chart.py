@@ -10,6 +10,7 @@ import datetime
 import enum
 import itertools
 
+from heat_plugins import foreign
 from heat_plugins.configs import hooks
 from heat_plugins.runs import runs
 from heat_plugins.runs import summary
@@ -109,6 +110,14 @@ class ChartRow:
             default=None,
         )
 
+    def standing(self, now: float) -> str:
+        """Return the state and duration of its last bar, for people."""
+        if self.last is None:
+            return ''
+        end = f'{self.last.word} {self.last.duration(now)}'
+        is_named = self.last.label == self.what
+        return foreign.line(end if is_named else f'{self.last.label} {end}')
+
     def lanes(self, now: float) -> list[list[Bar]]:
         """Distribute bars that overlap over lanes without overlaps."""
         lanes: list[list[Bar]] = []
@@ -142,12 +151,18 @@ class Chart:
     def bars(self) -> list[Bar]:
         return [bar for row in self.rows for bar in row.bars]
 
-    def words(self) -> dict[State, str]:
-        """Return the words for the states of bars, for the legend."""
+    def legend(self) -> dict[State, str]:
+        """Return the words for what is drawn: states, and waits before."""
         words: dict[State, set[str]] = {}
         for bar in self.bars:
             words.setdefault(bar.state, set()).add(bar.word)
-        return {state: ' or '.join(sorted(words[state])) for state in words}
+        if any(bar.working_since is not None for bar in self.bars):
+            words.setdefault(State.WAITING, {State.WAITING.value})
+        return {
+            state: ' or '.join(sorted(words[state]))
+            for state in State
+            if state in words
+        }
 
     def counts(self) -> dict[State, int]:
         """Return how many bars are in each state, without the stack's."""

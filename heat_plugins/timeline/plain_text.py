@@ -121,7 +121,7 @@ class _TextDrawing:
         self._chart = drawn
         self._zone = zone
         self._glyphs = glyphs
-        ends = [_standing(row, drawn.now) for row in drawn.rows]
+        ends = [row.standing(drawn.now) for row in drawn.rows]
         widest = min(max(map(cells.cell_len, ends)), int(width * _NAMES))
         self._ends = [fitted(end, widest, glyphs.ellipsis) for end in ends]
         self._names = min(
@@ -206,15 +206,9 @@ class _TextDrawing:
 
     def _legend(self) -> rich_text.Text:
         line = rich_text.Text(f'{"":{self._names}}')
-        states = {bar.state for bar in self._chart.bars}
-        if any(bar.working_since is not None for bar in self._chart.bars):
-            states.add(chart.State.WAITING)
-        words = self._chart.words()
-        for state in chart.State:
-            if state in states:
-                line.append(f' {self._glyphs.states[state]}', _STYLES[state])
-                word = words.get(state, state.value)
-                line.append(f' {word}', 'bright_black')
+        for state, words in self._chart.legend().items():
+            line.append(f' {self._glyphs.states[state]}', _STYLES[state])
+            line.append(f' {words}', 'bright_black')
         if self._scale.cuts:
             line.append(f' {self._glyphs.cut} nothing happens', 'bright_black')
         return line
@@ -226,12 +220,3 @@ def _named(row: chart.ChartRow) -> str:
 
 def _state(row: chart.ChartRow) -> chart.State:
     return row.last.state if row.last else chart.State.COMPLETE
-
-
-def _standing(row: chart.ChartRow, now: float) -> str:
-    """Return the state and duration of the last bar of a row."""
-    bar = row.last
-    if bar is None:
-        return ''
-    label = '' if bar.label == row.what else f'{foreign.line(bar.label)} '
-    return f'{label}{bar.word} {bar.duration(now)}'

@@ -21,6 +21,9 @@ from heat_plugins.timeline import scales
 # Writes XML and parses none.
 
 
+# What distinguishes the bars of some states without a colour.
+_PATTERNS = {'failed': 'hatch', 'timed-out': 'hatch', 'running': 'stripes'}
+
 #: The height of a bar.
 BAR = 16
 
@@ -129,22 +132,22 @@ def add_box(
     css_class: str,
     height: float = BAR,
 ) -> None:
-    """Add a bar, or a part of it.
+    """Add a bar, or a part of it, with the pattern of its state.
 
     :param css_class: see `STYLE`.
     """
-    width = max(right - left, 1.0)
-    given = {'class': f'bar {css_class}'}
-    add(
-        parent,
-        'rect',
-        **given,
-        x=left,
-        y=y,
-        width=width,
-        height=height,
-        rx=2,
-    )
+    pattern = _PATTERNS.get(css_class)
+    for name in filter(None, (css_class, pattern)):
+        add(
+            parent,
+            'rect',
+            **{'class': f'bar {name}'},
+            x=left,
+            y=y,
+            width=max(right - left, 1.0),
+            height=height,
+            rx=2,
+        )
 
 
 def add_patterns(root: etree.Element) -> None:
@@ -170,9 +173,6 @@ def add_patterns(root: etree.Element) -> None:
             stroke='#ffffff',
             **{'stroke-opacity': 0.35, 'stroke-width': 2},
         )
-
-
-# Writes XML and parses none.
 
 
 _WIDTH = 1200
@@ -230,7 +230,7 @@ class _SVGDrawing:
             _NAMES,
         )
         self._end_room, self._ends = _column(
-            [(0, _standing(row, drawn.now)) for row in drawn.rows], _ENDS
+            [(0, row.standing(drawn.now)) for row in drawn.rows], _ENDS
         )
         self._left = _MARGIN + names
         self._plot = _WIDTH - self._left - self._ends - 2 * _MARGIN
@@ -365,9 +365,7 @@ class _SVGDrawing:
                 group,
                 _WIDTH - _MARGIN - self._ends,
                 middle,
-                plain_text.fitted(
-                    _standing(row, now), self._end_room
-                ).rstrip(),
+                plain_text.fitted(row.standing(now), self._end_room).rstrip(),
                 row.last.state.value,
             )
 
@@ -400,10 +398,6 @@ class _SVGDrawing:
         if working > left:
             add_box(group, left, working, y, 'waiting')
         add_box(group, working, right, y, bar.state.value)
-        if bar.state in (chart.State.FAILED, chart.State.TIMED_OUT):
-            add_box(group, working, right, y, 'hatch')
-        elif bar.state is chart.State.RUNNING:
-            add_box(group, working, right, y, 'stripes')
         label = foreign.line(f'{bar.label} {bar.duration(now)}')
         width = cells.cell_len(label) * _CHARACTER + 10
         if width < right - working:
@@ -423,26 +417,17 @@ class _SVGDrawing:
             add(line, 'title').text = f'Drawn at {_clock(self._chart.now)}'
 
     def _legend(self) -> None:
-        states = {bar.state for bar in self._chart.bars}
-        if any(bar.working_since is not None for bar in self._chart.bars):
-            states.add(chart.State.WAITING)
-        words = self._chart.words()
         group = add(self.root, 'g', **{'aria-hidden': 'true'})
         x = float(self._left)
         y = self._bottom + 14
         names = [
-            (state.value, words.get(state, state.value))
-            for state in chart.State
-            if state in states
+            (state.value, words)
+            for state, words in self._chart.legend().items()
         ]
         if self._scale.cuts:
             names.append(('cut', 'nothing happens'))
         for css_class, name in names:
             add_box(group, x, x + 14, y, css_class, height=12)
-            if css_class in ('failed', 'timed-out'):
-                add_box(group, x, x + 14, y, 'hatch', height=12)
-            if css_class == 'running':
-                add_box(group, x, x + 14, y, 'stripes', height=12)
             add_text(group, x + 20, y + 10, name, 'quiet')
             x += 36 + _CHARACTER * len(name)
 
@@ -466,14 +451,6 @@ def _column(
     return int((width - _MARGIN) / _CHARACTER), width
 
 
-def _standing(row: chart.ChartRow, now: float) -> str:
-    """Return the state and duration of the last bar of a row."""
-    if row.last is None:
-        return ''
-    end = f'{row.last.word} {row.last.duration(now)}'
-    return end if row.last.label == row.what else f'{row.last.label} {end}'
-
-
 def _clock(time: float) -> str:
     when = datetime.datetime.fromtimestamp(time, datetime.UTC)
     return f'{when:%Y-%m-%d %H:%M:%S} UTC'
@@ -494,7 +471,7 @@ def _described(bar: chart.Bar, now: float) -> str:
 
 
 def _summary(drawn: chart.Chart) -> str:
-    words = drawn.words()
+    words = drawn.legend()
     counts = ', '.join(
         f'{count} {words[state]}' for state, count in drawn.counts().items()
     )
