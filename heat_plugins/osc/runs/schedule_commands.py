@@ -4,6 +4,7 @@
 import argparse
 from collections import abc
 import datetime
+import itertools
 import time
 from typing import Any
 
@@ -22,7 +23,7 @@ from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.records import record_names
-from heat_plugins.timeline import schedule_week
+from heat_plugins.timeline import chart
 
 _COLUMNS = ('local', 'utc', 'latest_start', 'note')
 
@@ -52,6 +53,17 @@ _NOTES = {
     schedules.ClockChange.SKIPPED: 'the clock skips {:%H:%M} on this day',
     schedules.ClockChange.DOUBLED: 'the clock shows {:%H:%M} twice; the first',
 }
+
+
+# Days before and after today, and the most times that are drawn.
+_AROUND, _DRAWN = 3, 500
+
+# How a time without an operation stands.
+NEXT, _NOT_STARTED = 'next, within', 'not started within'
+
+_WHY = 'missed, skipped or paused, or before the schedule existed'
+
+_DAY = datetime.timedelta(days=1)
 
 
 class PreviewSchedule(common.Report):
@@ -226,14 +238,14 @@ class ShowSchedule(_OfOne, timeline.Drawing):
         stack, path = parsed_args.stack, parsed_args.schedule
         if not (parsed_args.week or parsed_args.output):
             return _one(self.schedules.show(stack, path))
-        week = schedule_week.draw(
+        drawn = week(
             stack,
             path,
             self.schedules.times(stack, path),
             common.fleets(self.app.client_manager).history(fleets.Filter()),
             time.time(),
         )
-        return self.drawn(parsed_args, week)
+        return self.drawn(parsed_args, drawn)
 
 
 class _Signal(_OfOne):
@@ -407,3 +419,93 @@ def _code(rows: abc.Iterable[dict[str, Any]]) -> int:
 
 def _one(found: dict[str, Any]) -> common.Shown:
     return tuple(found), common.One(found.values())
+
+
+def week(
+    stack: str,
+    name: str,
+    schedule: schedules.Schedule,
+    heads: abc.Iterable[operations.Head],
+    now: float,
+) -> chart.Chart:
+    """Return the chart of the week around today.
+
+    Each local day is a row. A time that has an operation is the bar of that;
+    any other one is the window in which it may start, or might have.
+
+    :param heads: of the project's operations.
+    """
+    today = datetime.datetime.fromtimestamp(now, schedule.zone).date()
+    days = [today + _DAY * number for number in range(-_AROUND, _AROUND + 1)]
+    begin, end = schedule.span(days[0], days[-1])
+    suffix = record_names.id_of_tick(schedule.key, 0).partition('-')[2]
+    ran = {
+        record_names.started_at(head.id): head
+        for head in heads
+        if head.id.endswith(suffix) and begin <= head.created_at <= end
+    }
+    ticks = list(itertools.islice(schedule.ticks(begin - 1, end), _DRAWN + 1))
+    bars = [_ran(schedule, time, head) for time, head in ran.items()]
+    bars += [
+        _window(schedule, tick, now)
+        for tick in ticks[:_DRAWN]
+        if tick.time not in ran
+    ]
+    left_out = f'Only the first {_DRAWN} times of the week are drawn'
+    return chart.Chart(
+        stack=f'{stack} {name}',
+        status=f'{schedule.cron or schedule.at}',
+        now=now,
+        rows=[_day(schedule, day, bars) for day in days],
+        notes=[left_out] if len(ticks) > _DRAWN else [],
+        zone=schedule.zone,
+    )
+
+
+def _day(
+    schedule: schedules.Schedule,
+    day: datetime.date,
+    bars: abc.Iterable[chart.Bar],
+) -> chart.ChartRow:
+    begin, end = schedule.span(day, day)
+    return chart.ChartRow(
+        kind=chart.RowKind.DAY,
+        path=f'{day:%a %Y-%m-%d}',
+        name=f'{day:%a %Y-%m-%d}',
+        what='excluded' if schedule.excludes(day) else '',
+        bars=tuple(bar for bar in bars if begin <= bar.start <= end),
+    )
+
+
+def _ran(
+    schedule: schedules.Schedule, time: int, head: operations.Head
+) -> chart.Bar:
+    phase = head.state or operations.Phase.FAILED
+    return chart.Bar(
+        label=_clock(schedule, time),
+        state=chart.State(phase.value) if phase.ended else chart.State.RUNNING,
+        start=head.created_at,
+        end=head.ended_at if phase.ended else None,
+        working_since=head.created_at,
+        reason=head.reason,
+    )
+
+
+def _window(
+    schedule: schedules.Schedule, tick: schedules.Tick, now: float
+) -> chart.Bar:
+    """Return the bar of a time without an operation."""
+    is_over = now > tick.start + schedule.lateness
+    window = schedule.cut_off or schedule.lateness
+    return chart.Bar(
+        label=_clock(schedule, tick.time),
+        state=chart.State.CANCELLED if is_over else chart.State.WAITING,
+        start=tick.start,
+        end=tick.start + window,
+        said=_NOT_STARTED if is_over else NEXT,
+        reason=_WHY if is_over else '',
+    )
+
+
+def _clock(schedule: schedules.Schedule, time: int) -> str:
+    return f'{datetime.datetime.fromtimestamp(time, schedule.zone):%H:%M}'
