@@ -8,6 +8,7 @@ few of each project at a time, so that one project takes few of the threads.
 from collections import abc
 import contextlib
 import dataclasses
+import functools
 import itertools
 import math
 import time
@@ -68,7 +69,7 @@ class Receiver:
         notifying.check_secret(self.secret)
         _ = self.webhook
 
-    @property
+    @functools.cached_property
     def webhook(self) -> webhooks.Webhook:
         return webhooks.Webhook.parse(self.url)
 
@@ -81,15 +82,25 @@ class Receiver:
 
     def send(
         self,
+        notice: notifying.Notice,
+        where: abc.Mapping[str, Any],
         stack: Any,
-        body: bytes,
-        clock: abc.Callable[[], float] = time.time,
+        opened: abc.Callable[[], fleets.Fleets],
+        clock: abc.Callable[[], float],
     ) -> None:
-        """Send a notice.
+        """Send a notice of an operation.
 
+        :param where: its ID, and what is told of project, stack, schedule and
+            operation; see `notifying.body`.
         :param stack: whose owner can read the catalogue.
+        :param opened: returns the operations of its project.
         :raises errors.Error: it was not taken.
         """
+        told: list[dict[str, str]] | None = []
+        if notice.event in notifying.OF_SERVERS:
+            told = servers(opened(), where['operation'], notice.event)
+        due = {'due': summary.time(notice.tick)}
+        body = notifying.body(notice, {**where, **due}, told)
         webhooks.send(
             self.webhook,
             permitted(),
@@ -168,9 +179,6 @@ def _send(
     with resource.frozen_properties() as props:
         action = props[resource.ACTION]
     operation_id = record_names.id_of_tick(row.id, notice.tick)
-    found: list[dict[str, str]] | None = []
-    if notice.event in notifying.OF_SERVERS:
-        found = servers(door, operation_id, notice.event)
     where = {
         'id': f'{operation_id}.{notice.event.value}',
         'project': row.project_id,
@@ -178,10 +186,8 @@ def _send(
         'schedule': {'id': row.id, 'name': row.name},
         'operation': operation_id,
         'action': action,
-        'due': summary.time(notice.tick),
     }
-    packed = notifying.body(notice, where, found)
-    receiver.send(stack, packed, clock)
+    receiver.send(notice, where, stack, lambda: door, clock)
 
 
 def answer(

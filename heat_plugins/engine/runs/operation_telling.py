@@ -20,7 +20,6 @@ from heat_plugins.engine.database import scans
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import notices
 from heat_plugins.runs import notifying
-from heat_plugins.runs import summary
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet.records import binding
 from heat_plugins.runs.fleet.records import notice_orders
@@ -169,19 +168,15 @@ class _Telling:
         )
         receiver.check()
         stack, operation_id = self._stack(), self.row.operation_id
-        found: list[dict[str, str]] | None = []
-        if notice.event in notifying.OF_SERVERS:
-            door = _door(self.row, stack)
-            found = notices.servers(door, operation_id, notice.event)
         where = {
             'id': f'{operation_id}.{notice.event.value}.{notice.tick}',
             'project': self.row.project_id,
             'stack': {'id': stack.id, 'name': stack.name},
             'operation': operation_id,
-            'due': summary.time(notice.tick),
         }
-        packed = notifying.body(notice, where, found)
-        receiver.send(stack, packed, self.clock)
+        receiver.send(
+            notice, where, stack, lambda: _door(self.row, stack), self.clock
+        )
 
 
 def _door(row: scans.NoticeRow, stack: Any) -> fleets.Fleets:
