@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import itertools
 import math
+import threading
 import time
 from typing import Any
 
@@ -226,6 +227,8 @@ class CloudAddresses:
         self, clock: abc.Callable[[], float] = time.monotonic
     ) -> None:
         self._clock = clock
+        # Two that read at once would forget what one of them has learnt.
+        self._lock = threading.Lock()
         self._catalogue: frozenset[str] = frozenset()
         # Of each host all that it ever had: an outage of the DNS, or one
         # answer of several, must not permit what was refused before.
@@ -240,19 +243,23 @@ class CloudAddresses:
 
         :raises errors.Unavailable: they are not known.
         """
-        now = self._clock()
-        if not 0 <= now - self._read_at < _REMEMBERED:
-            with contextlib.suppress(
-                exceptions.ClientException, exception.HeatException
-            ):
-                self._catalogue |= frozenset(_endpoints(stack))
-            if not self._catalogue:
-                raise errors.Unavailable(_UNKNOWN)
-            urls = [*self._catalogue, *_configured(cfg.CONF)]
-            hosts = {host for url in urls for host in webhooks.hosts_of(url)}
-            self._known = {host: self._resolve(host) for host in sorted(hosts)}
-            self._read_at = now
-        return frozenset(itertools.chain(*self._known.values()))
+        with self._lock:
+            now = self._clock()
+            if not 0 <= now - self._read_at < _REMEMBERED:
+                self._read(stack)
+                self._read_at = now
+            return frozenset(itertools.chain(*self._known.values()))
+
+    def _read(self, stack: Any) -> None:
+        with contextlib.suppress(
+            exceptions.ClientException, exception.HeatException
+        ):
+            self._catalogue |= frozenset(_endpoints(stack))
+        if not self._catalogue:
+            raise errors.Unavailable(_UNKNOWN)
+        urls = [*self._catalogue, *_configured(cfg.CONF)]
+        hosts = {host for url in urls for host in webhooks.hosts_of(url)}
+        self._known = {host: self._resolve(host) for host in sorted(hosts)}
 
     def _resolve(self, host: str) -> frozenset[webhooks.Address]:
         known = self._known.get(host, frozenset())

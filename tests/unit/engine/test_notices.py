@@ -9,6 +9,7 @@ import pathlib
 import socket
 import subprocess
 import sys
+import threading
 import time
 import types
 
@@ -612,6 +613,26 @@ class AddressesTest(testtools.TestCase):
         )
         again = self.found.addresses(self.stack(self.catalogue))
         self.assertLessEqual(found, again)
+
+    def test_two_that_read_at_once_forget_nothing(self):
+        stack, resolve = self.stack(self.catalogue), self.resolve
+        other = threading.Thread(target=self.found.addresses, args=(stack,))
+
+        def meet(host, port):
+            if other.ident is None:
+                other.start()
+                # It waits for this one, or else has ended before it.
+                other.join(0.2)
+            return resolve(host, port)
+
+        self.useFixture(
+            fixtures.MonkeyPatch('heat_plugins.clients.webhooks.resolve', meet)
+        )
+        found = self.found.addresses(stack)
+        other.join()
+        again = self.found.addresses(stack)
+        self.assertEqual(len(self.resolved), len(again))
+        self.assertEqual(found, again)
 
     def test_no_user_reads_the_name_of_a_host_of_the_cloud(self):
         self.fails = errors.Unavailable('Cannot resolve host mq1')
