@@ -42,6 +42,8 @@ if typing.TYPE_CHECKING:
     from heat_plugins.checks import features
     from heat_plugins.checks import leftovers
 
+_Listed = typing.TypeVar('_Listed', 'features.Feature', 'leftovers.Leftover')
+
 CANNOT_RUN = 255
 
 OPTS = [
@@ -138,23 +140,14 @@ class Checks(upgradecheck.UpgradeCommands):
 
     def list_features(self) -> int:
         """Print what works here; the exit code."""
-        rows = self.features()
-        if cfg.CONF.command.format == 'json':
-            print(json.dumps([dataclasses.asdict(row) for row in rows]))
-        else:
-            print(_table_of_features(rows))
-        return 0
+        return _print(self.features(), _table_of_features)
 
     def list_leftovers(self) -> int:
         """Print what Heat has left in the object store; the exit code."""
         from heat_plugins.checks import leftovers
 
         found = leftovers.find(self._needed_session())
-        if cfg.CONF.command.format == 'json':
-            print(json.dumps([dataclasses.asdict(each) for each in found]))
-        else:
-            print(_table_of_leftovers(found))
-        return 0
+        return _print(found, _table_of_leftovers)
 
     def remove_leftovers(self) -> int:
         """Remove what Heat has certainly left; the exit code."""
@@ -393,6 +386,18 @@ def _unchanged(
 def _shown(leftover: 'leftovers.Leftover') -> str:
     """Return the name of a container, which users choose, for a terminal."""
     return foreign.line(leftover.container)
+
+
+def _print(
+    found: 'abc.Sequence[_Listed]',
+    table: 'abc.Callable[[abc.Sequence[_Listed]], prettytable.PrettyTable]',
+) -> int:
+    """Print what a subcommand lists, in the format of it; the exit code."""
+    if cfg.CONF.command.format == 'json':
+        print(json.dumps([dataclasses.asdict(each) for each in found]))
+    else:
+        print(table(found))
+    return 0
 
 
 def _table_of_leftovers(

@@ -4,16 +4,27 @@
 ``{"do": "pause", "note": "…"}``, ``{"do": "resume"}``, ``{"do": "run"}``,
 ``{"do": "backfill", "from": "2026-11-20", "to": "2026-11-22T02:30"}``, with
 local times of the schedule, or ``{"do": "stop-backfill"}``.
+
+A backfill runs a schedule for times of the past: a range of times that were
+missed, or that lie before the schedule existed, becomes operations, one after
+another. The ID of each is made from the schedule and its time: what has run is
+left out, however often a range is asked for.
 """
 
 from collections import abc
 import dataclasses
+import itertools
 from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins.runs import schedule_backfills
 from heat_plugins.runs import schedule_deciding
+from heat_plugins.runs import schedules
+
+# The most times of the past that a schedule has to run.
+_MOST = 50
+
+_Kept = schedule_deciding.KeptSchedule
 
 DO, NOTE, FROM, TO = 'do', 'note', 'from', 'to'
 PAUSE, RESUME, RUN = 'pause', 'resume', 'run'
@@ -75,9 +86,7 @@ class ScheduleSignal:
                 'ended; cancel it, or wait for its end'
             )
 
-    def follow(
-        self, kept: schedule_deciding.KeptSchedule, now: int
-    ) -> schedule_deciding.KeptSchedule:
+    def follow(self, kept: _Kept, now: int) -> _Kept:
         """Return the schedule after that, which counts it.
 
         :raises errors.Refused: it makes no sense now.
@@ -85,16 +94,14 @@ class ScheduleSignal:
         number = kept.record.signals + 1
         return self._followed(kept, now).with_record(signals=number)
 
-    def _followed(
-        self, kept: schedule_deciding.KeptSchedule, now: int
-    ) -> schedule_deciding.KeptSchedule:
+    def _followed(self, kept: _Kept, now: int) -> _Kept:
         if self.do == RUN:
             record = schedule_deciding.run_now(kept.schedule, kept.record, now)
             return dataclasses.replace(kept, record=record)
         if self.do == BACKFILL:
-            return schedule_backfills.add(kept, self.begin, self.end)
+            return with_backfill(kept, self.begin, self.end)
         if self.do == STOP_BACKFILL:
-            return schedule_backfills.stop(kept)
+            return without_backfill(kept)
         if self.do == PAUSE:
             return kept.with_record(paused=self.note or 'a signal paused it')
         if kept.schedule.paused:
@@ -132,3 +139,63 @@ def read(details: object) -> ScheduleSignal:
     if do == BACKFILL and not (begin and end):
         raise errors.Refused(f'"{BACKFILL}" needs "{FROM}" and "{TO}"')
     return ScheduleSignal(do=do, note=note, begin=begin, end=end)
+
+
+def ticks(
+    schedule: schedules.Schedule, begin: str, end: str, now: float
+) -> list[schedules.Tick]:
+    """Return the times of a range that have passed.
+
+    :param begin: the first one, a local time; a day is its beginning.
+    :param end: the last one; a day is its end.
+    :raises errors.Refused: there is none, or there are too many.
+    :raises errors.Invalid: one of the two is no time.
+    """
+    first = schedule.instant(begin)
+    last = min(schedule.instant(end, is_end=True), int(now) - schedule.delay)
+    passed = [*itertools.islice(schedule.ticks(first - 1, last), _MOST + 1)]
+    if not passed:
+        raise errors.Refused(
+            f'The schedule has no time from {begin} to {end} that has passed'
+        )
+    if len(passed) > _MOST:
+        raise errors.Refused(_too_many(f'from {begin} to {end}'))
+    return passed
+
+
+def with_backfill(kept: _Kept, begin: str, end: str) -> _Kept:
+    """Return a schedule that also runs the times of a range.
+
+    Times that are not decided yet become operations anyway, as do those that
+    run or wait now.
+
+    :raises errors.Refused: there are none, or too many.
+    """
+    record = kept.record
+    since = record.since + kept.schedule.delay
+    found = ticks(kept.schedule, begin, end, since)
+    own = {record.running, record.waiting}
+    wanted = {tick.time for tick in found} - own | {*record.backfill}
+    if len(wanted) > _MOST:
+        raise errors.Refused(_too_many('with those that have not ended yet'))
+    return kept.with_record(backfill=tuple(sorted(wanted)))
+
+
+def without_backfill(kept: _Kept) -> _Kept:
+    """Return a schedule that runs nothing else of the past.
+
+    An operation that was created continues.
+    """
+    record = kept.record
+    if not record.is_backfilled:
+        return kept.with_record(backfill=())
+    if not record.created:
+        return kept.with_record(backfill=(), running=None)
+    return kept.with_record(backfill=(record.running,))
+
+
+def _too_many(where: str) -> str:
+    return (
+        f'The schedule has more than {_MOST} times of the past to run '
+        f'{where}: backfill a shorter range first'
+    )

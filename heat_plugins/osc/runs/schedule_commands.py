@@ -14,7 +14,6 @@ from heat_plugins import retrying
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import timeline
-from heat_plugins.runs import schedule_backfills
 from heat_plugins.runs import schedule_reading
 from heat_plugins.runs import schedule_signals
 from heat_plugins.runs import schedules
@@ -342,7 +341,7 @@ class BackfillSchedule(_Signal):
             return _one(self.signal(parsed_args, wanted))
         stack, path = parsed_args.stack, parsed_args.schedule
         schedule = self.schedules.times(stack, path)
-        ticks = schedule_backfills.ticks(schedule, begin, end, time.time())
+        ticks = schedule_signals.ticks(schedule, begin, end, time.time())
         rows = self._rows(schedule, ticks)
         if not parsed_args.dry_run and _left(rows):
             wanted = schedule_signals.ScheduleSignal(

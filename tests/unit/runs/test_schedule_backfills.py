@@ -7,9 +7,9 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins.runs import notifying
-from heat_plugins.runs import schedule_backfills
 from heat_plugins.runs import schedule_deciding
 from heat_plugins.runs import schedule_notices
+from heat_plugins.runs import schedule_signals
 from heat_plugins.runs import schedules
 from heat_plugins.runs.fleet import operations
 
@@ -52,10 +52,12 @@ def due(known, at):
 
 
 def test_a_range_has_both_its_ends_and_ends_before_what_is_due():
-    known = schedule_backfills.add(kept(), '2027-01-19T23:00', '2027-01-20')
+    known = schedule_signals.with_backfill(
+        kept(), '2027-01-19T23:00', '2027-01-20'
+    )
     assert known.record.backfill == tuple(map(hour, range(-1, 4)))
     # To ask twice changes nothing.
-    again = schedule_backfills.add(
+    again = schedule_signals.with_backfill(
         known, '2027-01-20T01:00', '2027-01-20T02:00'
     )
     assert again == known
@@ -69,9 +71,9 @@ def test_a_time_that_runs_or_waits_is_no_time_of_the_past():
         since=hour(3), running=hour(2), waiting=hour(3), backfill=(hour(0),)
     )
     known = dataclasses.replace(kept(), schedule=schedule, record=record)
-    known = schedule_backfills.add(known, '2027-01-20', '2027-01-20')
+    known = schedule_signals.with_backfill(known, '2027-01-20', '2027-01-20')
     assert known.record.backfill == (hour(0), hour(1))
-    record = schedule_backfills.stop(known).record
+    record = schedule_signals.without_backfill(known).record
     assert (record.running, record.waiting) == (hour(2), hour(3))
     assert known.given_up().record.missed == 1
     assert due(known.with_record(created=True), hour(4)).cancel == hour(2)
@@ -79,20 +81,22 @@ def test_a_time_that_runs_or_waits_is_no_time_of_the_past():
 
 def test_its_times_are_local_ones():
     known = kept(timezone='Asia/Tokyo')
-    made = schedule_backfills.add(known, '2027-01-20', '2027-01-20T01:00')
+    made = schedule_signals.with_backfill(
+        known, '2027-01-20', '2027-01-20T01:00'
+    )
     assert made.record.backfill == (hour(-9), hour(-8))
 
 
 def test_a_range_without_times_and_too_many_are_refused():
     with pytest.raises(errors.Refused, match='no time from 2027-02-01 to'):
-        schedule_backfills.add(kept(), '2027-02-01', '2027-02-02')
+        schedule_signals.with_backfill(kept(), '2027-02-01', '2027-02-02')
     with pytest.raises(errors.Refused, match='more than 50 times of the'):
-        schedule_backfills.add(kept(), '2027-01-01', '2027-01-05')
-    known = schedule_backfills.add(kept(), '2027-01-01', '2027-01-02')
+        schedule_signals.with_backfill(kept(), '2027-01-01', '2027-01-05')
+    known = schedule_signals.with_backfill(kept(), '2027-01-01', '2027-01-02')
     with pytest.raises(errors.Refused, match='that have not ended yet'):
-        schedule_backfills.add(known, '2027-01-03', '2027-01-04')
+        schedule_signals.with_backfill(known, '2027-01-03', '2027-01-04')
     with pytest.raises(errors.Invalid, match='The time "x" is invalid'):
-        schedule_backfills.add(kept(), 'x', '2027-01-04')
+        schedule_signals.with_backfill(kept(), 'x', '2027-01-04')
 
 
 def test_one_starts_after_the_other_has_ended():
@@ -138,10 +142,12 @@ def test_a_pause_holds_it_and_keeps_what_is_left():
 
 
 def test_it_stops_before_the_next_one():
-    assert schedule_backfills.stop(started(1)).record.backfill == (hour(-2),)
-    record = schedule_backfills.stop(started(0)).record
+    assert schedule_signals.without_backfill(started(1)).record.backfill == (
+        hour(-2),
+    )
+    record = schedule_signals.without_backfill(started(0)).record
     assert (record.backfill, record.running) == ((), None)
-    known = schedule_backfills.stop(kept((hour(-1),)))
+    known = schedule_signals.without_backfill(kept((hour(-1),)))
     assert known.record.backfill == ()
 
 
