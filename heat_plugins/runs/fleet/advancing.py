@@ -131,8 +131,8 @@ class Advancer:
     def claim(self, is_alone: abc.Callable[[], bool]) -> None:
         """Lead an operation that other processes may be creating, too.
 
-        :param is_alone: says whether none has started with it, by a record that
-            each changes before.
+        :param is_alone: says whether none has started with it, by a record
+            that each changes before.
         :raises errors.Exists: one has created it.
         :raises errors.Unavailable: one does so, or died a moment ago.
         """
