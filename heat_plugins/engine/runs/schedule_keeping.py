@@ -365,7 +365,8 @@ class Keeper:
         if step is _Step.CREATE and fleets.is_tick_to_tidy():
             # The next tick retries.
             with contextlib.suppress(errors.Error):
-                _door(row, _stack(row)).tidy()
+                door = _door(row, _stack(row))
+                door.tidy(fleets.FORGOTTEN_AT_TICKS)
 
     def _tell(self, row: _Row, notice: notifying.Notice) -> None:
         """Send a notice of a schedule."""

@@ -36,12 +36,16 @@ LOG = foreign.logger(__name__)
 #: How many finished operations of an action are kept.
 KEPT = record_names.Retention(number=100)
 
-# The most operations that are forgotten as one is created; and the requests,
-# seconds and bytes for that: an engine serves others, too, and anybody who may
-# write into the container chooses what is read. The next one continues.
+# The most operations that are forgotten as one is created; the next one
+# continues.
 _FORGOTTEN = 20
-# Of as many ticks, how many do so.
-_OFTEN = 2
+
+#: The same for ticks. One of `_TICKS` does that: it reads the heads of all.
+FORGOTTEN_AT_TICKS = 100
+_TICKS = 50
+
+# Requests, seconds and bytes for that: an engine serves others, too, and
+# anybody who may write into the container chooses what is read.
 _REQUESTS, _SECONDS, _SIZE = 20_000, 300.0, 32 * 1024 * 1024
 
 # Seconds to wait until who leads an operation has followed a request.
@@ -59,7 +63,7 @@ def is_tick_to_tidy() -> bool:
 
     Who creates the operation of a tick has to release it first.
     """
-    return secrets.randbelow(_FORGOTTEN) < _OFTEN
+    return secrets.randbelow(_TICKS) == 0
 
 
 def results(
@@ -260,8 +264,11 @@ class Fleets:
                 f'deployment operation show {operation_id}"'
             ) from cause
 
-    def tidy(self) -> None:
-        """Forget what is surplus; a failure is only logged."""
+    def tidy(self, most: int = _FORGOTTEN) -> None:
+        """Forget what is surplus; a failure is only logged.
+
+        :param most: how many operations; the next ones continue.
+        """
         budget = wire.Budget(
             'the operations of a project',
             requests=_REQUESTS,
@@ -273,7 +280,7 @@ class Fleets:
             self._tools, records=self._records.within(budget)
         )
         try:
-            Fleets(self._heat, tools, self._keep).forget_surplus()
+            Fleets(self._heat, tools, self._keep).forget_surplus(most)
         except Exception as exc:
             LOG.warning(
                 'Cannot delete the operations that are more than are kept; '
@@ -485,8 +492,11 @@ class Fleets:
         binding.forget(self._heat, operation_id)
         self._records.delete(operation_id)
 
-    def forget_surplus(self) -> None:
-        """Delete the operations that are more than retention allows."""
+    def forget_surplus(self, most: int = _FORGOTTEN) -> None:
+        """Delete the operations that are more than retention allows.
+
+        :param most: how many of them, the oldest first.
+        """
         if len(self._records.heads.ids()) <= self._keep.number:
             return
         listed, live, ended = [], set(), {}
@@ -502,8 +512,7 @@ class Fleets:
             elif head.ended_at is not None:
                 ended[head.id] = head.ended_at
         surplus = self._keep.surplus(listed, live, self._tools.clock(), ended)
-        # The oldest; the others with the next operations.
-        for key in surplus[: -_FORGOTTEN - 1 : -1]:
+        for key in surplus[: -most - 1 : -1]:
             if self._is_over(key.run_id):
                 self.forget(key.run_id)
 

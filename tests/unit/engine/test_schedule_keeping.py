@@ -839,9 +839,9 @@ class KeepingTest(KeepingCase):
             lambda each: done.append('released') or look_for(each),
         )
 
-        def forget(door):
+        def forget(door, most):
             done.append(self.record().created)
-            tidy(door)
+            tidy(door, most)
 
         self.patch(fleets.Fleets, 'tidy', forget)
         self.patch(fleets, 'is_tick_to_tidy', lambda: True)
