@@ -36,6 +36,7 @@ import base64
 from collections import abc
 import dataclasses
 from email import utils as email_utils
+import functools
 import hashlib
 import hmac
 import json
@@ -315,21 +316,16 @@ class Cluster:
         query = dict(pairs)
         assert len(query) == len(pairs), 'a parameter comes twice'
         base = f'{parts.scheme}://{parts.netloc}'
-        if self._info_url() == f'{base}{parts.path}':
+        info, served = _urls(self.endpoint)
+        if info == f'{base}{parts.path}':
             return '/info', query
-        pattern = re.escape(self.endpoint).replace(
-            re.escape('%(project_id)s'), '(?P<project>[^/]+)'
-        )
-        match = re.fullmatch(rf'{pattern}(?P<path>(/.*)?)', base + parts.path)
+        match = served.fullmatch(base + parts.path)
         assert match, f'nothing is served at {base}{parts.path}'
         named = match.groupdict().get('project')
         assert project_id in (None, named) or not named, (
             'the account of somebody else'
         )
         return parse.unquote(match['path']), query
-
-    def _info_url(self):
-        return re.sub(r'/v1(/.*)?$', '/info', self.endpoint)
 
     def _answer(self, project_id, request, where, query, body):
         path = where.removeprefix('/')
@@ -635,6 +631,18 @@ class Cluster:
         )
 
 
+@functools.cache
+def _urls(endpoint):
+    """Return the URL of /info, and a pattern of all others."""
+    pattern = re.escape(endpoint).replace(
+        re.escape('%(project_id)s'), '(?P<project>[^/]+)'
+    )
+    return (
+        re.sub(r'/v1(/.*)?$', '/info', endpoint),
+        re.compile(rf'{pattern}(?P<path>(/.*)?)'),
+    )
+
+
 def _signature(text):
     """Return the digest and the bytes of a signature, in either spelling."""
     digest, _, named = text.rpartition(':')
@@ -668,9 +676,7 @@ class Transport:
     def send(self, request):
         assert isinstance(request, wire.Request)
         # The real one resolves dots in a path, as every client does.
-        prepared = requests.models.PreparedRequest()
-        prepared.prepare_url(request.url, None)
-        request = dataclasses.replace(request, url=prepared.url)
+        request = dataclasses.replace(request, url=_prepared(request.url))
         if not request.authenticated:
             return self._cluster.serve(None, request)
         self._check_token()
@@ -727,5 +733,13 @@ def _status(status, body=b'', headers=None):
     return wire.Response(status=status, body=body, headers=dict(headers or {}))
 
 
+@functools.lru_cache(1000)
+def _prepared(url):
+    prepared = requests.models.PreparedRequest()
+    prepared.prepare_url(url, None)
+    return prepared.url
+
+
+@functools.lru_cache(1000)
 def _http_date(seconds):
     return email_utils.formatdate(seconds, usegmt=True)
