@@ -392,6 +392,9 @@ class ScanTest(heat_fixture.HeatTestCase):
         )
 
     def test_an_engine_measures_what_waits(self):
+        # Another test may have left operations that have failed.
+        backoff = fleet_watching.Backoff()
+        self.patch(fleet_watching, 'BACKOFF', backoff)
         observed = {}
         metrics.install(
             {

@@ -55,6 +55,7 @@ class TellingTest(heat_fixture.HeatTestCase):
             fleet_watching.answering(service.update_software_deployment),
         )
         self.patch(notices, 'PLACES', process.Places(32, 2))
+        self.patch(fleet_watching, 'BACKOFF', fleet_watching.Backoff())
         self.patch(process, 'threading', threads.stand_in(lambda do: do()))
         self.patch(notices.CLOUD, 'addresses', lambda stack: frozenset())
         self.patch(webhooks, 'send', self.send)
