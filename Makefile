@@ -10,6 +10,10 @@ DOCS_STAMP := $(VENV)/.heat-plugins-docs-installed
 BENCH_STAMP := $(VENV)/.heat-plugins-bench-installed
 DIST_STAMP := $(VENV)/.heat-plugins-dist-installed
 
+# Prints errors only: pip warns of each package that an index of the machine's
+# configuration does not have.
+PIP := $(PYTHON) -m pip install -qq --disable-pip-version-check
+
 # How the environment is made, and what the demo is.
 MINICLOUD ?= contrib/minicloud/minicloud
 DEMO ?= contrib/demo/run
@@ -106,7 +110,7 @@ $(PYTHON):
 # Entry points and requirements are read at installation only, so a change of
 # them asks for another one.
 $(STAMP): setup.cfg requirements.txt pyproject.toml | $(PYTHON)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check \
+	$(PIP) \
 	    $(CONSTRAINTS:%=--constraint %) --editable '.[engine,test,validations]'
 	@touch $@
 
@@ -200,7 +204,7 @@ do-demo-server: $(STAMP)
 	contrib/demo/run-server
 
 $(BENCH_STAMP): $(STAMP)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check \
+	$(PIP) \
 	    $(CONSTRAINTS:%=--constraint %) --editable '.[bench]'
 	@touch $@
 
@@ -208,7 +212,7 @@ do-bench: $(BENCH_STAMP)
 	$(PYTHON) -m tests.bench $(ARGS)
 
 $(DOCS_STAMP): $(STAMP)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check \
+	$(PIP) \
 	    $(CONSTRAINTS:%=--constraint %) --editable '.[docs]'
 	@touch $@
 
@@ -225,7 +229,7 @@ do-agent-packages: $(STAMP)
 	contrib/agent/packages build/agent $(PYTHON)
 
 $(DIST_STAMP): $(STAMP)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check \
+	$(PIP) \
 	    $(CONSTRAINTS:%=--constraint %) --editable '.[dist]'
 	@touch $@
 
