@@ -6,6 +6,7 @@ import codecs
 from collections import abc
 from concurrent import futures
 import itertools
+import math
 import pathlib
 import shlex
 import time
@@ -61,8 +62,8 @@ class Output:
         self._display = display
         self._show = show
         self._silent = silent
-        self._tails: dict[str, tuple[logs.Tail, Raw | Lines]] = {}
-        self._finished: set[str] = set()
+        # None for a run that has nothing more to show.
+        self._tails: dict[str, tuple[logs.Tail, Raw | Lines] | None] = {}
 
     def add(self, run: runs.Run) -> None:
         """Show that of a run, too."""
@@ -82,11 +83,7 @@ class Output:
 
     def poll(self) -> None:
         """Show what has come since."""
-        tails = [
-            tail
-            for run_id, (tail, _) in self._tails.items()
-            if run_id not in self._finished
-        ]
+        tails = [shown[0] for shown in self._tails.values() if shown]
         room = max(live.SLOT, _ROOM // max(1, len(tails)))
         pools.Pool().each(lambda tail: tail.fetch(room), tails)
         for tail in tails:
@@ -98,15 +95,15 @@ class Output:
         :param waits: whether the run has ended, and its server may send more;
             else only what has arrived is shown.
         """
-        if run.id in self._tails and run.id not in self._finished:
-            tail, sink = self._tails[run.id]
+        if shown := self._tails.get(run.id):
+            tail, sink = shown
             if waits:
                 tail.finish(run)
             else:
                 tail.drain()
             sink.end()
             # Not before: the caller may retry what has failed.
-            self._finished.add(run.id)
+            self._tails[run.id] = None
 
 
 class Raw:
@@ -210,7 +207,7 @@ class _Follower:
     ) -> None:
         self._command = command
         self._output = output
-        self._until = None if limit is None else time.monotonic() + limit
+        self._until = time.monotonic() + (math.inf if limit is None else limit)
 
     def _await(
         self,
@@ -238,7 +235,7 @@ class _Follower:
         self._command.exit_code = code
 
     def _check_time(self) -> None:
-        if self._until is not None and time.monotonic() > self._until:
+        if time.monotonic() > self._until:
             raise _TooLong
 
 
@@ -345,12 +342,9 @@ class OperationFollower(_Follower):
             if advancer.is_over:
                 return
             self._check_time()
-            pause = advancer.pause
-            if self._output is not None:
-                pause = min(pause, advancing.POLL)
-            if self._until is not None:
-                pause = min(pause, max(0.1, self._until - time.monotonic()))
-            time.sleep(pause)
+            most = math.inf if self._output is None else advancing.POLL
+            rest = max(0.1, self._until - time.monotonic())
+            time.sleep(min(advancer.pause, most, rest))
 
     def _step(self, advancer: advancing.Advancer) -> operations.Operation:
         """Advance it; many results take a while, and no output waits."""
@@ -371,11 +365,9 @@ class OperationFollower(_Follower):
                 continue
             run = overview.run_of(operation, member)
             self._output.add(run)
-            if run.state in runs.REPORTED:
-                self._output.finish(run)
-            elif run.ended:
-                # What comes later must not hold up the others.
-                self._output.finish(run, waits=False)
+            if run.ended:
+                # What a server has not reported must not hold up the others.
+                self._output.finish(run, waits=run.state in runs.REPORTED)
 
     def _write(self, operation: operations.Operation) -> None:
         now = time.monotonic()
@@ -414,9 +406,10 @@ def _come_back(operation: operations.Operation) -> list[str]:
     ]
 
 
-def output(command: common.Command, service: run_service.Runs) -> Output:
+def output(command: common.Command) -> Output:
     """Return what shows the output of an operation, by server."""
     display = command.progress
+    service = common.service(command.app.client_manager)
 
     def lines(run: runs.Run) -> Lines:
         name = run.server_name or run.resource
@@ -435,10 +428,11 @@ def follow(
 
     :param parsed_args: with ``wait`` and ``follow``.
     """
-    shown = None
-    if parsed_args.follow:
-        shown = output(command, common.service(command.app.client_manager))
-    follower = OperationFollower(command, page=page, output=shown)
+    follower = OperationFollower(
+        command,
+        page=page,
+        output=output(command) if parsed_args.follow else None,
+    )
     if parsed_args.wait or parsed_args.follow:
         return follower.follow(advancer)
     return follower.start(advancer)

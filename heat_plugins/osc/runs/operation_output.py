@@ -82,9 +82,7 @@ class ShowOperationOutput(operation_commands.OperationCommand):
         if parsed_args.follow:
             follower = following.OperationFollower(
                 self,
-                output=following.output(
-                    self, common.service(self.app.client_manager)
-                ),
+                output=following.output(self),
                 wanted=is_wanted,
             )
             operation = follower.follow(advancer)
