@@ -76,15 +76,9 @@ class RunCalls:
             that it has started; only for actions that report.
         :returns: the run, which has not ended yet.
         """
-        inputs = input_values or {}
-        if not isinstance(inputs, abc.Mapping):
-            # Whatever it is: not to be quoted.
-            raise errors.Refused(
-                'input_values must be a map of inputs: name: value'
-            )
         order = orders.RunOrder(
             action=action,
-            inputs=inputs,
+            inputs=_mapping('input_values', input_values or None),
             timeout=_seconds('timeout', timeout),
             delivery_timeout=_seconds('delivery_timeout', delivery_timeout),
         )

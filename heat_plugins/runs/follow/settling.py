@@ -352,7 +352,11 @@ class Waiter:
         """
         now = self._clock()
         if now >= self._next_look:
-            self._try_to_look(now)
+            is_deep = now >= self._next_deep
+            with self._outage.ridden_out():
+                self._look(deep=is_deep)
+                if is_deep:
+                    self._next_deep = now + _DEEP
             self._next_look = self._clock() + self._next_pause()
         self._tick()
         if self.pending:
@@ -366,13 +370,6 @@ class Waiter:
         if self._likely.is_likely and not self._outage.lasts:
             return min(self._pace.fast, pause)
         return pause
-
-    def _try_to_look(self, now: float) -> None:
-        is_deep = now >= self._next_deep
-        with self._outage.ridden_out():
-            self._look(deep=is_deep)
-            if is_deep:
-                self._next_deep = now + _DEEP
 
     def _look(self, *, deep: bool) -> None:
         for run in self.pending:
