@@ -38,7 +38,7 @@ class CreatePlan(plan_common.PlanCommand):
     example = 'shop --from templates/'
 
     arguments = (
-        *plan_common.source(
+        plan_common.source(
             command_line.value(
                 '--container',
                 '<container>',
@@ -86,7 +86,7 @@ class SetPlan(plan_common.PlanCommand):
     example = 'shop --from templates/ --prune'
 
     arguments = (
-        *plan_common.source(),
+        plan_common.source(),
         command_line.several(
             '--remove', '<path>', 'Remove a file (repeat option for several)'
         ),

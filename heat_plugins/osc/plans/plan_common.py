@@ -5,7 +5,7 @@ import argparse
 from collections import abc
 import functools
 import pathlib
-from typing import Final
+from typing import Any, Final
 
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
@@ -39,33 +39,39 @@ class PlanCommand(common.Report):
             self.log.warning('%s', warning)
 
 
+_FILES = (
+    command_line.value(
+        '--from', '<path>', 'A directory, or a tarball', dest='source'
+    ),
+    command_line.value(
+        '--git',
+        '<repository>',
+        'A git repository: a path, or a URL (https or ssh)',
+    ),
+)
+_REVISION = command_line.value(
+    '--revision',
+    '<revision>',
+    'With --git: a branch, a tag or a commit (default: HEAD)',
+    default='HEAD',
+)
+
+
 def source(
     *others: command_line.Argument, required: bool = False
-) -> command_line.Arguments:
+) -> command_line.Argument:
     """Return options for where the files of a plan come from.
 
-    :param others: options that may stand in their place.
+    :param others: options that may stand in their place; last in the help.
     """
-    return (
-        command_line.either(
-            command_line.value(
-                '--from', '<path>', 'A directory, or a tarball', dest='source'
-            ),
-            command_line.value(
-                '--git',
-                '<repository>',
-                'A git repository: a path, or a URL (https or ssh)',
-            ),
-            *others,
-            required=required,
-        ),
-        command_line.value(
-            '--revision',
-            '<revision>',
-            'With --git: a branch, a tag or a commit (default: HEAD)',
-            default='HEAD',
-        ),
-    )
+
+    def add(parser: Any) -> None:
+        group = parser.add_mutually_exclusive_group(required=required)
+        command_line.add(group, _FILES)
+        _REVISION(parser)
+        command_line.add(group, others)
+
+    return add
 
 
 def content(

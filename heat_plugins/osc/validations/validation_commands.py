@@ -85,7 +85,7 @@ class _SourceCommand(plan_common.PlanCommand):
             'A plan with validations in its folder "validations"',
             nargs='?',
         ),
-        *plan_common.source(
+        plan_common.source(
             command_line.value(
                 '--package',
                 '<package>',
