@@ -196,7 +196,9 @@ class Database:
         self._empty = ''.join(f'DELETE FROM {name};' for name in tables.tables)
         # Nothing cuts its one connection.
         engine.pool._pre_ping = False
-        sqlalchemy.event.listen(engine, 'begin', self._begin, insert=True)
+        for begin in list(engine.dispatch.begin):
+            sqlalchemy.event.remove(engine, 'begin', begin)
+        sqlalchemy.event.listen(engine, 'begin', self._begin)
         with engine.connect() as connection:
             self._sqlite = connection.connection.dbapi_connection
 
