@@ -305,22 +305,14 @@ class Cluster:
 
     def _split(self, request, project_id):
         """Return the path below the account, unquoted, and the query."""
-        parts = parse.urlsplit(request.url)
-        pairs = (
-            parse.parse_qsl(
-                parts.query, keep_blank_values=True, strict_parsing=True
-            )
-            if parts.query
-            else []
-        )
+        url, pairs = _parts(request.url)
         query = dict(pairs)
         assert len(query) == len(pairs), 'a parameter comes twice'
-        base = f'{parts.scheme}://{parts.netloc}'
         info, served = _urls(self.endpoint)
-        if info == f'{base}{parts.path}':
+        if info == url:
             return '/info', query
-        match = served.fullmatch(base + parts.path)
-        assert match, f'nothing is served at {base}{parts.path}'
+        match = served.fullmatch(url)
+        assert match, f'nothing is served at {url}'
         named = match.groupdict().get('project')
         assert project_id in (None, named) or not named, (
             'the account of somebody else'
@@ -631,6 +623,20 @@ class Cluster:
         )
 
 
+@functools.lru_cache(1000)
+def _parts(url):
+    """Return a URL without its query, and the names and values of that."""
+    parts = parse.urlsplit(url)
+    pairs = (
+        parse.parse_qsl(
+            parts.query, keep_blank_values=True, strict_parsing=True
+        )
+        if parts.query
+        else ()
+    )
+    return f'{parts.scheme}://{parts.netloc}{parts.path}', tuple(pairs)
+
+
 @functools.cache
 def _urls(endpoint):
     """Return the URL of /info, and a pattern of all others."""
@@ -676,7 +682,9 @@ class Transport:
     def send(self, request):
         assert isinstance(request, wire.Request)
         # The real one resolves dots in a path, as every client does.
-        request = dataclasses.replace(request, url=_prepared(request.url))
+        url = _prepared(request.url)
+        if url != request.url:
+            request = dataclasses.replace(request, url=url)
         if not request.authenticated:
             return self._cluster.serve(None, request)
         self._check_token()
