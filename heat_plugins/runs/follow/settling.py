@@ -172,14 +172,15 @@ class Settler:
             and age <= _START_LIMIT
             and not is_last
         )
-        if is_starting and not self._records.is_open(run.key):
-            return
+        if is_starting:
+            if not self._records.is_open(run.key):
+                return
+            self._records.revoke(run.key)
         if run.is_unanswered:
             self._attempts.stop(run)
         self._attempts.withdraw(run)
         self._records.discard(run.progress_signal)
         if is_starting:
-            self._records.revoke(run.key)
             return
         if run.config_id is None:
             # The process that started it may have died before it recorded

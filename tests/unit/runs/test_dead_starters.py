@@ -2,6 +2,7 @@
 """Nothing is left of a run that is cancelled after its starter has died."""
 
 import contextlib
+import dataclasses
 import itertools
 
 from heat_plugins import errors
@@ -149,3 +150,22 @@ class DeadStarterTest(base.RunsTestCase):
         self.now += 181
         self.start_and_die(number)
         return len(self.heat.configs) > len(self.configs)
+
+    def test_what_its_starter_closes_meanwhile_stays_closed(self):
+        run = dataclasses.replace(
+            self.start(),
+            state=runs.State.STARTING,
+            row_id=None,
+            config_id=None,
+        )
+        self.records.write(run)
+        withdraw = attempts.Attempts.withdraw
+
+        def withdrawn(all_, run):
+            withdraw(all_, run)
+            # The starter sees that it was cancelled.
+            self.records.close(run.key)
+
+        self.patch(attempts.Attempts, 'withdraw', withdrawn)
+        self.runs.cancel('shop', run.id)
+        self.assertEqual([], self.objects(record_names.OPEN))
