@@ -141,7 +141,12 @@ class Advancer:
         self._is_stale = True
         if is_alone():
             self._lease.begin()
-            return
+            # Who has started with it since may not have seen that.
+            if is_alone():
+                return
+            # It may be the other's: it must not be released.
+            self._lease.epoch = None
+            raise self._claimed()
         self._refuse_existing()
         if not self._lease.acquire(self._records.epoch(self._order.id)):
             raise self._claimed()

@@ -237,42 +237,41 @@ class OtherOperations:
 
         :param ours: an operation that is no other one.
         """
-        names = [
-            each for each in self._records.announced(action) if each != ours
-        ]
+        digests = self._records.announced(action)
+        digests.pop(ours, None)
         near = self._records.pool.each(
-            lambda name: self._is_near(name, deployment_ids), names
+            lambda each: self._is_near(*each, deployment_ids),
+            [*digests.items()],
         )
         running: Running = {}
-        for name, is_near in zip(names, near, strict=True):
+        for name, is_near in zip(digests, near, strict=True):
             if is_near:
-                running |= self._meet(name, deployment_ids)
-        gone = [n for n, each in zip(names, near, strict=True) if each is None]
-        # They were deleted before they had ended.
-        self._records.discard([layout.live(action) + each for each in gone])
+                running |= self._meet(action, name, deployment_ids)
         return running
 
     def _is_near(
-        self, operation_id: str, deployment_ids: abc.Set[str]
-    ) -> bool | None:
-        """Say whether an operation may run on deployments; None if it is gone.
+        self, operation_id: str, digest: str, deployment_ids: abc.Set[str]
+    ) -> bool:
+        """Say whether an operation may run on deployments.
 
-        Each order is read once, however often that is asked. One that is
-        unreadable holds nothing.
+        :param digest: of its announcement.
+
+        One that is unreadable holds nothing; one that seems to be gone may.
         """
-        try:
-            its = self._records.deployments(operation_id)
-        except errors.NotFound:
-            return None
-        except errors.Unavailable:
-            raise
-        except errors.Error as exc:
-            self._warn(operation_id, exc)
-            return False
-        if its.isdisjoint(deployment_ids):
+        known = self._records.known_deployments(operation_id, digest)
+        if known is not None and known.isdisjoint(deployment_ids):
             return False
         head = self._records.heads.read(operation_id)
-        return None if head is None else not head.ended
+        if head is not None and head.ended:
+            return False
+        try:
+            its = known or self._records.deployments(operation_id, digest)
+        except errors.NotFound:
+            return True
+        except errors.Unreadable as exc:
+            self._warn(operation_id, exc)
+            return False
+        return not its.isdisjoint(deployment_ids)
 
     def _warn(self, operation_id: str, exc: errors.Error) -> None:
         if operation_id not in self._warned:
@@ -281,6 +280,7 @@ class OtherOperations:
 
     def _meet(
         self,
+        action: str,
         operation_id: str,
         deployment_ids: abc.Set[str],
     ) -> Running:
@@ -301,7 +301,10 @@ class OtherOperations:
                 operation = self._proved(operation)
             return self._holds(operation, deployment_ids)
         except errors.NotFound:
-            # It is being deleted.
+            # It was deleted before it had ended.
+            self._records.discard(
+                [layout.live(action) + operation_id, layout.met(operation_id)]
+            )
             return {}
         except errors.Unavailable:
             raise

@@ -2,7 +2,8 @@
 """Follow an operation that another process leads, with few requests.
 
 A leader that records progress lives. So one poll lists what it has recorded,
-and reads what has changed. Its lease is read only if nothing has for a while.
+and reads what has changed. If nothing has for a while its lease is read, and
+what holds for all targets: a listing may lag behind, or other objects hide it.
 """
 
 from typing import Any
@@ -56,17 +57,32 @@ class Follower(advancing.Advancer):
         if self._followed is None:
             return False
         now = self._tools.monotonic()
-        is_silent = now - self._proved_at > _SILENCE
-        if self._read_news(self._followed) or (
-            is_silent and self._lease.is_held(self._followed)
-        ):
+        before = self._op
+        self._read_news(self._followed)
+        # Anybody may write objects there, and none that is read as a change.
+        is_led = self._op != before
+        if not is_led and now - self._proved_at > _SILENCE:
+            if not self._lease.is_held(self._followed):
+                return False
+            self._read_unlisted(self._followed)
+            is_led = True
+        if is_led:
             self._proved_at = now
-            return True
-        return not is_silent
+        return True
 
-    def _read_news(self, epoch: int) -> bool:
-        """Read what the leader has recorded; say whether it has."""
-        listed = self._records.states(self._order.id, epoch)
+    def _read_unlisted(self, epoch: int) -> None:
+        """Read what has changed if what holds for all has."""
+        control, _ = self._records.control(self._order, epoch, self._seal)
+        if control != self._op.control:
+            self._read(epoch)
+
+    def _read(self, epoch: int) -> None:
+        """Read all that the leader has recorded."""
+        self._op, _ = self._records.operation(self._order, epoch, self._seal)
+
+    def _read_news(self, epoch: int) -> None:
+        """Read what has changed of what the leader has recorded."""
+        listed = self._records.states(self._order, epoch)
         changed = {
             name
             for name, digest in listed.items()
@@ -74,13 +90,10 @@ class Follower(advancing.Advancer):
         }
         if layout.control(self._order.id, epoch) in changed:
             # The attempts must be no older than what holds for all.
-            self._op, _ = self._records.operation(
-                self._order, epoch, self._seal
-            )
+            self._read(epoch)
         elif changed and self._op.attempts:
             self._op = self._records.reread(
                 self._op, epoch, self._seal, changed
             )
         # A listing may lag behind, and leave some out.
         self._seen |= listed
-        return bool(changed)

@@ -13,6 +13,7 @@ what proves them.
 from collections import abc
 import contextlib
 import dataclasses
+import hashlib
 import itertools
 import json
 import threading
@@ -24,7 +25,6 @@ from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins import stored
 from heat_plugins.objectstore import cleaning
-from heat_plugins.objectstore import exclusive
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import lease
 from heat_plugins.objectstore import stores
@@ -43,15 +43,18 @@ _T = TypeVar('_T')
 # record, and the most brackets and braces in either.
 _ORDER, _LIMIT, _PARTS = 16 * 1024 * 1024, 16 * 1024 * 1024, 100_000
 
+# The most other objects that are listed among records.
+_JUNK = 1000
+
 # The most bytes of a request.
 _REQUEST = 64 * 1024
 
 # How many of the last epochs are read to see which has a control.
 _COPIES = 20
 
-# The most operations that others look at, and the most deployments that are
-# remembered of them.
-_OTHERS, _REMEMBERED = 1000, 100_000
+# The most operations that others look at, and the characters of their
+# deployments' IDs that are remembered.
+_OTHERS, _REMEMBERED = 1000, 4_000_000
 
 # Heads per read: most callers want few.
 _TOGETHER = 100
@@ -134,36 +137,59 @@ class Heads:
 class Reaches:
     """The deployments that operations have, as far as they are remembered.
 
-    They never change. Safe for threads, and for the operations of all
-    projects.
+    An operation may be deleted, and another one of its ID created. So each is
+    remembered by the digest of its announcement, which has one of them. Safe
+    for threads, and for the operations of all projects.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # By project and operation.
-        self._known: dict[tuple[str | None, str], frozenset[str]] = {}
-        self._count = 0
+        # By project, operation and digest.
+        self._known: dict[tuple[str | None, str, str], frozenset[str]] = {}
+        self._size = 0
 
     def add(
-        self, project_id: str | None, order: operations.OperationOrder
-    ) -> frozenset[str]:
+        self,
+        project_id: str | None,
+        operation_id: str,
+        digest: str,
+        deployment_ids: frozenset[str],
+    ) -> None:
         """Remember an operation, and forget those that were added first."""
-        ids = frozenset(each.deployment_id for each in order.members)
-        key = project_id, order.id
+        key = project_id, operation_id, digest
         with self._lock:
-            self._count += len(ids) - len(self._known.pop(key, ()))
-            self._known[key] = ids
-            while self._count > _REMEMBERED:
+            if key not in self._known:
+                self._size += _size(deployment_ids)
+            self._known[key] = deployment_ids
+            while self._size > _REMEMBERED:
                 oldest = next(iter(self._known))
-                self._count -= len(self._known.pop(oldest))
-        return ids
+                self._size -= _size(self._known.pop(oldest))
 
     def of(
-        self, project_id: str | None, operation_id: str
+        self, project_id: str | None, operation_id: str, digest: str
     ) -> frozenset[str] | None:
         """Return the deployments of an operation; None if it is not known."""
         with self._lock:
-            return self._known.get((project_id, operation_id))
+            return self._known.get((project_id, operation_id, digest))
+
+
+def _size(deployment_ids: frozenset[str]) -> int:
+    """Return the characters of IDs, with something for each operation."""
+    return 100 + sum(map(len, deployment_ids))
+
+
+def _announcement(deployment_ids: frozenset[str]) -> bytes:
+    """Return what announces an operation."""
+    text = '\n'.join(sorted(deployment_ids))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return json.dumps({'deployments': digest}).encode()
+
+
+def _digest(deployment_ids: frozenset[str]) -> str:
+    """Return the digest of an announcement, as a listing has it."""
+    content = _announcement(deployment_ids)
+    # That of object stores, and no secret.
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
 class OperationRecords:
@@ -229,7 +255,6 @@ class OperationRecords:
                 f'targets and {_ORDER} bytes are allowed'
             )
         self._records.write(layout.order(order.id), values)
-        self._reaches.add(self.store.project_id, order)
 
     def order(self, seal: binding.Seal) -> operations.OperationOrder:
         """Return what was ordered.
@@ -288,7 +313,7 @@ class OperationRecords:
     def outline(self, seal: binding.Seal) -> operations.Operation:
         """Return an operation without its attempts; see `show`."""
         order = self.order(seal)
-        control, _ = self._control(order, self.epoch(order.id), seal)
+        control, _ = self.control(order, self.epoch(order.id), seal)
         return operations.Operation(order=order, control=control, attempts=())
 
     def operation(
@@ -301,25 +326,35 @@ class OperationRecords:
         :raises errors.NotFound: it has been deleted.
         :raises errors.Unreadable: a record of it is invalid.
         """
-        control, number = self._control(order, epoch, seal)
+        control, number = self.control(order, epoch, seal)
         operation = dataclasses.replace(
             operations.Operation.new(order), control=control
         )
         return self.reread(operation, number, seal), number
 
-    def states(self, operation_id: str, epoch: int) -> dict[str, str]:
+    def states(
+        self, order: operations.OperationOrder, epoch: int
+    ) -> dict[str, str]:
         """Return the digests of what is recorded of an epoch, by name."""
+        names = {
+            layout.control(order.id, epoch),
+            *(
+                layout.shard(order.id, epoch, shard)
+                for shard in layout.shards(len(order.members))
+            ),
+        }
         listed = self.store.iterate(
-            self.container, layout.states(operation_id, epoch)
+            self.container, layout.states(order.id, epoch)
         )
-        most = len(layout.shards(operations.MOST)) + 1
+        some = itertools.islice(listed, 2 * len(names) + _JUNK)
         with contextlib.suppress(errors.NoObject):
-            return {e.name: e.etag for e in itertools.islice(listed, most)}
+            return {e.name: e.etag for e in some if e.name in names}
         return {}
 
-    def _control(
+    def control(
         self, order: operations.OperationOrder, epoch: int, seal: binding.Seal
     ) -> tuple[operations.Control, int]:
+        """Return what holds for all of an operation; see `operation`."""
         for number in range(epoch, max(0, epoch - _COPIES), -1):
             with contextlib.suppress(errors.NoObject):
                 name = layout.control(order.id, number)
@@ -413,37 +448,64 @@ class OperationRecords:
 
     def announce(self, order: operations.OperationOrder) -> None:
         """Let others know that an operation may start runs."""
+        ids = _deployments(order)
         name = layout.live(order.action) + order.id
-        exclusive.announce(self.store, self.container, name)
+        self.store.put_object(self.container, name, _announcement(ids))
+        self._remember(order.id, _digest(ids), ids)
 
-    def announced(self, action: str) -> list[str]:
+    def announced(self, action: str) -> dict[str, str]:
         """Return the operations that may start runs of an action.
 
         One that has ended is among them if its leader died at the end.
+
+        :returns: the digests of their announcements, by ID.
         """
         prefix = layout.live(action)
-        names = self.store.first_names(self.container, prefix, _OTHERS + 1)
-        if len(names) > _OTHERS:
+        listed: list[stores.Entry] = []
+        with contextlib.suppress(errors.NoObject):
+            entries = self.store.iterate(self.container, prefix)
+            listed = list(itertools.islice(entries, _OTHERS + 1))
+        if len(listed) > _OTHERS:
             LOG.warning(
                 'More than %(number)s operations with %(action)s may be in '
                 'progress; heat-plugins looks at the oldest',
                 {'number': _OTHERS, 'action': action},
             )
-        ids = [each.removeprefix(prefix) for each in names[:_OTHERS]]
-        return [each for each in ids if layout.is_operation_id(each)]
+        digests = {e.name.removeprefix(prefix): e.etag for e in listed}
+        return {
+            each: digest
+            for each, digest in [*digests.items()][:_OTHERS]
+            if layout.is_operation_id(each)
+        }
 
-    def deployments(self, operation_id: str) -> frozenset[str]:
-        """Return the deployments that an operation has; it is read once.
+    def known_deployments(
+        self, operation_id: str, digest: str
+    ) -> frozenset[str] | None:
+        """Return the deployments of an operation, if they are remembered.
 
+        :param digest: of its announcement.
+        """
+        return self._reaches.of(self.store.project_id, operation_id, digest)
+
+    def deployments(self, operation_id: str, digest: str) -> frozenset[str]:
+        """Read which deployments an operation has.
+
+        :param digest: of its announcement: they are remembered if it has them.
         :raises errors.NotFound: there is no such operation.
         :raises errors.Unreadable: its order is invalid.
         """
-        known = self._reaches.of(self.store.project_id, operation_id)
-        if known is None:
-            # Who may run on them is checked before that counts.
-            order = self.order(binding.Unchecked(operation_id=operation_id))
-            known = self._reaches.add(self.store.project_id, order)
-        return known
+        # Who may run on them is checked before that counts.
+        seal = binding.Unchecked(operation_id=operation_id)
+        ids = _deployments(self.order(seal))
+        if digest == _digest(ids):
+            self._remember(operation_id, digest, ids)
+        return ids
+
+    def _remember(
+        self, operation_id: str, digest: str, ids: frozenset[str]
+    ) -> None:
+        project_id = self.store.project_id
+        self._reaches.add(project_id, operation_id, digest, ids)
 
     # Requests and results
 
@@ -526,6 +588,10 @@ class OperationRecords:
             cleaning.delete_below(self.store, self.container, prefix)
         with contextlib.suppress(errors.NoObject, errors.Conflict):
             self.store.delete_container(self.container)
+
+
+def _deployments(order: operations.OperationOrder) -> frozenset[str]:
+    return frozenset(each.deployment_id for each in order.members)
 
 
 def _shard(

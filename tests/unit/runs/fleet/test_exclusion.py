@@ -13,6 +13,7 @@ import pytest
 from heat_plugins import errors
 from heat_plugins.objectstore import exclusive
 from heat_plugins.runs.fleet import exclusions
+from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.fleet.records import binding
@@ -541,24 +542,74 @@ def test_operations_on_other_deployments_are_read_once(world):
         others = exclusions.OtherOperations(tools)
         assert not others.running('BACKUP', {'another deployment'})
         counts.append(len(world.cluster.seen) - before)
-    # The container, the listing, and the one that is new.
-    assert counts == [3] * 12
+    # The container, the listing, and the head and order of what is new.
+    assert counts == [4] * 12
     assert not any('/met' in one.where for one in world.cluster.seen[:before])
     assert others.running('BACKUP', {world.members[5].deployment_id})
 
 
+def test_a_head_that_is_not_read_once_is_no_deletion(world):
+    world.silent = {0, 1, 2}
+    order = world.order()
+    world.begin(order).step()
+    objects = world.cluster.container(simulation.CONTAINER).objects
+    head = objects.pop(layout.head(order.id))
+    assert running(world, order)
+    objects[layout.head(order.id)] = head
+    with pytest.raises(errors.AlreadyRunning):
+        world.single()
+
+
+def test_an_operation_that_is_created_again_has_its_own_deployments(world):
+    world.silent = {0, 1, 2}
+    order, reaches = world.order(), operation_records.Reaches()
+    last = {world.members[2].deployment_id}
+    for members in (2, 3):
+        its = dataclasses.replace(order, members=order.members[:members])
+        advancer = world.begin(its)
+        advancer.step()
+        tools = world.tools()
+        book = operation_records.OperationRecords(
+            tools.store, tools.records.pool, reaches=reaches
+        )
+        others = exclusions.OtherOperations(
+            dataclasses.replace(tools, records=book)
+        )
+        found = others.running('BACKUP', last)
+        assert found.keys() == (last if members == 3 else set())
+        fleets.Fleets(world.heat, tools).forget(order.id)
+        del world.seals[order.id]
+
+
+def test_what_may_not_be_read_is_not_taken_for_nothing(world):
+    world.silent = {0, 1, 2}
+    world.begin(world.order()).step()
+    before = world.cluster.before
+
+    def deny(request):
+        for folder in ('orders', 'heads'):
+            if request.method == 'GET' and f'/{folder}/' in request.url:
+                raise errors.Denied('403', 403)
+        before(request)
+
+    world.cluster.before = deny
+    with pytest.raises(errors.Denied):
+        world.single()
+
+
 def test_as_many_deployments_are_remembered_as_there_is_room_for(monkeypatch):
-    monkeypatch.setattr(operation_records, '_REMEMBERED', 5)
-    world = World(3, stacks=1)
+    monkeypatch.setattr(operation_records, '_REMEMBERED', 500)
     reaches = operation_records.Reaches()
-    for n in range(3):
-        reaches.add('p', dataclasses.replace(world.order(), id=str(n)))
-        reaches.add('p', dataclasses.replace(world.order(), id=str(n)))
-    assert [reaches.of('p', str(n)) is None for n in range(3)] == [
-        *(True, True),
+    for n in (*'012', '2'):
+        reaches.add('p', n, 'd', frozenset({'a' * 100}))
+    assert [reaches.of('p', n, 'd') is None for n in '012'] == [
+        *(True, False),
         False,
     ]
-    assert reaches.of('another', '2') is None
+    assert reaches.of('another', '2', 'd') is None
+    assert reaches.of('p', '2', 'another') is None
+    reaches.add('p', '3', 'd', frozenset({'a' * 1000}))
+    assert not reaches._known
 
 
 def test_more_operations_than_are_read_are_told(world, monkeypatch, caplog):

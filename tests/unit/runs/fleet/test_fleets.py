@@ -133,14 +133,37 @@ def test_a_creation_that_is_interrupted_leaves_no_object(world):
 TICK = '20270115T080000Z-00c0ffee'
 
 
-def create_tick(world, who):
+def create_tick(world, who, is_alone=lambda: False):
     door = fleets.Fleets(world.heat, world.tools(who))
     return door.create(
         choose(world, stacks=['s0']),
         operations.OperationLimits(),
         orders.RunOrder(action='BACKUP'),
         operation_id=TICK,
+        is_alone=is_alone,
     )
+
+
+def test_who_was_alone_with_a_tick_leaves_its_successor_s(world):
+    before, successors = world.cluster.before, []
+
+    def late(request):
+        is_lease = request.url.partition('?')[0].endswith(f'{TICK}/000001')
+        if request.method == 'PUT' and is_lease and not successors:
+            # It takes effect after all that another process does.
+            successors.append(None)
+            successors[0] = create_tick(world, 'successor')
+            successors[0].step()
+        before(request)
+
+    world.cluster.before = late
+    with pytest.raises(errors.Unavailable, match='Another process creates'):
+        create_tick(world, 'slow', lambda: not successors)
+    (successor,) = successors
+    while not successor.step().ended:
+        world.sleep(1)
+    assert successor.operation.control.phase is operations.Phase.COMPLETE
+    assert set(world.executed.values()) == {1}
 
 
 def test_who_creates_a_tick_too_late_leaves_its_successor_s(world):

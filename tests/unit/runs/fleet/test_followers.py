@@ -104,8 +104,48 @@ def test_the_lease_of_a_silent_leader_is_read_now_and_then(pair):
         pair.lead(1)
         asked += pair.look()
     leads = [where for _, where in asked if where.startswith('leads/')]
-    assert len(leads) <= 60 / followers._SILENCE
-    assert len(asked) - len(leads) == 60
+    controls = [where for _, where in asked if where.endswith('/control')]
+    assert len(controls) == len(leads) <= 60 / followers._SILENCE
+    assert len(asked) - len(leads) - len(controls) == 60
+
+
+def paused_by_a_user(pair):
+    """Let a user pause it; say whether its follower knows of that soon."""
+    order = pair.leader.operation.order
+    tools, seal = pair.world.tools(), pair.world.seals[order.id]
+    tools.records.request(seal, pair.world.now, do='pause', who='ann')
+    for _ in range(3 * round(followers._SILENCE)):
+        pair.lead(1)
+        pair.look()
+    assert pair.leader.operation.control.paused_by
+    return pair.follower.operation.control.paused_by == 'ann'
+
+
+def test_a_listing_that_lags_hides_nothing_for_long(pair):
+    pair.look()
+    name = layout.control(pair.leader.operation.id, 1)
+    pair.world.cluster.lagging.add((simulation.CONTAINER, name))
+    assert paused_by_a_user(pair)
+
+
+def test_what_a_user_has_put_there_hides_nothing_for_long(pair):
+    pair.look()
+    folder = layout.states(pair.leader.operation.id, 1)
+    objects = pair.world.cluster.container(simulation.CONTAINER).objects
+    objects |= {f'{folder}!{n}': b'x' for n in range(2000)}
+    assert paused_by_a_user(pair)
+
+
+def test_what_a_user_writes_does_not_pass_for_its_leader(pair):
+    pair.look()
+    name = layout.states(pair.leader.operation.id, 1) + 'another'
+    objects = pair.world.cluster.container(simulation.CONTAINER).objects
+    died = pair.world.now
+    while not pair.follower.is_leading:
+        pair.world.sleep(1)
+        objects[name] = str(pair.world.now).encode()
+        pair.look()
+    assert pair.world.now - died <= lease.EXPIRY + followers._SILENCE + 2
 
 
 def test_it_leads_soon_after_its_leader_has_died(pair):
