@@ -464,11 +464,14 @@ class Attempts:
             self._tools.objects(run).request_stop(lifetime)
         return run
 
-    def withdraw(self, run: runs.Run) -> None:
-        """Take a run from its server, and forget it."""
+    def withdraw(self, run: runs.Run) -> bool:
+        """Take a run from its server, and forget it; see `withdraw`."""
         self._check()
-        withdraw(self._tools.heat, self.known(run), is_proved=self._is_proved)
+        was_there = withdraw(
+            self._tools.heat, self.known(run), is_proved=self._is_proved
+        )
         self.forget(run)
+        return was_there
 
     def forget(self, run: runs.Run) -> None:
         """Forget what is known of a run."""
@@ -486,13 +489,14 @@ LAST = slice(32)
 
 def withdraw(
     heat: orchestration.Deploying, run: runs.Run, *, is_proved: bool = False
-) -> None:
+) -> bool:
     """Take a run from its server, and delete what was made in Heat.
 
     A user who may only write into the container of a stack may have written
     the record. So nothing goes but what Heat shows to be of the run.
 
     :param is_proved: whether the record is proved, as that of an operation is.
+    :returns: whether Heat has a deployment of it, or the record names one.
     """
     if is_proved and run.row_id is not None:
         rows = {run.row_id: run.config_id}
@@ -504,6 +508,7 @@ def withdraw(
         is_known = is_proved or config_id in rows.values()
         if is_known or _is_config_of(heat, config_id, run):
             heat.delete_config(config_id)
+    return bool(rows)
 
 
 def delete_undelivered(

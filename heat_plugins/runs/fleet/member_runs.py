@@ -214,11 +214,17 @@ class MemberRuns:
         """Take a run that has ended from its server."""
         # An engine may have died between its deployment and its config.
         config_id = self.attempts.known(run).config_id
-        self.attempts.withdraw(
+        was_there = self.attempts.withdraw(
             dataclasses.replace(
                 run, config_id=config_id or self._id(run, 'config')
             )
         )
+        is_known = was_there or config_id is not None
+        if not is_known and run.state in runs.REPORTED:
+            # So may a command, whose configs have other IDs.
+            attempts.delete_undelivered(
+                self._tools.heat, [run], looks=attempts.LAST
+            )
         return _ended(run)
 
     def end_together(

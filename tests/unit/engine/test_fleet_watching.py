@@ -575,7 +575,7 @@ class WatchingTest(heat_fixture.HeatTestCase):
         self.look()
         # What tells others of it goes with the next of them.
         tools = self.world.tools()
-        exclusions.OtherOperations(tools).running('BACKUP', [], [])
+        exclusions.OtherOperations(tools).running('BACKUP', {'any'})
         self.assertEqual([], [one for one in objects if name in one])
 
     def test_a_config_that_was_never_registered_goes(self):
