@@ -361,7 +361,7 @@ class KeepingTest(KeepingCase):
             for run in (stuck, later) if last else (later, stuck):
                 run()
             self.assertEqual(self.ids(1), self.operations())
-            # Nobody has replaced what proves it.
+            # No other process has replaced what proves it.
             self.finish(*self.ids(1))
             self.heat.delete(self.made)
             self.set_world(4)
