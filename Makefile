@@ -92,7 +92,7 @@ test-heats: ## the unit tests under each Heat that is supported
 test-heats-classes: ## do Heat's own classes still have their defects? weekly
 coverage: ## the unit tests, and which branches they do not reach
 soak: ## deployments and groups in production, with a fault every few seconds
-kills: ## who delivers, or advances an operation, dies at each step
+kills: ## the engine that delivers, or leads a run, dies at each step
 bench: ## measure what waiting costs: an hour; ARGS=--short, 20 minutes
 dist: ## what a release consists of, in dist: sdist, wheel, Debian's packages
 agent-packages: ## contrib/agent as a wheel and for Debian, in build/agent
@@ -188,7 +188,7 @@ do-soak: install-production
 
 do-kills: $(STAMP)
 	$(PYTHON) -m tests.functional.kills $(ARGS)
-	$(if $(ARGS),,$(PYTHON) -m tests.functional.operation_kills)
+	$(if $(ARGS),,$(PYTHON) -m tests.functional.run_kills)
 
 do-test-heats: $(STAMP)
 	$(PYTHON) -m tox run $(TOX) $(if $(DISCOVER),--discover $(DISCOVER)) \

@@ -6,6 +6,8 @@ into heat.conf takes none of the operator's other plugins away.
 
 ``python -m heat_plugins example`` lists templates that come with the package,
 and ``example hello`` prints one: the first stack needs no clone.
+
+``python -m heat_plugins tables`` makes the tables of runs in Heat's database.
 """
 
 import argparse
@@ -18,6 +20,8 @@ import textwrap
 
 from oslo_config import cfg
 import yaml
+
+from heat_plugins import foreign
 
 PLUGIN_DIR = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), 'plugin_dir'
@@ -33,7 +37,14 @@ Print the plugin_dirs line for the [DEFAULT] section of heat.conf. It keeps
 the directories that heat-engine searches already, as the configuration files
 name them or by Heat's default, and adds the one of heat-plugins. Restart
 heat-engine after the change. "python -m heat_plugins example" lists templates
-to begin with.
+to begin with; "python -m heat_plugins tables" makes the tables of runs.
+"""
+
+TABLES = """
+Make the tables of runs in Heat's database, or add what they lack. heat-engine
+does so after its start, if its database user may. For another user, write a
+file with a [database] section and the line "connection = ...", and name it
+last: --config-file /etc/heat/heat.conf --config-file owner.conf
 """
 
 
@@ -47,7 +58,7 @@ def plugin_dirs(configured: abc.Iterable[str]) -> list[str]:
 
 
 def print_example(args: abc.Sequence[str]) -> None:
-    """Print a template of the package, or list all with what each is for.
+    """Print a template of the package, or list all with their purposes.
 
     :param args: the name of one, or nothing; the command exits with a usage
         message if there is no such template.
@@ -67,7 +78,7 @@ def print_example(args: abc.Sequence[str]) -> None:
 
 
 def _summary(path: pathlib.Path) -> str:
-    """Return the name of a template, and what its description begins with."""
+    """Return the name of a template, and the first line of its description."""
     described: str = yaml.safe_load(path.read_text())['description']
     return textwrap.fill(
         described.partition('\n')[0],
@@ -86,8 +97,30 @@ def main(args: abc.Sequence[str] | None = None) -> None:
     given = sys.argv[1:] if args is None else args
     if given[:1] == ['example']:
         print_example(given[1:])
+    elif given[:1] == ['tables']:
+        make_tables(given[1:])
     else:
         _print_line(given)
+
+
+def make_tables(args: abc.Sequence[str]) -> None:
+    """Make the tables of runs; exits with a message if that fails."""
+    try:
+        from heat.db import api as db_api
+
+        from heat_plugins.engine.database import run_tables
+    except ImportError as exc:
+        sys.exit(f'This needs the Python environment of heat-engine: {exc}')
+    try:
+        _read_configuration(
+            args, 'python -m heat_plugins tables [options]', TABLES
+        )
+        run_tables.upgrade(db_api.get_engine())
+    except cfg.Error as exc:
+        sys.exit(f'Cannot read heat.conf: {exc}')
+    except Exception as exc:
+        sys.exit(f'Cannot make the tables of runs: {foreign.brief(exc)}')
+    print("The tables of runs are in Heat's database.")
 
 
 def _print_line(args: abc.Sequence[str]) -> None:
@@ -98,18 +131,28 @@ def _print_line(args: abc.Sequence[str]) -> None:
         # Without Heat its default directories are unknown.
         conf.register_opt(cfg.ListOpt('plugin_dirs', default=[]))
     try:
-        conf(
+        _read_configuration(
             args,
-            project='heat',
-            prog='heat-engine',  # whose configuration files are meant
-            usage='python -m heat_plugins [options] | example [name]',
-            description=DESCRIPTION,
-            version=metadata.version('heat-plugins'),
+            'python -m heat_plugins [options] | example [name] | tables',
+            DESCRIPTION,
         )
         configured = conf.plugin_dirs
     except cfg.Error as exc:
         sys.exit(f'Cannot read heat.conf: {exc}')
     print('plugin_dirs = ' + ','.join(plugin_dirs(configured)))
+
+
+def _read_configuration(
+    args: abc.Sequence[str], usage: str, description: str
+) -> None:
+    cfg.CONF(
+        args,
+        project='heat',
+        prog='heat-engine',  # whose configuration files are meant
+        usage=usage,
+        description=description,
+        version=metadata.version('heat-plugins'),
+    )
 
 
 if __name__ == '__main__':

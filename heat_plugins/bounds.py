@@ -15,7 +15,6 @@ linear in its input up to a named limit, and constant beyond it:
 from collections.abc import Callable, Iterable, Sequence, Sized
 import difflib
 import gzip
-import heapq
 import io
 import itertools
 import json
@@ -44,9 +43,7 @@ DEPTH: Final = 64
 #: Known names among which `closest` searches.
 CANDIDATES: Final = 1000
 
-# The letters of two names are counted in linear time; to compare their order
-# takes the cube of their length, so that only the best few get that far.
-_COMPARED: Final = 8
+# To compare two names takes the cube of their length.
 _COMPARED_LENGTH: Final = 64
 
 _Container = dict[Any, Any] | list[Any]
@@ -110,24 +107,13 @@ def closest(
     """
     if len(name) > _COMPARED_LENGTH:
         return None
-    matcher: difflib.SequenceMatcher[str] = difflib.SequenceMatcher()
-    matcher.set_seq2(name)
-    likely: list[tuple[float, str]] = []
-    for candidate in itertools.islice(known, CANDIDATES):
-        if len(candidate) > _COMPARED_LENGTH:
-            continue
-        matcher.set_seq1(candidate)
-        if matcher.real_quick_ratio() < likeness:
-            continue
-        if (upper := matcher.quick_ratio()) >= likeness:
-            likely.append((upper, candidate))
-    best: tuple[float, str] | None = None
-    for _, candidate in heapq.nlargest(_COMPARED, likely):
-        matcher.set_seq1(candidate)
-        rated = matcher.ratio(), candidate
-        if rated[0] >= likeness and (best is None or rated > best):
-            best = rated
-    return None if best is None else best[1]
+    candidates = [
+        candidate
+        for candidate in itertools.islice(known, CANDIDATES)
+        if len(candidate) <= _COMPARED_LENGTH
+    ]
+    matches = difflib.get_close_matches(name, candidates, 1, likeness)
+    return matches[0] if matches else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -169,11 +155,11 @@ def check_depth(value: object, depth: int = DEPTH) -> None:
     :param value: as JSON has them: dicts, lists and scalars, without loops.
     :raises TooDeep: it has more than `depth` levels of lists and maps.
     """
-    level = _containers([value])
+    level = _inner([[value]])
     for _ in range(depth):
         if not level:
             return
-        level = [part for each in level for part in _containers(_parts(each))]
+        level = _inner(level)
     if level:
         raise TooDeep(depth)
 
@@ -193,9 +179,10 @@ def gunzip(packed: bytes, limit: int) -> bytes:
     return content
 
 
-def _containers(values: Iterable[Any]) -> list[_Container]:
-    return [each for each in values if isinstance(each, (dict, list))]
-
-
-def _parts(container: _Container) -> Iterable[Any]:
-    return container.values() if isinstance(container, dict) else container
+def _inner(containers: Iterable[_Container]) -> list[_Container]:
+    """Return the lists and maps that some lists and maps hold."""
+    parts = itertools.chain.from_iterable(
+        each.values() if isinstance(each, dict) else each
+        for each in containers
+    )
+    return [part for part in parts if isinstance(part, (dict, list))]

@@ -4,11 +4,14 @@
 from oslo_config import cfg
 from oslo_config import types
 
-from heat_plugins.configs import hooks
+from heat_plugins.configs import actions
 from heat_plugins.signals import live
 from heat_plugins.signals import paces
 
 GROUP = 'heat_plugins'
+
+#: The entry point of `heat.clients` for the object store.
+SWIFT_CLIENT = 'heat_plugins_swift'
 
 OPTS = [
     cfg.StrOpt(
@@ -127,7 +130,7 @@ OPTS = [
     ),
     cfg.ListOpt(
         'known_hooks',
-        default=sorted(hooks.HOOKS),
+        default=sorted(actions.HOOKS),
         help='The hooks of servers, by default those of heat-agents; add '
         'those of your own images. A deployment with another hook, such as a '
         'misspelt one, gets an event and a warning in the log, as no server '
@@ -147,8 +150,8 @@ OPTS = [
             (
                 'single',
                 'A group is one resource, which delivers to all servers, if '
-                'its signal transport is TEMP_URL_POLL or NO_SIGNAL, or AUTO '
-                'chooses TEMP_URL_POLL; else it is nested',
+                'its signal transport is TEMP_URL_POLL, CFN_SIGNAL or '
+                'NO_SIGNAL, or AUTO chooses one of these; else it is nested',
             ),
             ('nested', 'Each member is a resource of a nested stack'),
         ],
@@ -156,29 +159,20 @@ OPTS = [
         'existing group keeps its kind.',
     ),
     cfg.IntOpt(
-        'runs_kept',
-        default=20,
-        min=1,
-        help='Ended runs of an action to keep for each deployment; the next '
-        'run deletes older ones. This applies to runs that a signal starts; '
-        'for others see `openstack software deployment run start '
-        '--keep-runs`.',
-    ),
-    cfg.IntOpt(
         'runs_kept_days',
         default=90,
         min=1,
-        help='Days to keep an ended run; see runs_kept.',
+        help='Days to keep a run after its end; see run_targets_kept.',
     ),
     cfg.IntOpt(
         'run_log_limit',
-        default=live.LIMIT,
         min=2 * live.SLOT,
         max=(live.MOST - 1) * live.SLOT,
-        help="Bytes to keep of a run's live output, on servers with "
-        'heat-config-supervisor. Of a longer output the beginning and the '
-        'end are kept. This applies to runs that a signal starts; for others '
-        'see `openstack software deployment run start --log-limit`.',
+        help='Bytes to keep of the live output of each target of a run that a '
+        'signal starts, on servers with heat-config-supervisor. Of a longer '
+        'output the beginning and the end are kept. If unset, 10 MB, and less '
+        'of more than 100 servers. For others see `openstack software '
+        'deployment run start --log-limit`.',
     ),
     cfg.IntOpt(
         'mistral_error_budget',
@@ -193,12 +187,38 @@ OPTS = [
         min=0,
         help='Seconds between scans, in each process of heat-engine, for '
         'deployments of dead engines and stacks that an engine left between '
-        'two resources, which are then resumed, and for operations that no '
-        'process advances; for schedules, too. An engine counts as dead when '
-        'it has not reported to the database for 20 s, or for twice a '
-        'periodic_interval below 10 s, and does not answer. 0 disables the '
-        'scans and these reports: such stacks stay in progress until they '
-        'are updated or deleted, and no schedule starts anything.',
+        'two resources, which are then resumed; for schedules, too. Runs of '
+        'dead engines are scanned for every 10 s. An engine counts as dead '
+        'when it has not reported to the database for 20 s, or for twice a '
+        'periodic_interval below 10 s, and does not answer. 0 disables these '
+        'scans and reports: such stacks stay in progress until they are '
+        'updated or deleted, such runs for ever, and no schedule starts '
+        'anything.',
+    ),
+    cfg.BoolOpt(
+        'manage_tables',
+        default=True,
+        help='Whether heat-engine makes and upgrades the tables of runs in '
+        "Heat's database, after its start. If false, or if its database user "
+        'may not create tables, run `python -m heat_plugins tables` after '
+        'each upgrade of heat-plugins, with the [database] connection of a '
+        'user who may.',
+    ),
+    cfg.IntOpt(
+        'run_targets_kept',
+        default=100000,
+        min=1,
+        help="Targets of a project's runs to keep, each a row in Heat's "
+        'database. Beyond that, heat-engine deletes the runs that ended '
+        'first, and refuses a run if those in progress leave too little '
+        'room.',
+    ),
+    cfg.IntOpt(
+        'run_output_limit',
+        default=64 * 1024,
+        min=4096,
+        help="Bytes to keep, in Heat's database, of the outputs of each "
+        'target of a run: the end of each that is longer.',
     ),
     cfg.PortOpt(
         'metrics_port',
@@ -225,9 +245,8 @@ OPTS = [
         'HTTPS; with "http://" in front, it permits HTTP, too. The port is '
         'the default one, or the one at the end, as in "example.com:8443". '
         'Addresses that are not public are refused, whatever name they have, '
-        'unless their private network is listed here; those of the cloud '
-        'itself, unless that very address is. If empty, heat-engine sends '
-        'nothing.',
+        'unless that address or its private network is listed here, with its '
+        'port. If empty, heat-engine sends nothing.',
     ),
     cfg.BoolOpt(
         'run_validations',

@@ -6,18 +6,13 @@
     Error
       x Refused               we did not do it, and changed nothing
           . Invalid           an invalid name, file or choice
-              - BadFile       a file, with its path and line
           . Exists            the name is taken
           . PlanInUse         a stack of the plan exists
           . PlanBusy          another process is changing the plan
           . PlanUnfinished    the plan is half created, or half deleted
           . AlreadyRunning    the same action is running there
-      x AlreadyEnded          a run has ended, and cannot be cancelled
       x Unreadable            a record is invalid
-          . UnreadableRun     of a run: only its ID is known
           . LaterRelease      a later release wrote it
-          . Tampered          it differs from its digest in Heat
-      x OverBudget            it needs too many requests, or too long
       x Failed                it has started, and failed
       x ServiceError          a service refused or failed a request
           . NotFound          no such thing, or not for this project
@@ -25,7 +20,6 @@
           . Conflict          409: it exists, or is being changed
               - NodeLocked    of Ironic: the node is being changed
           . TooManyObjects    a container holds more than we list
-          . OverHeatLimit     a plan exceeds a limit of Heat
           . BadContent        the content of an object is unusable
               - TooLarge      it has more bytes than we read
               - BadSignal     it is not a signal's JSON map
@@ -34,7 +28,8 @@
           . Denied            401, 403, or Keystone refused us a token
           . Unavailable       temporary: 5xx, 429, a broken connection
               - LikelyDefect  500 of Mistral: often permanent
-              - TokenRejected 401 to a new token, before any change
+              - Untouched     before any change
+                  . TokenRejected  by a 401 to a new token
 
 Mistral hands on what JSON can say, so each has a code: `report` writes an
 error as a map, and `restore` reads it.
@@ -70,28 +65,6 @@ class Invalid(Refused):
     """An invalid plan, name or choice."""
 
     code = 'invalid'
-
-
-class BadFile(Invalid):
-    """A file of a plan is unreadable, or refers to a forbidden path.
-
-    :param path: of the file.
-    :param line: from 1; None where no line is known.
-    :param is_unreadable: whether no reader of ours understands its YAML.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        path: str = '',
-        line: int | None = None,
-        *,
-        is_unreadable: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.path = path
-        self.line = line
-        self.is_unreadable = is_unreadable
 
 
 class Exists(Refused):
@@ -131,12 +104,6 @@ class AlreadyRunning(Refused):
         self.run_id = run_id
 
 
-class AlreadyEnded(Error):
-    """The run has ended already."""
-
-    code = 'ended'
-
-
 class Unreadable(Error):
     """A record is invalid; the message names its object, and the remedy."""
 
@@ -145,33 +112,6 @@ class Unreadable(Error):
 
 class LaterRelease(Unreadable):
     """A later release wrote the record; only an upgrade helps."""
-
-
-class OverBudget(Error):
-    """It needs more requests, or more seconds, than it may have."""
-
-    code = 'over-budget'
-
-
-class UnreadableRun(Unreadable):
-    """A run's record is unreadable; `run delete` deletes it.
-
-    The record's name tells the parameters, and nothing else of the run.
-    """
-
-    def __init__(
-        self, message: str, *, run_id: str, deployment_id: str, action: str
-    ) -> None:
-        super().__init__(message)
-        self.run_id = run_id
-        self.deployment_id = deployment_id
-        self.action = action
-
-
-class Tampered(Unreadable):
-    """A record was changed by a user who has no role in Heat."""
-
-    code = 'tampered'
 
 
 class Failed(Error):
@@ -187,10 +127,12 @@ class ServiceError(Error):
     :param status: the HTTP status, or None where no answer came.
     :ivar is_denial: whether it refused the user's credentials, whatever that
         means to the caller.
+    :ivar kind: the service's own name of the error; '' if it has none.
     """
 
     code = 'error'
     is_denial = False
+    kind = ''
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -217,19 +159,6 @@ class NodeLocked(Conflict):
 
 class TooManyObjects(ServiceError):
     """A container holds more objects than we list."""
-
-
-class OverHeatLimit(ServiceError):
-    """A plan exceeds a limit of Heat.
-
-    :param option: of heat.conf, in [DEFAULT].
-    """
-
-    def __init__(
-        self, message: str, status: int | None = None, option: str = ''
-    ) -> None:
-        super().__init__(message, status)
-        self.option = option
 
 
 class BadContent(ServiceError):
@@ -284,7 +213,11 @@ class LikelyDefect(Unavailable):
     """A failure that is often permanent, so retried for a short time only."""
 
 
-class TokenRejected(Unavailable):
+class Untouched(Unavailable):
+    """The service fails temporarily, and has changed nothing."""
+
+
+class TokenRejected(Untouched):
     """The service rejects a new token, too, and has changed nothing."""
 
 

@@ -137,17 +137,18 @@ def _shown(text: str, limit: int | None, kept: str) -> str:
             {
                 ord(each): _escaped(each)
                 for each in set(text)
-                if not (_is_harmless(each) or each in kept)
+                # Of what is not printable only spaces, such as the
+                # ideographic one, are harmless.
+                if not (
+                    each.isprintable()
+                    or unicodedata.category(each) == 'Zs'
+                    or each in kept
+                )
             }
         )
     if limit is not None and (cut or len(text) > limit):
         return text[: max(limit - len(ELLIPSIS), 0)] + ELLIPSIS
     return text
-
-
-def _is_harmless(each: str) -> bool:
-    # Of what is not printable only spaces, such as the ideographic one, are.
-    return each.isprintable() or unicodedata.category(each) == 'Zs'
 
 
 def _escaped(each: str) -> str:

@@ -7,16 +7,25 @@ its database.
 
 from collections import abc
 import dataclasses
-import hashlib
-import json
+import datetime
+import enum
 from typing import Any
 
+from heat_plugins import bounds
 from heat_plugins import masking
 from heat_plugins import tokens
 from heat_plugins.configs import actions
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.signals import body
-from heat_plugins.signals import transport_names
+
+#: The input of a derived config that names the signal transport.
+TRANSPORT_INPUT = 'deploy_signal_transport'
+
+#: Names of transports that are no transport of their own: the first usable
+#: one, and a synonym of TEMP_URL_POLL.
+AUTO, TEMP_URL_SIGNAL = 'AUTO', 'TEMP_URL_SIGNAL'
+TEMP_URL_POLL, NO_SIGNAL = 'TEMP_URL_POLL', 'NO_SIGNAL'
+CFN_SIGNAL = 'CFN_SIGNAL'
 
 #: The statuses of a deployment that engines write.
 COMPLETE, FAILED, IN_PROGRESS = 'COMPLETE', 'FAILED', 'IN_PROGRESS'
@@ -26,22 +35,123 @@ COMPLETE, FAILED, IN_PROGRESS = 'COMPLETE', 'FAILED', 'IN_PROGRESS'
 class Stack:
     """A stack.
 
+    :ivar status: such as ``CREATE_FAILED``.
     :ivar parent: the id of the stack that it is nested in.
     :ivar parameters: their values; hidden ones are masked.
+    :ivar changed_at: when its last action began, in ISO 8601.
     """
 
     id: str
     name: str
     status: str
-    parent: str | None
+    parent: str | None = None
     parameters: abc.Mapping[str, Any] = dataclasses.field(
         default_factory=dict, repr=False
     )
+    reason: str = ''
+    tags: tuple[str, ...] = ()
+    changed_at: str = ''
 
     @property
     def gone(self) -> bool:
         """Whether it is deleted, or on its way there."""
         return self.status.startswith('DELETE')
+
+    @property
+    def action(self) -> str:
+        return self.status.partition('_')[0]
+
+    @property
+    def deploys(self) -> bool:
+        """Whether its last action was to create or update it."""
+        return self.action in ('CREATE', 'UPDATE')
+
+    @property
+    def is_deploying(self) -> bool:
+        """Whether Heat creates or updates it, or has just agreed to."""
+        return self.action == 'INIT' or (self.deploys and self.in_progress)
+
+    @property
+    def in_progress(self) -> bool:
+        return self.status.endswith('_IN_PROGRESS')
+
+    @property
+    def failed(self) -> bool:
+        return self.status.endswith('_FAILED')
+
+
+#: The most characters of an event's reason that Heat's database holds.
+EVENT_LIMIT = 255
+
+
+class EventKind(enum.Enum):
+    """A kind of our events, by the name that its reason begins with.
+
+    Heat's events have no field for it, so there are reasons such as ``Not
+    triggered: there is no action BACKPU``. The rest is for people alone.
+    """
+
+    #: A server has reported that it runs what it was given.
+    STARTED = 'Started'
+    #: How far the members of a group are.
+    PROGRESS = 'Progress'
+    #: A signal to a deployment, or to a schedule, had no effect.
+    NOT_TRIGGERED = 'Not triggered'
+    #: A webhook did not take what a schedule had to tell.
+    NOT_TOLD = 'Not told'
+    #: The sender of a result lacks the permission.
+    RESULT_REFUSED = 'Result refused'
+    #: A result of an action that no engine waits for: a server has sent
+    #: it twice, or has run the action again.
+    RESULT_IGNORED = 'Result ignored'
+    #: A signal to a workflow had no effect.
+    SIGNAL_FAILED = 'Signal failed'
+    #: heat-agents have no hook for what a server was given.
+    UNKNOWN_HOOK = 'Unknown hook'
+
+
+def event_reason(kind: EventKind, text: str) -> str:
+    """Return the reason of an event; a long one ends in …."""
+    return bounds.shortened(f'{kind.value}: {text}', EVENT_LIMIT)
+
+
+def event_kind(reason: str) -> EventKind | None:
+    """Return the kind of an event; None for those that Heat writes itself."""
+    # Heat writes that before the reason of a signal.
+    start = reason.removeprefix('Signal: ')
+    for kind in EventKind:
+        if start.startswith(f'{kind.value}: '):
+            return kind
+    return None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that has happened to a resource, or to a stack.
+
+    :ivar resource: its name; for a stack, the stack's.
+    :ivar stack_id: the stack that the resource stands in.
+    :ivar status: action and status, such as ``CREATE_IN_PROGRESS``.
+    :ivar time: seconds since the epoch.
+    """
+
+    id: str
+    resource: str
+    stack_id: str
+    physical_id: str
+    status: str
+    reason: str
+    time: float
+
+    @property
+    def of_stack(self) -> bool:
+        """Whether it is about a stack as a whole."""
+        return self.physical_id == self.stack_id
+
+    @property
+    def place(self) -> str:
+        """What is the same for all events of one resource."""
+        return f'{self.stack_id}/{self.resource}'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -127,6 +237,11 @@ class DerivedConfig:
     outputs: abc.Sequence[abc.Mapping[str, Any]]
     options: abc.Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether it was withdrawn from its server, which must not run it."""
+        return self.group == actions.WITHDRAWN
+
     def tool(self, action: str) -> str | None:
         """Return the name of the hook that runs it for an action."""
         return actions.hook_for(self.group, self.config, action)
@@ -140,18 +255,6 @@ class DerivedConfig:
         if self.group == actions.COMPONENT:
             return actions.serves(self.group, self.config, action)
         return action in listed
-
-    @property
-    def digest(self) -> str:
-        """A digest, of all but the values that inputs give each server."""
-        same = [
-            self.group,
-            self.config,
-            sorted({each['name'] for each in self.inputs}),
-            self.given_timeout,
-        ]
-        text = json.dumps(same, sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def given_timeout(self) -> Any:
@@ -204,6 +307,20 @@ class DeploymentRow:
         return self.status == IN_PROGRESS
 
     @property
+    def is_withdrawn(self) -> bool:
+        """Whether its server no longer has the action.
+
+        Release 0.1 gave the row another server for that.
+        """
+        server_id = self.inputs.get('deploy_server_id', self.server_id)
+        return self.config.is_withdrawn or server_id != self.server_id
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another deployment has repeated its CREATE on its server."""
+        return tokens.REPLACED.marks(self.reason)
+
+    @property
     def is_unhealthy(self) -> bool:
         """Whether the next update must run it again."""
         return tokens.UNHEALTHY.marks(self.reason)
@@ -228,7 +345,7 @@ class DeploymentRow:
     @property
     def transport(self) -> str | None:
         """How the server was told to signal, as the config says it."""
-        return self.inputs.get(transport_names.INPUT)
+        return self.inputs.get(TRANSPORT_INPUT)
 
     @property
     def is_heats(self) -> bool:
@@ -237,7 +354,7 @@ class DeploymentRow:
         There the result of one action may be taken for that of another. What
         our classes derive never says TEMP_URL_SIGNAL.
         """
-        return self.transport == transport_names.TEMP_URL_SIGNAL
+        return self.transport == TEMP_URL_SIGNAL
 
     @property
     def is_awaitable(self) -> bool:
@@ -247,9 +364,25 @@ class DeploymentRow:
     @property
     def is_signalled(self) -> bool:
         """Whether a signal ends the action."""
-        return self.transport != transport_names.NO_SIGNAL
+        return self.transport != NO_SIGNAL
 
     @property
     def mask(self) -> masking.Mask:
         """What masks the hidden parts of its inputs."""
         return hidden_inputs.mask(self.config.inputs, self.config.options)
+
+
+def canonical(transport: str) -> str:
+    """Return the name of a transport; a template may use a synonym."""
+    return TEMP_URL_POLL if transport == TEMP_URL_SIGNAL else transport
+
+
+def moment(text: str) -> float:
+    """Return a time, given in ISO 8601; one without a zone is in UTC.
+
+    :raises ValueError: it is invalid.
+    """
+    time = datetime.datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=datetime.UTC)
+    return time.timestamp()

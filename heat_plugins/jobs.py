@@ -87,7 +87,7 @@ class Job(Protocol[_State]):
         """
 
     def output(self, state: _State) -> dict[str, Any]:
-        """Return what commands and workflows show of a state."""
+        """Return the part of a state that commands and workflows show."""
 
 
 def drive(
@@ -122,8 +122,15 @@ def drive(
         )
 
     # Nothing is on its way yet, so an outage is reported, and ends sooner.
-    step = retrying.OutageBudget(note).insist(
-        job.step, state, None, pause=min(PAUSE, most), sleep=sleep
+    step = retrying.insist(
+        job.step,
+        state,
+        None,
+        seconds=retrying.BUDGET,
+        wait=min(PAUSE, most),
+        most=min(PAUSE, most),
+        sleep=sleep,
+        note=note,
     )
     while not insist(tell, step) and step.success is None:
         outcome = run(step.call) if step.call else None
@@ -139,7 +146,7 @@ def advance(
     state: object | None,
     outcome: object | None,
 ) -> dict[str, Any]:
-    """Take a step for a driver that knows JSON; return what it needs.
+    """Take a step for a driver that knows JSON; return all that it needs.
 
     :param begun: the first state.
     :param state: the present one; None for the first.

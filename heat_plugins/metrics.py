@@ -17,7 +17,7 @@ import math
 from typing import Final
 
 
-class Kind(enum.StrEnum):
+class MetricKind(enum.StrEnum):
     """The type of a metric, as Prometheus knows it."""
 
     COUNTER = 'counter'
@@ -39,7 +39,7 @@ class Metric:
     """
 
     name: str
-    kind: Kind
+    kind: MetricKind
     help: str
     label: str = ''
     values: tuple[str, ...] = ('',)
@@ -51,20 +51,20 @@ BUCKETS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, math.inf)
 
 WAITING = Metric(
     name='heat_plugins_deployments_waiting',
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     help='Deployments whose results heat-engine polls for: all but those '
     'with ZAQAR_SIGNAL.',
 )
 OLDEST = Metric(
     name='heat_plugins_deployments_oldest_wait_seconds',
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     help='Seconds for which an engine process has waited for the result that '
     'it has awaited longest; 0 if it awaits none.',
     across='max',
 )
 RESULTS = Metric(
     name='heat_plugins_deployment_results_total',
-    kind=Kind.COUNTER,
+    kind=MetricKind.COUNTER,
     help='Deployments to servers that have ended: as the server says, or '
     'without its result, by a timeout or as they were withdrawn.',
     label='result',
@@ -72,14 +72,14 @@ RESULTS = Metric(
 )
 POLLS = Metric(
     name='heat_plugins_polls_total',
-    kind=Kind.COUNTER,
+    kind=MetricKind.COUNTER,
     help='Polls for signals, one for all deployments of a root stack.',
     label='result',
     values=('ok', 'failed'),
 )
 STORE = Metric(
     name='heat_plugins_store_request_seconds',
-    kind=Kind.HISTOGRAM,
+    kind=MetricKind.HISTOGRAM,
     help='Seconds that a request to the object store took, by the class of '
     'its HTTP status; denied: 401 or 403; none: there was no answer.',
     label='status',
@@ -87,36 +87,48 @@ STORE = Metric(
 )
 RESCUED = Metric(
     name='heat_plugins_rescued_total',
-    kind=Kind.COUNTER,
+    kind=MetricKind.COUNTER,
     help='Resources and stacks of dead engines that heat-engine has resumed.',
     label='kind',
     values=('resource', 'stack'),
 )
 RUNS = Metric(
     name='heat_plugins_runs_total',
-    kind=Kind.COUNTER,
-    help='Runs of an action on one server that heat-engine has seen end, '
-    "single ones and those of operations' members.",
+    kind=MetricKind.COUNTER,
+    help='Runs that heat-engine has led to their end.',
     label='outcome',
     values=('complete', 'failed', 'timed-out', 'cancelled'),
 )
-OPERATIONS = Metric(
-    name='heat_plugins_operations_total',
-    kind=Kind.COUNTER,
-    help='Operations that heat-engine has advanced to their end.',
+TARGETS = Metric(
+    name='heat_plugins_run_targets_total',
+    kind=MetricKind.COUNTER,
+    help='Targets of runs that heat-engine has seen end, each attempt of one.',
     label='outcome',
     values=('complete', 'failed', 'timed-out', 'cancelled'),
+)
+RUNNING = Metric(
+    name='heat_plugins_runs_in_progress',
+    kind=MetricKind.GAUGE,
+    help="Runs in progress in Heat's database, the same on all hosts.",
+    label='state',
+    values=('running', 'paused', 'waiting-for-approval', 'stopping'),
+    across='max',
+)
+OLDEST_RUN = Metric(
+    name='heat_plugins_runs_oldest_seconds',
+    kind=MetricKind.GAUGE,
+    help='Seconds since the oldest run in progress was ordered that waits for '
+    'no user; 0 if there is none.',
+    across='max',
 )
 STUCK = Metric(
-    name='heat_plugins_operations_stuck',
-    kind=Kind.GAUGE,
-    help='Operations that an engine process has failed to advance, and that '
-    'no other process leads as far as it knows.',
-    across='max',
+    name='heat_plugins_runs_stuck',
+    kind=MetricKind.GAUGE,
+    help='Runs that heat-engine leads and fails to continue; it retries.',
 )
 TICKS = Metric(
     name='heat_plugins_schedule_ticks_total',
-    kind=Kind.COUNTER,
+    kind=MetricKind.COUNTER,
     help='Ticks of schedules: started, late (started more than a minute '
     'after their time), skipped for the sake of another one, or missed.',
     label='outcome',
@@ -124,20 +136,22 @@ TICKS = Metric(
 )
 NOTIFICATIONS_FAILED = Metric(
     name='heat_plugins_notifications_failed_total',
-    kind=Kind.COUNTER,
+    kind=MetricKind.COUNTER,
     help='Notifications that heat-engine gave up to send.',
 )
 SCANS_FAILED = Metric(
     name='heat_plugins_scans_failed_total',
-    kind=Kind.COUNTER,
+    kind=MetricKind.COUNTER,
     help="Scans of heat-engine's database that failed, by the name of their "
     'thread.',
     label='scan',
     values=(
         'heat-plugins-rescue',
         'heat-plugins-traversals',
-        'heat-plugins-operations',
         'heat-plugins-schedules',
+        'heat-plugins-run-rescue',
+        'heat-plugins-run-retention',
+        'heat-plugins-notices',
     ),
 )
 
@@ -150,7 +164,9 @@ TABLE: Final = (
     STORE,
     RESCUED,
     RUNS,
-    OPERATIONS,
+    TARGETS,
+    RUNNING,
+    OLDEST_RUN,
     STUCK,
     TICKS,
     NOTIFICATIONS_FAILED,
@@ -164,7 +180,7 @@ _recorders: dict[tuple[Metric, str], Recorder] = {}
 
 
 def install(recorders: abc.Mapping[tuple[Metric, str], Recorder]) -> None:
-    """Export what is counted from now on; an empty mapping ends that.
+    """Export all counts from now on; an empty mapping ends that.
 
     :param recorders: one for each metric and value of its label.
     """

@@ -58,7 +58,7 @@ class Offer:
 
 
 def load(conf: cfg.ConfigOpts) -> abc.Mapping[str, type[Any]]:
-    """Load the resource classes, with one warning for what is left out.
+    """Load the resource classes; warn of each type that is left out.
 
     :param conf: Heat's configuration, whose ``[heat_plugins]
         disabled_resource_types`` are left out.
@@ -75,7 +75,7 @@ def load(conf: cfg.ConfigOpts) -> abc.Mapping[str, type[Any]]:
 
 
 def examine(conf: cfg.ConfigOpts) -> Offer:
-    """Load the resource classes, and say what is left out and why."""
+    """Load the resource classes; return them, and why others are left out."""
     config.register_opts(conf)
     disabled = frozenset(conf.heat_plugins.disabled_resource_types)
     offers = _offers()

@@ -2,7 +2,7 @@
 """Retry after temporary failures, within a limit of time.
 
 `insist` repeats a call, and `follow` polls something until it has ended.
-`OutageBudget` is for a caller that waits for something by several calls.
+`OutageBudget` is for a caller that waits for something by different calls.
 `Outage` is for a caller that does something else until its next attempt.
 """
 
@@ -32,6 +32,8 @@ def insist(
     wait: float = 0.5,
     most: float = 60.0,
     sleep: abc.Callable[[float], None] = time.sleep,
+    clock: abc.Callable[[], float] = lambda: time.monotonic(),
+    note: abc.Callable[[str], object] = lambda sentence: None,
 ) -> _Result:
     """Call a function until it returns, or the budget is used up.
 
@@ -39,15 +41,26 @@ def insist(
     :param seconds: the budget, in place of a number of attempts.
     :param wait: seconds before the second attempt; then twice as long each
         time, up to `most`.
+    :param note: called with a sentence for people before the second attempt.
     """
-    stop: tenacity.stop.stop_base = tenacity.stop_after_attempt(attempts)
-    if seconds is not None:
-        stop = tenacity.stop_after_delay(seconds)
+    begun = clock()
+
+    def is_over(state: tenacity.RetryCallState) -> bool:
+        if seconds is None:
+            return state.attempt_number >= attempts
+        return clock() - begun >= seconds
+
+    def tell(state: tenacity.RetryCallState) -> None:
+        if state.attempt_number == 1 and state.outcome is not None:
+            limit = '' if seconds is None else f' for {seconds:.0f} s'
+            note(f'{state.outcome.exception()}. Retrying{limit}')
+
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(on),
-        stop=stop,
+        stop=is_over,
         wait=tenacity.wait_exponential(wait, max=most),
         sleep=sleep,
+        before_sleep=tell,
         reraise=True,
     )(call, *args)
 
@@ -67,13 +80,18 @@ def follow(
 
     :param interval: seconds between two looks, which grows up to `most`.
     """
-    while True:
-        with contextlib.suppress(errors.Unavailable):
-            observed = look()
-            if has_ended(observed):
-                return observed
-        sleep(interval)
-        interval = min(interval * growth, most)
+
+    def observed() -> tuple[_Result, bool]:
+        result = look()
+        return result, has_ended(result)
+
+    result, _ended = tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(errors.Unavailable)
+        | tenacity.retry_if_not_result(lambda pair: pair[1]),
+        wait=tenacity.wait_exponential(interval, most, growth),
+        sleep=sleep,
+    )(observed)
+    return result
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -131,26 +149,9 @@ class OutageBudget:
         """Whether the last call has failed."""
         return self._outage is not None
 
-    def insist(
-        self,
-        call: abc.Callable[..., _Result],
-        *args: Any,
-        pause: float,
-        sleep: abc.Callable[[float], None] = time.sleep,
-    ) -> _Result:
-        """Call a function until it returns.
-
-        :param pause: seconds between two attempts.
-        :raises errors.Unavailable: it has failed for too long.
-        """
-        while True:
-            with self.ridden_out():
-                return call(*args)
-            sleep(pause)
-
     @contextlib.contextmanager
     def ridden_out(self) -> abc.Iterator[None]:
-        """Pass over a failure of what is called within.
+        """Pass over a failure of a call within.
 
         :raises errors.Unavailable: it has failed for too long.
         """

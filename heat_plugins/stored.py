@@ -24,12 +24,12 @@ _LAST = 2**36
 _ITEMS = 100_000
 
 
-class LaterRelease(ValueError):
+class LaterVersion(ValueError):
     """A later release wrote the record, in a form that is unknown here."""
 
 
 def dump(value: Any) -> dict[str, Any]:
-    """Return a dataclass in JSON's types, without what is as by default."""
+    """Return a dataclass in JSON's types, without values by default."""
     values = {}
     for field in dataclasses.fields(value):
         held = getattr(value, field.name)
@@ -63,7 +63,7 @@ def read(kind: type[_Kind], value: object) -> _Kind:
 
     What a later release has added is left out.
 
-    :raises LaterRelease: its version is later than this release knows.
+    :raises LaterVersion: its version is later than this release knows.
     :raises ValueError: it is none: a field is missing, or of another type.
     """
     if not isinstance(value, abc.Mapping):
@@ -88,7 +88,7 @@ def _check_version(kind: Any, value: abc.Mapping[str, Any]) -> None:
     if type(version) is not int or version < 1:
         raise ValueError('version is no number, at least 1')
     if version > _version(kind):
-        raise LaterRelease(
+        raise LaterVersion(
             f'it has version {min(version, _LAST)}, and this release of '
             f'heat-plugins reads {kind.__name__} up to version '
             f'{_version(kind)}; upgrade heat-plugins here'

@@ -56,19 +56,14 @@ STARTED = Token(
 #: A complete deployment: the next update must run it again.
 UNHEALTHY = Token(text='[hp:unhealthy]')
 
+#: A deployment whose CREATE or DELETE has failed: the resource that replaces
+#: it has run CREATE on the same server. Its own DELETE would undo that.
+REPLACED = Token(text='[hp:replaced]')
+
 #: A failed resource: a scan took it from an engine that has died.
 ENGINE_DIED = Token(
     text='[hp:engine-died]', former=(('Engine ', ' has died'),)
 )
-
-#: The deployment that registers an operation, in an answer of Heat's API: an
-#: engine advances the operation as soon as no other process does.
-ADVANCED = Token(text='[hp:advanced]')
-
-#: The deployment for an operation's notices, in such an answer: the engine
-#: sends them, or refuses that for the reason before the mark.
-TELLS = Token(text='[hp:tells]')
-REFUSES = Token(text='[hp:refuses]')
 
 
 def shown(text: str) -> str:
@@ -79,8 +74,3 @@ def shown(text: str) -> str:
 def of_run(run_id: str) -> str:
     """Return the whole reason of the row that was made for a run."""
     return f'heat-plugins run {run_id}'
-
-
-def is_of_run(reason: str | None, run_id: str) -> bool:
-    """Say whether a row was made for a run, by its reason."""
-    return (reason or '').endswith(of_run(run_id))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reader of YAML that users wrote: it reads what Heat reads.
+"""The reader and the writer of YAML: what Heat reads, this reads.
 
 Executors and engines serve every project of a cloud, so reading must cost no
 more than a small multiple of the text. The parser's events are counted before
@@ -37,6 +37,9 @@ GREAT_NUMBERS: Final = 2000
 
 #: Characters of a text that the pure loader may try: it is slow.
 LARGEST_PURE: Final = 128 * 1024
+
+# The most that the YAML library takes.
+_LONGEST_LINE: Final = 2**31 - 1
 
 # The parser compares each of them with all others.
 _DIRECTIVES: Final = 100
@@ -110,10 +113,6 @@ class Loader(_Numbers, yaml.CSafeLoader):  # type: ignore[misc]
     pure: type[PureLoader] | None = PureLoader
 
 
-class _StrictLoader(Loader):
-    pure = None
-
-
 for _loader in (Loader, PureLoader):
     _loader.add_constructor(
         'tag:yaml.org,2002:timestamp',
@@ -134,20 +133,40 @@ for _loader in (Loader, PureLoader):
 
 
 def load(text: str, loader: type[Loader] = Loader) -> Any:
-    """Return what a text holds; None if it is empty.
+    """Return the value of a text; None if it is empty.
 
     :param loader: `Loader`, or a subclass of it for other tags and values.
     :raises UnreadableYAML: it is not YAML, or exceeds a limit of this module.
     """
-    return _read(text, loader, _constructed)
+    return _read(text, loader)
 
 
-def compose(text: str) -> yaml.Node | None:
-    """Return the nodes of a text, with their places, by the C loader alone.
+class _Dumper(yaml.CSafeDumper):  # type: ignore[misc]
+    """Writes long texts as blocks."""
 
-    :raises UnreadableYAML: see `load`.
+
+_Dumper.add_representer(
+    str,
+    lambda dumper, data: dumper.represent_scalar(
+        'tag:yaml.org,2002:str', data, '|' if '\n' in data else None
+    ),
+)
+
+
+def dump(value: Any, *, compact: bool = False) -> str:
+    """Write YAML, in the given order; a value that occurs twice has an alias.
+
+    :param compact: whether to leave out layout.
     """
-    return _read(text, _StrictLoader, lambda _, node: node)
+    text: str = yaml.dump(
+        value,
+        Dumper=yaml.CSafeDumper if compact else _Dumper,
+        default_flow_style=compact,
+        sort_keys=False,
+        allow_unicode=True,
+        width=_LONGEST_LINE if compact else None,
+    )
+    return text
 
 
 def check(text: str) -> None:
@@ -159,20 +178,16 @@ def check(text: str) -> None:
     _count_events(text, Loader)
 
 
-def _read(
-    text: str,
-    loader: type[Loader],
-    make: abc.Callable[[Any, yaml.Node | None], Any],
-) -> Any:
+def _read(text: str, loader: type[Loader]) -> Any:
     _check_size(text)
     if text.count('%TAG') > _DIRECTIVES:
         raise UnreadableYAML(f'has more than {_DIRECTIVES} %TAG directives')
     try:
-        return _read_by(text, loader, make)
+        return _read_by(text, loader)
     except yaml.YAMLError as exc:
         if loader.pure is not None and len(text) <= LARGEST_PURE:
             with contextlib.suppress(yaml.YAMLError):
-                return _read_by(text, loader.pure, make)
+                return _read_by(text, loader.pure)
         raise _refusal(exc) from exc
 
 
@@ -181,11 +196,7 @@ def _check_size(text: str) -> None:
         raise UnreadableYAML(f'has more than {LARGEST} characters')
 
 
-def _read_by(
-    text: str,
-    loader: type[Loader] | type[PureLoader],
-    make: abc.Callable[[Any, yaml.Node | None], Any],
-) -> Any:
+def _read_by(text: str, loader: type[Loader] | type[PureLoader]) -> Any:
     reader = None
     try:
         _count_events(text, loader)
@@ -193,7 +204,7 @@ def _read_by(
         node = reader.get_single_node()
         if node is not None and ('*' in text or '<<' in text):
             _count_written_out(node)
-        return make(reader, node)
+        return None if node is None else reader.construct_document(node)
     except yaml.YAMLError:
         raise
     except UnicodeEncodeError as exc:
@@ -208,10 +219,6 @@ def _read_by(
     finally:
         if reader is not None:
             reader.dispose()
-
-
-def _constructed(reader: Any, node: yaml.Node | None) -> Any:
-    return None if node is None else reader.construct_document(node)
 
 
 def _refusal(exc: yaml.YAMLError) -> UnreadableYAML:

@@ -16,7 +16,10 @@ import pytest
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 
-_PLAN = ('tripleo-heat-templates', '7.0.18')
+_PLAN = 'tripleo-heat-templates'
+
+#: Later releases, from OpenStack Queens to Train.
+RELEASES = ('8.4.1', '9.4.1', '10.6.2', '11.6.0')
 _VALIDATIONS = ('validations-common', '1.9.0')
 
 #: Lies among its environments, and is none.
@@ -39,9 +42,9 @@ _HOME = pathlib.Path(
 _CACHE = _HOME / 'cache' / 'sample-plan'
 
 
-def content() -> sources.Content:
+def content(version: str = '7.0.18') -> sources.Content:
     """Return the plan's files, or skip the test."""
-    with _tarball(*_PLAN).open('rb') as file:
+    with _tarball(_PLAN, version).open('rb') as file:
         return tarballs.read(file)
 
 

@@ -13,10 +13,10 @@ from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
 from oslo_config import cfg
 
-from heat_plugins import absences
 from heat_plugins import config
+from heat_plugins import heat_values
+from heat_plugins import wording
 from heat_plugins.checks import cloud
-from heat_plugins.signals import transport_names
 
 config.register_opts(cfg.CONF)
 cfg.CONF.import_opt('default_software_config_transport', 'heat.common.config')
@@ -54,10 +54,10 @@ _SERVICES = {
     'POLL_SERVER_HEAT': _HEAT,
     'POLL_TEMP_URL': _SWIFT,
     'ZAQAR_MESSAGE': _ZAQAR,
-    transport_names.CFN_SIGNAL: _CFN,
-    transport_names.HEAT_SIGNAL: _HEAT,
-    transport_names.TEMP_URL_POLL: _SWIFT,
-    transport_names.ZAQAR_SIGNAL: _ZAQAR,
+    'CFN_SIGNAL': _CFN,
+    'HEAT_SIGNAL': _HEAT,
+    heat_values.TEMP_URL_POLL: _SWIFT,
+    'ZAQAR_SIGNAL': _ZAQAR,
 }
 
 _OF_SIGNED_URLS = 'CFN_SIGNAL, POLL_SERVER_CFN and trigger_url'
@@ -81,7 +81,7 @@ def transports(
     :param session: of a user of the cloud; None checks only heat.conf.
     """
     out = cfg.CONF.default_software_config_transport
-    back = transport_names.canonical(config.default_signal_transport(cfg.CONF))
+    back = heat_values.canonical(config.default_signal_transport(cfg.CONF))
     report.good(
         f'By default, servers get their configs by {out} and send results by '
         f'{back}.'
@@ -107,7 +107,7 @@ def check_transport(
     session: ks_session.Session | None,
     name: str,
 ) -> None:
-    """Check what one transport needs of heat.conf and of the cloud.
+    """Check heat.conf and the cloud for the needs of one transport.
 
     :param session: of a user of the cloud; None checks only heat.conf.
     :param name: of a transport of signals, but TEMP_URL_POLL: that has a check
@@ -150,13 +150,14 @@ def _check_signed_urls(
     options = cfg.CONF.ec2authtoken
     if options.multi_cloud:
         return
-    logs_in = _logs_in()
-    if logs_in is None:
+    # Such a Heat cannot log in.
+    is_older = 'auth_type' not in options
+    if is_older:
         remedy = "auth_uri, Keystone's URL"
         is_set = cfg.CONF.clients_keystone.auth_uri or options.auth_uri
     else:
         remedy = 'auth_type, auth_url and the service user for that'
-        is_set = logs_in
+        is_set = options.auth_type or options.auth_section
     say = report.fail if needed else report.warn
     if not is_set:
         say(
@@ -164,16 +165,8 @@ def _check_signed_urls(
             f'{_OF_SIGNED_URLS} come to nothing: set {remedy}, in '
             '[ec2authtoken] of its heat.conf.'
         )
-    elif logs_in is None and session is not None:
+    elif is_older and session is not None:
         _check_without_token(report, session, say)
-
-
-def _logs_in() -> bool | None:
-    """Whether heat-api-cfn logs in for that; None: this Heat cannot."""
-    options = cfg.CONF.ec2authtoken
-    if 'auth_type' not in options:
-        return None
-    return bool(options.auth_type or options.auth_section)
 
 
 def _check_without_token(
@@ -227,7 +220,7 @@ def _check_service(
         )
     except exceptions.EndpointNotFound:
         report.fail(
-            f'{absences.service(name)}. heat-engine looks for its '
+            f'{wording.no_service(name)}. heat-engine looks for its '
             f'{endpoint.interface} endpoint.{otherwise}'
         )
         return

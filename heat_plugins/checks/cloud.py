@@ -14,6 +14,7 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import foreign
+from heat_plugins import wording
 from heat_plugins.clients import rest
 
 _P = typing.ParamSpec('_P')
@@ -34,18 +35,31 @@ class CheckReport:
         self._say(upgradecheck.Code.SUCCESS, sentence)
 
     def unsure(self, sentence: str) -> None:
-        """Add a sentence on what this check cannot tell."""
+        """Add a sentence on a fact that this check cannot find out."""
         self.doubts.append(foreign.line(sentence))
         self.good(sentence)
 
+    def doubt(self, sentence: str) -> None:
+        """Add a warning on a part that may not work."""
+        self.doubts.append(foreign.line(sentence))
+        self.warn(sentence)
+
     def warn(self, sentence: str) -> None:
-        """Add a sentence on what works, but not as it should."""
+        """Add a sentence on a part that works, but not as it should."""
         self._say(upgradecheck.Code.WARNING, sentence)
 
     def fail(self, sentence: str) -> None:
-        """Add a sentence on what does not work, with the remedy."""
+        """Add a sentence on a part that does not work, with the remedy."""
         self.failures.append(foreign.line(sentence))
         self._say(upgradecheck.Code.FAILURE, sentence)
+
+    def absent(self, service_type: str) -> None:
+        """Say that this cloud lacks a service, which it may do without."""
+        self.good(f'Not here: {wording.no_service(service_type)}.')
+
+    def lacks(self, service_type: str) -> None:
+        """Say that this cloud lacks a service without which this fails."""
+        self.fail(f'{wording.no_service(service_type)}.')
 
     def _say(self, code: upgradecheck.Code, sentence: str) -> None:
         self._code = max(self._code, code)

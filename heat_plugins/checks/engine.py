@@ -7,6 +7,7 @@ wait in the message queue.
 """
 
 from collections import abc
+import contextlib
 import itertools
 import platform
 import sys
@@ -14,27 +15,32 @@ import sys
 from heat.common import context as heat_context
 from heat.common import exception
 from heat.common import policy as heat_policy
-from heat.common import service_utils
+from heat.db import api as db_api
 from heat.engine import clients
 from heat.engine import environment
 from heat.engine import resources as heat_resources
 from heat.engine import service
-from heat.objects import service as service_objects
 from oslo_concurrency import processutils
 from oslo_config import cfg
 from oslo_messaging import opts as messaging_opts
 from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import bounds
+from heat_plugins import config
+from heat_plugins import errors
 from heat_plugins import registry
+from heat_plugins import wording
 from heat_plugins.checks import cloud
 from heat_plugins.clients import heat_mistral
-from heat_plugins.clients import heat_swift
 from heat_plugins.clients import webhooks
-from heat_plugins.deployments import signallers
+from heat_plugins.engine import callers
 from heat_plugins.engine import patches
+from heat_plugins.engine import rescue
 from heat_plugins.engine import signing
+from heat_plugins.engine.database import former_runs
 from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import run_rows
+from heat_plugins.engine.database import run_tables
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import notices
 
@@ -46,6 +52,9 @@ CROWDED = 0.75
 
 #: The most stacks to read, and the most projects to name.
 READ, NAMED = 1000, 20
+
+#: The most projects to name whose runs take room.
+PROJECTS = 3
 
 _REMEDY = (
     "Before you return to Heat's own classes or to a release before 0.2, run "
@@ -72,7 +81,10 @@ cfg.CONF.register_opts(
 def threads(report: cloud.CheckReport) -> None:
     """Check the number of threads against that of busy resources."""
     pool = cfg.CONF.executor_thread_pool_size
-    workers = _workers()
+    # As many as heat.cmd.engine forks.
+    workers = int(
+        cfg.CONF.num_engine_workers or max(4, processutils.get_worker_count())
+    )
     report.good(
         f'A heat-engine of this heat.conf has {workers * pool} threads, one '
         'for each resource that is worked on or waits: num_engine_workers '
@@ -80,7 +92,7 @@ def threads(report: cloud.CheckReport) -> None:
     )
     context = heat_context.get_admin_context()
     try:
-        running = _running_workers(context)
+        running = len(rescue.reporting(context))
         busy = resources.count_busy(context)
     except Exception as exc:
         # The database's message may quote its password.
@@ -111,21 +123,6 @@ def threads(report: cloud.CheckReport) -> None:
         report.good(f'{usage}.')
 
 
-def _workers() -> int:
-    """Return how many processes heat-engine forks; as in heat.cmd.engine."""
-    configured = cfg.CONF.num_engine_workers
-    return int(configured or max(4, processutils.get_worker_count()))
-
-
-def _running_workers(context: object) -> int:
-    """Return how many processes of heat-engine have reported recently."""
-    rows = service_objects.Service.get_all(context)
-    return sum(
-        service_utils.format_service(row)[service_utils.SERVICE_STATUS] == 'up'
-        for row in rows
-    )
-
-
 def single_groups() -> upgradecheck.Result:
     """Name the stacks that have groups without nested stack, by project.
 
@@ -153,10 +150,7 @@ def waiting() -> upgradecheck.Result:
 
 
 def schedules() -> upgradecheck.Result:
-    """Name the stacks with schedules that did not start, by project.
-
-    That may be a mistake of its user, and is no reason for a warning.
-    """
+    """Name the stacks with schedules that did not start, by project."""
     if not cfg.CONF.heat_plugins.rescue_interval:
         return _named_stacks(
             schedule_rows.all_stacks,
@@ -172,7 +166,86 @@ def schedules() -> upgradecheck.Result:
         'have schedules whose last time did not start, or whose next one '
         'cannot. The attribute "reason" of each says why; "openstack software '
         'deployment schedule list" shows them to users of the project.',
+        is_wrong=True,
     )
+
+
+@cloud.reported
+def tables(report: cloud.CheckReport) -> None:
+    """Check the tables of runs; name the projects that fill them most."""
+    if not check_tables(report):
+        return
+    most = cfg.CONF.heat_plugins.run_targets_kept
+    with contextlib.suppress(errors.Error):
+        for project, number in run_rows.RunRows().most_kept(PROJECTS).items():
+            report.good(
+                f'Project {project} keeps {number} targets of runs; '
+                f'run_targets_kept is {most}.'
+            )
+
+
+def check_tables(report: cloud.CheckReport) -> bool:
+    """Check whether the tables of runs are in Heat's database; say so."""
+    remedy = (
+        f'run "{run_tables.COMMAND}" with the [database] connection of a user '
+        'who may create tables.'
+    )
+    try:
+        is_ready = run_tables.is_ready(db_api.get_engine())
+    except Exception as exc:
+        # The database's message may quote its password.
+        report.doubt(
+            "Cannot read Heat's database ([database] connection): "
+            f'{type(exc).__name__}.'
+        )
+        return False
+    if is_ready:
+        report.good("The tables of runs are in Heat's database.")
+    elif cfg.CONF.heat_plugins.manage_tables:
+        report.doubt(
+            "The tables of runs are not in Heat's database. heat-engine makes "
+            'them after its next start; if it logs a warning that it cannot, '
+            f'{remedy}'
+        )
+    else:
+        report.fail(
+            "The tables of runs are not in Heat's database, and "
+            f'[heat_plugins] manage_tables is false: {remedy}'
+        )
+    return is_ready
+
+
+@cloud.reported
+def runs_of_former_release(report: cloud.CheckReport) -> None:
+    """Name the projects with runs and records that this release ignores."""
+    context = heat_context.get_admin_context()
+    try:
+        has_tables = run_tables.is_ready(db_api.get_engine())
+        found = former_runs.read(context, has_tables=has_tables)
+    except Exception as exc:
+        # The database's message may quote its password.
+        report.warn(
+            "Cannot read Heat's database ([database] connection): "
+            f'{type(exc).__name__}.'
+        )
+        return
+    if found.running:
+        number = sum(found.running.values())
+        report.warn(
+            'Runs of a former release have not ended on '
+            f'{wording.counted(number, "server")} of projects '
+            f'{bounds.listed(found.running)}. Let them end before you upgrade '
+            'heat-engine: this release neither continues nor shows them.'
+        )
+    if found.registered:
+        report.good(
+            'The containers heat-plugins-operations of these projects hold '
+            'old records, which nothing reads; delete them: '
+            f'{bounds.listed(found.registered)}. So do the containers of '
+            'stacks, in objects below runs/; these go with their stacks.'
+        )
+    if not found.running and not found.registered:
+        report.good('A former release has left no run.')
 
 
 @cloud.reported
@@ -202,7 +275,7 @@ def _named_stacks(
     *,
     is_wrong: bool = False,
 ) -> None:
-    """Name stacks by project, with what they have and what to do.
+    """Name stacks by project, with their finding and the remedy.
 
     :param read: returns at most a number of projects and names, sorted.
     :param is_wrong: whether such stacks are worth a warning.
@@ -219,7 +292,9 @@ def _named_stacks(
     if not stacks:
         report.good(none)
         return
-    number = f'{len(stacks)} stacks'
+    number = wording.counted(len(stacks), 'stack')
+    if len(stacks) == 1:
+        remedy = remedy.replace('have ', 'has ', 1)
     if len(stacks) > READ:
         number = f'More than {READ} stacks'
     tell = report.warn if is_wrong else report.good
@@ -236,10 +311,20 @@ def _named_stacks(
         report.good(f'And {len(projects) - NAMED} more projects.')
 
 
-CLIENTS = (heat_swift.CLIENT_NAME, heat_mistral.CLIENT_NAME)
+CLIENTS = (config.SWIFT_CLIENT, heat_mistral.CLIENT_NAME)
 
-# What registers operations and gives servers their runs.
+# What orders runs, and gives servers scripts.
 _OF_RUNS = ('software_configs:create', 'software_deployments:create')
+
+# What shows what servers are given, with the URLs for their results.
+_OF_READING = (
+    'software_configs:show',
+    'software_deployments:index',
+    'software_deployments:show',
+    'software_deployments:metadata',
+    'resource:metadata',
+    'stacks:show_output',
+)
 
 #: The fewest characters of a secret that cannot be guessed.
 SECRET_LENGTH = 16
@@ -303,7 +388,7 @@ def check_served(report: cloud.CheckReport, names: abc.Iterable[str]) -> None:
 def _origins(
     classes: abc.Mapping[str, type],
 ) -> dict[str | None, list[str]]:
-    """Return who serves our types: None for this package, else a name."""
+    """Return our types by their server: None for this package, else a name."""
     served = heat_resources.global_env().registry
     origins: dict[str | None, list[str]] = {}
     for name, ours in sorted(classes.items()):
@@ -372,7 +457,7 @@ def replaced(report: cloud.CheckReport) -> None:
 
 @cloud.reported
 def secret(report: cloud.CheckReport) -> None:
-    """Check what the keys of TempURLs are derived from."""
+    """Check the secret from which the keys of TempURLs are derived."""
     own = cfg.CONF.heat_plugins.temp_url_secret
     name = '[heat_plugins] temp_url_secret'
     if not own:
@@ -396,15 +481,19 @@ def secret(report: cloud.CheckReport) -> None:
 
 @cloud.reported
 def policy(report: cloud.CheckReport) -> None:
-    """Check what Heat's policy permits users with only the role reader."""
+    """Check the rights of users with only the role reader in Heat's policy."""
     enforcer = heat_policy.Enforcer().enforcer
     reader = {'roles': ['reader'], 'project_id': 'x', 'is_admin': False}
     target = {'project_id': 'x'}
-    wide = [
-        name
-        for name in (signallers.POLICY, *_OF_RUNS)
-        if enforcer.authorize(name, target, reader, do_raise=False)
-    ]
+
+    def permitted(names: abc.Iterable[str]) -> list[str]:
+        return [
+            name
+            for name in names
+            if enforcer.authorize(name, target, reader, do_raise=False)
+        ]
+
+    wide = permitted((callers.POLICY, *_OF_RUNS))
     if wide:
         report.warn(
             f'The policy of Heat permits users with only the role reader: '
@@ -415,8 +504,14 @@ def policy(report: cloud.CheckReport) -> None:
     else:
         report.good(
             'Users with only the role reader start no actions: heat-engine '
-            f'asks the policy {signallers.POLICY} about each signal, although '
+            f'asks the policy {callers.POLICY} about each signal, although '
             'resource:signal permits them to send some.'
+        )
+    if readable := permitted(_OF_READING):
+        report.good(
+            'They can read what servers are given, with the URLs that accept '
+            f'results: {", ".join(readable)}. If readers are strangers, add '
+            'the policy lines of the installation page.'
         )
 
 

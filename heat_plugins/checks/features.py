@@ -15,15 +15,16 @@ from keystoneauth1 import session as ks_session
 from oslo_config import cfg
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins import registry
+from heat_plugins import wording
 from heat_plugins.checks import agents
 from heat_plugins.checks import cloud
 from heat_plugins.checks import engine
 from heat_plugins.checks import mistral
 from heat_plugins.checks import object_store
 from heat_plugins.clients import mistral_api
-from heat_plugins.runs import schedule_reading
-from heat_plugins.signals import transport_names
+from heat_plugins.runs.schedules import schedules
 
 #: A workflow of ours that Mistral has once its database was populated.
 PREINSTALLED = 'plan.deploy'
@@ -46,7 +47,7 @@ class Feature:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Part:
+class FeaturePart:
     """A part of the cloud that features stand on.
 
     :ivar check: takes a report, and a session of a user who may own stacks.
@@ -54,26 +55,26 @@ class Part:
     :ivar asks: whether it asks the cloud.
     """
 
-    check: abc.Callable[[cloud.CheckReport, Any], None]
+    check: abc.Callable[[cloud.CheckReport, Any], object]
     begins_alone: bool = False
     asks: bool = True
 
 
-def _served(*names: str) -> Part:
+def _served(*names: str) -> FeaturePart:
     """Return the part that our classes serve resource types."""
 
     def check(report: cloud.CheckReport, session: object) -> None:
         engine.check_served(report, names)
         is_kept = bool(cfg.CONF.heat_plugins.rescue_interval)
-        if schedule_reading.TYPE in names and not is_kept:
+        if schedules.TYPE in names and not is_kept:
             report.fail(f'No engine keeps schedules, as {engine.NO_SCANS}')
 
-    return Part(check=check, begins_alone=True, asks=False)
+    return FeaturePart(check=check, begins_alone=True, asks=False)
 
 
-def _transport(name: str) -> Part:
-    """Return what a transport of signals needs."""
-    return Part(
+def _transport(name: str) -> FeaturePart:
+    """Return the part that a transport of signals can be used."""
+    return FeaturePart(
         check=lambda report, session: agents.check_transport(
             report, session, name
         ),
@@ -85,22 +86,23 @@ def _mistral(
     *checks: abc.Callable[
         [cloud.CheckReport, mistral.Client, ks_session.Session], None
     ],
-) -> Part:
+) -> FeaturePart:
     """Return that Mistral answers, with further checks of it."""
 
     def check(report: cloud.CheckReport, session: ks_session.Session) -> None:
-        client = mistral.connect(report, session, absent=report.fail)
+        client = mistral.connect(report, session, absent=report.lacks)
         for each in checks if client is not None else ():
             each(report, client, session)
 
-    return Part(check=check)
+    return FeaturePart(check=check)
 
 
 def _check_store(
     report: cloud.CheckReport, session: ks_session.Session
 ) -> None:
-    transport = object_store.connect(session)
-    object_store.check_temp_urls(report, transport)
+    object_store.check_temp_urls(
+        report, object_store.connect(session), absent=report.lacks
+    )
 
 
 def _check_triggers(
@@ -124,57 +126,61 @@ def _check_preinstalled(
             f'Mistral has no workflow {PREINSTALLED}: install the wheel of '
             'heat-plugins with its extra "mistral" in its environment, run '
             '"mistral-db-manage populate" and restart it. Without it, '
-            'commands with --local do the same.'
+            'the commands for plans and nodes do the same.'
         )
     except errors.ServiceError as exc:
         report.unsure(f'Cannot read the workflows of Mistral: {exc}.')
 
 
-#: The parts, each of which is checked once.
+#: The parts, each of which is checked once; `wording` has the features.
 _PARTS = {
     'deployments': _served(*registry.DEPLOYMENT_TYPES),
     'workflows': _served('OS::Mistral::Workflow'),
-    'schedules': _served(schedule_reading.TYPE),
+    'schedules': _served(schedules.TYPE),
     'cron_triggers': _served('OS::Mistral::CronTrigger'),
-    'object_store': Part(check=_check_store),
-    'cfn': _transport(transport_names.CFN_SIGNAL),
-    'heat': _transport(transport_names.HEAT_SIGNAL),
-    'zaqar': _transport(transport_names.ZAQAR_SIGNAL),
+    'tables': FeaturePart(
+        check=lambda report, session: engine.check_tables(report),
+        begins_alone=True,
+        asks=False,
+    ),
+    'object_store': FeaturePart(check=_check_store),
+    'cfn': _transport(heat_values.CFN_SIGNAL),
+    'heat': _transport('HEAT_SIGNAL'),
+    'zaqar': _transport('ZAQAR_SIGNAL'),
     'mistral_answers': _mistral(),
     'triggers_fire': _mistral(_check_triggers),
     'preinstalled': _mistral(_check_preinstalled),
-}
-
-#: Features, and the parts that each stands on.
-_FEATURES = {
-    'Deployments by TEMP_URL_POLL': ('deployments', 'object_store'),
-    'Deployments by CFN_SIGNAL': ('deployments', 'cfn'),
-    'Deployments by HEAT_SIGNAL': ('deployments', 'heat'),
-    'Deployments by ZAQAR_SIGNAL': ('deployments', 'zaqar'),
-    'Runs and operations': ('deployments', 'object_store'),
-    'Schedules': ('schedules', 'object_store'),
-    'Actions by webhook': ('deployments', 'object_store', 'cfn'),
-    'Workflows': ('workflows', 'mistral_answers'),
-    'Cron triggers': ('cron_triggers', 'triggers_fire'),
-    'Plans': ('object_store',),
-    'Plans by workflow': ('object_store', 'preinstalled'),
 }
 
 
 def features(
     session: ks_session.Session | None, why_not: str = _CANNOT_ASK
 ) -> list[Feature]:
-    """Return what works with this heat.conf and cloud, and what does not.
+    """Return whether each feature works with this heat.conf and cloud.
 
     :param session: of a user who may own stacks; without it, whatever needs
         the cloud is unknown.
     :param why_not: why there is no session.
     """
     reports = {name: report(name, session, why_not) for name in _PARTS}
+    reports['results'] = _either(reports['object_store'], reports['cfn'])
     return [
         _feature(name, [reports[part] for part in needed])
-        for name, needed in _FEATURES.items()
+        for name, needed in wording.FEATURES.items()
     ]
+
+
+def _either(
+    first: cloud.CheckReport, second: cloud.CheckReport
+) -> cloud.CheckReport:
+    """Return the report on a part that needs one of two others."""
+    for each in (first, second):
+        if not each.failures:
+            return each
+    both = cloud.CheckReport()
+    for sentence in (*first.failures, *second.failures):
+        both.fail(sentence)
+    return both
 
 
 def report(

@@ -2,6 +2,7 @@
 """Check that Mistral answers, and that it gets the trusts it needs."""
 
 from collections import abc
+import contextlib
 import datetime
 from email import utils
 from typing import Any, TypeAlias, cast
@@ -13,12 +14,10 @@ from keystoneauth1 import session as ks_session
 from oslo_config import cfg
 import requests
 
-from heat_plugins import absences
 from heat_plugins import errors
 from heat_plugins.checks import cloud
 from heat_plugins.clients import mistral_api
-from heat_plugins.mistral.triggers import cron_triggers
-from heat_plugins.mistral.triggers import schedule
+from heat_plugins.mistral import triggers
 
 #: mistralclient's, which ships no types.
 Client: TypeAlias = Any
@@ -27,8 +26,17 @@ cfg.CONF.import_opt('reauthentication_auth_method', 'heat.common.config')
 
 
 @cloud.reported
-def redelegation(report: cloud.CheckReport) -> None:
+def redelegation(
+    report: cloud.CheckReport, session: ks_session.Session | None
+) -> None:
     """Check whether Mistral can have trusts where Heat acts by a trust."""
+    # If the catalogue cannot be read, the check of Mistral says why.
+    with contextlib.suppress(errors.ServiceError):
+        if session and not mistral_api.is_there(
+            cloud.reach(session, 'mistral')
+        ):
+            report.absent(mistral_api.SERVICE_TYPE)
+            return
     always = cfg.CONF.reauthentication_auth_method == 'trusts'
     allowed = cfg.CONF.allow_trusts_redelegation
     if always and not allowed:
@@ -45,22 +53,17 @@ def redelegation(report: cloud.CheckReport) -> None:
         )
     elif allowed:
         report.good("Mistral may create trusts from Heat's.")
-        _check_roles(report)
+        if roles := cfg.CONF.trusts_delegated_roles:
+            report.warn(
+                f'trusts_delegated_roles delegates only {", ".join(roles)}: '
+                'users with other roles cannot create cron triggers; leave '
+                'it empty.'
+            )
     else:
         report.good(
             "Mistral may not create trusts from Heat's: users can create "
             'cron triggers, but updates that Heat starts itself, such as by '
             'alarms, cannot.'
-        )
-
-
-def _check_roles(report: cloud.CheckReport) -> None:
-    roles = cfg.CONF.trusts_delegated_roles
-    if roles:
-        report.warn(
-            f'trusts_delegated_roles delegates only {", ".join(roles)}: '
-            'users with other roles cannot create cron triggers; leave it '
-            'empty.'
         )
 
 
@@ -70,11 +73,7 @@ def service(report: cloud.CheckReport, session: ks_session.Session) -> None:
 
     :param session: whose user stands for the users of stacks.
     """
-    client = connect(
-        report,
-        session,
-        absent=report.warn,
-    )
+    client = connect(report, session, absent=report.absent)
     if client is not None:
         report.good('Mistral answers.')
         check_trust(report, session)
@@ -88,12 +87,12 @@ def connect(
 ) -> Client | None:
     """Return a client of Mistral, or None if it does not answer.
 
-    :param absent: takes the sentences for a cloud that has no Mistral.
+    :param absent: takes the type of a service that the cloud does not have.
     """
     endpoint = cloud.reach(session, 'mistral')
     try:
         if not mistral_api.is_there(endpoint):
-            absent(f'{absences.service(mistral_api.SERVICE_TYPE)}.')
+            absent(mistral_api.SERVICE_TYPE)
             return None
         tls = heat_config.get_ssl_options('mistral')
         client = mistral_api.connect(endpoint, tls)
@@ -121,16 +120,12 @@ def check_cron_triggers(report: cloud.CheckReport, client: Client) -> None:
             f'not list them: {exc}'
         )
         return
-    due = (
-        cron_triggers.time(rows[0].get('next_execution_time'))
-        if rows
-        else None
-    )
+    due = triggers.time(rows[0].get('next_execution_time')) if rows else None
     if due is None:
         report.unsure(
             'Cannot check whether cron triggers fire, because there are none.'
         )
-    elif reason := cron_triggers.none_fires(rows[0], _time_of(answer)):
+    elif reason := triggers.none_fires(rows[0], _time_of(answer)):
         report.fail(f'{reason}.')
     else:
         report.good('No cron trigger is overdue.')
@@ -159,7 +154,7 @@ def _time_of(answer: requests.Response | None) -> datetime.datetime:
     try:
         time = utils.parsedate_to_datetime(date)
     except ValueError:
-        return schedule.now()
+        return triggers.now()
     return time.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
@@ -169,7 +164,7 @@ def check_trust(
     """Create a trust as Mistral does for a trigger, and delete it."""
     auth = cast(identity.BaseIdentityPlugin, session.auth)
     access = auth.get_access(session)
-    expires = schedule.now() + datetime.timedelta(minutes=2)
+    expires = triggers.now() + datetime.timedelta(minutes=2)
     trust = {
         'trustor_user_id': access.user_id,
         # The trustee makes no difference to Keystone.

@@ -5,6 +5,7 @@ It does what heat-engine does for a deployment, with the same options of
 heat.conf, but with the operator's credentials in place of a stack's.
 """
 
+from collections import abc
 import contextlib
 import datetime
 from email import utils
@@ -13,10 +14,9 @@ import uuid
 from heat.common import config as heat_config
 from keystoneauth1 import session as ks_session
 from oslo_config import cfg
-from oslo_upgradecheck import upgradecheck
 
-from heat_plugins import absences
 from heat_plugins import errors
+from heat_plugins import wording
 from heat_plugins.checks import cloud
 from heat_plugins.clients import swift
 from heat_plugins.engine import signing
@@ -40,44 +40,41 @@ def connect(session: ks_session.Session) -> swift.KeystoneTransport:
     )
 
 
-def check(session: ks_session.Session) -> upgradecheck.Result:
-    """Check that TempURLs work here, and what differs from other stores."""
-    return temp_urls(connect(session))
+@cloud.reported
+def check(report: cloud.CheckReport, session: ks_session.Session) -> None:
+    """Check the TempURLs of a cloud that may do without an object store."""
+    check_temp_urls(report, connect(session), absent=report.absent)
 
 
 def check_temp_urls(
-    report: cloud.CheckReport, transport: wire.Transport
+    report: cloud.CheckReport,
+    transport: wire.Transport,
+    absent: abc.Callable[[str], None],
 ) -> None:
-    """Make a container, send a body to a TempURL of it, and read it back."""
+    """Make a container, send a body to a TempURL of it, and read it back.
+
+    :param absent: takes the type of a service that the cloud does not have.
+    """
     store = stores.ObjectStore(transport)
     container = signal_names.container(f'check-{uuid.uuid4().hex}')
     try:
         report.good(f'The object store is at {store.url}.')
-        _check_account(report, store)
+        if not store.names_account:
+            # Whatever works now.
+            report.warn(f'{wording.no_account(store.url)}.')
         _check_clock(report, transport, store)
         try:
             _use(report, transport, store, container)
         finally:
             _clean_up(report, store, container)
-    except errors.NoObjectStore as exc:
-        report.fail(f'{exc}.')
+    except errors.NoObjectStore:
+        absent(swift.SERVICE_TYPE)
     except errors.ServiceError as exc:
         report.fail(
             f'{str(exc).rstrip(".")}. See "TEMP_URL_POLL" in the page on '
             'transports for what it needs, and [clients_swift] in heat.conf '
             'for its interface and certificates.'
         )
-
-
-temp_urls = cloud.reported(check_temp_urls)
-
-
-def _check_account(
-    report: cloud.CheckReport, store: stores.ObjectStore
-) -> None:
-    """Warn of a storage URL that names no account, whatever works now."""
-    if not store.names_account:
-        report.warn(f'{absences.account(store.url)}.')
 
 
 def _check_clock(

@@ -9,8 +9,6 @@ from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from heat_plugins.objectstore import stores
 
-CLIENT_NAME = 'heat_plugins_swift'
-
 # Whose options in heat.conf we read.
 _OPTIONS = 'swift'
 

@@ -13,8 +13,6 @@ from heat_plugins.nodes import node_protocols
 # The first that keeps the inventory of an inspection (Ironic 21.4).
 _VERSION = '1.81'
 
-_WRONG_SCOPE = 'requires a scope of'
-
 _STATES = ('uuid', 'name', 'provision_state', 'last_error', 'instance_uuid')
 
 
@@ -36,16 +34,11 @@ class BaremetalAPI:
     def states(self) -> list[node.Node]:
         return self._nodes(f'/nodes?fields={",".join(_STATES)}')
 
-    def ports(self) -> list[node.Port]:
-        return [
-            node.Port(node=row['node_uuid'], address=row['address'].lower())
+    def ports(self) -> dict[str, str]:
+        return {
+            row['address'].lower(): row['node_uuid']
             for row in self._all('/ports?fields=node_uuid,address', 'ports')
-        ]
-
-    def drivers(self) -> frozenset[str]:
-        return frozenset(
-            driver['name'] for driver in self._all('/drivers', 'drivers')
-        )
+        }
 
     def create_node(self, fields: abc.Mapping[str, Any]) -> None:
         self._call('POST', '/nodes', fields)
@@ -99,31 +92,20 @@ class BaremetalAPI:
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         what = path.split('/')[1].partition('?')[0]
         try:
-            return self._rest.call(
-                method, f'{self._prefix()}{path}', what, json=body
-            )
+            # The catalogue has the address with the version, or without it.
+            endpoint = self._rest.endpoint().rstrip('/')
+            prefix = '' if endpoint.endswith('/v1') else '/v1'
+            return self._rest.call(method, f'{prefix}{path}', what, json=body)
         except errors.ServiceError as exc:
             _judge(exc)
             raise
-
-    def _prefix(self) -> str:
-        """Return the path from the catalogue's address to the API."""
-        endpoint = self._rest.endpoint()
-        return '' if endpoint.rstrip('/').endswith('/v1') else '/v1'
 
 
 def _judge(exc: errors.ServiceError) -> None:
     """Raise the error that Ironic means, where the status does not tell."""
     message = str(exc)
-    if _WRONG_SCOPE in message:
-        # Ironic 39 answers 500 then, not 403.
-        raise errors.Denied(message, exc.status) from exc
     if exc.status == 409 and 'locked' in message:
         # It answers 409 also for an object that exists already.
         raise errors.NodeLocked(message, exc.status) from exc
-    if exc.status == 406:
-        raise errors.ServiceError(
-            f'This Ironic is older than its API {_VERSION}', exc.status
-        ) from exc
     if type(exc) is errors.ServiceError and (exc.status or 0) >= 400:
         raise errors.Refused(message) from exc

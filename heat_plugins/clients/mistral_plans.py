@@ -3,7 +3,6 @@
 
 from collections import abc
 import dataclasses
-import functools
 import json
 import time
 from typing import Any, Final
@@ -15,13 +14,13 @@ from heat_plugins import jobs
 from heat_plugins import retrying
 from heat_plugins.clients import mistral_api
 from heat_plugins.clients import rest
-from heat_plugins.mistral.executions import outcome
+from heat_plugins.mistral import outcome
 from heat_plugins.plans import plan_names
 
 _FIELDS: Final = ('id', 'name', 'description', 'project_id', 'variables')
 
 
-class Registry:
+class MistralRegistry:
     """A project's environments in Mistral; see `plan_names.Registry`."""
 
     def __init__(self, cloud: rest.Cloud) -> None:
@@ -99,9 +98,6 @@ def _record(row: abc.Mapping[str, Any]) -> plan_names.Record:
         values=outcome.mapping(row.get('variables')),
     )
 
-
-# Seconds between two polls of an action, at first and at most.
-_SOON, _LATER = 0.1, 2.0
 
 # Seconds between two polls of an execution.
 _INTERVAL = 1.0
@@ -185,34 +181,6 @@ class WorkflowExecutions:
     def __init__(self, cloud: rest.Cloud) -> None:
         self._client = mistral_api.connect(cloud)
 
-    def run_action(
-        self, name: str, arguments: abc.Mapping[str, Any], description: str
-    ) -> Any:
-        """Run an action, wait for it, and return its result.
-
-        Mistral itself would wait at most a minute, in an open transaction; so
-        we poll the action's execution.
-
-        :raises errors.Error: the action's error; see `errors.restore`.
-        """
-        action = self._begin_action(name, arguments, description)
-        if str(action['state']) not in outcome.FINISHED:
-            time.sleep(_SOON)
-            action = retrying.follow(
-                functools.partial(self._action, action['id']),
-                lambda polled: str(polled['state']) in outcome.FINISHED,
-                interval=2 * _SOON,
-                growth=2,
-                most=_LATER,
-                sleep=time.sleep,
-            )
-        result = outcome.mapping(action.get('output')).get('result')
-        if action['state'] == 'SUCCESS':
-            return result
-        if isinstance(result, dict) and 'code' in result:
-            raise errors.restore(result)
-        raise errors.ServiceError(f'Action {name} has failed: {result}')
-
     def start_workflow(
         self, name: str, arguments: abc.Mapping[str, Any], description: str
     ) -> str:
@@ -249,20 +217,22 @@ class WorkflowExecutions:
             output=outcome.mapping(row.get('output')),
         )
 
-    def cancel(self, execution_id: str) -> None:
-        """Cancel an execution: it starts no further task."""
-        mistral_api.ask(
-            self._client.executions.update, execution_id, 'CANCELLED'
-        )
-
     # Calls of jobs
 
     def start(self, call: jobs.Call, description: str) -> str:
         """Start a call; return the ID of its execution."""
         if call.kind is jobs.CallKind.WORKFLOW:
             return self.start_workflow(call.name, call.input, description)
-        begun = self._begin_action(call.name, call.input, description)
-        return str(begun['id'])
+        begun = mistral_api.ask(
+            self._client.action_executions.begin,
+            {
+                'name': call.name,
+                'input': json.dumps(dict(call.input)),
+                'description': description,
+                'params': json.dumps({'save_result': True}),
+            },
+        )
+        return str(begun.to_dict()['id'])
 
     def look(self, call: jobs.Call, execution_id: str) -> jobs.CallOutcome:
         """Return the state of a call's execution."""
@@ -272,7 +242,9 @@ class WorkflowExecutions:
                 success=execution.success if execution.ended else None,
                 reason=execution.reason,
             )
-        answer = self._action(execution_id)
+        answer = mistral_api.ask(
+            self._client.action_executions.get, execution_id
+        ).to_dict()
         state = str(answer['state'])
         if state not in outcome.FINISHED:
             return jobs.CallOutcome(success=None)
@@ -282,23 +254,3 @@ class WorkflowExecutions:
             success=success,
             reason='' if success else outcome.reason(state, str(result)),
         )
-
-    def _begin_action(
-        self, name: str, arguments: abc.Mapping[str, Any], description: str
-    ) -> abc.Mapping[str, Any]:
-        row: abc.Mapping[str, Any] = mistral_api.ask(
-            self._client.action_executions.begin,
-            {
-                'name': name,
-                'input': json.dumps(dict(arguments)),
-                'description': description,
-                'params': json.dumps({'save_result': True}),
-            },
-        ).to_dict()
-        return row
-
-    def _action(self, execution_id: str) -> abc.Mapping[str, Any]:
-        row: abc.Mapping[str, Any] = mistral_api.ask(
-            self._client.action_executions.get, execution_id
-        ).to_dict()
-        return row

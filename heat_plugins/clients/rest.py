@@ -51,6 +51,16 @@ class Cloud:
             'region_name': self.region_name,
         }
 
+    def has(self, service_type: str) -> bool:
+        """Say whether the catalogue has a service.
+
+        :raises exceptions.ClientException: the catalogue cannot be read.
+        """
+        try:
+            return bool(self.session.get_endpoint(**self.filter(service_type)))
+        except exceptions.EndpointNotFound:
+            return False
+
 
 def unanswered(
     exc: exceptions.ClientException,
@@ -87,36 +97,29 @@ TIMEOUT = 60.0
 DEPTH = 200
 
 
-def _of_heat(answer: Any) -> Any:
-    return answer['error']['message']
+def _of_heat(answer: Any) -> tuple[Any, str]:
+    return answer['error']['message'], str(answer['error'].get('type') or '')
 
 
-def _of_ironic(answer: Any) -> Any:
+def _of_ironic(answer: Any) -> tuple[Any, str]:
     error = answer['error_message']
     # It may be JSON within JSON.
-    return (json.loads(error) if isinstance(error, str) else error)[
-        'faultstring'
-    ]
-
-
-def _of_nova(answer: Any) -> Any:
-    # By the name of the error.
-    (error,) = dict(answer).values()
-    return error['message']
+    fault = json.loads(error) if isinstance(error, str) else error
+    return fault['faultstring'], ''
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CatalogueService:
     """A service of the catalogue.
 
-    :ivar words: returns the service's own message from the JSON of an answer
-        that refuses a request.
+    :ivar words: returns the service's own message, and its name of the error,
+        from the JSON of an answer that refuses a request.
     :ivar remedy: what to do if the catalogue lacks the service.
     """
 
     name: str
     type: str
-    words: abc.Callable[[Any], Any]
+    words: abc.Callable[[Any], tuple[Any, str]]
     remedy: str
 
 
@@ -127,12 +130,6 @@ HEAT = CatalogueService(
     type='orchestration',
     words=_of_heat,
     remedy=f'Stacks need it; {_REGION}',
-)
-NOVA = CatalogueService(
-    name='Nova',
-    type='compute',
-    words=_of_nova,
-    remedy=f'Servers need it; {_REGION}',
 )
 IRONIC = CatalogueService(
     name='Ironic',
@@ -145,7 +142,7 @@ IRONIC = CatalogueService(
 class Rest:
     """A service's API.
 
-    :param service: `HEAT`, `NOVA` or `IRONIC`.
+    :param service: `HEAT` or `IRONIC`.
     :param more: as keystoneauth's `adapter.Adapter` takes them.
     """
 
@@ -196,10 +193,12 @@ class Rest:
             message = (
                 f'{name} answered {status} to {method} of {what}'.rstrip()
             )
-            reason = self._reason(answer) if quote else ''
-            raise errors.of_status(status)(
-                f'{message}: {reason}' if reason else message, status
-            )
+            reason, kind = self._reason(answer)
+            if reason and quote:
+                message = f'{message}: {reason}'
+            error = errors.of_status(status)(message, status)
+            error.kind = kind
+            raise error
         if not answer.content:
             return None
         try:
@@ -227,12 +226,18 @@ class Rest:
         except exceptions.ClientException as exc:
             raise self._unanswered(exc) from exc
 
-    def _reason(self, answer: Any) -> str:
+    def _reason(self, answer: Any) -> tuple[str, str]:
         try:
-            words = self._service.words(answer.json())
-            return ' '.join(bounds.cut(str(words)).split())
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return ''
+            words, kind = self._service.words(answer.json())
+            return ' '.join(bounds.cut(str(words)).split()), kind
+        except (
+            AttributeError,
+            ValueError,
+            KeyError,
+            TypeError,
+            RecursionError,
+        ):
+            return '', ''
 
     def _unanswered(
         self, exc: exceptions.ClientException

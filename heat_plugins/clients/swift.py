@@ -13,9 +13,9 @@ from keystoneauth1 import exceptions
 import requests
 import urllib3
 
-from heat_plugins import absences
 from heat_plugins import errors
 from heat_plugins import metrics
+from heat_plugins import wording
 from heat_plugins.clients import rest
 from heat_plugins.objectstore import stores
 from heat_plugins.objectstore import wire
@@ -96,7 +96,11 @@ class KeystoneTransport:
                 **more,
             )
         except exceptions.ClientException as exc:
-            raise _unanswered(exc, f'The object store at {host}') from exc
+            if isinstance(exc, exceptions.ConnectionError):
+                # The catalogue, which comes with a token, may name another.
+                self._storage_url = None
+                self._session.invalidate()
+            raise _unanswered(exc, f'the object store at {host}') from exc
         with answer:
             try:
                 body, truncated = _read(answer, request.limit)
@@ -140,7 +144,7 @@ def _check_whole(answer: requests.Response, size: int) -> None:
 
 
 def _no_endpoint() -> errors.NoObjectStore:
-    return errors.NoObjectStore(absences.service(SERVICE_TYPE))
+    return errors.NoObjectStore(wording.no_service(SERVICE_TYPE))
 
 
 def _unanswered(

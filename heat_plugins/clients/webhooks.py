@@ -1,35 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST to a URL that a user has chosen, from where heat-engine runs.
 
-The operator says which hosts that may be. The connection goes to the very
-addresses that were checked: no second resolution, no proxy, no redirect.
-requests and urllib3 resolve a host themselves, so this hands a connected
-socket to Python's HTTP. Messages name the host, and never the URL.
+The operator lists the permitted hosts. Each attempt checks the addresses of
+the host first. It uses no proxy and follows no redirect. Messages name the
+host, and never the URL.
 """
 
 from collections import abc
 import contextlib
 import dataclasses
-import http.client
 import ipaddress
 import re
 import socket
 import ssl
-import threading
-import time
 from typing import Any, TypeAlias
 from urllib import parse
+
+import requests
 
 from heat_plugins import errors
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
+_Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
 #: Returns what `socket.getaddrinfo` does.
 Resolver: TypeAlias = abc.Callable[..., abc.Sequence[Any]]
 
-# Seconds to connect to an address, to wait for the receiver, and for all that;
-# and the addresses of a host that are tried.
-_CONNECT, _READ, _ALL, _TRIED = 5.0, 10.0, 20.0, 2
+#: Seconds to connect, and to wait for the receiver.
+TIMEOUT = (5.0, 10.0)
 
 _LONGEST = 2000
 _HOST = re.compile('[a-z0-9_.-]{1,253}|[0-9a-f:.]{2,45}')
@@ -41,8 +40,6 @@ _ENTRY = re.compile(
     r'(?P<rest>(?P<host>\[[^][]+\]|.*?)(?::(?P<port>[1-9]\d{0,4}))?)'
 )
 _NAME = re.compile(r'(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*')
-_IPV6 = (ipaddress.IPv6Address, ipaddress.IPv6Network)
-_NAT64 = ipaddress.IPv6Network('64:ff9b::/96')
 
 OPTION = '[heat_plugins] notify_hosts'
 
@@ -95,8 +92,13 @@ class Webhook:
         """What may be shown of it: scheme and host."""
         return f'{self.scheme}://{self.host}'
 
-
-_Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+    @property
+    def url(self) -> str:
+        """The URL, made of the parts that were checked."""
+        host = f'[{self.host}]' if ':' in self.host else self.host
+        if self.port != _PORTS[self.scheme]:
+            host = f'{host}:{self.port}'
+        return f'{self.scheme}://{host}{self.target}'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -129,12 +131,13 @@ class _Entry:
         is_name = _NAME.fullmatch(name)
         return cls(scheme=scheme, name=name, port=port) if is_name else None
 
-    def fits(self, webhook: Webhook) -> bool:
-        """Say whether it permits the host and port of a webhook."""
-        port = self.port or _PORTS[webhook.scheme]
-        return webhook.port == int(port) and self._has(webhook.host)
+    def has_port(self, webhook: Webhook) -> bool:
+        return webhook.port == int(self.port or _PORTS[webhook.scheme])
 
-    def _has(self, host: str) -> bool:
+    def has_scheme(self, webhook: Webhook) -> bool:
+        return webhook.scheme in ('https', self.scheme)
+
+    def has_host(self, host: str) -> bool:
         if self.network is not None:
             with contextlib.suppress(ValueError):
                 return ipaddress.ip_address(host) in self.network
@@ -143,16 +146,11 @@ class _Entry:
             return host.endswith(self.name[1:]) and len(host) >= len(self.name)
         return host == self.name
 
-    def covers(self, address: Address, *, is_own: bool) -> bool:
-        """Say whether it permits an address that is refused otherwise.
-
-        :param is_own: of the cloud: only that very address permits it.
-        """
-        network = self.network
-        if network is None or address not in network:
+    def names(self, address: Address) -> bool:
+        """Say whether it is an address, or a private network that has it."""
+        if self.network is None or address not in self.network:
             return False
-        is_wide = not is_own and _is_special(network)
-        return is_wide or network.num_addresses == 1
+        return self.network.num_addresses == 1 or not _is_public(self.network)
 
 
 class Hosts:
@@ -170,7 +168,7 @@ class Hosts:
         self.invalid = [entry for entry, each in read.items() if each is None]
 
     def check(self, webhook: Webhook) -> None:
-        """Refuse a webhook whose host or port is not permitted.
+        """Refuse a webhook if its host, port or scheme is not permitted.
 
         :raises errors.Refused: it is not.
         """
@@ -179,172 +177,103 @@ class Hosts:
                 f'heat-engine sends no notices, as {OPTION} of heat.conf is '
                 'empty; the operator lists there which hosts may get them'
             )
-        schemes = [e.scheme for e in self._entries if e.fits(webhook)]
-        if not schemes:
+        fitting = [
+            entry
+            for entry in self._entries
+            if entry.has_port(webhook) and entry.has_host(webhook.host)
+        ]
+        if not fitting:
             raise errors.Refused(
                 f'{OPTION} of heat.conf does not permit notices to host '
                 f'{webhook.host} on port {webhook.port}'
             )
-        if webhook.scheme != 'https' and webhook.scheme not in schemes:
+        if not any(entry.has_scheme(webhook) for entry in fitting):
             raise errors.Refused(
                 f'{OPTION} of heat.conf permits https alone for host '
                 f'{webhook.host}; "http://{webhook.host}" there permits both'
             )
 
-    def check_address(
-        self, webhook: Webhook, address: Address, own: abc.Container[Address]
-    ) -> None:
-        """Refuse an address that a webhook's host has.
+    def check_address(self, webhook: Webhook, address: Address) -> None:
+        """Refuse an address of a webhook's host that is not public.
 
-        :param own: the addresses of the cloud.
-        :raises errors.Refused: the operator must list it literally.
+        :raises errors.Refused: no entry names it.
         """
-        inner = _inner(address)
-        is_own = address in own or inner in own
-        if not is_own and not _is_special(inner):
-            return
-        if not any(e.covers(address, is_own=is_own) for e in self._entries):
+        is_named = any(
+            entry.has_port(webhook)
+            and entry.has_scheme(webhook)
+            and entry.names(address)
+            for entry in self._entries
+        )
+        if not is_named and not _is_public(address):
             raise errors.Refused(
-                f'Host {webhook.host} has an address of the cloud, or one '
-                f'that is not public; {OPTION} of heat.conf does not list '
-                'that one'
+                f'Host {webhook.host} has an address that is not public; '
+                f'{OPTION} of heat.conf does not list that one for '
+                f'{webhook.scheme} on port {webhook.port}'
             )
-
-
-def resolve(
-    host: str, port: int | None, resolver: Resolver = socket.getaddrinfo
-) -> list[Address]:
-    """Return the addresses of a host; none if there is no such host.
-
-    :raises errors.Unavailable: that is not known now.
-    """
-    try:
-        found = resolver(host, port, type=socket.SOCK_STREAM)
-    except socket.gaierror as exc:
-        if exc.errno == socket.EAI_AGAIN:
-            raise errors.Unavailable(f'Cannot resolve host {host}') from exc
-        return []
-    except UnicodeError:
-        # Such a name can have no address.
-        return []
-    # An IPv6 address may name the interface.
-    texts = [str(each[4][0]).partition('%')[0] for each in found]
-    return [ipaddress.ip_address(text) for text in dict.fromkeys(texts)]
 
 
 def send(
     webhook: Webhook,
     hosts: Hosts,
-    own: abc.Container[Address],
     headers: abc.Mapping[str, str],
     body: bytes,
     resolver: Resolver = socket.getaddrinfo,
 ) -> None:
-    """Resolve a webhook's host once, check its addresses, and POST there.
+    """Check a webhook's host and its addresses, and POST there.
 
-    :param own: the addresses of the cloud.
     :raises errors.Refused: the operator does not permit it.
     :raises errors.Unavailable: it has not answered, or not with 2xx.
     """
     hosts.check(webhook)
-    addresses = resolve(webhook.host, webhook.port, resolver)
-    if not addresses:
-        raise errors.Unavailable(f'There is no host {webhook.host}')
-    for address in addresses:
-        hosts.check_address(webhook, address, own)
-    try:
-        status = _post(webhook, addresses, headers, body)
-    except (OSError, http.client.HTTPException) as exc:
-        raise errors.Unavailable(
-            f'{webhook.shown} does not answer ({type(exc).__name__})'
-        ) from exc
+    for address in _addresses(webhook, resolver):
+        hosts.check_address(webhook, address)
+    paths = ssl.get_default_verify_paths()
+    with requests.Session() as session:
+        # Otherwise a proxy of the environment would do the request.
+        session.trust_env = False
+        session.verify = paths.cafile or paths.capath or True
+        try:
+            answer = session.post(
+                webhook.url,
+                data=body,
+                headers=dict(headers),
+                allow_redirects=False,
+                timeout=TIMEOUT,
+                # The body is not read.
+                stream=True,
+            )
+        except requests.RequestException as exc:
+            # The exception itself quotes the URL.
+            raise errors.Unavailable(
+                f'{webhook.shown} does not answer ({type(exc).__name__})'
+            ) from None
+        with answer:
+            status = answer.status_code
     if not 200 <= status < 300:
         raise errors.Unavailable(f'{webhook.shown} answers {status}', status)
 
 
-def _post(
-    webhook: Webhook,
-    addresses: abc.Sequence[Address],
-    headers: abc.Mapping[str, str],
-    body: bytes,
-) -> int:
-    """Return the status of the answer, whose body is not read."""
-    ends = time.monotonic() + _ALL
-    with contextlib.ExitStack() as stack:
-        line = stack.enter_context(_connected(webhook, addresses))
-        # That ends who answers with a byte now and then. TLS has a socket of
-        # its own.
-        cut, copy = threading.Event(), stack.enter_context(line.dup())
-        breaker = threading.Timer(ends - time.monotonic(), _cut, (copy, cut))
-        breaker.daemon = True
-        breaker.start()
-        stack.callback(breaker.cancel)
-        line.settimeout(_READ)
-        if webhook.scheme == 'https':
-            line = stack.enter_context(
-                ssl.create_default_context().wrap_socket(
-                    line, server_hostname=webhook.host
-                )
-            )
-        connection = http.client.HTTPConnection(webhook.host, webhook.port)
-        # Then the header Host leaves it out.
-        connection.default_port = _PORTS[webhook.scheme]
-        connection.sock = line
-        connection.request('POST', webhook.target, body, dict(headers))
-        status = connection.getresponse().status
-        if cut.is_set():
-            # Half of the headers would do.
-            raise TimeoutError
-        return status
+def _addresses(webhook: Webhook, resolver: Resolver) -> list[Address]:
+    """Return the addresses of a webhook's host.
+
+    :raises errors.Unavailable: there are none, or they are not known now.
+    """
+    try:
+        found = resolver(webhook.host, webhook.port, type=socket.SOCK_STREAM)
+    except (socket.gaierror, UnicodeError) as exc:
+        raise errors.Unavailable(
+            f'Cannot resolve host {webhook.host}'
+        ) from exc
+    # An IPv6 address may name the interface.
+    texts = [str(each[4][0]).partition('%')[0] for each in found]
+    return [ipaddress.ip_address(text) for text in texts]
 
 
-def hosts_of(url: str) -> list[str]:
-    """Return the hosts that a URL names; databases may have several."""
-    with contextlib.suppress(ValueError):
-        parts = parse.urlsplit(url).netloc.split(',')
-        # A password may have commas, too.
-        last = max((n for n, p in enumerate(parts) if '@' in p), default=-1)
-        found = [
-            parse.urlsplit(f'//{part.rpartition("@")[2]}').hostname
-            for number, part in enumerate(parts)
-            if '@' in part or number > last
-        ]
-        return [host for host in found if host]
-    return []
-
-
-def _connected(
-    webhook: Webhook, addresses: abc.Sequence[Address]
-) -> socket.socket:
-    failure = OSError()
-    for address in addresses[:_TRIED]:
-        try:
-            place = str(address), webhook.port
-            return socket.create_connection(place, _CONNECT)
-        except OSError as exc:
-            failure = exc
-    raise failure
-
-
-def _cut(line: socket.socket, cut: threading.Event) -> None:
-    cut.set()
-    # It may have been closed.
-    with contextlib.suppress(OSError):
-        line.shutdown(socket.SHUT_RDWR)
-
-
-def _inner(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 one stands for, if it does."""
-    if isinstance(address, ipaddress.IPv6Address):
-        if address in _NAT64:
-            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        return address.ipv4_mapped or address.sixtofour or address
-    return address
-
-
-def _is_special(part: Address | _Network) -> bool:
-    """Say whether an address, or a whole network, is not a public one."""
-    is_site = isinstance(part, _IPV6) and part.is_site_local
+def _is_public(part: Address | _Network) -> bool:
+    """Say whether an address, or a whole network, is a public one."""
     return (
-        not part.is_global or part.is_multicast or part.is_reserved or is_site
+        part.is_global
+        and not part.is_multicast
+        and not part.is_reserved
+        and not getattr(part, 'is_site_local', False)
     )

@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which actions a config serves, and what runs on the server for each.
+"""Which actions a config serves, and which hook runs on the server for each.
 
 This follows the agent: for a component it takes the first entry whose
 ``actions`` contain the action, and without one it runs nothing and signals
 nothing. So the code that starts an action asks here first.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from heat_plugins import bounds
+from heat_plugins import foreign
 
 #: The group that tells the agent to choose an entry by action.
 COMPONENT = 'component'
+
+#: The group of a config that was withdrawn from its server. Agents have no
+#: hook of that name, so they log the config, and run and signal nothing.
+WITHDRAWN = 'heat-plugins-withdrawn'
 
 #: The actions that Heat itself starts on a deployment.
 LIFECYCLE = ('CREATE', 'UPDATE', 'DELETE', 'SUSPEND', 'RESUME')
@@ -99,6 +106,33 @@ def for_server(group: str | None, config: object) -> object:
 #: Hooks that put each input into the environment of what they run.
 ENVIRONMENT_HOOKS = frozenset({'script'})
 
+#: Hooks that bring a server into a described state, so that a second run of
+#: the same config does no harm.
+REPEATABLE_HOOKS: Final = frozenset(
+    {
+        'apply-config',
+        'chef',
+        'docker-compose',
+        'hiera',
+        'json-file',
+        'kubelet',
+        'puppet',
+        'salt',
+    }
+)
+
+#: The hooks that heat-agents ships.
+HOOKS: Final = REPEATABLE_HOOKS | {
+    'ansible',
+    'cfn-init',
+    'docker-cmd',
+    'script',
+}
+
+#: Seconds after which an unknown hook may be why a server does not answer:
+#: agents poll every 30 s.
+HOOK_PATIENCE: Final = 60
+
 
 def hook_for(group: str | None, config: object, action: str) -> str | None:
     """Return the name of the hook that runs a config for an action."""
@@ -106,6 +140,32 @@ def hook_for(group: str | None, config: object, action: str) -> str | None:
         return group
     candidate = entry(config, action)
     return None if candidate is None else candidate.get('tool')
+
+
+def hook_file(tool: str) -> str:
+    """Return the file that the agent runs for ``tool``."""
+    return ''.join(c for c in tool if c in '-_' or c.isalnum())
+
+
+def is_known_hook(tool: str, known: Collection[str] = HOOKS) -> bool:
+    """Say whether servers are known to have a hook."""
+    return hook_file(tool) in known
+
+
+def hook_warning(tool: str, known: Collection[str] = HOOKS) -> str:
+    """Return the warning about a hook that servers may lack."""
+    closest = similar_hook(tool, known)
+    hint = f' Did you mean "{closest}"?' if closest else ''
+    return (
+        f'"{foreign.line(tool, bounds.NAME)}" is not a hook of heat-agents. '
+        'Unless the server has a hook of that name, it runs nothing and '
+        f'sends no signal.{hint}'
+    )
+
+
+def similar_hook(tool: str, known: Collection[str]) -> str | None:
+    """Return the hook with the name most similar to another, if any."""
+    return bounds.closest(hook_file(tool).lower(), sorted(known), 0.8)
 
 
 def agent_inputs(

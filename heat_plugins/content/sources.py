@@ -61,10 +61,9 @@ class Gathering:
         self.check_size(path, len(content))
         self._bytes += len(content)
         self.files[plain] = content
-        self._check_total(len(self.files), self._bytes)
 
     def check_size(self, path: str, size: int) -> None:
-        """Check the size of a file before it is read.
+        """Check the size of the next file before it is read.
 
         :raises errors.Invalid: it is too large.
         """
@@ -72,18 +71,13 @@ class Gathering:
             raise errors.Invalid(
                 f'{path} is larger than {self._limits.file_bytes} bytes'
             )
-        self._check_total(len(self.files), self._bytes + size)
+        self.check_total(len(self.files) + 1, self._bytes + size)
 
-    def check_all(self, sizes: abc.Mapping[str, int]) -> None:
-        """Check the sizes of many files before any is read.
+    def check_total(self, files: int, size: int) -> None:
+        """Check how many files there are, and their bytes.
 
         :raises errors.Invalid: they are too large, or too many.
         """
-        for path, size in sizes.items():
-            self.check_size(path, size)
-        self._check_total(len(sizes), sum(sizes.values()))
-
-    def _check_total(self, files: int, size: int) -> None:
         if files > self._limits.files or size > self._limits.bytes:
             raise errors.Invalid(
                 f'There are more than {self._limits.files} files or '
@@ -151,7 +145,8 @@ def from_container(
     """
     gathered = Gathering(limits)
     entries = container.entries()
-    gathered.check_all({path: entry.size for path, entry in entries.items()})
+    size = sum(entry.size for entry in entries.values())
+    gathered.check_total(len(entries), size)
     for path, content in container.fetch(list(entries)).items():
         gathered.add(path, content)
     return gathered.files

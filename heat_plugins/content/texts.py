@@ -7,8 +7,6 @@ import posixpath
 import re
 from typing import Any
 
-import yaml
-
 from heat_plugins import errors
 from heat_plugins import yaml_reading
 
@@ -18,30 +16,13 @@ _LONGEST = 900
 _CONTROLS = re.compile('[\x00-\x1f\x7f\ud800-\udfff]')
 
 
-class _PlanDumper(yaml.CSafeDumper):  # type: ignore[misc]
-    """Writes shared values out each time, and long texts as blocks."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _text(dumper: yaml.Dumper, data: str) -> yaml.Node:
-    style = '|' if '\n' in data else None
-    return dumper.represent_scalar('tag:yaml.org,2002:str', data, style)
-
-
-_PlanDumper.add_representer(str, _text)
-
-
 @contextlib.contextmanager
 def reading(where: str) -> abc.Iterator[None]:
     """Add the file's name to the error of an unreadable file."""
     try:
         yield
     except yaml_reading.UnreadableYAML as exc:
-        raise errors.BadFile(
-            f'{where} {exc}', where, exc.line, is_unreadable=True
-        ) from exc
+        raise errors.Invalid(f'{where} {exc}') from exc
 
 
 def load(
@@ -97,25 +78,18 @@ def section(
     return {str(key): content for key, content in value.items()}
 
 
-def dump(value: Any) -> str:
-    """Write YAML, in the given order.
+def dump(value: Any, *, compact: bool = False) -> str:
+    """Write YAML, in the given order; see `yaml_reading.dump`.
 
     :raises errors.Invalid: it holds an incomplete character, which JSON
         permits, and UTF-8 does not.
     """
     try:
-        text: str = yaml.dump(
-            value,
-            Dumper=_PlanDumper,
-            default_flow_style=False,
-            sort_keys=False,
-            allow_unicode=True,
-        )
+        return yaml_reading.dump(value, compact=compact)
     except UnicodeEncodeError as exc:
         raise errors.Invalid('A text holds an incomplete character') from exc
     except RecursionError as exc:
         raise errors.Invalid('A value is nested too deeply') from exc
-    return text
 
 
 def decode(content: bytes, where: str) -> str:

@@ -10,5 +10,5 @@ answers, and ``lifecycle`` takes an action of a stack through its rollouts.
 They reach servers, rows and signals through the protocol `fleets.Fleet` alone;
 its implementations are in `heat_plugins.engine.server_fleets`, and a strict
 one for tests in ``tests/unit/deployments``. ``failures`` says why an action
-fails, and ``signallers`` who may answer. Nothing here knows Heat.
+fails. Nothing here knows Heat.
 """

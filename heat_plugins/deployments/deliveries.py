@@ -3,30 +3,59 @@
 
 from collections import abc
 import dataclasses
+import enum
 from typing import Any
 
 from heat_plugins import heat_values
 from heat_plugins import masking
+from heat_plugins.configs import actions
 from heat_plugins.configs import hidden_inputs
-from heat_plugins.configs import hooks
 from heat_plugins.objectstore import keys
-from heat_plugins.signals import transport_names
+from heat_plugins.signals import signal_names
 from heat_plugins.signals import watcher
 
 # The input with the URL that a result is sent to.
 URL_INPUT = 'deploy_signal_id'
 
 
+class AnswersBy(enum.Enum):
+    """How the answer of a server comes."""
+
+    OBJECT = 'an object, for which the watcher polls'
+    ROW = 'the row, which a signal of the resource settles'
+    QUEUE = 'a queue, which the transport reads'
+    NONE = 'no answer'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Answer:
+    """The name of one answer, which a server sends once.
+
+    :ivar object_name: of the object in the store that it would be.
+    :ivar query: the parameters of the signed URL that it would be POSTed to.
+    """
+
+    object_name: str
+    query: abc.Mapping[str, str]
+
+    @classmethod
+    def of_deployment(cls, deployment_id: str, config_id: str) -> 'Answer':
+        """Return the name of the answer to a derived config."""
+        return cls(
+            object_name=signal_names.signal(deployment_id, config_id),
+            query={'config': config_id},
+        )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Signalling:
     """How one action is signalled.
 
-    :ivar transport: one of `transport_names.NAMES`, neither AUTO nor
-        TEMP_URL_SIGNAL.
-    :ivar watched: whether the hub polls for the signal, rather than Heat's
-        own class.
+    :ivar transport: its name, as the config says it.
+    :ivar answers_by: how the answer comes.
     :ivar object_name: where the signal will lie, for TEMP_URL_POLL.
-    :ivar url: to PUT or POST it to, without credentials; it is a secret.
+    :ivar verb: of the request to the URL.
+    :ivar url: to send it to, without credentials; it is a secret.
     :ivar credentials: those of the deployment's user, for Heat's and Zaqar's
         APIs.
     :ivar queue_id: of the Zaqar queue.
@@ -40,8 +69,9 @@ class Signalling:
     """
 
     transport: str
-    watched: bool = True
+    answers_by: AnswersBy = AnswersBy.OBJECT
     object_name: str | None = None
+    verb: str = 'PUT'
     url: str | None = dataclasses.field(default=None, repr=False)
     credentials: abc.Mapping[str, Any] | None = dataclasses.field(
         default=None, repr=False
@@ -56,15 +86,7 @@ class Signalling:
     @property
     def takes_reports(self) -> bool:
         """Whether a report may come as a signal of the resource."""
-        return self.transport in transport_names.BY_SIGNAL
-
-    @property
-    def brings_reports(self) -> bool:
-        """Whether a server that is able to can report that it has started.
-
-        Heat itself takes whatever lies in a Zaqar queue for the result.
-        """
-        return self.takes_reports or self.report_name is not None
+        return self.answers_by is AnswersBy.ROW
 
     def of_before(self, row: heat_values.DeploymentRow) -> 'Signalling':
         """Return how a server answers that was given its URL before.
@@ -79,7 +101,9 @@ class Signalling:
 
 
 #: The signalling of an action for which nothing was created yet.
-NOTHING = Signalling(transport=transport_names.NO_SIGNAL)
+NOTHING = Signalling(
+    transport=heat_values.NO_SIGNAL, answers_by=AnswersBy.NONE
+)
 
 
 class Terms:
@@ -106,8 +130,8 @@ class Terms:
 
     @property
     def transport(self) -> str:
-        """The canonical name; see `transport_names`."""
-        return transport_names.canonical(self._properties['signal_transport'])
+        """The canonical name."""
+        return heat_values.canonical(self._properties['signal_transport'])
 
     @property
     def timeout(self) -> int | None:
@@ -136,14 +160,14 @@ class Work:
     def unknown_hook(self, known: abc.Collection[str]) -> str | None:
         """Return the hook that runs it, if servers may lack that."""
         tool = self.tool or ''
-        return None if hooks.is_known(tool, known) else tool
+        return None if actions.is_known_hook(tool, known) else tool
 
     @property
     def is_repeatable(self) -> bool:
         """Whether a server may run it a second time."""
         return (
-            self.terms.transport == transport_names.AUTO
-            or hooks.name_of(self.tool or '') in hooks.REPEATABLE
+            self.terms.transport == heat_values.AUTO
+            or actions.hook_file(self.tool or '') in actions.REPEATABLE_HOOKS
         )
 
 
@@ -158,6 +182,7 @@ class Delivery:
         `heat_values.DeploymentRow`.
     :ivar before: what the server was given before; None if nothing.
     :ivar reason: what the row says; None for the words of Heat's own class.
+    :ivar secrets: texts to mask in the reason of a failure.
     """
 
     deployment_id: str
@@ -170,6 +195,7 @@ class Delivery:
     reading_project: str | None
     before: heat_values.DeploymentRow | None
     reason: str | None = None
+    secrets: abc.Collection[str] = dataclasses.field(default=(), repr=False)
 
     @property
     def mask(self) -> masking.Mask:
@@ -189,21 +215,9 @@ class Delivery:
     @property
     def is_signalled(self) -> bool:
         """Whether a signal ends the action."""
-        return self.signalling.transport != transport_names.NO_SIGNAL
+        return self.signalling.answers_by is not AnswersBy.NONE
 
-
-def reading_project(
-    transport: str, users_project: str | None, *, has_queue: bool
-) -> str | None:
-    """Return the project whose users may read a row, if any.
-
-    Every stack user in that project could read the URL with which this server
-    answers. Only Zaqar needs it: Heat takes the server's queue and the
-    signal's queue in that project.
-
-    :param users_project: that of the stack's users.
-    :param has_queue: whether the server gets configs through Zaqar.
-    """
-    if has_queue or transport == transport_names.ZAQAR_SIGNAL:
-        return users_project
-    return None
+    @property
+    def is_queued(self) -> bool:
+        """Whether the transport reads the answer from a queue."""
+        return self.signalling.answers_by is AnswersBy.QUEUE

@@ -16,7 +16,6 @@ from heat_plugins.configs import hidden_inputs
 from heat_plugins.deployments import deliveries
 from heat_plugins.signals import body
 from heat_plugins.signals import live
-from heat_plugins.signals import transport_names
 
 _SIGNAL_ID = 'ID of signal to use for signaling output values'
 _SIGNAL_VERB = 'HTTP verb to use for signaling output values'
@@ -69,14 +68,6 @@ class Facts:
     is_structured: bool = False
     secrets: abc.Collection[str] = dataclasses.field(default=(), repr=False)
 
-    @property
-    def input_values(self) -> abc.Mapping[str, Any] | None:
-        """What the template gives to inputs, by name."""
-        values: abc.Mapping[str, Any] | None = self.properties.get(
-            'input_values'
-        )
-        return values
-
 
 def draft(
     source: heat_values.DerivedConfig,
@@ -111,7 +102,7 @@ def inputs(
     :param values: what the template gives to inputs, by name.
     """
     return actions.agent_inputs(
-        _declared(source.inputs, values or {}), source.tool(action)
+        _declared(source.inputs, values), source.tool(action)
     )
 
 
@@ -126,7 +117,7 @@ def heats(
     :raises MissingInput: see `draft`.
     """
     given = [
-        *_declared(source.inputs, facts.input_values or {}),
+        *_declared(source.inputs, facts.properties.get('input_values')),
         *_about_deployment(action, signalling, facts),
         *_about_signal(signalling),
     ]
@@ -148,10 +139,10 @@ def heats(
 
 def _declared(
     declared: abc.Iterable[abc.Mapping[str, Any]],
-    values: abc.Mapping[str, Any],
+    values: abc.Mapping[str, Any] | None,
 ) -> abc.Iterator[dict[str, Any]]:
     """Yield the inputs that the config declares, then all others."""
-    others = dict(values)
+    others = dict(values or {})
     for each in declared:
         value = others.pop(each['name'], each.get('default'))
         yield {**each, 'value': value}
@@ -193,7 +184,7 @@ def _about_deployment(
             facts.resource_name,
         ),
         _input(
-            transport_names.INPUT,
+            heat_values.TRANSPORT_INPUT,
             'How the server should signal to heat with the deployment output '
             'values.',
             signalling.transport,
@@ -206,9 +197,8 @@ def _about_signal(
 ) -> abc.Iterator[dict[str, Any]]:
     if signalling.url is not None:
         # Only who holds no credentials gets one.
-        verb = 'POST' if signalling.takes_reports else 'PUT'
         yield _input('deploy_signal_id', _SIGNAL_ID, signalling.url)
-        yield _input('deploy_signal_verb', _SIGNAL_VERB, verb)
+        yield _input('deploy_signal_verb', _SIGNAL_VERB, signalling.verb)
     if signalling.credentials is not None:
         for key, (name, description) in _CREDENTIALS.items():
             value = signalling.credentials[key]

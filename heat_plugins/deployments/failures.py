@@ -18,11 +18,15 @@ from heat_plugins.signals import body
 _REASONS = 3
 
 
-class Error(errors.Failed):
+#: Why an action ends that no engine waits for.
+ENGINE_DIED = 'The engine that waited for the server has died'
+
+
+class ActionFailed(errors.Failed):
     """An action has failed; the message says why."""
 
 
-class NoAnswer(Error):
+class NoAnswer(ActionFailed):
     """No answer could come back from a server, so it is given nothing."""
 
 
@@ -91,7 +95,7 @@ def of_group(
     """
     reasons = wording.lines(
         (
-            wording.Failure(name=key, reason=failure.reason)
+            wording.Fault(name=key, reason=failure.reason)
             for key, failure in sorted(failed.items())
         ),
         'see the attribute "members"',
@@ -120,16 +124,16 @@ def skipped(reasons: abc.Mapping[str, str], number: int) -> str:
 
 
 def server_gone(server_id: str) -> str:
-    """Return why a server can be given nothing that it has gone."""
-    return f'server {server_id} no longer exists'
+    """Return the reason for a server that no longer exists."""
+    return f'Server {server_id} no longer exists'
 
 
-def cancelled(action: str, servers: str) -> Error:
+def cancelled(action: str, servers: str) -> ActionFailed:
     """Return the failure of an action that the stack has cancelled.
 
     :param servers: those that it went to.
     """
-    return Error(f'{action} was cancelled before {servers} answered')
+    return ActionFailed(f'{action} was cancelled before {servers} answered')
 
 
 def withdrawn(action: str) -> Failure:
@@ -190,9 +194,9 @@ def not_delivered(
 
 def outage(
     action: str, seconds: float, error: Exception, *, is_delivered: bool
-) -> Error:
+) -> ActionFailed:
     """Return the failure of an action that a failing service has blocked."""
-    return (Error if is_delivered else NoAnswer)(
+    return (ActionFailed if is_delivered else NoAnswer)(
         f'heat-engine could not deliver {action} or poll its signal '
         f'for {int(seconds)} s: {error}'
     )

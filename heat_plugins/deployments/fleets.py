@@ -12,7 +12,7 @@ from typing import Protocol
 from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins import wording
-from heat_plugins.configs import hooks
+from heat_plugins.configs import actions
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import plan_tasks
 from heat_plugins.objectstore import keys
@@ -48,7 +48,32 @@ class Withdrawal:
         )
 
 
-class Fleet(Protocol):
+class Answers(Protocol):
+    """How servers answer, and their rows; see `Fleet` for what they raise."""
+
+    def read(
+        self, ids: abc.Collection[str]
+    ) -> abc.Mapping[str, heat_values.DeploymentRow]:
+        """Read rows; those that are gone are left out."""
+
+    def fetch(
+        self, names: abc.Sequence[str]
+    ) -> abc.Sequence[bytes | errors.ServiceError]:
+        """Fetch signals, some at a time."""
+
+    def discard(self, names: abc.Sequence[str]) -> None:
+        """Delete signals that were taken, before long."""
+
+    def settle(
+        self, outcomes: abc.Mapping[watcher.Ticket, body.SignalOutcome]
+    ) -> abc.Collection[watcher.Ticket]:
+        """End what still waits for just that; return whose outcome counts."""
+
+    def begin(self, started: abc.Sequence[deliveries.Delivery]) -> None:
+        """Write that servers have started."""
+
+
+class Fleet(Answers, Protocol):
     """Servers, their rows, and the signals and the action of their stack.
 
     Each may raise `errors.ServiceError`; `errors.Unavailable` if the database
@@ -97,31 +122,10 @@ class Fleet(Protocol):
 
     # How they answer
 
-    def read(
-        self, ids: abc.Collection[str]
-    ) -> abc.Mapping[str, heat_values.DeploymentRow]:
-        """Read rows; those that are gone are left out."""
-
-    def fetch(
-        self, names: abc.Sequence[str]
-    ) -> abc.Sequence[bytes | errors.ServiceError]:
-        """Fetch signals, some at a time."""
-
     def poll_queue(
         self, delivery: deliveries.Delivery
     ) -> heat_values.DeploymentRow | None:
-        """Let Heat settle a deployment by its Zaqar queue; return its row."""
-
-    def discard(self, names: abc.Sequence[str]) -> None:
-        """Delete signals that were taken, before long."""
-
-    def settle(
-        self, outcomes: abc.Mapping[watcher.Ticket, body.SignalOutcome]
-    ) -> abc.Collection[watcher.Ticket]:
-        """End what still waits for just that; return whose outcome counts."""
-
-    def begin(self, started: abc.Sequence[deliveries.Delivery]) -> None:
-        """Write that servers have started."""
+        """Settle a deployment by what lies in its queue; return its row."""
 
     def key_holds(self, signer: keys.Signer) -> bool:
         """Say whether URLs of a signer still work."""
@@ -161,7 +165,7 @@ class RolloutPace:
     timeout: float | None = None
     delivery_timeout: float | None = None
     budget: float = 300.0
-    known_hooks: abc.Collection[str] = hooks.HOOKS
+    known_hooks: abc.Collection[str] = actions.HOOKS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -61,6 +61,11 @@ NO_LOOP = Loop(seconds=float('-inf'))
 Finish = abc.Callable[[retrying.Outage | None], bool]
 
 
+def nothing_more(outage: retrying.Outage | None) -> bool:
+    """Say that nothing comes after the last rollout."""
+    return True
+
+
 class LifecycleAction:
     """One action; see the module.
 
@@ -73,7 +78,7 @@ class LifecycleAction:
         action: str,
         fleet: fleets.Fleet,
         rollouts: abc.Iterable[rollout.Rollout] = (),
-        finish: Finish = lambda outage: True,
+        finish: Finish = nothing_more,
     ) -> None:
         self._action = action
         self._fleet = fleet
@@ -96,33 +101,61 @@ class LifecycleAction:
     def begin(self) -> None:
         """Deliver what can be delivered now; that does not block.
 
-        :raises failures.Error: it has failed.
+        :raises failures.ActionFailed: it has failed.
         """
         # No more: the method of Heat's that begins must be short.
-        self._go_on(NO_LOOP)
+        self.step(finishes=False)
 
-    def step(self, loop: Loop = NO_LOOP) -> bool:
+    def step(self, loop: Loop = NO_LOOP, *, finishes: bool = True) -> bool:
         """Go on; say whether all has ended.
 
         :param loop: Heat's; it blocks for as long as that allows.
-        :raises failures.Error: it has failed.
+        :param finishes: whether to do what comes after the last rollout.
+        :raises failures.ActionFailed: it has failed.
         """
-        return self._go_on(loop) and self._finish(self._outage)
-
-    def _go_on(self, loop: Loop) -> bool:
-        """Say whether all rollouts have ended."""
         while self._rollouts:
             current = self._rollouts[0]
-            while not self._advance(current, loop.patience()):
-                if not (
-                    current.may_block
-                    and loop.patience() > 0
-                    and loop.goes_on()
-                ):
-                    return False
-            self._tell_skipped(current)
-            self._rollouts.pop(0)
-        return True
+            try:
+                done = current.step(loop.patience())
+                if done:
+                    LOG.info(
+                        '%s has ended %s', self._fleet.label, current.action
+                    )
+            except failures.ActionFailed as exc:
+                self._why = str(exc)
+                # Else a failure of a DELETE would repeat at each attempt:
+                # what is missing may never return, and a stack must be
+                # deleted all the same.
+                goes_without = (
+                    isinstance(exc, failures.NoAnswer)
+                    and current.action == plan_tasks.DELETE
+                    and (
+                        self._action == plan_tasks.DELETE
+                        or current.outage is None
+                    )
+                )
+                if not goes_without:
+                    raise
+                self._fleet.tell(
+                    current.action,
+                    f'DELETE was not run on {current.servers}: {exc}',
+                )
+                # It has been given its time.
+                self._outage = current.outage
+                done = True
+            if done:
+                self._tell_skipped(current)
+                self._rollouts.pop(0)
+                continue
+            if self._fleet.is_cancelled(self._begun):
+                raise failures.cancelled(self._action, current.servers)
+            if current.outage is not None:
+                self._fleet.renew_access()
+            if not (
+                current.may_block and loop.patience() > 0 and loop.goes_on()
+            ):
+                return False
+        return finishes and self._finish(self._outage)
 
     def withdraw(self) -> None:
         """Take from the servers what they have not ended.
@@ -131,43 +164,6 @@ class LifecycleAction:
         """
         if self._rollouts:
             self._rollouts[0].withdraw(self._why)
-
-    def _advance(self, current: rollout.Rollout, patience: float) -> bool:
-        try:
-            done = current.step(patience)
-        except failures.Error as exc:
-            self._why = str(exc)
-            if not self._goes_without(current, exc):
-                raise
-            self._fleet.tell(
-                current.action,
-                f'DELETE was not run on {current.servers}: {exc}',
-            )
-            # It has been given its time.
-            self._outage = current.outage
-            return True
-        if done:
-            LOG.info('%s has ended %s', self._fleet.label, current.action)
-            return True
-        if self._fleet.is_cancelled(self._begun):
-            raise failures.cancelled(self._action, current.servers)
-        if current.outage is not None:
-            self._fleet.renew_access()
-        return False
-
-    def _goes_without(
-        self, current: rollout.Rollout, exc: failures.Error
-    ) -> bool:
-        """Say whether to go on without an action that has no answer.
-
-        A failure of a DELETE would repeat at each attempt: what is missing
-        may never return, and a stack must be deleted all the same.
-        """
-        return (
-            isinstance(exc, failures.NoAnswer)
-            and current.action == plan_tasks.DELETE
-            and (self._action == plan_tasks.DELETE or current.outage is None)
-        )
 
     def _tell_skipped(self, ended: rollout.Rollout) -> None:
         """Tell what went wrong, and is no failure."""

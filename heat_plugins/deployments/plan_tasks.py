@@ -25,7 +25,6 @@ from heat_plugins import heat_values
 from heat_plugins.signals import body
 from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
-from heat_plugins.signals import transport_names
 
 CREATE, UPDATE, DELETE = 'CREATE', 'UPDATE', 'DELETE'
 SUSPEND, RESUME = 'SUSPEND', 'RESUME'
@@ -96,9 +95,9 @@ class Member:
         )
 
 
-def new_config_id(group_id: str) -> str:
-    """Return an id for a config of a member."""
-    return signal_names.id_in_group(group_id, secrets.token_hex(8))
+def new_config_id(deployment_id: str) -> str:
+    """Return an id for a config that belongs to a deployment."""
+    return signal_names.id_in_group(deployment_id, secrets.token_hex(8))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -184,7 +183,7 @@ class Update:
     """What a template asks for.
 
     :ivar runs: says whether servers run anything for an action.
-    :ivar transport: the canonical name; see `transport_names`.
+    :ivar transport: the canonical name.
     :ivar changed: the properties that the update changes. None if it repeats
         one that has failed: servers may have the change already, and are
         compared with what they would be given.
@@ -221,7 +220,10 @@ class Update:
             return asked(UPDATE)
         if self._is_in_progress(row, member, draft):
             return _resumed(member, row)
-        return asked(CREATE if row.action in _FIRST else UPDATE)
+        if row.action in _FIRST:
+            return asked(CREATE)
+        # One that was withdrawn has nothing.
+        return asked(UPDATE) or (asked(CREATE) if row.is_withdrawn else None)
 
     def _if_runs(
         self,
@@ -242,7 +244,7 @@ class Update:
             return False
         if self.changed is not None and self.is_after_update:
             return True
-        return _is_given(row, draft(member, row.action))
+        return is_given(row, draft(member, row.action))
 
     def _is_in_progress(
         self, row: heat_values.DeploymentRow, member: Member, draft: Draft
@@ -251,17 +253,16 @@ class Update:
             row.is_awaitable
             and row.action in (CREATE, UPDATE)
             and self._has_transport(row)
-            and _is_given(row, draft(member, row.action))
+            and is_given(row, draft(member, row.action))
         )
 
     def _has_transport(self, row: heat_values.DeploymentRow) -> bool:
-        given = transport_names.canonical(str(row.transport))
-        if self.transport == transport_names.AUTO:
-            return given != transport_names.NO_SIGNAL
-        return given == self.transport
+        if self.transport == heat_values.AUTO:
+            return row.is_signalled
+        return heat_values.canonical(str(row.transport)) == self.transport
 
 
-def _is_given(
+def is_given(
     row: heat_values.DeploymentRow, draft: heat_values.DerivedConfig
 ) -> bool:
     """Say whether a server was given what it would be given now."""
@@ -275,6 +276,17 @@ def _is_given(
         _lasting(draft.inputs),
         list(draft.outputs or ()),
     )
+
+
+def refreshed(
+    given: heat_values.DerivedConfig, draft: heat_values.DerivedConfig
+) -> heat_values.DerivedConfig:
+    """Return what a server would be given now, with the signalling it has."""
+    signalling = [
+        each for each in given.inputs if each['name'] in _OF_ONE_DELIVERY
+    ]
+    inputs = [*_lasting(draft.inputs), *signalling]
+    return dataclasses.replace(draft, inputs=inputs)
 
 
 def _lasting(

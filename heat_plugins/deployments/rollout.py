@@ -15,17 +15,16 @@ from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins import retrying
 from heat_plugins import wording
-from heat_plugins.configs import hooks
+from heat_plugins.configs import actions
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import fleets
 from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import waits
 from heat_plugins.objectstore import keys
+from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
-from heat_plugins.signals import transport_names
 from heat_plugins.signals import watcher
-from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)
 
@@ -100,7 +99,7 @@ class Rollout:
             tasks[start : start + size] for start in range(0, len(tasks), size)
         ]
         self._undelivered: _Batch | None = None
-        self._waits = waits.Waits(
+        self._waits = waits.TimedWaits(
             work, fleet, polls, pace, self._ended, REPORT, clock
         )
         # What signed URLs that the object store no longer takes.
@@ -146,7 +145,7 @@ class Rollout:
 
         :param patience: seconds for which it may block until there is
             something to do.
-        :raises failures.Error: too many members have failed, or nothing
+        :raises failures.ActionFailed: too many members have failed, or nothing
             could be done for longer than the budget.
         """
         try:
@@ -166,7 +165,14 @@ class Rollout:
                 self._next_batch = self._clock() + self._pace.pause
                 patience = 0.0
             elif self._waits:
-                self._poll(patience)
+                try:
+                    self._waits.collect(patience)
+                finally:
+                    # A server that has gone answers no more, whatever the
+                    # store does.
+                    self._check_servers()
+                self._waits.check_times()
+                self._check_keys()
                 patience = 0.0
                 if not self._waits:
                     self._next_batch = self._clock() + self._pace.pause
@@ -182,15 +188,6 @@ class Rollout:
             self._undelivered = _Batch(
                 tasks=self._batches.pop(0), begun=self._clock()
             )
-
-    def _poll(self, patience: float) -> None:
-        try:
-            self._waits.collect(patience)
-        finally:
-            # A server that has gone answers no more, whatever the store does.
-            self._check_servers()
-        self._waits.check_times()
-        self._check_keys()
 
     def _note(self, exc: errors.ServiceError) -> None:
         """Note what blocks it; fail if that lasts too long."""
@@ -235,7 +232,7 @@ class Rollout:
             batch.is_known = False
             if exc.may_pass:
                 raise
-            raise failures.Error(str(exc)) from exc
+            raise failures.ActionFailed(str(exc)) from exc
 
     def _try_to_deliver(self, batch: _Batch) -> None:
         tasks = self._as_stored(batch)
@@ -264,8 +261,7 @@ class Rollout:
         self._fleet.push([each for _, each in made])
         for each, task in derived:
             if isinstance(each, plan_tasks.Refusal):
-                self._withdraw_lost(batch, task, each.reason)
-                self._refused(each)
+                self._refuse(batch, task, each)
         self._undelivered = None
         self._await(made, batch.begun)
 
@@ -315,20 +311,19 @@ class Rollout:
         )
         self._warn()
 
-    def _refused(self, refusal: plan_tasks.Refusal) -> None:
-        key = refusal.task.member.key
-        if refusal.fails:
-            self.failures[key] = failures.Failure(reason=refusal.reason)
-        else:
-            self._skip(refusal.task, refusal.reason)
-
-    def _withdraw_lost(
-        self, batch: _Batch, task: plan_tasks.Task, reason: str
+    def _refuse(
+        self, batch: _Batch, task: plan_tasks.Task, refusal: plan_tasks.Refusal
     ) -> None:
-        """Withdraw what a server has, and can neither answer nor repeat."""
         row = task.before
         if row is not None and row.config.id in batch.lost_ids:
-            take_back(self._fleet, [row], reason)
+            # It can neither answer what it has, nor repeat it.
+            take_back(self._fleet, [row], refusal.reason)
+        if refusal.fails:
+            self.failures[task.member.key] = failures.Failure(
+                reason=refusal.reason
+            )
+        else:
+            self._skip(task, refusal.reason)
 
     def _skip(self, task: plan_tasks.Task, reason: str) -> None:
         self.skipped[task.member.key] = reason
@@ -341,10 +336,10 @@ class Rollout:
         if tool is None or self._has_warned:
             return
         self._has_warned = True
-        text = hooks.warning(tool, known)
+        text = actions.hook_warning(tool, known)
         self._fleet.tell(
             self.action,
-            kinds.reason(kinds.EventKind.UNKNOWN_HOOK, text),
+            heat_values.event_reason(heat_values.EventKind.UNKNOWN_HOOK, text),
         )
 
     def _ended(
@@ -459,7 +454,7 @@ class Rollout:
         reason = self._sum_up(self.failures, self._all, len(self._waits))
         self.leave()
         self._batches.clear()
-        raise failures.Error(reason)
+        raise failures.ActionFailed(reason)
 
     # Progress
 
@@ -517,7 +512,7 @@ def stop(
     names = [
         signal_names.signal(row.id, row.config.id)
         for row in rows
-        if row.in_progress and row.transport == transport_names.TEMP_URL_POLL
+        if row.in_progress and live.CONTROL_INPUT in row.inputs
     ]
     if names:
         fleet.request_stop(names)

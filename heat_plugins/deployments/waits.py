@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wait until each member that runs an action has answered or is late.
 
-Where an answer comes from is a value of the delivery: an object in the object
-store, for which the shared watcher looks; the row itself, which Heat's APIs
-settle; or a Zaqar queue, which Heat reads for the row.
+How an answer comes is a value of the delivery, `deliveries.AnswersBy`: an
+object in the object store, for which the shared watcher polls; the row itself,
+which a signal settles; or a queue, which the transport reads.
 """
 
 from collections import abc
 import dataclasses
+import math
 import time
 
 from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins import metrics
-from heat_plugins import retrying
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import fleets
@@ -46,16 +46,20 @@ class Wait:
         """What the watcher polls for."""
         return self.delivery.ticket
 
-    def deadline(self, pace: fleets.RolloutPace) -> float | None:
-        """Return when it must have answered; None: as the stack has."""
-        return self.begun + pace.timeout if pace.timeout else None
+    def deadline(self, pace: fleets.RolloutPace) -> float:
+        """Return when it must have answered; infinite: as the stack has."""
+        return self.begun + (pace.timeout or math.inf)
 
-    def report_deadline(self, pace: fleets.RolloutPace) -> float | None:
-        """Return when it must have reported the start; None: it need not."""
-        if self.has_started or not self.delivery.signalling.brings_reports:
-            return None
-        limit = pace.delivery_timeout
-        return self.delivered + limit if limit else None
+    def report_deadline(self, pace: fleets.RolloutPace) -> float:
+        """Return when it must have reported the start, where it can.
+
+        Heat itself takes whatever lies in a Zaqar queue for the result.
+        """
+        signalling = self.delivery.signalling
+        reports = signalling.takes_reports or signalling.report_name
+        if self.has_started or not reports:
+            return math.inf
+        return self.delivered + (pace.delivery_timeout or math.inf)
 
 
 #: Called with how a member has ended, once that is stored; None: it has not
@@ -64,29 +68,21 @@ Ended = abc.Callable[[plan_tasks.Task, failures.Failure | None], None]
 
 
 class Waits:
-    """Polls for the answers of members, and settles their rows.
+    """Polls for the answers of servers, and settles their rows.
 
-    :param work: the action.
     :param polls: what polls for the signals of the stack.
-    :param patience: seconds to block at most, unless a member is late earlier.
     """
 
     def __init__(
         self,
-        work: deliveries.Work,
-        fleet: fleets.Fleet,
+        answers: fleets.Answers,
         polls: watcher.Watcher,
-        pace: fleets.RolloutPace,
         ended: Ended,
-        patience: float,
         clock: abc.Callable[[], float] = time.monotonic,
     ) -> None:
-        self._work = work
-        self._fleet = fleet
+        self._answers = answers
         self._watcher = polls
-        self._pace = pace
         self._note_end = ended
-        self._patience = patience
         self._clock = clock
         self._waits: dict[str, Wait] = {}
 
@@ -102,7 +98,7 @@ class Waits:
     @property
     def are_watched(self) -> bool:
         """Whether the watcher sees the answers of all."""
-        return all(wait.delivery.signalling.watched for wait in self.each())
+        return not any(wait.delivery.is_queued for wait in self.each())
 
     def each(self) -> list[Wait]:
         """Return those that have not answered."""
@@ -125,6 +121,188 @@ class Waits:
         self._waits |= {wait.delivery.deployment_id: wait for wait in waits}
         self._watcher.join(*_tickets(filter(_is_watched, waits)))
 
+    def leave(self, waits: abc.Iterable[Wait]) -> None:
+        """Stop polling for some, and leave to the servers what they have."""
+        for wait in waits:
+            self._watcher.leave(wait.ticket)
+            self._waits.pop(wait.delivery.deployment_id, None)
+
+    # Answers
+
+    def collect(self, patience: float) -> None:
+        """Take the results that have come.
+
+        :raises errors.ServiceError: what keeps it from that.
+        """
+        tickets = _tickets(filter(_is_watched, self.each()))
+        seen = self._watcher.wait(tickets, patience) if tickets else {}
+        arrived = {
+            ticket: observation
+            for ticket, observation in seen.items()
+            if observation in _MAY_LIE_THERE
+        }
+        outage = self._take(arrived)
+        self._read(set(seen).difference(arrived), rejoins=True)
+        self._start(
+            [
+                wait
+                for wait in self.each()
+                if not wait.has_started
+                and _is_watched(wait)
+                and self._watcher.has_begun(wait.ticket)
+            ]
+        )
+        of_store = self._watcher.outage
+        if of_store is not None and any(
+            # What the object store does is nothing to other transports.
+            ticket.object_name
+            for ticket in _tickets(self.each())
+        ):
+            outage = outage or of_store.error
+        if outage is not None:
+            raise outage
+
+    def look_again(self, waits: abc.Collection[Wait]) -> None:
+        """Take results that have come since the last poll.
+
+        :raises errors.ServiceError: there may be some.
+        """
+        tickets = _tickets(waits)
+        outage = self._take(
+            {
+                ticket: watcher.Observation.PEEK
+                for ticket in tickets
+                if ticket.object_name is not None
+            }
+        )
+        if outage is not None:
+            raise outage
+        self._read([each for each in tickets if self._waits_for(each)])
+
+    def _take(
+        self, seen: abc.Mapping[watcher.Ticket, watcher.Observation]
+    ) -> errors.ServiceError | None:
+        """Fetch signals and settle by them.
+
+        :returns: what kept signals from being fetched.
+        """
+        if not seen:
+            return None
+        contents = self._answers.fetch(
+            [str(each.object_name) for each in seen]
+        )
+        outage, outcomes = None, {}
+        for (ticket, observation), content in zip(
+            seen.items(), contents, strict=True
+        ):
+            if isinstance(content, errors.NotFound):
+                if observation is watcher.Observation.ARRIVED:
+                    self._watcher.absent(ticket)
+            elif (failed := _unknown(content)) is not None:
+                outage = failed
+            else:
+                wait = self._waits[ticket.deployment_id]
+                outcomes[ticket] = _outcome(wait.delivery, content)
+        self._settle(outcomes)
+        return outage
+
+    def _settle(
+        self, outcomes: abc.Mapping[watcher.Ticket, body.SignalOutcome]
+    ) -> None:
+        if not outcomes:
+            return
+        counted = self._answers.settle(outcomes)
+        # They may hold secrets, and no engine reads them again.
+        self._answers.discard(
+            [
+                name
+                for each in outcomes
+                for name in (
+                    each.object_name,
+                    self._watcher.has_begun(each) and each.report_name,
+                )
+                if name
+            ]
+        )
+        for ticket in counted:
+            self._end(ticket, failures.Failure.of(outcomes[ticket]))
+        self._read(set(outcomes).difference(counted), rejoins=True)
+
+    def _read(
+        self,
+        tickets: abc.Collection[watcher.Ticket],
+        *,
+        rejoins: bool = False,
+    ) -> None:
+        """Read the outcomes that another process has written.
+
+        :param rejoins: whether the watcher may have forgotten those that are
+            still in progress.
+        """
+        if not tickets:
+            return
+        rows = self._answers.read({each.deployment_id for each in tickets})
+        for ticket in tickets:
+            is_waiting = self._note(ticket, rows.get(ticket.deployment_id))
+            if is_waiting and rejoins:
+                self._watcher.join(ticket)
+
+    def _note(
+        self, ticket: watcher.Ticket, row: heat_values.DeploymentRow | None
+    ) -> bool:
+        """Take the outcome that a row has; say whether it has none yet."""
+        wait = self._waits[ticket.deployment_id]
+        if row is None or row.config.id != ticket.config_id:
+            self._end(ticket, failures.withdrawn(wait.delivery.action))
+        elif not row.in_progress:
+            self._end(ticket, failures.Failure.of(row.outcome))
+        else:
+            return True
+        return False
+
+    def _end(
+        self, ticket: watcher.Ticket, failure: failures.Failure | None
+    ) -> None:
+        wait = self._waits.pop(ticket.deployment_id)
+        self._watcher.leave(ticket)
+        metrics.count(metrics.RESULTS, _result(failure))
+        self._note_end(wait.task, failure)
+
+    def _waits_for(self, ticket: watcher.Ticket) -> bool:
+        return ticket.deployment_id in self._waits
+
+    # Reports
+
+    def _start(self, waits: abc.Sequence[Wait]) -> None:
+        if waits:
+            self._answers.begin([wait.delivery for wait in waits])
+        for wait in waits:
+            wait.has_started = True
+
+
+class TimedWaits(Waits):
+    """Waits of the members of one action, which have their time for that.
+
+    :param work: the action.
+    :param patience: seconds to block at most, unless a member is late earlier.
+    """
+
+    def __init__(
+        self,
+        work: deliveries.Work,
+        fleet: fleets.Fleet,
+        polls: watcher.Watcher,
+        pace: fleets.RolloutPace,
+        ended: Ended,
+        patience: float,
+        clock: abc.Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(fleet, polls, ended, clock)
+        self._work = work
+        self._fleet = fleet
+        self._pace = pace
+        self._patience = patience
+
     def signed_by(self, signers: abc.Collection[keys.Signer]) -> list[Wait]:
         """Return those whose URLs are signed by one of these."""
         return [
@@ -146,12 +324,6 @@ class Waits:
             for signer in signers.difference(known)
             if signer is not None and not self._fleet.key_holds(signer)
         }
-
-    def leave(self, waits: abc.Iterable[Wait]) -> None:
-        """Stop polling for some, and leave to the servers what they have."""
-        for wait in waits:
-            self._watcher.leave(wait.ticket)
-            self._waits.pop(wait.delivery.deployment_id, None)
 
     def withdraw(self, reasons: abc.Mapping[watcher.Ticket, str]) -> None:
         """Take from servers what they have not ended; it fails.
@@ -183,97 +355,9 @@ class Waits:
         # A result has come meanwhile.
         self._read([each for each in reasons if self._waits_for(each)])
 
-    # Answers
-
     def collect(self, patience: float) -> None:
-        """Take the results that have come.
-
-        :raises errors.ServiceError: what keeps it from that.
-        """
         self._read_queues()
-        tickets = _tickets(filter(_is_watched, self.each()))
-        seen = (
-            self._watcher.wait(tickets, min(patience, self._until_late()))
-            if tickets
-            else {}
-        )
-        arrived = {
-            ticket: observation
-            for ticket, observation in seen.items()
-            if observation in _MAY_LIE_THERE
-        }
-        outage = self._take(arrived)
-        self._read(set(seen).difference(arrived), rejoins=True)
-        self._note_starts()
-        if any(ticket.object_name for ticket in _tickets(self.each())):
-            # What the object store does is nothing to other transports.
-            outage = outage or _error(self._watcher.outage)
-        if outage is not None:
-            raise outage
-
-    def look_again(self, waits: abc.Collection[Wait]) -> None:
-        """Take results that have come since the last poll.
-
-        :raises errors.ServiceError: there may be some.
-        """
-        tickets = _tickets(waits)
-        outage = self._take(
-            {
-                ticket: watcher.Observation.PEEK
-                for ticket in tickets
-                if ticket.object_name is not None
-            }
-        )
-        if outage is not None:
-            raise outage
-        self._read([each for each in tickets if self._waits_for(each)])
-
-    def _take(
-        self, seen: abc.Mapping[watcher.Ticket, watcher.Observation]
-    ) -> errors.ServiceError | None:
-        """Fetch signals and settle by them.
-
-        :returns: what kept signals from being fetched.
-        """
-        if not seen:
-            return None
-        contents = self._fleet.fetch([str(each.object_name) for each in seen])
-        outage, outcomes = None, {}
-        for (ticket, observation), content in zip(
-            seen.items(), contents, strict=True
-        ):
-            if isinstance(content, errors.NotFound):
-                if observation is watcher.Observation.ARRIVED:
-                    self._watcher.absent(ticket)
-            elif (failed := _unknown(content)) is not None:
-                outage = failed
-            else:
-                wait = self._waits[ticket.deployment_id]
-                outcomes[ticket] = _outcome(wait.delivery, content)
-        self._settle(outcomes)
-        return outage
-
-    def _settle(
-        self, outcomes: abc.Mapping[watcher.Ticket, body.SignalOutcome]
-    ) -> None:
-        if not outcomes:
-            return
-        counted = self._fleet.settle(outcomes)
-        # They may hold secrets, and no engine reads them again.
-        self._fleet.discard(
-            [
-                name
-                for each in outcomes
-                for name in (
-                    each.object_name,
-                    self._watcher.has_begun(each) and each.report_name,
-                )
-                if name
-            ]
-        )
-        for ticket in counted:
-            self._end(ticket, failures.Failure.of(outcomes[ticket]))
-        self._read(set(outcomes).difference(counted), rejoins=True)
+        super().collect(min(patience, self._until_late()))
 
     def _read_queues(self) -> None:
         """Let Heat settle rows by what lies in their queues."""
@@ -281,80 +365,18 @@ class Waits:
             if not _is_watched(wait):
                 self._note(wait.ticket, self._fleet.poll_queue(wait.delivery))
 
-    def _read(
-        self,
-        tickets: abc.Collection[watcher.Ticket],
-        *,
-        rejoins: bool = False,
-    ) -> None:
-        """Read the outcomes that another process has written.
-
-        :param rejoins: whether the watcher may have forgotten those that are
-            still in progress.
-        """
-        if not tickets:
-            return
-        rows = self._fleet.read({each.deployment_id for each in tickets})
-        for ticket in tickets:
-            is_waiting = self._note(ticket, rows.get(ticket.deployment_id))
-            if is_waiting and rejoins:
-                self._watcher.join(ticket)
-
-    def _note(
-        self, ticket: watcher.Ticket, row: heat_values.DeploymentRow | None
-    ) -> bool:
-        """Take the outcome that a row has; say whether it has none yet."""
-        if row is None or row.config.id != ticket.config_id:
-            self._end(ticket, failures.withdrawn(self._work.action))
-        elif not row.in_progress:
-            self._end(ticket, failures.Failure.of(row.outcome))
-        else:
-            return True
-        return False
-
-    def _end(
-        self, ticket: watcher.Ticket, failure: failures.Failure | None
-    ) -> None:
-        wait = self._waits.pop(ticket.deployment_id)
-        self._watcher.leave(ticket)
-        metrics.count(metrics.RESULTS, _result(failure))
-        self._note_end(wait.task, failure)
-
-    def _waits_for(self, ticket: watcher.Ticket) -> bool:
-        return ticket.deployment_id in self._waits
-
-    # Reports, and times
-
-    def _note_starts(self) -> None:
-        self._start(
-            [
-                wait
-                for wait in self.each()
-                if not wait.has_started
-                and _is_watched(wait)
-                and self._watcher.has_begun(wait.ticket)
-            ]
-        )
-
-    def _start(self, waits: abc.Sequence[Wait]) -> None:
-        if waits:
-            self._fleet.begin([wait.delivery for wait in waits])
-        for wait in waits:
-            wait.has_started = True
+    # Times
 
     def _until_late(self) -> float:
         """Return the seconds until a member may have missed its time."""
         now = self._clock()
-        deadlines = [
-            deadline
-            for wait in self.each()
-            for deadline in (
-                wait.deadline(self._pace),
-                wait.report_deadline(self._pace),
-            )
-            if deadline is not None
-        ]
-        earliest = min(deadlines, default=now + self._patience)
+        earliest = min(
+            [
+                now + self._patience,
+                *(wait.deadline(self._pace) for wait in self.each()),
+                *(wait.report_deadline(self._pace) for wait in self.each()),
+            ]
+        )
         return max(0.0, earliest - now)
 
     def check_times(self) -> None:
@@ -363,28 +385,39 @@ class Waits:
         :raises errors.ServiceError: they may have.
         """
         now = self._clock()
-        late = [
-            wait
-            for wait in self.each()
-            if _is_over(wait.deadline(self._pace), now)
-        ]
+        late = [w for w in self.each() if now >= w.deadline(self._pace)]
         silent = [
             wait
             for wait in self.each()
-            if _is_over(wait.report_deadline(self._pace), now)
+            if now >= wait.report_deadline(self._pace)
         ]
         if not late and not silent:
             return
         # What has come since the last poll counts.
         self.look_again({w.ticket: w for w in (*late, *silent)}.values())
         self._look_for_reports(self._still(silent))
+        unknown_hook = self._work.unknown_hook(self._pace.known_hooks)
         reasons = {
-            wait.ticket: self._not_signalled(wait)
+            wait.ticket: failures.not_signalled(
+                wait.delivery,
+                self._fleet.server_name(wait.task.member),
+                self._pace.timeout or 0,
+                unknown_hook,
+                has_begun=wait.has_started,
+            )
             for wait in self._still(late)
         }
         for wait in self._still(silent):
             if not wait.has_started:
-                reasons.setdefault(wait.ticket, self._not_reported(wait))
+                reasons.setdefault(
+                    wait.ticket,
+                    failures.not_reported(
+                        self._work,
+                        self._fleet.server_name(wait.task.member),
+                        self._pace.delivery_timeout or 0,
+                        unknown_hook,
+                    ),
+                )
         self.withdraw(reasons)
 
     def _still(self, waits: abc.Iterable[Wait]) -> list[Wait]:
@@ -406,34 +439,16 @@ class Waits:
         contents = self._fleet.fetch(
             [str(wait.ticket.report_name) for wait in polled]
         )
+        for content in contents:
+            if (failed := _unknown(content)) is not None:
+                raise failed
         self._start(
             [
                 wait
                 for wait, content in zip(polled, contents, strict=True)
-                if _is_there(content)
+                if not isinstance(content, errors.NotFound)
             ]
         )
-
-    def _not_signalled(self, wait: Wait) -> str:
-        return failures.not_signalled(
-            wait.delivery,
-            self._fleet.server_name(wait.task.member),
-            self._pace.timeout or 0,
-            self._unknown_hook,
-            has_begun=wait.has_started,
-        )
-
-    def _not_reported(self, wait: Wait) -> str:
-        return failures.not_reported(
-            self._work,
-            self._fleet.server_name(wait.task.member),
-            self._pace.delivery_timeout or 0,
-            self._unknown_hook,
-        )
-
-    @property
-    def _unknown_hook(self) -> str | None:
-        return self._work.unknown_hook(self._pace.known_hooks)
 
 
 def _result(failure: failures.Failure | None) -> str:
@@ -448,25 +463,7 @@ def _tickets(waits: abc.Iterable[Wait]) -> list[watcher.Ticket]:
 
 
 def _is_watched(wait: Wait) -> bool:
-    return wait.delivery.signalling.watched
-
-
-def _is_over(deadline: float | None, now: float) -> bool:
-    return deadline is not None and now >= deadline
-
-
-def _error(outage: retrying.Outage | None) -> errors.ServiceError | None:
-    return None if outage is None else outage.error
-
-
-def _is_there(content: bytes | errors.ServiceError) -> bool:
-    """Say whether there is an object.
-
-    :raises errors.ServiceError: that cannot be told.
-    """
-    if (failed := _unknown(content)) is not None:
-        raise failed
-    return not isinstance(content, errors.NotFound)
+    return not wait.delivery.is_queued
 
 
 def _unknown(
@@ -489,4 +486,9 @@ def _outcome(
     """Return what a signal, or one that cannot be used, means."""
     if isinstance(content, errors.ServiceError):
         return body.failure(str(content))
-    return body.read(content, delivery.draft.outputs, delivery.mask)
+    return body.read(
+        content,
+        delivery.draft.outputs,
+        delivery.mask,
+        secrets=delivery.secrets,
+    )

@@ -4,6 +4,6 @@
 ``database`` reads and writes Heat's tables. ``hubs`` holds what the
 deployments of one root stack share in one process, ``process`` what all share.
 ``runs`` starts and follows runs. ``server_fleets`` and ``transports`` are what
-a resource asks for, ``histories`` what a deployment has made. ``patches``
-replaces parts of Heat.
+a resource asks for; ``histories`` reads the row of a deployment, and settles
+it by a signal. ``patches`` replaces parts of Heat.
 """

@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who sends a signal, as far as heat-engine knows.
+"""Who sends a signal or asks for a URL, and what that lets them do.
 
-It handles signals in the name of the stack's owner. Of the request it keeps
-the context that the stack was loaded with, which the stack's definition holds
-in each Heat from 24 on. What that user may do, the policy says that
+Heat lets every user of a stack's domain signal every resource of the stack:
+so does the holder of the credentials of any of its servers. It also lets every
+user of the project, with no more than the role reader. So a signal that starts
+something, or the result of a server that a user sends in its place, needs a
+user who may update the stack, as Heat's policy says. What servers may do, each
+resource type says.
+
+heat-engine handles signals in the name of the stack's owner. Of the request it
+keeps the context that the stack was loaded with, which the stack's definition
+holds in each Heat from 24 on. What that user may do, the policy says that
 heat-engine's own configuration names.
 """
 
+import dataclasses
 from typing import Any
 
 from heat.common import context as heat_context
 from heat.common import exception
 from oslo_config import cfg
 
+from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.deployments import signallers
 from heat_plugins.engine import heat_types
 
 LOG = foreign.logger(__name__)
@@ -22,27 +30,82 @@ LOG = foreign.logger(__name__)
 for _name in ('heat_stack_user_role', 'stack_user_domain_id'):
     cfg.CONF.import_opt(_name, 'heat.common.config')
 
+#: The property that lets servers start actions.
+BY_SERVERS = 'trigger_by_servers'
 
-def of(stack: heat_types.Stack) -> signallers.Signaller:
-    """Return who sends the signal that a stack was loaded for."""
-    context: Any = getattr(stack.defn, '_context', None)
-    # A stored context is the owner's, also for the signal of another user.
-    if isinstance(context, heat_context.StoredContext):
-        return signallers.UNKNOWN
-    user_id = getattr(context, 'user_id', None)
-    if user_id is None:
-        return signallers.UNKNOWN
+#: The policy of Heat that lets a user signal something that counts.
+POLICY = 'stacks:update'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Signaller:
+    """Who sends a signal.
+
+    :ivar user_id: None if heat-engine cannot know it.
+    :ivar is_of_project: whether it is a user of the stack's project, or an
+        administrator; False if heat-engine cannot know it.
+    :ivar may_update: whether Heat's policy lets that user update the stack.
+    """
+
+    user_id: str | None
+    is_of_project: bool
+    may_update: bool = False
+
+    @property
+    def is_of_server(self) -> bool:
+        """Whether it has credentials of the stack, as its servers do."""
+        return self.user_id is not None and not self.is_of_project
+
+
+UNKNOWN = Signaller(user_id=None, is_of_project=False)
+
+
+def of(stack: heat_types.Stack) -> Signaller:
+    """Return the sender of the signal that a stack was loaded for."""
+    context = _request(stack)
+    if context is None:
+        return UNKNOWN
     is_user = is_of_project(context, stack)
-    return signallers.Signaller(
-        user_id=user_id,
+    return Signaller(
+        user_id=context.user_id,
         is_of_project=is_user,
-        may_update=is_user and _may_update(context, stack),
+        may_update=is_user and _is_permitted(context, stack, in_doubt=False),
     )
 
 
-def _may_update(context: Any, stack: heat_types.Stack) -> bool:
-    """Ask Heat's policy, as heat-api does when a user updates the stack."""
-    scope, action = signallers.POLICY.split(':')
+def may_not_update(stack: heat_types.Stack) -> bool:
+    """Say whether the user of a request certainly may not update the stack.
+
+    In doubt, such as without a user's request, the answer is False: an update
+    that heat-engine resumes must see what it saw before.
+    """
+    context = _request(stack)
+    # heat-engine sends stored credentials, with a trust, to other engines.
+    if context is None or context.trust_id:
+        return False
+    return not _is_permitted(context, stack, in_doubt=True)
+
+
+def _request(stack: heat_types.Stack) -> Any:
+    """Return the context of the request that a stack was loaded for.
+
+    None if heat-engine does not know whose it is: a stored context is the
+    owner's, also for the signal of another user.
+    """
+    context: Any = getattr(stack.defn, '_context', None)
+    if isinstance(context, heat_context.StoredContext):
+        return None
+    return context if getattr(context, 'user_id', None) else None
+
+
+def _is_permitted(
+    context: Any, stack: heat_types.Stack, *, in_doubt: bool
+) -> bool:
+    """Ask Heat's policy, as heat-api does when a user updates the stack.
+
+    :param in_doubt: the answer if the policy cannot be read.
+    """
+    scope, action = POLICY.split(':')
     # An administrator may be of another project.
     project = context.project_id if context.is_admin else stack.tenant_id
     try:
@@ -59,11 +122,17 @@ def _may_update(context: Any, stack: heat_types.Stack) -> bool:
         return False
     except Exception as exc:
         LOG.warning(
-            'Cannot ask the policy %(policy)s about the sender of a signal; '
-            'refusing the signal: %(error)s',
-            {'policy': signallers.POLICY, 'error': exc},
+            'Cannot ask the policy %(policy)s about the sender of a request; '
+            '%(consequence)s: %(error)s',
+            {
+                'policy': POLICY,
+                'consequence': 'showing it trigger URLs'
+                if in_doubt
+                else 'refusing the signal',
+                'error': exc,
+            },
         )
-        return False
+        return in_doubt
 
 
 def is_of_project(
@@ -81,3 +150,32 @@ def is_of_project(
         and cfg.CONF.heat_stack_user_role not in context.roles
     )
     return bool(context.is_admin or is_user)
+
+
+def check_may_start(signaller: Signaller, *, servers_may: bool) -> None:
+    """Refuse a signal that starts something its sender may not start.
+
+    :param servers_may: whether servers of the stack may start it.
+    :raises errors.Refused: the sender may not.
+    """
+    if signaller.is_of_project:
+        check_may_update(signaller)
+    elif not servers_may:
+        why = 'heat-engine cannot tell whose credentials sent it'
+        if signaller.is_of_server:
+            why = "it was sent with credentials of the stack's servers"
+        raise errors.Refused(
+            f'{why}. To permit that, set property "{BY_SERVERS}"'
+        )
+
+
+def check_may_update(signaller: Signaller) -> None:
+    """Refuse a signal of a user of the project with read access only.
+
+    :raises errors.Refused: Heat's policy does not permit the user to update
+        the stack.
+    """
+    if not signaller.may_update:
+        raise errors.Refused(
+            f'its sender may not update the stack (policy {POLICY} of Heat)'
+        )

@@ -11,39 +11,38 @@ from heat.engine import resource as resources
 from heat.engine import software_config_io
 from heat.engine import stack as stacks
 from heat.objects import software_config as config_objects
-from heat.rpc import api as rpc_api
 
 from heat_plugins import heat_values
 from heat_plugins import masking
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import derived
 from heat_plugins.engine import heat_types
-from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.database import rows
 
 
 def load_source(resource: heat_types.Resource) -> heat_values.DerivedConfig:
-    """Return the config that the template of a resource names.
+    """Return the config that the template of a resource names, to derive from.
 
     :raises exception.NotFound: it is gone.
     """
-    config_id, config = resource.properties['config'], {}
-    if config_id:
-        config = resource.rpc_client().show_software_config(
-            resource.context, config_id
+    named = named_config(resource)
+    if named is None:
+        return heat_values.DerivedConfig(
+            name=None, group=None, config=None, inputs=[], outputs=[]
         )
     return heat_values.DerivedConfig(
-        name=config.get(rpc_api.SOFTWARE_CONFIG_NAME),
-        group=config.get(rpc_api.SOFTWARE_CONFIG_GROUP),
-        config=config.get(rpc_api.SOFTWARE_CONFIG_CONFIG),
+        name=named.name,
+        group=named.group,
+        config=named.config,
         inputs=[
             software_config_io.InputConfig(**each).as_dict()
-            for each in config.get(rpc_api.SOFTWARE_CONFIG_INPUTS, ())
+            for each in named.inputs
         ],
         outputs=[
             software_config_io.OutputConfig(**each).as_dict()
-            for each in config.get(rpc_api.SOFTWARE_CONFIG_OUTPUTS, ())
+            for each in named.outputs
         ],
-        options=config.get(rpc_api.SOFTWARE_CONFIG_OPTIONS) or {},
+        options=named.options,
     )
 
 
@@ -57,7 +56,7 @@ def named_config(
     config_id = resource.properties['config']
     if not config_id:
         return None
-    return own_heat.config(
+    return rows.stored_config(
         config_objects.SoftwareConfig.get_by_id(resource.context, config_id)
     )
 
@@ -79,10 +78,6 @@ class Derivation:
     def _secrets(self) -> abc.Collection[str]:
         return hidden_values(self._resource.stack)
 
-    @functools.cached_property
-    def _stack_path(self) -> str:
-        return str(self._resource.stack.identifier().stack_path())
-
     def draft(
         self,
         source: heat_values.DerivedConfig,
@@ -92,14 +87,14 @@ class Derivation:
         name: str,
         server_id: str,
     ) -> heat_values.DerivedConfig:
-        """Return what a server is given for an action.
+        """Return the config that a server is given for an action.
 
         :param name: of the deployment, or of the member of a group.
         :raises exception.UserParameterMissing: see `derived.MissingInput`.
         """
         facts = derived.Facts(
             server_id=server_id,
-            stack_path=self._stack_path,
+            stack_path=str(self._resource.stack.identifier().stack_path()),
             resource_name=name,
             physical_name=self._physical_name(name),
             properties=self.properties,
@@ -112,16 +107,17 @@ class Derivation:
             raise exception.UserParameterMissing(key=exc.name) from exc
 
     def _physical_name(self, name: str) -> str | None:
-        """Return what Heat would call a resource of that name."""
+        """Return the physical name that Heat would give such a resource."""
         resource = self._resource
         if resource.id is None or resource.action == resource.INIT:
             return None
         stack_name = resource.stack.name.rstrip('*')
-        reduced: str = resources.Resource.reduce_physical_resource_name(
-            f'{stack_name}-{name}-{short_id.get_id(resource.uuid)}',
-            resources.Resource.physical_resource_name_limit,
+        return str(
+            resources.Resource.reduce_physical_resource_name(
+                f'{stack_name}-{name}-{short_id.get_id(resource.uuid)}',
+                resources.Resource.physical_resource_name_limit,
+            )
         )
-        return reduced
 
 
 def hidden_values(stack: heat_types.Stack) -> frozenset[str]:

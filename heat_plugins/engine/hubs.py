@@ -17,7 +17,7 @@ import copy
 import math
 import threading
 import time
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from heat.common import context as heat_context
 from heat.objects import stack as stack_objects
@@ -27,14 +27,12 @@ from oslo_db import exception as db_exception
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.clients import heat_swift
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import process
 from heat_plugins.engine import signing
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.objectstore import cleaning
-from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import sharing
 from heat_plugins.objectstore import stores
 from heat_plugins.signals import arrivals
@@ -63,7 +61,7 @@ class Cancellation:
         self._looking = threading.Lock()
         # When a caller last asked about a stack, by its ID.
         self._wanted: dict[str, float] = {}
-        self._seen: tuple[float, dict[str, resources.Traversal]] = (0.0, {})
+        self._seen: tuple[float, dict[str, Any]] = (0.0, {})
         self._next_look = 0.0
 
     def of(self, stack: heat_types.Stack, since: float) -> bool:
@@ -77,9 +75,11 @@ class Cancellation:
         self._look_if_due(stack.context)
         seen_at, seen = self._seen
         traversal = seen.get(stack.id) if seen_at > since else None
-        if traversal is None or traversal.id == stack.current_traversal:
+        if traversal is None or (
+            traversal.current_traversal == stack.current_traversal
+        ):
             return False
-        if not traversal.id:
+        if not traversal.current_traversal:
             # Something else in the stack has failed; running actions may end.
             return False
         if (
@@ -120,103 +120,8 @@ class Cancellation:
 
 T = TypeVar('T')
 
-
-class Account:
-    """The object store, as the owner of a root stack has it.
-
-    The credentials are those that Heat has stored with the stack. They are
-    loaded once, and reloaded when Keystone refuses them.
-    """
-
-    def __init__(self, root_stack_id: str) -> None:
-        self.root_stack_id = root_stack_id
-        self._context: heat_types.Context | None = None
-        # Whether the context's credentials are believed to work, and whether
-        # they have done so.
-        self._trusted = False
-        self._proven = False
-        self._store: stores.ObjectStore | None = None
-        # For what is here, and never while the object store is asked.
-        self._lock = threading.Lock()
-
-    @property
-    def store(self) -> stores.ObjectStore:
-        """The account of the stack's project.
-
-        :raises errors.TempURLsUnusable: no stack was adopted yet.
-        """
-        if self._store is None:
-            raise errors.TempURLsUnusable('This stack has no object store')
-        return self._store
-
-    def adopt(self, stack: heat_types.Stack) -> None:
-        """Take the stored credentials of a stack, if there is need."""
-        with self._lock:
-            if self._trusted:
-                return
-            context = self._stored_context(stack)
-            self._store = context.clients.client(heat_swift.CLIENT_NAME)
-            # Clients hold their context by a weak reference.
-            self._context = context
-            self._trusted = True
-            self._proven = False
-
-    def _stored_context(self, stack: heat_types.Stack) -> heat_types.Context:
-        """Return a context with the credentials that the stack has now.
-
-        An update of the stack replaces its credentials, which the stack in
-        memory does not notice.
-
-        :raises errors.Denied: there are none that can be used.
-        """
-        try:
-            row = stack_objects.Stack.get_by_id(
-                stack.context, self.root_stack_id, eager_load=False
-            )
-            if row is not None:
-                stack = copy.copy(stack)
-                stack.user_creds_id = row.user_creds_id
-            return stack.stored_context()
-        except Exception as exc:
-            raise errors.Denied(
-                'Cannot use the stored credentials of stack '
-                f'{self.root_stack_id}: {type(exc).__name__}'
-            ) from exc
-
-    def call(self, stack: heat_types.Stack, do: abc.Callable[[], T]) -> T:
-        """Do something with the object store, as the owner of a stack.
-
-        It retries once if credentials that worked are refused: an update
-        of the stack by another user replaces them.
-
-        :raises errors.Denied: there are no credentials, or they do not work.
-        """
-        self.adopt(stack)
-        try:
-            return self._try(do)
-        except errors.ServiceError:
-            if self._trusted or not self._proven:
-                raise
-        self.adopt(stack)
-        return self._try(do)
-
-    def _try(self, do: abc.Callable[[], T]) -> T:
-        try:
-            result = do()
-        except errors.ServiceError as exc:
-            if exc.is_denial:
-                self._trusted = False
-            raise
-        self._proven = True
-        return result
-
-
 # Seconds for which deployments that are deleted share a listing.
 _LISTING_SECONDS = 1
-
-# Seconds for which an object store that refuses the stack's owner counts as
-# shut.
-_SHUT_SECONDS = 300
 
 
 class Contents:
@@ -237,71 +142,38 @@ class Contents:
         self._settle = settle
         # All that lay in the container, and when that was listed.
         self._listed: tuple[float, abc.Collection[str]] = (-math.inf, ())
-        # When there was too much for that, and what was said of it.
-        self._overfull: tuple[float, errors.TooManyObjects | None] = (
-            -math.inf,
-            None,
-        )
+        # Until when there is too much for that.
+        self._overfull_until = -math.inf
         self._listings: sharing.Rounds[abc.Collection[str]] = sharing.Rounds()
-        # When there was none to be had.
-        self._shut_at = -math.inf
 
     def forget(self) -> None:
         """List it again for the next caller."""
         self._listed = -math.inf, ()
 
-    def below(self, container: str, *folders: str) -> abc.Collection[str]:
-        """List the objects in folders of a container; none if there is none.
+    def below(self, container: str, folder: str) -> abc.Collection[str]:
+        """List the objects in a folder of a container; none if there is none.
 
         Those who go within a second share a listing. What arrives in that
         second goes with the container, like all that arrives later.
         """
-        try:
-            if container != self._container:
-                there = cleaning.everything(self._store(), container)
-            else:
+        now = time.monotonic()
+        if container == self._container and now >= self._overfull_until:
+            try:
                 there = self._listings.share(lambda _: self._everything(), {})
-        except errors.TooManyObjects:
-            there = [
-                name
-                for folder in folders
-                for name in cleaning.everything(
-                    self._store(), container, folder
-                )
-            ]
-        return [name for name in there if name.startswith(folders)]
+                return [name for name in there if name.startswith(folder)]
+            except errors.TooManyObjects:
+                self._overfull_until = now + arrivals.OVERFULL_SECONDS
+        return cleaning.everything(self._store(), container, folder)
 
     def _everything(self) -> abc.Collection[str]:
-        too_many_at, too_many = self._overfull
-        if time.monotonic() - too_many_at <= arrivals.OVERFULL_SECONDS:
-            raise errors.TooManyObjects(str(too_many))
         listed_at, listing = self._listed
         if time.monotonic() - listed_at > _LISTING_SECONDS:
             # Else both would delete the same.
             self._settle()
             listed_at = time.monotonic()
-            try:
-                listing = cleaning.everything(self._store(), self._container)
-            except errors.TooManyObjects as exc:
-                self._overfull = listed_at, exc
-                raise
-            except (errors.Denied, errors.TempURLsUnusable) as exc:
-                if not exc.may_pass:
-                    self._shut_at = listed_at
-                raise
+            listing = cleaning.everything(self._store(), self._container)
             self._listed = listed_at, listing
-            self._shut_at = -math.inf
         return listing
-
-    @property
-    def is_shut(self) -> bool:
-        """Whether a short while ago nothing could be listed for good.
-
-        There is no object store, or it refuses the stack's owner. This says
-        nothing about TempURLs, unlike `signing.Signing.refusal`: commands may
-        have started runs where this engine cannot use TempURLs.
-        """
-        return time.monotonic() - self._shut_at <= _SHUT_SECONDS
 
 
 LOG = foreign.logger(__name__)
@@ -367,11 +239,23 @@ def forget(hub: 'Hub') -> None:
     _hubs.forget(hub)
 
 
-class Hub(Account):
-    """The shared side of one root stack; see the module."""
+class Hub:
+    """The shared side of one root stack; see the module.
+
+    It uses the object store as the owner of the stack, by the credentials that
+    Heat has stored with that. They are loaded once, and reloaded when Keystone
+    refuses them.
+    """
 
     def __init__(self, root_stack_id: str) -> None:
-        super().__init__(root_stack_id)
+        self.root_stack_id = root_stack_id
+        self._context: heat_types.Context | None = None
+        # Whether the context's credentials are believed to work, and whether
+        # they have done so.
+        self._trusted = self._proven = False
+        self._store: stores.ObjectStore | None = None
+        # For what is here, and never while the object store is asked.
+        self._lock = threading.Lock()
         options = cfg.CONF.heat_plugins
         self.container = signal_names.container(root_stack_id)
         self.watcher = watcher.Watcher(
@@ -401,13 +285,77 @@ class Hub(Account):
             self.container, lambda: self.store, lambda: self._await_emptied()
         )
 
+    @property
+    def store(self) -> stores.ObjectStore:
+        """The account of the stack's project.
+
+        :raises errors.TempURLsUnusable: no stack was adopted yet.
+        """
+        if self._store is None:
+            raise errors.TempURLsUnusable('This stack has no object store')
+        return self._store
+
     def adopt(self, stack: heat_types.Stack) -> None:
         """Take the stored credentials of a stack, if there is need."""
         self.signing.allow(stack.timeout_secs())
-        before = self._store
-        super().adopt(stack)
-        if self._store is not before:
-            self.signing.forget()
+        with self._lock:
+            if self._trusted:
+                return
+            context = self._stored_context(stack)
+            self._store = context.clients.client(config.SWIFT_CLIENT)
+            # Clients hold their context by a weak reference.
+            self._context = context
+            self._trusted, self._proven = True, False
+        self.signing.forget()
+
+    def _stored_context(self, stack: heat_types.Stack) -> heat_types.Context:
+        """Return a context with the credentials that the stack has now.
+
+        An update of the stack replaces its credentials, which the stack in
+        memory does not notice.
+
+        :raises errors.Denied: there are none that can be used.
+        """
+        try:
+            row = stack_objects.Stack.get_by_id(
+                stack.context, self.root_stack_id, eager_load=False
+            )
+            if row is not None:
+                stack = copy.copy(stack)
+                stack.user_creds_id = row.user_creds_id
+            return stack.stored_context()
+        except Exception as exc:
+            raise errors.Denied(
+                'Cannot use the stored credentials of stack '
+                f'{self.root_stack_id}: {type(exc).__name__}'
+            ) from exc
+
+    def call(self, stack: heat_types.Stack, do: abc.Callable[[], T]) -> T:
+        """Do something with the object store, as the owner of a stack.
+
+        It retries once if credentials that worked are refused: an update
+        of the stack by another user replaces them.
+
+        :raises errors.Denied: there are no credentials, or they do not work.
+        """
+        self.adopt(stack)
+        try:
+            return self._try(do)
+        except errors.ServiceError:
+            if self._trusted or not self._proven:
+                raise
+        self.adopt(stack)
+        return self._try(do)
+
+    def _try(self, do: abc.Callable[[], T]) -> T:
+        try:
+            result = do()
+        except errors.ServiceError as exc:
+            if exc.is_denial:
+                self._trusted = False
+            raise
+        self._proven = True
+        return result
 
     def fetch(self, name: str, limit: int) -> bytes:
         """Fetch a signal in its turn; see `stores.ObjectStore.get_object`."""
@@ -430,7 +378,7 @@ class Hub(Account):
         self._bin.add(name)
 
     def request_stop(self, name: str) -> None:
-        """Tell a server to stop an action; what fails is logged."""
+        """Tell a server to stop an action; a failure is logged."""
         try:
             self.store.put_object(
                 self.container,
@@ -475,10 +423,6 @@ class Hub(Account):
                 },
             )
 
-    def key_holds(self, signer: keys.Signer) -> bool:
-        """Say whether URLs of a signer work; see `signing.Signing`."""
-        return self.signing.key_holds(signer)
-
     # watcher.SignalSource
 
     def names(self, wanted: abc.Collection[str]) -> abc.Collection[str]:
@@ -517,7 +461,7 @@ class Hub(Account):
         self.signing.forget()
 
     def drop_container(self, container: str) -> None:
-        """Delete a container and what is left in it; see `cleaning.drop`."""
+        """Delete a container and its leftovers; see `cleaning.drop`."""
         # They go with it.
         self._bin.take(is_last=True)
         try:

@@ -2,13 +2,12 @@
 """What one process of heat-engine shares: threads, their limits, and values.
 
 Each scan has a thread of its own, so that none waits for another: one looks
-for deployments of dead engines, one for stacks that stand still, one for
-operations that no process advances, one keeps schedules, one exports metrics.
+for deployments of dead engines, one for stacks that stand still, one for runs
+of dead engines, one keeps schedules, one tells webhooks, one exports metrics.
 """
 
 import collections
 from collections import abc
-from concurrent import futures
 import contextlib
 import dataclasses
 import os
@@ -20,7 +19,6 @@ from typing import Any, Generic, TypeVar
 from oslo_config import cfg
 
 from heat_plugins import config
-from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import metrics
 from heat_plugins.signals import paces
@@ -42,21 +40,23 @@ _process: int | None = None
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scan:
-    """What a process does every ``rescue_interval`` seconds.
+    """What a process does again and again.
 
     :ivar name: of its thread.
     :ivar wanted: what it looks for, for messages.
     :ivar begin: returns what scans once; None if nothing can.
     :ivar spread: the most seconds until the first, of processes that start
         together; None for as many as between two.
-    :ivar option: without which it does not start.
+    :ivar interval: seconds between two; None for ``rescue_interval``.
+    :ivar option: without which it does not start; None: it always does.
     """
 
     name: str
     wanted: str
     begin: abc.Callable[[], abc.Callable[[], object] | None]
     spread: float | None = None
-    option: str = 'rescue_interval'
+    interval: float | None = None
+    option: str | None = 'rescue_interval'
 
 
 class Shared(Generic[_Key, _Value]):
@@ -147,11 +147,6 @@ class Places:
             self._taken[key] = project_id
             return True
 
-    def has(self, key: str) -> bool:
-        """Say whether the key has a place."""
-        with self._lock:
-            return key in self._taken
-
     def leave(self, key: str) -> None:
         with self._lock:
             self._taken.pop(key, None)
@@ -174,165 +169,15 @@ class Places:
             raise
 
 
-@dataclasses.dataclass(eq=False)
-class _Read:
-    """A read in its thread.
-
-    :ivar began: by `time.monotonic`.
-    :ivar is_late: whether a caller has left before it ended.
-    """
-
-    key: abc.Hashable
-    group: abc.Hashable
-    began: float
-    future: futures.Future[Any]
-    is_late: bool = False
-
-
-class BoundedReads:
-    """Reads services for callers that must not wait for long.
-
-    Each read has a thread, and continues there after its caller has left; who
-    asks for the same meanwhile waits for that thread. What comes late is kept
-    for those who ask later and get no answer in time, either.
-
-    :param seconds: for which a caller waits. Once a read of a group takes
-        longer, no caller waits for others of the group: one that shows many
-        resources waits once.
-    :param memory: seconds for which to keep what came late, and after which a
-        read that has not ended keeps no other from starting. Keystone may
-        never answer.
-    :param most: threads at a time, and those of a group.
-    """
-
-    def __init__(
-        self,
-        seconds: float,
-        memory: float = 60.0,
-        most: tuple[int, int] = (32, 4),
-    ) -> None:
-        self._seconds = seconds
-        self._memory = memory
-        self._most, self._most_of_group = most
-        self._lock = threading.Lock()
-        self._reads: list[_Read] = []
-        # What came late, with its read, by keys.
-        self._late: dict[abc.Hashable, tuple[_Read, Any]] = {}
-
-    def read(
-        self,
-        key: abc.Hashable,
-        do: abc.Callable[[], _Value],
-        group: abc.Hashable = None,
-    ) -> _Value:
-        """Return what a function returns, perhaps for an earlier caller.
-
-        :param key: of all that the result depends on.
-        :param group: of keys that are read from one service; by default the
-            key is alone.
-        :raises Exception: what the function has raised.
-        :raises errors.Unavailable: it takes too long.
-        """
-        group = key if group is None else group
-        with self._lock:
-            waits = not self._is_overdue(group)
-            read = self._running(key) or self._start(key, group, do)
-        if read is not None:
-            elapsed = time.monotonic() - read.began
-            futures.wait([read.future], waits * (self._seconds - elapsed))
-            if self._is_done(read):
-                value: _Value = read.future.result()
-                return value
-        late: _Value = self._kept(key)
-        return late
-
-    def _is_done(self, read: _Read) -> bool:
-        """Say whether a read has ended; else it is late for its caller."""
-        with self._lock:
-            done = read.future.done()
-            read.is_late |= not done
-        return done
-
-    def _running(self, key: abc.Hashable) -> _Read | None:
-        """Return the latest read of a key, unless it takes far too long."""
-        since = time.monotonic() - self._memory
-        for read in reversed(self._reads):
-            if read.key == key and read.began > since:
-                return read
-        return None
-
-    def _is_overdue(self, group: abc.Hashable) -> bool:
-        now = time.monotonic()
-        return any(
-            read.group == group
-            and self._seconds <= now - read.began < self._memory
-            for read in self._reads
-        )
-
-    def _start(
-        self,
-        key: abc.Hashable,
-        group: abc.Hashable,
-        do: abc.Callable[[], _Value],
-    ) -> _Read | None:
-        """Start a read in a thread; None if there are too many."""
-        of_group = [each for each in self._reads if each.group == group]
-        if (
-            len(self._reads) >= self._most
-            or len(of_group) >= self._most_of_group
-        ):
-            return None
-        read = _Read(key, group, time.monotonic(), futures.Future())
-        threading.Thread(
-            target=self._run, args=(read, do), daemon=True
-        ).start()
-        self._reads.append(read)
-        return read
-
-    def _run(self, read: _Read, do: abc.Callable[[], _Value]) -> None:
-        try:
-            value = do()
-        except Exception as exc:
-            with self._lock:
-                self._reads.remove(read)
-                read.future.set_exception(exc)
-            return
-        with self._lock:
-            self._reads.remove(read)
-            self._keep(read, value)
-            read.future.set_result(value)
-
-    def _keep(self, read: _Read, value: object) -> None:
-        """Keep what came late, and nothing older."""
-        former, _ = self._late.get(read.key, (read, None))
-        if former.began <= read.began:
-            self._late.pop(read.key, None)
-            if read.is_late:
-                self._late[read.key] = read, value
-
-    def _kept(self, key: abc.Hashable) -> Any:
-        """Return what came late for a key.
-
-        :raises errors.Unavailable: there is nothing.
-        """
-        since = time.monotonic() - self._memory
-        with self._lock:
-            for each, (read, _) in [*self._late.items()]:
-                if read.began <= since:
-                    del self._late[each]
-            if key in self._late:
-                return self._late[key][1]
-        raise errors.Unavailable(
-            f'There was no answer within {self._seconds:.0f} s'
-        )
-
-
 def with_scans(
-    *scans: Scan, report: abc.Callable[[Any], None]
+    *scans: Scan,
+    before: abc.Callable[[], None],
+    after: abc.Callable[[Any], None],
 ) -> abc.Callable[[abc.Callable[[Any], None]], Any]:
-    """Return what wraps the start of an engine with scans of its process.
+    """Return a wrapper that adds scans to the start of an engine.
 
-    :param report: lets an engine report often enough for the others' scans.
+    :param before: called before the start.
+    :param after: called with the engine that has started.
 
     Heat tells plugins nothing of that, and those who never start an engine
     load plugins, too: the parent of forked workers, and tools.
@@ -340,6 +185,7 @@ def with_scans(
 
     def wrap(start: abc.Callable[[Any], None]) -> Any:
         def start_and_watch(engine: Any) -> None:
+            before()
             start(engine)
             try:
                 watch(*scans)
@@ -350,13 +196,10 @@ def with_scans(
                     foreign.brief(exc),
                 )
             try:
-                report(engine)
+                after(engine)
             except Exception as exc:
                 LOG.warning(
-                    'heat-engine reports only as often as Heat has it do '
-                    'that it lives; what it holds when it dies is resumed '
-                    'later: %s',
-                    foreign.brief(exc),
+                    'heat-engine cannot lead runs: %s', foreign.brief(exc)
                 )
 
         return start_and_watch
@@ -372,14 +215,16 @@ def watch(*scans: Scan) -> None:
             return
         _process = os.getpid()
     for scan in scans:
-        if cfg.CONF.heat_plugins[scan.option]:
+        if scan.option is None or cfg.CONF.heat_plugins[scan.option]:
             threading.Thread(
                 target=_repeat, args=(scan,), name=scan.name, daemon=True
             ).start()
 
 
 def _repeat(scan: Scan) -> None:
-    interval = cfg.CONF.heat_plugins.rescue_interval or _RETRY
+    interval = scan.interval or (
+        cfg.CONF.heat_plugins.rescue_interval or _RETRY
+    )
     look = scan.begin()
     if look is None:
         return

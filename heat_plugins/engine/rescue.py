@@ -27,9 +27,7 @@ held there when it died fails, and is withdrawn from its server.
 
 from collections import abc
 import dataclasses
-import functools
 import time
-from typing import Any
 
 from heat.common import context as heat_context
 from heat.common import exception
@@ -76,18 +74,6 @@ _LOCKING = 10
 REPORTING = 10
 
 
-class Rescuable:
-    """A resource that has delivered something to a server."""
-
-    def take_back(self) -> None:
-        """Withdraw from the server what no engine waits for."""
-        raise NotImplementedError
-
-    def give_way(self) -> None:
-        """Leave the server to the resource that replaces this one."""
-        raise NotImplementedError
-
-
 class Rescuer:
     """Scans for resources of dead engines, and remembers what it saw."""
 
@@ -129,7 +115,7 @@ class Rescuer:
             # Heat may replace what has failed, and we answer for our own.
             has_failed = stack.status == stack.FAILED
             if loaded.type() not in _TYPES or (
-                has_failed and not isinstance(loaded, Rescuable)
+                has_failed and not isinstance(loaded, heat_types.Rescuable)
             ):
                 self._others.add(held.key)
                 return False
@@ -158,7 +144,7 @@ def dead_engines(
     """Return which of some engines neither report nor answer."""
     suspects = engine_ids - {None}
     if suspects:
-        suspects -= _reporting(context)
+        suspects -= reporting(context)
     return {
         engine_id
         for engine_id in suspects
@@ -167,7 +153,7 @@ def dead_engines(
     }
 
 
-def _reporting(context: heat_types.Context) -> abc.Set[str]:
+def reporting(context: heat_types.Context) -> abc.Set[str]:
     """Return the engines that have reported to the database recently."""
     return {
         row.engine_id
@@ -180,7 +166,7 @@ def _reporting(context: heat_types.Context) -> abc.Set[str]:
 def load(
     held: scans.Held,
 ) -> tuple[parser.Stack, resource.Resource, object]:
-    """Return the stack of a resource, the resource, and what it refers to.
+    """Return the stack of a resource, the resource, and its references.
 
     Its references are weak, so the caller must keep the last as long as it.
     """
@@ -207,18 +193,6 @@ def _has_just_begun(stack: parser.Stack) -> bool:
     return bool(0 <= age < _LOCKING)
 
 
-def take_away(
-    context: heat_types.Context, held: scans.Held, reason: str
-) -> bool:
-    """Take a resource from a dead engine; of several that try, one does.
-
-    One that was taken before gets another version: the others wait again.
-    """
-    return scans.change(
-        context, held, engine_id=None, status='FAILED', status_reason=reason
-    )
-
-
 def _go_on(
     held: scans.Held, stack: parser.Stack, loaded: resource.Resource
 ) -> bool:
@@ -231,16 +205,21 @@ def _go_on(
     if has_failed:
         # The next scan must skip it: nothing more happens before its update.
         reason = status_reason = f'{reason}, and the stack has failed'
-    if node != loaded.id and isinstance(loaded, Rescuable):
+    if node != loaded.id and isinstance(loaded, heat_types.Rescuable):
         # Still the dead engine's: after a failure here the next scan retries.
         if not scans.change(context, held):
             return False
         held = dataclasses.replace(held, version=(held.version or 0) + 1)
-        if node is None:
-            loaded.take_back()
-        else:
-            loaded.give_way()
-    if not take_away(context, held, status_reason):
+        loaded.take_back()
+    # Of several engines that try to take it away, one does. One that was taken
+    # before gets another version: the others wait again.
+    if not scans.change(
+        context,
+        held,
+        engine_id=None,
+        status='FAILED',
+        status_reason=status_reason,
+    ):
         return False
     LOG.warning(
         '%(reason)s while it worked on %(resource)s of stack %(stack)s, '
@@ -304,7 +283,7 @@ def _begin(
 
 
 def _node(stack: parser.Stack, loaded: resource.Resource) -> int | None:
-    """Return what to check again in a stack's traversal for a resource.
+    """Return the node of a stack's traversal to check again for a resource.
 
     One that was made in this traversal is not in it; it stands in for what it
     replaces, which is then replaced once more.
@@ -317,35 +296,15 @@ def _node(stack: parser.Stack, loaded: resource.Resource) -> int | None:
     return None
 
 
-def report_often(engine: Any) -> None:
-    """Let an engine report that it lives more often than Heat has it do.
+def report_often() -> None:
+    """Let Heat report often that this engine lives, from its start on.
 
-    It does so for as long as it does for Heat: in the same group of threads.
-    One that has none does not report at all.
+    The first report says how often the next ones come.
     """
-    threads = getattr(engine, 'manage_thread_grp', None)
-    if threads is None or not cfg.CONF.heat_plugins.rescue_interval:
-        return
-    if cfg.CONF.periodic_interval > REPORTING:
-        threads.add_timer(REPORTING, functools.partial(_report, engine))
-
-
-def _report(engine: Any) -> None:
-    if engine.service_id is None:
-        # Heat has not made its row yet.
-        return
-    try:
-        service_objects.Service.update_by_id(
-            heat_context.get_admin_context(),
-            engine.service_id,
-            {'report_interval': REPORTING, 'deleted_at': None},
-        )
-    except Exception as exc:
-        # Or the timer would end.
-        LOG.warning(
-            'heat-engine cannot report that it lives; retrying: %s',
-            foreign.brief(exc),
-        )
+    options = cfg.CONF
+    if options.heat_plugins.rescue_interval:
+        often = min(options.periodic_interval, REPORTING)
+        options.set_override('periodic_interval', often)
 
 
 SCAN = process.Scan(

@@ -2,7 +2,6 @@
 """Sign the TempURLs of a root stack's container, in one engine process."""
 
 from collections import abc
-import dataclasses
 import threading
 import time
 
@@ -15,74 +14,8 @@ from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import sharing
 from heat_plugins.objectstore import stores
 
-#: Seconds between two probes of a key, in one process.
+#: Seconds between two probes of a key, for one root stack in one process.
 PROBE_INTERVAL = 30.0
-
-# Keys to remember; those that were not probed lately are forgotten.
-_MOST_PROBES = 1000
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Verdict:
-    at: float
-    holds: bool
-
-
-_verdicts: dict[tuple[str, str], _Verdict] = {}
-_lock = threading.Lock()
-
-
-def key_holds(store: stores.ObjectStore, signer: keys.Signer) -> bool:
-    """Say whether the last probe found that a signer's URLs work.
-
-    Any user who may write an account's headers can change its TempURL key. The
-    store then refuses the URLs that the former key has signed, unless that key
-    stays as the second one. The servers that hold such a URL cannot tell us.
-    Only we change a container's key. No caller waits for the probe of another.
-    """
-    if signer.kind != keys.ACCOUNT:
-        return True
-    place = signer.storage_url, signer.key or signer.container
-    now = time.monotonic()
-    with _lock:
-        last = _verdicts.get(place)
-        if last is not None and now - last.at < PROBE_INTERVAL:
-            return last.holds
-        # The signer is new: its maker has just tried or read its key.
-        holds_now = last is None or last.holds
-        _verdicts[place] = _Verdict(at=now, holds=holds_now)
-        _forget_old(now)
-    if last is not None:
-        holds_now = _probe(store, signer, last.holds)
-        with _lock:
-            _verdicts[place] = _Verdict(at=now, holds=holds_now)
-    return holds_now
-
-
-def forget_probes() -> None:
-    """Forget the results of all probes."""
-    with _lock:
-        _verdicts.clear()
-
-
-def _probe(
-    store: stores.ObjectStore, signer: keys.Signer, before: bool
-) -> bool:
-    try:
-        # A store may refuse a URL for other reasons, so the account tells.
-        return store.probe(signer.probe_url(store.now())) or signer.key in (
-            keys.account_keys(store)
-        )
-    except errors.ServiceError:
-        return before
-
-
-def _forget_old(now: float) -> None:
-    if len(_verdicts) > _MOST_PROBES:
-        for place, verdict in list(_verdicts.items()):
-            if now - verdict.at > PROBE_INTERVAL:
-                del _verdicts[place]
-
 
 config.register_opts(cfg.CONF)
 
@@ -100,7 +33,7 @@ _TOKEN_REFUSAL_SECONDS = 30
 
 
 def temp_url_secret() -> str | None:
-    """Return what TempURL keys are derived from.
+    """Return the secret from which TempURL keys are derived.
 
     None if that would be what Heat's source publishes.
     """
@@ -140,6 +73,8 @@ class Signing:
         self._seen_at = 0.0
         self._refusal: errors.ServiceError | None = None
         self._refused_at = 0.0
+        # When URLs were probed last, by what signs them, and if they worked.
+        self._probed: dict[keys.Signer, tuple[float, bool]] = {}
 
     def allow(self, seconds: int) -> None:
         """Note for how long an action of the stack may take."""
@@ -150,22 +85,28 @@ class Signing:
         self._seen_at = time.monotonic()
 
     def signer(self, *, certain: bool = False) -> keys.Signer:
-        """Return what signs URLs of the container; makes both if need be.
+        """Return the signer of URLs of the container; make both if need be.
 
         :param certain: whether to look if the container is still there. For
             as long as no deployment has a URL to it, any engine may drop it.
         :raises errors.ServiceError: as `keys.KeyKeeper.ensure`.
         """
+        url = self._store().url
         with self._lock:
             signer = self._signer
-            if signer is not None and self._is_good(signer, certain):
+            if signer is not None and self._is_good(signer, url, certain):
                 return signer
             attempt = self._signer_attempt
         return attempt.share(lambda: self._new_signer(attempt))
 
-    def _is_good(self, signer: keys.Signer, certain: bool) -> bool:
-        """Say whether the signer at hand may be used."""
+    def _is_good(self, signer: keys.Signer, url: str, certain: bool) -> bool:
+        """Say whether the signer at hand may be used.
+
+        :param url: of the account; the store may have moved.
+        """
         now = time.monotonic()
+        if signer.storage_url != url:
+            return False
         if certain and now - self._seen_at > _CONTAINER_SECONDS:
             return False
         age = now - self._signer_since
@@ -173,15 +114,40 @@ class Signing:
         return of_container or age <= _ACCOUNT_KEY_SECONDS
 
     def key_holds(self, signer: keys.Signer) -> bool:
-        """Say whether URLs of a signer work; see `key_holds`.
+        """Say whether the last probe found that a signer's URLs work.
 
-        If they do not, the next URL is made with the key that counts now.
+        Any user who may write an account's headers can change its TempURL key.
+        The store then refuses the URLs that the former key has signed, unless
+        that key stays as the second one. The servers that hold such a URL
+        cannot tell us. Only we change a container's key. No caller waits for
+        the probe of another. If URLs no longer work, the next one is made with
+        the key that counts now.
         """
-        if key_holds(self._store(), signer):
+        if signer.kind != keys.ACCOUNT:
             return True
-        if self._signer is not None and self._signer.key == signer.key:
+        now = time.monotonic()
+        with self._lock:
+            # At first its maker has just tried or read its key.
+            probed_at, holds = self._probed.get(signer, (now, True))
+            is_due = now - probed_at >= PROBE_INTERVAL
+            self._probed[signer] = now if is_due else probed_at, holds
+        if is_due:
+            holds = self._probe(signer, holds)
+            self._probed[signer] = now, holds
+        current = self._signer
+        if not holds and current is not None and current.key == signer.key:
             self.forget()
-        return False
+        return holds
+
+    def _probe(self, signer: keys.Signer, before: bool) -> bool:
+        store = self._store()
+        try:
+            # A store may refuse a URL for other reasons, so the account tells.
+            return store.probe(signer.probe_url(store.now())) or (
+                signer.key in keys.account_keys(store)
+            )
+        except errors.ServiceError:
+            return before
 
     def _new_signer(
         self, attempt: sharing.SharedAttempt[keys.Signer]
@@ -222,17 +188,14 @@ class Signing:
 
     def _keeper(self) -> keys.KeyKeeper:
         options = cfg.CONF.heat_plugins
+        # The most seconds that a URL may live; None: there is no limit.
+        longest: int | None = options.temp_url_lifetime_max
+        if longest is not None:
+            needed = self._action_limit + int(options.temp_url_margin)
+            longest = max(longest, needed)
         return keys.KeyKeeper(
             self._store(),
             secret=temp_url_secret(),
             digests=options.temp_url_digests,
-            overlap=self._longest_lifetime(),
+            overlap=longest,
         )
-
-    def _longest_lifetime(self) -> int | None:
-        """Return the most seconds that a URL may live; None if no limit."""
-        options = cfg.CONF.heat_plugins
-        if options.temp_url_lifetime_max is None:
-            return None
-        asked: int = options.temp_url_lifetime_max
-        return max(asked, self._action_limit + int(options.temp_url_margin))

@@ -3,6 +3,7 @@
 
 from collections import abc
 import contextlib
+import time
 
 from oslo_config import cfg
 
@@ -12,12 +13,11 @@ from heat_plugins import foreign
 from heat_plugins import retrying
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hubs
+from heat_plugins.engine import run_room
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
-from heat_plugins.engine.runs import run_ledgers
 from heat_plugins.objectstore import cleaning
-from heat_plugins.runs.records import record_names
 from heat_plugins.signals import signal_names
 
 LOG = foreign.logger(__name__)
@@ -25,126 +25,109 @@ LOG = foreign.logger(__name__)
 config.register_opts(cfg.CONF)
 
 
+# Seconds to wait for the leaders of runs to end them; one may be dead.
+_RUNS_SECONDS = 60
+
+
 class Sweep:
     """Cleans up behind one deployment or group that is deleted.
 
     :param deployment: the resource.
-    :param ends_runs: whether to end its runs where it holds no URL itself.
+    :param is_adopted: whether it stays, and what its former life has left
+        goes.
 
     It can be run again after it was interrupted or has failed.
     """
 
     def __init__(
-        self, deployment: heat_types.Deployment, *, ends_runs: bool = True
+        self, deployment: heat_types.Resource, *, is_adopted: bool = False
     ) -> None:
         self._deployment = deployment
         container = deployment.data().get(rows.CONTAINER_KEY) or ''
         # Who hands in a stack for adoption may name any.
         is_ours = container.startswith(signal_names.container(''))
         self.container = container if is_ours else None
-        self._ends_runs = (
-            ends_runs
-            and self.container is None
-            and deployment.resource_id is not None
-        )
+        #: For people; Heat's class named the container like the stack.
+        self.what = f'container {self.container or deployment.stack.id}'
+        self._is_adopted = is_adopted or deployment.resource_id is None
+        self._runs_until = time.monotonic() + _RUNS_SECONDS
 
-    def run(self) -> None:
+    def run(self) -> bool:
         """Delete the deployment's signals; the last one's container, too.
 
+        :returns: whether all is done; if not, servers still have runs.
         :raises errors.ServiceError: the object store did not do it.
         """
         hub = transports.hub_for(self._deployment)
-        if self._ends_runs and not hub.contents.is_shut:
-            # Where it is shut, asking costs a token to hear the same again.
-            self._end_runs(hub)
-        self._ends_runs = False
+        if not self._is_adopted and time.monotonic() < self._runs_until:
+            room = run_room.room()
+            if not room.has_left(self._deployment, hub.root_stack_id):
+                return False
         self._run_for_heats(hub)
-        container = self.container
-        if container is None:
-            return
-        hub.call(self._deployment.stack, lambda: self._run(hub, container))
-        self.container = None
+        stack, container = self._deployment.stack, self.container
+        if container is not None:
+            hub.call(stack, lambda: self._run(hub, container))
+            self.container = None
+        elif not self._is_adopted:
+            self._run_without_url(hub)
+        return True
 
     def _run(self, hub: hubs.Hub, container: str) -> None:
         deployment = self._deployment
-        runs_open = record_names.open_folder(deployment.resource_id)
-        has_runs = True
         if deployment.data().get(rows.CONTAINER_KEY) is not None:
             hub.watcher.forget(deployment.resource_id)
             signals = signal_names.folder(deployment.resource_id)
-            there = hub.contents.below(container, runs_open, signals)
-            mine = [name for name in there if name.startswith(signals)]
-            has_runs = len(mine) < len(there)
-            cleaning.delete(hub.store, container, mine)
+            there = hub.contents.below(container, signals)
+            cleaning.delete(hub.store, container, there)
             # Before asking for others, so that of two that go at the same
             # time at least one finds itself the last.
             deployment.data_delete(rows.CONTAINER_KEY)
-        if self._in_use(container):
-            if has_runs:
-                self._withdraw_own_runs(hub, container)
+        self._drop_unused(hub, container)
+
+    def _run_without_url(self, hub: hubs.Hub) -> None:
+        """Delete the container, which runs may have made, with the last."""
+        deployment = self._deployment
+        if resources.has_deployments(deployment.context, hub.root_stack_id):
             return
-        run_ledgers.withdraw(deployment, hub.store, container)
-        hub.drop_container(container)
-        if container != hub.container:
-            return
-        if self._in_use(container):
-            # A deployment came meanwhile, with a URL into the container.
-            hub.signing.signer()
-        else:
-            hubs.forget(hub)
-
-    def _in_use(self, container: str) -> bool:
-        return resources.container_in_use(
-            self._deployment.context,
-            # Not always ours: an adopted stack has that of its former life.
-            container.removeprefix(signal_names.container('')),
-            container,
-        )
-
-    def _withdraw_own_runs(self, hub: hubs.Hub, container: str) -> None:
-        run_ledgers.withdraw(
-            self._deployment,
-            hub.store,
-            container,
-            of=self._deployment.resource_id,
-        )
-
-    def _end_runs(self, hub: hubs.Hub) -> None:
-        """Withdraw the runs that go on; the last deployment deletes all.
-
-        A deployment that holds a URL does so when it cleans up after that.
-        """
         try:
-            hub.call(self._deployment.stack, lambda: self._end_runs_in(hub))
+            hub.call(
+                deployment.stack,
+                lambda: self._drop_unused(hub, hub.container),
+            )
         except errors.ServiceError as exc:
-            # Most likely there is no object store, and so no runs.
+            # Most likely there is no object store, and so no container.
             LOG.info(
                 '%(deployment)s: container %(container)s may hold leftover '
-                'records of its runs: %(error)s',
+                'objects of runs: %(error)s',
                 {
-                    'deployment': self._deployment.label,
+                    'deployment': deployment.label,
                     'container': hub.container,
                     'error': exc,
                 },
             )
 
-    def _end_runs_in(self, hub: hubs.Hub) -> None:
-        deployment = self._deployment
-        is_last = not (
-            resources.has_deployments(deployment.context, hub.root_stack_id)
-            or self._in_use(hub.container)
-        )
-        mine = record_names.open_folder(deployment.resource_id)
-        has_runs = hub.contents.below(hub.container, mine)
-        if is_last:
-            run_ledgers.withdraw(deployment, hub.store, hub.container)
-            hub.drop_container(hub.container)
+    def _drop_unused(self, hub: hubs.Hub, container: str) -> None:
+        if self._in_use(container):
+            return
+        hub.drop_container(container)
+        if container != hub.container:
+            return
+        if self._in_use(container):
+            # A deployment or a run came meanwhile, with a URL into it.
+            hub.signing.signer()
+        else:
             hubs.forget(hub)
-        elif has_runs:
-            self._withdraw_own_runs(hub, hub.container)
+
+    def _in_use(self, container: str) -> bool:
+        deployment = self._deployment
+        # Not always ours: an adopted stack has that of its former life.
+        root_stack_id = container.removeprefix(signal_names.container(''))
+        return resources.container_in_use(
+            deployment.context, root_stack_id, container
+        ) or run_room.room().needs_container(deployment, root_stack_id)
 
     def _run_for_heats(self, hub: hubs.Hub) -> None:
-        """Clean up what Heat's own class has left of a signal.
+        """Clean up a signal's leftovers of Heat's own class.
 
         It kept one object for each deployment, in a container for each stack.
         """
@@ -173,7 +156,7 @@ class Removal:
     """
 
     def __init__(
-        self, deployment: heat_types.Deployment, delete: abc.Callable[[], None]
+        self, deployment: heat_types.Resource, delete: abc.Callable[[], None]
     ) -> None:
         self._deployment = deployment
         self._delete = delete
@@ -191,23 +174,29 @@ class Removal:
             self._sweep = Sweep(self._deployment)
             self._outage = outage
         try:
-            self._sweep.run()
+            return self._sweep.run()
         except errors.ServiceError as exc:
-            self._outage = retrying.Outage.of(exc, self._outage)
             budget = cfg.CONF.heat_plugins.swift_error_budget
             is_passing = exc.may_pass or isinstance(exc, errors.Conflict)
+            if is_passing and self._outage is None:
+                self._deployment.tell(
+                    'DELETE',
+                    f'Cannot clean up {self._sweep.what}; retrying for '
+                    f'{budget} s: {exc}',
+                )
+            self._outage = retrying.Outage.of(exc, self._outage)
             if is_passing and self._outage.seconds <= budget:
                 return False
             _leave_behind(self._deployment, 'DELETE', self._sweep, exc)
         return True
 
 
-def forget_former_life(deployment: heat_types.Deployment) -> None:
+def forget_former_life(deployment: heat_types.Resource) -> None:
     """Clean up behind a deployment that was adopted.
 
     Its last signal lay in the container of the abandoned stack.
     """
-    sweep = Sweep(deployment, ends_runs=False)
+    sweep = Sweep(deployment, is_adopted=True)
     try:
         sweep.run()
     except errors.ServiceError as exc:
@@ -215,7 +204,7 @@ def forget_former_life(deployment: heat_types.Deployment) -> None:
 
 
 def _leave_behind(
-    deployment: heat_types.Deployment,
+    deployment: heat_types.Resource,
     action: str,
     sweep: Sweep,
     exc: errors.ServiceError,
@@ -227,6 +216,5 @@ def _leave_behind(
     """
     deployment.warn(
         action,
-        f'Cannot clean up container {sweep.container}, which may remain: '
-        f'{exc}',
+        f'Cannot clean up {sweep.what}, which may remain: {exc}',
     )

@@ -1,173 +1,530 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signal transports: which one an action uses, and what it needs for that.
+"""Signal transports: how servers send the result of an action.
 
-One class for each transport, found by name. A class is asked to prepare the
-transport for one action; if it cannot, it says why, and AUTO tries the
-next.
+One class for each transport, found by name in `TRANSPORTS`. It says what it
+needs, prepares that for the actions of a resource, and signs for each answer.
+If it cannot be used it says why, and AUTO tries the next. For a new one:
+
+- its class, before `TRANSPORTS`;
+- its line in `TRANSPORTS`, where AUTO tries them in this order;
+- its line in the choices of ``heat_plugins.config``, for templates that name
+  none.
 """
 
 from collections import abc
 import contextlib
-import dataclasses
+import functools
 from typing import Any
+import urllib.parse
 
 from heat.common import password_gen
 from heat.common.i18n import _
+from heat.engine import function
 from keystoneauth1 import exceptions as ks_exceptions
+from keystoneclient.contrib.ec2 import utils as ec2_utils
 from oslo_config import cfg
 
-from heat_plugins import absences
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
+from heat_plugins import wording
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
+from heat_plugins.deployments import plan_tasks
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hubs
+from heat_plugins.engine import run_room
+from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
-from heat_plugins.objectstore import keys
 from heat_plugins.signals import body
 from heat_plugins.signals import live
-from heat_plugins.signals import signal_names
-from heat_plugins.signals import transport_names
 
 LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
 
 
-def choose(
-    deployment: heat_types.Deployment, config_id: str
-) -> deliveries.Signalling:
-    """Prepare the transport of one action of a deployment.
+class SignalTransport:
+    """A transport, for the deployment or the group that uses it.
 
-    :param deployment: the resource, with an id in the database.
-    :param config_id: the id that the derived config is going to have.
-    :raises failures.NoAnswer: the transport cannot be used, or under AUTO
-        none.
-    :raises errors.Unavailable: the same, but one of them may be usable later.
+    :cvar name: in templates, and in what servers are given.
+    :cvar service: the type of the service that it needs, and the client
+        whose options in heat.conf say how to find that; or None.
+    :cvar answers_by: how an answer comes.
+    :cvar is_automatic: whether AUTO may choose it.
+    :cvar serves_groups: whether one resource may sign for many servers, none
+        of which has a user of its own. A group with another transport gets a
+        nested stack.
     """
-    return _choose(
-        deployment,
-        deployment.properties[deployment.SIGNAL_TRANSPORT],
-        config_id,
-    )
+
+    name: str
+    service: tuple[str, str] | None = None
+    answers_by: deliveries.AnswersBy
+    is_automatic = True
+    serves_groups = False
+
+    def __init__(self, resource: heat_types.Resource) -> None:
+        self.resource = resource
+
+    def lacking(self) -> str | None:
+        """Return what this cloud lacks for it, or None."""
+        if self.service is None:
+            return None
+        # Any client will do; this one is always there.
+        heat = self.resource.client_plugin('heat')
+        if heat.does_endpoint_exist(*self.service):
+            return None
+        return wording.no_service(self.service[0])
+
+    def prepare(self, *, by_auto: bool) -> None:
+        """Make what `sign` needs; this may send requests.
+
+        :param by_auto: whether another may take its place.
+        :raises failures.Unusable: that is not possible here.
+        """
+
+    def sign(self, answer: deliveries.Answer) -> deliveries.Signalling:
+        """Return how a server sends an answer; this sends no request."""
+        return self._signalling()
+
+    def resume(self, row: heat_values.DeploymentRow) -> deliveries.Signalling:
+        """Return how a server answers that has its config from before."""
+        return self._signalling(
+            url=row.inputs.get(deliveries.URL_INPUT),
+            queue_id=row.inputs.get('deploy_queue_id'),
+        )
+
+    def poll(self, delivery: deliveries.Delivery) -> bytes | None:
+        """Read the answer from a queue, for `deliveries.AnswersBy.QUEUE`.
+
+        :returns: a signal; None if there is none, or its row has it already.
+        """
+        raise NotImplementedError
+
+    def _signalling(self, **more: Any) -> deliveries.Signalling:
+        return deliveries.Signalling(
+            transport=self.name,
+            answers_by=self.answers_by,
+            timeout=self.time_limit,
+            **more,
+        )
+
+    @functools.cached_property
+    def time_limit(self) -> int | None:
+        """The seconds that an action may take; None for no limit."""
+        limit: int = self.resource.stack.timeout_secs()
+        own: int | None = self.resource.properties[self.resource.TIMEOUT]
+        return min(limit, own or limit)
 
 
-def choose_again(
-    deployment: heat_types.Deployment, row: heat_values.DeploymentRow
-) -> deliveries.Signalling:
-    """Return how an action is signalled that was delivered before.
+class TempURLPoll(SignalTransport):
+    """The server PUTs it to a TempURL, for which the watcher polls."""
 
-    :param row: of the deployment, with the config of the action.
-    :raises failures.NoAnswer: its signal cannot be polled for.
-    :raises errors.Unavailable: the same, but it may be later.
+    name = heat_values.TEMP_URL_POLL
+    service = ('object-store', 'swift')
+    answers_by = deliveries.AnswersBy.OBJECT
+    serves_groups = True
+
+    def prepare(self, *, by_auto: bool) -> None:
+        hub = hub_for(self.resource)
+        refusal = hub.signing.refusal if by_auto else None
+        if refusal is not None:
+            # To ask again would cost a token and a request.
+            raise failures.Unusable(refusal) from refusal
+        data = self.resource.data()
+        is_new = data.get(rows.CONTAINER_KEY) != hub.container
+        if is_new:
+            # Before the container is created, so that it always has an owner.
+            self.resource.data_set(rows.CONTAINER_KEY, hub.container)
+        try:
+            self._signer = hub.call(
+                self.resource.stack,
+                lambda: hub.signing.signer(certain=is_new),
+            )
+        except errors.ServiceError as exc:
+            if is_new:
+                self._give_up(hub, exc)
+            raise failures.Unusable(exc) from exc
+
+    def sign(self, answer: deliveries.Answer) -> deliveries.Signalling:
+        signer, name = self._signer, answer.object_name
+        report_name = body.report_name(name)
+        expires = int(signer.now()) + self._lifetime
+        return self._signalling(
+            object_name=name,
+            url=signer.url(name, expires),
+            report_name=report_name,
+            report_url=signer.url(report_name, expires),
+            control_url=signer.url(
+                live.control_name(name), expires, method='GET'
+            ),
+            signer=signer,
+        )
+
+    def resume(self, row: heat_values.DeploymentRow) -> deliveries.Signalling:
+        signalling = self.sign(
+            deliveries.Answer.of_deployment(row.id, row.config.id)
+        )
+        return signalling.of_before(row)
+
+    def _give_up(self, hub: hubs.Hub, why: errors.ServiceError) -> None:
+        """Forget a container that may not even have been made.
+
+        One with anything in it stays, and one that runs need.
+        """
+        if isinstance(why, errors.Untouched):
+            # It was not, at least not for this one.
+            self.resource.data_delete(rows.CONTAINER_KEY)
+            return
+        try:
+            hub.call(self.resource.stack, lambda: self._forget(hub))
+        except errors.ServiceError as exc:
+            if _is_forbidden(exc):
+                # Who may not make one has none.
+                self.resource.data_delete(rows.CONTAINER_KEY)
+                return
+            self.resource.data_set(rows.CONTAINER_KEY, hub.container)
+            LOG.info(
+                '%(deployment)s: cannot clean up its objects in the object '
+                'store now; its deletion cleans up: %(error)s',
+                {'deployment': self.resource.label, 'error': exc},
+            )
+
+    def _forget(self, hub: hubs.Hub) -> None:
+        deployment = self.resource
+        # Before asking for others; see `sweeping`.
+        deployment.data_delete(rows.CONTAINER_KEY)
+        in_use = resources.container_in_use(
+            deployment.context, hub.root_stack_id, hub.container
+        ) or run_room.room().needs_container(deployment, hub.root_stack_id)
+        if not in_use:
+            hub.drop_empty_container()
+
+    @functools.cached_property
+    def _lifetime(self) -> int:
+        """For how many seconds the URLs must be valid."""
+        options = cfg.CONF.heat_plugins
+        asked: int | None = self.resource.properties[
+            self.resource.SIGNAL_URL_LIFETIME
+        ]
+        if options.temp_url_lifetime_max is not None:
+            asked = min(asked or 0, options.temp_url_lifetime_max)
+        needed = (self.time_limit or 0) + int(options.temp_url_margin)
+        return max(needed, asked or 0)
+
+
+class ZaqarSignal(SignalTransport):
+    """The server sends it to a Zaqar queue, which Heat reads."""
+
+    name = 'ZAQAR_SIGNAL'
+    service = ('messaging', 'zaqar')
+    answers_by = deliveries.AnswersBy.QUEUE
+
+    def lacking(self) -> str | None:
+        if self.resource.client_plugin('zaqar') is None:
+            lacking: str = _('python-zaqarclient is not installed')
+            return lacking
+        return super().lacking()
+
+    def prepare(self, *, by_auto: bool) -> None:
+        with _unusable_if_fails():
+            if lacking := self.lacking():
+                raise failures.Unusable(lacking)
+            self._credentials = _credentials(self.resource)
+            self._queue_id = self.resource._get_zaqar_signal_queue_id()
+
+    def sign(self, answer: deliveries.Answer) -> deliveries.Signalling:
+        return self._signalling(
+            credentials=self._credentials, queue_id=self._queue_id
+        )
+
+    def poll(self, delivery: deliveries.Delivery) -> None:
+        # Heat settles the row by what lies in the queue.
+        in_process.take_queued(self.resource.context, delivery.deployment_id)
+
+
+class CfnSignal(SignalTransport):
+    """The server POSTs it to a URL of heat-api-cfn, signed with a key pair.
+
+    Keystone refuses a signature with a Timestamp after ``[credential]
+    auth_ttl``, 15 minutes by default. So it has none, and is valid until its
+    key pair is deleted with the deployment. Parameters that name the answer
+    give each a signature of its own; see `signals.presigned`.
     """
-    name = transport_names.canonical(str(row.transport))
-    if name == transport_names.TEMP_URL_POLL:
-        return _choose(deployment, name, row.config.id)
-    # Its server has what it takes.
-    return deliveries.Signalling(
-        transport=name, watched=name != transport_names.ZAQAR_SIGNAL
-    )
+
+    name = heat_values.CFN_SIGNAL
+    service = ('cloudformation', 'heat')
+    answers_by = deliveries.AnswersBy.ROW
+    serves_groups = True
+
+    def lacking(self) -> str | None:
+        if cfg.CONF.heat_waitcondition_server_url:
+            # Heat makes its URLs of that.
+            return None
+        return super().lacking()
+
+    def prepare(self, *, by_auto: bool) -> None:
+        with _unusable_if_fails():
+            self._url = self.resource._get_ec2_signed_url(never_expire=True)
+            if not self._url:
+                raise failures.Unusable(
+                    _(
+                        "Heat cannot create a key pair; heat-engine's log "
+                        'says why'
+                    )
+                )
+            self._secret = self.resource.data()['secret_key']
+
+    def sign(self, answer: deliveries.Answer) -> deliveries.Signalling:
+        parts = urllib.parse.urlsplit(self._url)
+        query = dict(urllib.parse.parse_qsl(parts.query), **answer.query)
+        del query['Signature']
+        url = signed(self._url, query, self._secret)
+        return self._signalling(verb='POST', url=url)
 
 
-def _choose(
-    deployment: heat_types.Deployment, wanted: str, config_id: str
-) -> deliveries.Signalling:
-    """Prepare a transport by its name, or for AUTO the first usable.
+def signed(url: str, query: abc.Mapping[str, str], secret: str) -> str:
+    """Return a URL of heat-api-cfn with parameters, signed for a POST."""
+    parts = urllib.parse.urlsplit(url)
+    request = {
+        'verb': 'POST',
+        'host': parts.netloc.lower(),
+        'path': urllib.parse.unquote(parts.path),
+        'params': dict(query),
+    }
+    signature = ec2_utils.Ec2Signer(secret).generate(request)
+    text = urllib.parse.urlencode({**query, 'Signature': signature})
+    return parts._replace(query=text).geturl()
 
+
+class HeatSignal(SignalTransport):
+    """The server signals the resource over heat-api, as a user of its own."""
+
+    name = 'HEAT_SIGNAL'
+    answers_by = deliveries.AnswersBy.ROW
+
+    def prepare(self, *, by_auto: bool) -> None:
+        with _unusable_if_fails():
+            self._credentials = _credentials(self.resource)
+
+    def sign(self, answer: deliveries.Answer) -> deliveries.Signalling:
+        return self._signalling(credentials=self._credentials)
+
+
+class NoSignal(SignalTransport):
+    """The server sends none; its action is complete once it is delivered."""
+
+    name = heat_values.NO_SIGNAL
+    answers_by = deliveries.AnswersBy.NONE
+    is_automatic = False
+    serves_groups = True
+
+    @functools.cached_property
+    def time_limit(self) -> None:
+        """No engine waits for it."""
+
+
+#: By name, in the order in which AUTO tries them.
+TRANSPORTS: dict[str, type[SignalTransport]] = {
+    kind.name: kind
+    for kind in (TempURLPoll, ZaqarSignal, CfnSignal, HeatSignal, NoSignal)
+}
+
+
+def names() -> list[str]:
+    """Return what a template may say."""
+    return [heat_values.AUTO, *TRANSPORTS, heat_values.TEMP_URL_SIGNAL]
+
+
+def takes_signals(name: str | None) -> bool:
+    """Say whether results by a transport are signals of the resource."""
+    kind = TRANSPORTS.get(str(name))
+    return kind is not None and kind.answers_by is deliveries.AnswersBy.ROW
+
+
+def serves_groups(name: str) -> bool:
+    """Say whether one resource may use a transport for many servers.
+
+    :param name: the canonical one; AUTO is tried.
+    """
+    return name == heat_values.AUTO or TRANSPORTS[name].serves_groups
+
+
+def of_auto(
+    resource: heat_types.Resource, *, is_group: bool, is_new: bool = False
+) -> list[type[SignalTransport]]:
+    """Return the transports that AUTO tries, in this order.
+
+    :param is_group: whether the resource has many servers.
+    :param is_new: whether a group may yet get a nested stack. It does if the
+        first that this cloud has serves no groups.
+    """
+    kinds = [each for each in TRANSPORTS.values() if each.is_automatic]
+    if not is_group:
+        return kinds
+    found = []
+    for kind in kinds:
+        if kind.serves_groups:
+            found.append(kind)
+        elif is_new and not lacks(resource, kind.name):
+            break
+    return found
+
+
+def usable(
+    resource: heat_types.Resource,
+    name: str,
+    *,
+    is_group: bool = False,
+    is_new: bool = False,
+) -> SignalTransport:
+    """Return a transport by its name, or for AUTO the first usable one.
+
+    :param resource: one with an ID in the database.
+    :param is_group: see `of_auto`, as for the next one.
     :raises failures.NoAnswer: it cannot be used, or under AUTO none.
     :raises errors.Unavailable: the same, but one of them may be usable later.
     """
-    name = transport_names.canonical(wanted)
-    is_automatic = name == transport_names.AUTO
+    by_auto = name == heat_values.AUTO
+    candidates = (
+        [TRANSPORTS[name]]
+        if not by_auto
+        else (of_auto(resource, is_group=is_group, is_new=is_new))
+    )
     tried: list[str] = []
     may_pass = False
-    for candidate in transport_names.AUTOMATIC if is_automatic else (name,):
-        transport = _TRANSPORTS[candidate](deployment, is_automatic)
+    for kind in candidates:
+        transport = kind(resource)
         try:
-            chosen = transport.prepare(config_id)
+            transport.prepare(by_auto=by_auto)
         except failures.Unusable as exc:
             may_pass |= exc.may_pass
-            tried.append(f'{candidate}: {exc}')
+            tried.append(f'{kind.name}: {exc}')
             continue
         if tried:
             LOG.info(
                 '%(deployment)s uses %(chosen)s; these transports are '
                 'unavailable: %(tried)s',
                 {
-                    'deployment': deployment.label,
-                    'chosen': chosen.transport,
+                    'deployment': resource.label,
+                    'chosen': kind.name,
                     'tried': '. '.join(tried),
                 },
             )
-        return dataclasses.replace(chosen, timeout=transport.time_limit())
-    kind = errors.Unavailable if may_pass else failures.NoAnswer
-    raise kind(f'The signal transport cannot be used. {". ".join(tried)}')
+        return transport
+    error = errors.Unavailable if may_pass else failures.NoAnswer
+    raise error(f'The signal transport cannot be used. {". ".join(tried)}')
 
 
-def for_members(
-    group: heat_types.Deployment,
-) -> abc.Callable[[str, str], deliveries.Signalling]:
-    """Prepare the transport of one action of all members of a group.
+class Signals:
+    """How the servers of a deployment, or of a group, send their results.
 
-    :param group: one without nested stack, with an id in the database.
-    :returns: how a member is signalled, by the ids of its deployment and of
-        the config derived for it; that sends no request.
-    :raises failures.NoAnswer: neither TEMP_URL_POLL nor NO_SIGNAL can be used.
-    :raises errors.Unavailable: one of them may be usable later.
+    A transport is prepared once, and only if there is need.
     """
-    name = transport_names.canonical(group.properties[group.SIGNAL_TRANSPORT])
-    if name == transport_names.NO_SIGNAL:
-        return lambda deployment_id, config_id: deliveries.NOTHING
-    transport = _TempURLPoll(group, name == transport_names.AUTO)
-    try:
-        signer = transport.signer()
-    except failures.Unusable as exc:
-        if exc.may_pass:
-            raise errors.Unavailable(str(exc)) from exc
-        raise failures.NoAnswer(
-            _('The signal transport cannot be used. %(name)s: %(why)s')
-            % {'name': transport.name, 'why': exc}
-        ) from exc
-    timeout = transport.time_limit()
-    return lambda deployment_id, config_id: dataclasses.replace(
-        transport.sign(signer, deployment_id, config_id), timeout=timeout
-    )
+
+    def __init__(
+        self, resource: heat_types.Resource, *, is_group: bool
+    ) -> None:
+        self._resource = resource
+        self._is_group = is_group
+        self._usable = functools.cache(self._prepared)
+
+    def _prepared(self, name: str) -> SignalTransport:
+        return usable(self._resource, name, is_group=self._is_group)
+
+    def of(
+        self, task: plan_tasks.Task, config_id: str
+    ) -> deliveries.Signalling:
+        """Return how the server of a task sends the result.
+
+        :raises failures.NoAnswer: see `usable`.
+        :raises errors.Unavailable: see `usable`.
+        """
+        before = task.before
+        if task.delivers or before is None:
+            terms = deliveries.Terms(self._resource.properties)
+            answer = deliveries.Answer.of_deployment(task.member.id, config_id)
+            return self._usable(terms.transport).sign(answer)
+        name = heat_values.canonical(str(before.transport))
+        if name == TempURLPoll.name:
+            return self._usable(name).resume(before)
+        # Its server has what it takes.
+        return TRANSPORTS.get(name, HeatSignal)(self._resource).resume(before)
 
 
-def check(deployment: heat_types.Deployment) -> None:
+def check(deployment: heat_types.Resource, servers: str) -> None:
     """Refuse a transport that this cloud cannot have.
 
     What cannot be told, such as while Keystone is unavailable, is not refused.
+    Nor is the server of a deployment that exists.
 
     :param deployment: a deployment of a template, or a group of some.
+    :param servers: the property that names its server, or servers.
     :raises exception.StackValidationFailed: it names one.
     """
-    name = transport_names.canonical(
-        deployment.properties[deployment.SIGNAL_TRANSPORT]
-    )
-    transport = _TRANSPORTS.get(name)
-    if transport is None:
-        return
-    try:
-        lacking = transport.lacking(deployment)
-    except Exception:
-        LOG.debug('Cannot check the signal transports', exc_info=True)
-        return
-    if lacking is not None:
+    name = deliveries.Terms(deployment.properties).transport
+    if name != heat_values.AUTO and (lacking := lacks(deployment, name)):
         raise heat_types.invalid(
             deployment,
-            _(
-                '%(name)s cannot be used: %(lacking)s. AUTO uses a transport '
-                'that this cloud has.'
-            )
-            % {'name': name, 'lacking': lacking},
+            f'{name} cannot be used; AUTO uses a transport that this cloud '
+            f'has. {lacking}',
             deployment.SIGNAL_TRANSPORT,
         )
+    for server in function.dependencies(deployment.properties.data[servers]):
+        # Other resources may stand for a server.
+        given = deployment.stack[server.name].properties.data
+        if given.get('software_config_transport') != 'POLL_TEMP_URL':
+            continue
+        if lacking := lacks_store_for_new(deployment):
+            raise heat_types.invalid(
+                deployment,
+                f'{server.name} has POLL_TEMP_URL, which cannot be used; '
+                f'POLL_SERVER_CFN needs no object store. {lacking}',
+                servers,
+            )
+
+
+def lacks(resource: Any, name: str) -> str | None:
+    """Return what this cloud lacks for a transport; None if nothing is known.
+
+    :param resource: anything with clients of the project.
+    :param name: of a transport, but AUTO.
+    """
+    try:
+        return TRANSPORTS[name](resource).lacking()
+    except Exception:
+        LOG.debug('Cannot check the signal transports', exc_info=True)
+        return None
+
+
+def refusal_of_runs(resource: Any) -> str | None:
+    """Return why this cloud can start no run; None if nothing is known.
+
+    :param resource: anything with clients of the project.
+    """
+    kinds = (heat_values.TEMP_URL_POLL, heat_values.CFN_SIGNAL)
+    if not all(lacks(resource, name) for name in kinds):
+        return None
+    return (
+        'Servers cannot send the results of runs; ask an operator to add one '
+        f'of these services. {wording.no_service(*wording.RESULTS)}'
+    )
+
+
+def lacks_store(resource: Any) -> str | None:
+    """Return that this cloud has no object store; None if nothing is known."""
+    return lacks(resource, TempURLPoll.name)
+
+
+def lacks_store_for_new(resource: heat_types.Resource) -> str | None:
+    """Return that this cloud has no object store, unless the resource exists.
+
+    An update continues with what former releases have created without one.
+    """
+    lacking = lacks_store(resource)
+    return None if lacking and resources.exists(resource) else lacking
 
 
 def root_stack_id(deployment: heat_types.Resource) -> str:
@@ -180,218 +537,16 @@ def hub_for(deployment: heat_types.Resource) -> hubs.Hub:
     return hubs.hub_for(deployment.stack, root_stack_id(deployment))
 
 
-class _Transport:
-    """A transport, for one deployment.
-
-    :cvar name: its name in templates.
-    :cvar service: the type of the service that it needs, and the client
-        whose options in heat.conf say how to find that; or None.
-    :param is_one_of_many: whether another may take its place.
-    """
-
-    name: str
-    service: tuple[str, str] | None = None
-
-    @classmethod
-    def lacking(cls, deployment: heat_types.Deployment) -> str | None:
-        """Return what this cloud lacks for it, or None."""
-        if cls.service is None:
-            return None
-        # Any client will do; this one is always there.
-        heat = deployment.client_plugin('heat')
-        if heat.does_endpoint_exist(*cls.service):
-            return None
-        return absences.service(cls.service[0])
-
-    def __init__(
-        self, deployment: heat_types.Deployment, is_one_of_many: bool
-    ) -> None:
-        self.deployment = deployment
-        self.is_one_of_many = is_one_of_many
-
-    def prepare(self, config_id: str) -> deliveries.Signalling:
-        """Make what one action needs to be signalled.
-
-        :raises failures.Unusable: that is not possible here.
-        """
-        return deliveries.Signalling(transport=self.name)
-
-    def time_limit(self) -> int | None:
-        """Return the seconds that an action may take; None for no limit."""
-        limit: int = self.deployment.stack.timeout_secs()
-        own: int | None = self.deployment.properties[self.deployment.TIMEOUT]
-        return min(limit, own or limit)
-
-
-class _NoSignal(_Transport):
-    name = transport_names.NO_SIGNAL
-
-    def time_limit(self) -> None:
-        # No engine waits for it.
-        return None
-
-
-class _CfnSignal(_Transport):
-    name = transport_names.CFN_SIGNAL
-    service = ('cloudformation', 'heat')
-
-    @classmethod
-    def lacking(cls, deployment: heat_types.Deployment) -> str | None:
-        if cfg.CONF.heat_waitcondition_server_url:
-            # Heat makes its URLs of that.
-            return None
-        return super().lacking(deployment)
-
-    def prepare(self, config_id: str) -> deliveries.Signalling:
-        with _unusable_if_fails():
-            url = self.deployment._get_ec2_signed_url()
-            if not url:
-                raise failures.Unusable(
-                    _(
-                        "Heat cannot create a key pair; heat-engine's log "
-                        'says why'
-                    )
-                )
-            return deliveries.Signalling(transport=self.name, url=url)
-
-
-class _HeatSignal(_Transport):
-    name = transport_names.HEAT_SIGNAL
-
-    def prepare(self, config_id: str) -> deliveries.Signalling:
-        with _unusable_if_fails():
-            return deliveries.Signalling(
-                transport=self.name, credentials=_credentials(self.deployment)
-            )
-
-
-class _ZaqarSignal(_Transport):
-    name = transport_names.ZAQAR_SIGNAL
-    service = ('messaging', 'zaqar')
-
-    @classmethod
-    def lacking(cls, deployment: heat_types.Deployment) -> str | None:
-        if deployment.client_plugin('zaqar') is None:
-            lacking: str = _('python-zaqarclient is not installed')
-            return lacking
-        return super().lacking(deployment)
-
-    def prepare(self, config_id: str) -> deliveries.Signalling:
-        with _unusable_if_fails():
-            if lacking := self.lacking(self.deployment):
-                raise failures.Unusable(lacking)
-            return deliveries.Signalling(
-                transport=self.name,
-                watched=False,
-                credentials=_credentials(self.deployment),
-                queue_id=self.deployment._get_zaqar_signal_queue_id(),
-            )
-
-
-class _TempURLPoll(_Transport):
-    name = transport_names.TEMP_URL_POLL
-    service = ('object-store', 'swift')
-
-    def prepare(self, config_id: str) -> deliveries.Signalling:
-        return self.sign(self.signer(), self.deployment.resource_id, config_id)
-
-    def signer(self) -> keys.Signer:
-        """Return what signs URLs of the stack's container.
-
-        :raises Unusable: TempURLs are unusable.
-        """
-        hub = hub_for(self.deployment)
-        refusal = hub.signing.refusal if self.is_one_of_many else None
-        if refusal is not None:
-            # To ask again would cost a token and a request.
-            raise failures.Unusable(refusal) from refusal
-        data = self.deployment.data()
-        is_new = data.get(rows.CONTAINER_KEY) != hub.container
-        if is_new:
-            # Before the container is created, so that it always has an owner.
-            self.deployment.data_set(rows.CONTAINER_KEY, hub.container)
-        try:
-            return hub.call(
-                self.deployment.stack,
-                lambda: hub.signing.signer(certain=is_new),
-            )
-        except errors.ServiceError as exc:
-            if is_new:
-                self._give_up(hub, exc)
-            raise failures.Unusable(exc) from exc
-
-    def sign(
-        self, signer: keys.Signer, deployment_id: str, config_id: str
-    ) -> deliveries.Signalling:
-        """Return the URLs for one action of a deployment; send no request."""
-        name = signal_names.signal(deployment_id, config_id)
-        report_name = body.report_name(name)
-        expires = int(signer.now()) + self._lifetime()
-        return deliveries.Signalling(
-            transport=self.name,
-            object_name=name,
-            url=signer.url(name, expires),
-            report_name=report_name,
-            report_url=signer.url(report_name, expires),
-            control_url=signer.url(
-                live.control_name(name), expires, method='GET'
-            ),
-            signer=signer,
-        )
-
-    def _give_up(self, hub: hubs.Hub, why: errors.ServiceError) -> None:
-        """Forget a container that may not even have been made.
-
-        One with anything in it stays: commands have made it, for runs.
-        """
-        if isinstance(why, errors.TokenRejected):
-            # It was not, at least not for this one.
-            self.deployment.data_delete(rows.CONTAINER_KEY)
-            return
-        try:
-            hub.call(self.deployment.stack, lambda: self._forget(hub))
-        except errors.ServiceError as exc:
-            if _is_forbidden(exc):
-                # Who may not make one has none.
-                self.deployment.data_delete(rows.CONTAINER_KEY)
-                return
-            self.deployment.data_set(rows.CONTAINER_KEY, hub.container)
-            LOG.info(
-                '%(deployment)s: cannot clean up its objects in the object '
-                'store now; its deletion cleans up: %(error)s',
-                {'deployment': self.deployment.label, 'error': exc},
-            )
-
-    def _forget(self, hub: hubs.Hub) -> None:
-        deployment = self.deployment
-        # Before asking for others; see `sweeping`.
-        deployment.data_delete(rows.CONTAINER_KEY)
-        if not resources.container_in_use(
-            deployment.context, hub.root_stack_id, hub.container
-        ):
-            hub.drop_empty_container()
-
-    def _lifetime(self) -> int:
-        """Return for how many seconds the URL must be valid."""
-        options = cfg.CONF.heat_plugins
-        asked: int | None = self.deployment.properties[
-            self.deployment.SIGNAL_URL_LIFETIME
-        ]
-        if options.temp_url_lifetime_max is not None:
-            asked = min(asked or 0, options.temp_url_lifetime_max)
-        needed = (self.time_limit() or 0) + int(options.temp_url_margin)
-        return max(needed, asked or 0)
-
-
 def _credentials(
-    deployment: heat_types.Deployment,
+    deployment: heat_types.Resource,
 ) -> abc.Mapping[str, Any]:
     """Return the credentials of the deployment's user."""
     _give_password(deployment)
-    return deployment._get_heat_signal_credentials()
+    given: abc.Mapping[str, Any] = deployment._get_heat_signal_credentials()
+    return given
 
 
-def _give_password(deployment: heat_types.Deployment) -> None:
+def _give_password(deployment: heat_types.Resource) -> None:
     """Let the deployment's user log in.
 
     Heat makes a password only together with the user. A user that was made
@@ -439,9 +594,3 @@ def _may_pass(exc: Exception) -> bool:
     # That is how keystoneauth calls it, and Zaqar's client.
     status = getattr(exc, 'http_status', None) or getattr(exc, 'code', None)
     return isinstance(status, int) and status >= 500
-
-
-_TRANSPORTS: dict[str, type[_Transport]] = {
-    cls.name: cls
-    for cls in (_NoSignal, _CfnSignal, _HeatSignal, _ZaqarSignal, _TempURLPoll)
-}

@@ -18,7 +18,7 @@ engine has started starts in a new traversal.
 
 from collections import abc
 import time
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from heat.common import context as heat_context
 from heat.engine import check_resource
@@ -132,6 +132,11 @@ def _key(node: _Node) -> scans.PointKey:
     return str(node.rsrc_id), node.is_update
 
 
+def _told(data: Any) -> set[_Node]:
+    """Return the nodes before a sync point that are done."""
+    return {_Node(*each) for each in sync_point.deserialize_input_data(data)}
+
+
 def _continue(stalled: scans.Idle, *, has_waited: bool) -> bool:
     """Continue a stack; False if there is nothing to do, or others do it."""
     context = heat_context.get_admin_context()
@@ -144,7 +149,7 @@ def _continue(stalled: scans.Idle, *, has_waited: bool) -> bool:
     rows = scans.nodes(context, stack.id)
     nodes = lost(
         stack.convergence_dependencies.graph(),
-        {key: point.nodes for key, point in points.items()},
+        {key: _told(data) for key, data in points.items()},
         stack.id,
     )
     done: list[tuple[_Node, int]] = []
@@ -155,7 +160,7 @@ def _continue(stalled: scans.Idle, *, has_waited: bool) -> bool:
         (done if is_done else due).append((node, number))
     own = points.get((stack.id, True))
     roots = set(stack.convergence_dependencies.roots())
-    is_complete = own is not None and roots <= own.nodes
+    is_complete = own is not None and roots <= _told(own)
     if not (is_complete or done or (due and has_waited)):
         return False
     if not scans.claim(context, stalled):
@@ -170,7 +175,7 @@ def _continue(stalled: scans.Idle, *, has_waited: bool) -> bool:
             stack.context,
             number,
             stalled.traversal_id,
-            points[_key(node)].data,
+            points[_key(node)],
             node.is_update,
             None,
             converge=stack.converge,
@@ -218,10 +223,10 @@ def _note(stack: parser.Stack) -> None:
 
 def _resource(
     node: _Node,
-    rows: abc.Mapping[int, scans.Node],
+    rows: abc.Mapping[int, Any],
     template_id: int,
 ) -> int:
-    """Return the resource that a node is about: what replaces its own."""
+    """Return the resource of a node, or the one that replaces it."""
     for row in rows.values():
         if (
             node.is_update
@@ -229,16 +234,19 @@ def _resource(
             and row.template_id == template_id
             and row.action != 'DELETE'
         ):
-            return row.id
+            return int(row.id)
     return int(node.rsrc_id)
 
 
-def _is_done(row: scans.Node | None, node: _Node, template_id: int) -> bool:
-    """Say whether an engine has done what a node is for."""
-    if row is None:
-        # To clean up was to delete it.
+def _is_done(row: Any, node: _Node, template_id: int) -> bool:
+    """Say whether an engine has done what a node is for.
+
+    :param row: of its resource; None if there is none.
+    """
+    if row is None or (row.action, row.status) == ('DELETE', 'COMPLETE'):
+        # To clean up was to delete it. Heat removes the row with the last.
         return not node.is_update
-    return (
+    return bool(
         row.status == 'COMPLETE'
         and row.action != 'INIT'
         and row.template_id == template_id
@@ -249,16 +257,16 @@ def _propagate(
     stack: parser.Stack,
     node: _Node,
     number: int | None,
-    points: abc.Mapping[scans.PointKey, scans.Point],
+    points: abc.Mapping[scans.PointKey, Any],
 ) -> None:
-    """Tell those who wait for a node that it is done.
+    """Tell the nodes that wait for a node that it is done.
 
     :param number: its resource; None if that is deleted.
     """
     traversal = stack.current_traversal
     client = worker_client.WorkerClient()
     if number is not None:
-        data = sync_point.deserialize_input_data(points[_key(node)].data)
+        data = sync_point.deserialize_input_data(points[_key(node)])
         # Its references are weak: what it refers to must be kept.
         checked, *scope = resource.Resource.load(
             stack.context,

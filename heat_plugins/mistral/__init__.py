@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Core: workflows, cron triggers and executions, as Mistral knows them.
 
-``definitions`` reads, checks and renames workflows, ``triggers`` plans cron
-triggers, ``executions`` says what a signal starts and with what result.
-``workflow_service`` is the protocol of requests to Mistral. Nothing here
-imports Heat or Mistral.
+``definitions`` reads and renames workflows, ``workflow_requests`` says what a
+signal starts, ``triggers`` reads cron triggers, ``outcome`` says how an
+execution has ended. Nothing here imports Heat or Mistral.
 """

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make Mistral's actions from the operations of the core.
 
-An action has the name, the arguments and the description of its operation.
+An action has the name, the arguments and the description of its operation,
+and refuses an input that is of another type than the operation has it. A null
+stands for the default.
 """
 
 from collections import abc
+import contextlib
 import inspect
 import re
+import types
+import typing
 from typing import Any
 
 from mistral_lib import actions
@@ -28,19 +33,71 @@ class _Action(actions.Action):  # type: ignore[misc]
     """Calls the operation of its name with its own arguments."""
 
     _operation: str
+    _signature: inspect.Signature
     _call: Call
     _report: Report
 
     def run(self, context: Any) -> Any:
         try:
-            return self._call(context, self._operation, dict(vars(self)))
+            arguments = self._arguments()
+            return self._call(context, self._operation, arguments)
         except errors.Error as exc:
             return actions.Result(error=self._report(exc))
         except Exception as exc:
             return actions.Result(error=results.unexpected(self, context, exc))
 
+    def _arguments(self) -> dict[str, Any]:
+        """Return the arguments of the operation.
 
-class Maker:
+        :raises errors.Invalid: one of them is of another type.
+        """
+        arguments = {}
+        for name, value in vars(self).items():
+            wanted = self._signature.parameters[name]
+            if value is None and wanted.default is not wanted.empty:
+                arguments[name] = wanted.default
+                continue
+            try:
+                arguments[name] = _read(value, wanted.annotation)
+            except TypeError:
+                # Whatever it is: not to be quoted.
+                kind = inspect.formatannotation(wanted.annotation)
+                kind = kind.replace('collections.abc.', '')
+                raise errors.Invalid(
+                    f'{self._operation}: {name} must be of type {kind}'
+                ) from None
+        return arguments
+
+
+def _read(value: Any, kind: Any) -> Any:
+    """Return a value of JSON as a type of an argument.
+
+    YAML and YAQL write a number as a text, or a text as a number, and a list
+    of one text may be that text.
+
+    :raises TypeError: it is of another type.
+    """
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if kind in (Any, inspect.Parameter.empty, type(value)):
+        return value
+    if origin is types.UnionType:
+        for part in parts:
+            with contextlib.suppress(TypeError):
+                return _read(value, part)
+    elif origin is abc.Mapping and isinstance(value, dict):
+        return {key: _read(entry, parts[1]) for key, entry in value.items()}
+    elif origin in (abc.Collection, abc.Sequence):
+        entries = [value] if isinstance(value, str) else value
+        if isinstance(entries, list | tuple):
+            return [_read(entry, parts[0]) for entry in entries]
+    elif kind is str and type(value) in (int, float):
+        return str(value)
+    elif kind in (int, float) and str(value).isdecimal():
+        return int(value)
+    raise TypeError
+
+
+class ActionMaker:
     """Makes the actions of a module.
 
     :param module: its name: Mistral imports an action by its path.
@@ -88,6 +145,7 @@ class Maker:
                 '__doc__': _description(operation),
                 '__init__': __init__,
                 '_operation': name,
+                '_signature': signature,
             },
         )
 

@@ -15,7 +15,6 @@ from heat_plugins.clients import ironic
 from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import making
 from heat_plugins.mistral_actions import sessions
-from heat_plugins.nodes import node_jobs
 from heat_plugins.nodes import node_operations
 
 
@@ -31,11 +30,7 @@ def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
     return getattr(core(context), operation)(**arguments)
 
 
-def _work(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
-    return node_jobs.NodeWorkOperations(core(context)).work(**arguments)
-
-
-_action = making.Maker(__name__, _call)
+_action = making.ActionMaker(__name__, _call)
 
 List = _action(node_operations.NodeOperations.list)
 Register = _action(node_operations.NodeOperations.register)
@@ -43,4 +38,4 @@ Begin = _action(node_operations.NodeOperations.begin)
 Step = _action(node_operations.NodeOperations.step)
 Abort = _action(node_operations.NodeOperations.abort)
 Summaries = _action(node_operations.NodeOperations.summaries)
-Work = making.Maker(__name__, _work)(node_jobs.NodeWorkOperations.work)
+Work = _action(node_operations.NodeOperations.work)

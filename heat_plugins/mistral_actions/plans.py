@@ -16,7 +16,7 @@ from typing import Any
 from oslo_config import cfg
 
 from heat_plugins import config
-from heat_plugins.clients import heat
+from heat_plugins.clients import heat_plans
 from heat_plugins.clients import mistral_plans
 from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import making
@@ -34,8 +34,8 @@ def core(context: Any) -> plan_operations.PlanOperations:
     cloud = sessions.cloud(context.security)
     plans = plan_service.Plans(
         swift.connect(cloud),
-        mistral_plans.Registry(cloud),
-        heat.Heat(cloud),
+        mistral_plans.MistralRegistry(cloud),
+        heat_plans.PlanStacks(cloud),
         limits=limits(),
     )
     return plan_operations.PlanOperations(plans)
@@ -63,7 +63,7 @@ def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
     )
 
 
-_action = making.Maker(__name__, _call)
+_action = making.ActionMaker(__name__, _call)
 
 Create = _action(plan_operations.PlanOperations.create)
 Update = _action(plan_operations.PlanOperations.update)

@@ -14,11 +14,9 @@ import contextlib
 from typing import Any
 
 from keystoneauth1 import access
-from keystoneauth1 import exceptions
 from keystoneauth1 import loading
 from keystoneauth1 import service_token
 from keystoneauth1 import session as ks_session
-from keystoneauth1 import token_endpoint
 from keystoneauth1.identity import access as access_plugin
 from oslo_config import cfg
 
@@ -55,12 +53,13 @@ def session(security: Any) -> ks_session.Session:
     verify = _verify(security)
     if security.trust_id:
         auth = _trust(security.trust_id)
-    elif security.auth_token:
-        auth = _token(security, verify)
+    elif security.auth_token and security.service_catalog:
+        auth = _token(security)
     else:
         raise errors.Denied(
-            'Mistral has no token to act with, because [pecan] auth_enable '
-            'in mistral.conf is off'
+            'Mistral has no token to act with, or no catalogue: [pecan] '
+            'auth_enable in mistral.conf is off, or the request was for '
+            'another cloud'
         )
     return ks_session.Session(auth=auth, verify=verify)
 
@@ -81,27 +80,6 @@ def cloud(security: Any) -> rest.Cloud:
     )
 
 
-def user_name(session: ks_session.Session) -> str:
-    """Return the name of the user in whose name a session is.
-
-    :raises errors.Denied: Keystone gives no token for it.
-    :raises errors.Unavailable: Keystone does not answer.
-    """
-    auth: Any = getattr(session.auth, 'user_auth', session.auth)
-    try:
-        access_info = auth.get_access(session)
-    except rest.REFUSALS as exc:
-        raise errors.Denied(
-            'Keystone refuses a token to the user who runs the workflow: '
-            f'{type(exc).__name__}'
-        ) from exc
-    except exceptions.ClientException as exc:
-        raise errors.Unavailable(
-            f'Cannot reach Keystone: {type(exc).__name__}'
-        ) from exc
-    return str(access_info.username or access_info.user_id)
-
-
 def _trust(trust_id: str) -> Any:
     """Return Mistral's own credentials, with the trust for their scope."""
     return loading.load_auth_from_conf_options(
@@ -117,15 +95,15 @@ def _trust(trust_id: str) -> Any:
     )
 
 
-def _token(security: Any, verify: bool | str) -> Any:
+def _token(security: Any) -> Any:
     """Return a token that was issued already.
 
     What is issued for a token in its place lives no longer, and Keystone may
     refuse to.
     """
-    token = security.service_catalog or _described(security, verify)
     token_access = access.create(
-        body={'token': token}, auth_token=security.auth_token
+        body={'token': security.service_catalog},
+        auth_token=security.auth_token,
     )
     plugin = access_plugin.AccessInfoPlugin(token_access)
     # Another cloud does not know Mistral, and is to learn nothing of it.
@@ -135,29 +113,6 @@ def _token(security: Any, verify: bool | str) -> Any:
     if own is None:
         return plugin
     return service_token.ServiceTokenAuthWrapper(plugin, own)
-
-
-def _described(security: Any, verify: bool | str) -> Any:
-    """Ask Keystone about a token that came without its catalogue.
-
-    That is what a request for another cloud may have.
-    """
-    url = security.auth_uri or CONF[_AUTH].www_authenticate_uri
-    url = url.rstrip('/').removesuffix('/v3') + '/v3'
-    asking = ks_session.Session(
-        auth=token_endpoint.Token(url, security.auth_token), verify=verify
-    )
-    try:
-        answer = asking.get(
-            f'{url}/auth/tokens',
-            headers={'X-Subject-Token': security.auth_token},
-        )
-    except exceptions.ClientException as exc:
-        raise errors.Denied(
-            'Keystone refuses the token that the workflow was started with; '
-            f'it may have expired: {type(exc).__name__}'
-        ) from exc
-    return answer.json()['token']
 
 
 def _verify(security: Any) -> bool | str:

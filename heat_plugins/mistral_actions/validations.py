@@ -16,7 +16,7 @@ from oslo_config import cfg
 
 from heat_plugins import config
 from heat_plugins import errors
-from heat_plugins.clients import heat
+from heat_plugins.clients import heat_plans
 from heat_plugins.clients import mistral_plans
 from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import making
@@ -31,8 +31,8 @@ def core(context: Any) -> validation_operations.ValidationOperations:
     """Return the core, with the credentials of a context."""
     cloud = sessions.cloud(context.security)
     objects = swift.connect(cloud)
-    stacks = heat.Heat(cloud)
-    registry = mistral_plans.Registry(cloud)
+    stacks = heat_plans.PlanStacks(cloud)
+    registry = mistral_plans.MistralRegistry(cloud)
     return validation_operations.ValidationOperations(
         plan_service.Plans(objects, registry, stacks), stacks
     )
@@ -80,7 +80,7 @@ def _abandoned(context: Any) -> abc.Callable[[], bool]:
     return ended
 
 
-_action = making.Maker(__name__, _call)
+_action = making.ActionMaker(__name__, _call)
 
 List = _action(validation_operations.ValidationOperations.list)
 Required = _action(validation_operations.ValidationOperations.required)
@@ -88,6 +88,6 @@ Stop = _action(validation_operations.ValidationOperations.stop)
 Results = _action(validation_operations.ValidationOperations.results)
 Result = _action(validation_operations.ValidationOperations.result)
 Work = _action(validation_operations.ValidationOperations.work)
-Run = making.Maker(__name__, _run)(
+Run = making.ActionMaker(__name__, _run)(
     validation_operations.ValidationOperations.run
 )

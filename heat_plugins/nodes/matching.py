@@ -8,97 +8,60 @@ import uuid as uuids
 
 from heat_plugins import errors
 from heat_plugins import masking
-from heat_plugins.nodes import addresses
 from heat_plugins.nodes import node
+from heat_plugins.nodes import node_reading
 
 _MISSING: Final = object()
 
 _NAMESPACE: Final = uuids.UUID('6f1d5ad5-3f0e-5a52-9a70-0cbb7f5e8a11')
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Match:
-    """What there is of an entry, and what it would be called.
-
-    :ivar macs: those of the node that is there.
-    :ivar uuid: of the node, or of the one to be made.
-    """
-
-    uuid: str
-    present: node.Node | None = None
-    macs: frozenset[str] = frozenset()
-
-
 class Matcher:
     """Finds nodes by uuid, MAC address, or where their BMC is."""
 
     def __init__(
-        self, nodes: abc.Iterable[node.Node], ports: abc.Iterable[node.Port]
+        self,
+        nodes: abc.Iterable[node.Node],
+        owners: abc.Mapping[str, str],
     ) -> None:
         self._nodes = {each.uuid: each for each in nodes}
-        self._owners: dict[str, str] = {}
-        self._macs: dict[str, set[str]] = {}
-        for port in ports:
-            if port.node in self._nodes:
-                self._owners[port.address] = port.node
-                self._macs.setdefault(port.node, set()).add(port.address)
-        self._places: dict[tuple[str, str, str], list[str]] = {}
+        self._owners = owners
+        self._places: dict[node.Place | None, list[str]] = {}
         for each in self._nodes.values():
-            place = addresses.place(each.map('driver_info'))
-            if place:
-                self._places.setdefault(place, []).append(each.uuid)
+            place = node_reading.place(each.map('driver_info'))
+            self._places.setdefault(place, []).append(each.uuid)
 
-    def match(self, wanted: node.Wanted) -> Match:
-        """Return what an entry means.
+    def change(self, wanted: node.Wanted) -> 'NodeChange':
+        """Return the changes that an entry needs.
 
         :raises errors.Refused: it means several nodes at once.
         """
-        means = self._means(wanted)
-        matches = {uuid for uuids in means.values() for uuid in uuids}
-        if len(matches) > 1:
+        uuid = self._find(wanted)
+        return change(wanted, uuid, self._nodes.get(uuid), self._owners)
+
+    def _find(self, wanted: node.Wanted) -> str:
+        """Return the uuid of a node, or of the one to be made."""
+        means = {
+            self._owners[mac]: f'MAC address {mac}'
+            for mac in wanted.macs
+            if self._owners.get(mac) in self._nodes
+        }
+        if wanted.uuid in self._nodes:
+            means[wanted.uuid] = f'uuid {wanted.uuid}'
+        at_place = self._places.get(wanted.place, []) if wanted.place else []
+        # A BMC of several nodes, as of a chassis, tells none of them.
+        if len(at_place) == 1 or not means:
+            means |= dict.fromkeys(at_place, 'the BMC')
+        if len(means) > 1:
             listed = ', '.join(
-                f'{what} that of {self._nodes[uuid].label}'
-                for what, uuids in means.items()
-                for uuid in sorted(uuids)
+                f'{mark} is of {self._nodes[uuid].label}'
+                for uuid, mark in means.items()
             )
             raise errors.Refused(
                 f'It matches several nodes: {listed}. Remove what belongs to '
                 'another node'
             )
-        if matches:
-            return self._match(matches.pop())
-        return self._new(wanted)
-
-    def _means(self, wanted: node.Wanted) -> dict[str, set[str]]:
-        means: dict[str, set[str]] = {}
-        if wanted.uuid in self._nodes:
-            means['uuid is'] = {wanted.uuid}
-        owners = {
-            self._owners[mac] for mac in wanted.macs if mac in self._owners
-        }
-        if owners:
-            means['a MAC address is'] = owners
-        at_place = self._places.get(wanted.place, []) if wanted.place else []
-        if len(at_place) == 1 or (at_place and not means):
-            means['the BMC is'] = set(at_place)
-        return means
-
-    def _match(self, uuid: str) -> Match:
-        return Match(
-            uuid=uuid,
-            present=self._nodes[uuid],
-            macs=frozenset(self._macs.get(uuid, ())),
-        )
-
-    def _new(self, wanted: node.Wanted) -> Match:
-        uuid = wanted.uuid or _derived(wanted)
-        if uuid not in self._nodes:
-            return Match(uuid=uuid)
-        if not self._macs.get(uuid):
-            # Its creation was interrupted before its ports were made.
-            return self._match(uuid)
-        # What it was derived from is on its way through the machines.
-        return Match(uuid=str(uuids.uuid4()))
+        return min(means, default=wanted.uuid or _derived(wanted))
 
 
 def _derived(wanted: node.Wanted) -> str:
@@ -115,6 +78,7 @@ def _derived(wanted: node.Wanted) -> str:
 class NodeChange:
     """The changes of one node.
 
+    :ivar present: what there is of it; None for one to be made.
     :ivar create: the fields of a node to be made, or None.
     :ivar patch: of one that is there.
     :ivar ports: the network cards that it lacks.
@@ -122,6 +86,7 @@ class NodeChange:
     """
 
     uuid: str
+    present: node.Node | None
     create: abc.Mapping[str, Any] | None = dataclasses.field(
         default=None, repr=False
     )
@@ -133,54 +98,62 @@ class NodeChange:
     new_driver: bool = False
 
 
-def changes(wanted: node.Wanted, match: Match) -> NodeChange:
-    """Return the changes that a match needs.
+def change(
+    wanted: node.Wanted,
+    uuid: str,
+    present: node.Node | None,
+    owners: abc.Mapping[str, str],
+) -> NodeChange:
+    """Return the changes of a node.
 
     What the file does not name stays as it is: an inspection may have found
     it. Passwords are always written: Ironic does not tell the present ones.
     """
     ports = tuple(
-        port for port in wanted.ports if port['address'] not in match.macs
+        port for port in wanted.ports if owners.get(port['address']) != uuid
     )
     shown = [f'port {port["address"]}' for port in ports]
-    if match.present is None:
-        return NodeChange(
-            uuid=match.uuid,
-            create={
-                **_fields(wanted),
-                'uuid': match.uuid,
-                'driver_info': dict(wanted.driver_info),
-                'properties': _properties(wanted, {}),
-            },
-            ports=ports,
-            shown=tuple(shown),
-        )
-    patch: list[abc.Mapping[str, Any]] = []
-    for name, value in _fields(wanted).items():
-        now = match.present.fields.get(name, _MISSING)
-        _set(patch, shown, f'/{name}', now, value)
-    for section, values in (
-        ('driver_info', wanted.driver_info),
-        ('properties', _properties(wanted, match.present.map('properties'))),
-    ):
-        present = match.present.map(section)
-        for name, value in values.items():
-            now = present.get(name, _MISSING)
-            _set(patch, shown, f'/{section}/{_escaped(name)}', now, value)
-    return NodeChange(
-        uuid=match.uuid,
-        patch=tuple(patch),
-        ports=ports,
-        shown=tuple(shown),
-        new_driver=wanted.driver != match.present.text('driver'),
-    )
-
-
-def _fields(wanted: node.Wanted) -> dict[str, Any]:
+    former = present or node.Node(uuid=uuid)
     fields = {'driver': wanted.driver, **wanted.more}
     if wanted.name:
         fields['name'] = wanted.name
-    return fields
+    properties = _properties(wanted, former.map('properties'))
+    sections = {'driver_info': wanted.driver_info, 'properties': properties}
+    if present is None:
+        return NodeChange(
+            uuid=uuid,
+            present=None,
+            create={**fields, **sections, 'uuid': uuid},
+            ports=ports,
+            shown=tuple(shown),
+        )
+    values = [('', name, value) for name, value in fields.items()]
+    for section, entries in sections.items():
+        values += [(section, *entry) for entry in entries.items()]
+    patch = []
+    for section, name, value in values:
+        within = present.map(section) if section else present.fields
+        now = within.get(name, _MISSING)
+        secret = section == 'driver_info' and node.is_secret(name)
+        # Ironic itself has had numbers as text.
+        if str(now) == str(value) and not secret:
+            continue
+        # Ironic adds what is not there, and replaces what is.
+        path = f'/{section}/{_escaped(name)}' if section else f'/{name}'
+        patch.append({'op': 'add', 'path': path, 'value': value})
+        before = '' if now is _MISSING else f'{now} -> '
+        if not secret:
+            shown.append(f'{path[1:]}: {before}{value}')
+        elif now is _MISSING:
+            shown.append(f'{path[1:]}: {masking.MASK}')
+    return NodeChange(
+        uuid=uuid,
+        present=present,
+        patch=tuple(patch),
+        ports=ports,
+        shown=tuple(shown),
+        new_driver=wanted.driver != present.text('driver'),
+    )
 
 
 def _properties(
@@ -189,41 +162,13 @@ def _properties(
     """Return the properties, with the capabilities in one line."""
     properties = dict(wanted.properties)
     if wanted.capabilities:
-        now = str(present.get('capabilities') or '')
-        merged = {
-            name: value
-            for name, _, value in (
-                pair.partition(':') for pair in now.split(',')
-            )
-            if name
-        }
+        now = str(present.get('capabilities') or '').split(',')
+        merged = dict(pair.split(':', 1) for pair in now if ':' in pair)
         merged.update(wanted.capabilities)
         properties['capabilities'] = ','.join(
             f'{name}:{value}' for name, value in merged.items()
         )
     return properties
-
-
-def _set(
-    patch: list[abc.Mapping[str, Any]],
-    shown: list[str],
-    path: str,
-    now: Any,
-    value: Any,
-) -> None:
-    # Ironic itself has had numbers as text.
-    same = now == value or (now is not _MISSING and str(now) == str(value))
-    secret = path.startswith('/driver_info/') and node.is_secret(path)
-    if same and not secret:
-        return
-    # It adds what is not there, and replaces what is.
-    patch.append({'op': 'add', 'path': path, 'value': value})
-    name = path.removeprefix('/')
-    if not secret:
-        before = '' if now is _MISSING else f'{now} -> '
-        shown.append(f'{name}: {before}{value}')
-    elif now is _MISSING:
-        shown.append(f'{name}: {masking.MASK}')
 
 
 def _escaped(name: str) -> str:

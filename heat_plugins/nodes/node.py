@@ -18,22 +18,27 @@ def is_secret(name: str) -> bool:
     return _SECRET.search(name) is not None
 
 
+#: Where a BMC is: host, port, and the system behind it.
+Place = tuple[str, str, str]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Wanted:
     """A node that a file asks for.
 
     :ivar label: what messages call it.
+    :ivar uuid: '' where the file tells none; so with name.
     :ivar properties: all but the capabilities.
     :ivar ports: each with its ``address``, in lower case with colons.
     :ivar more: other fields of a node, as Ironic's API names them.
-    :ivar place: where its BMC is; see `addresses.place`.
+    :ivar place: where its BMC is; None where that is not told.
     :ivar warnings: a sentence each.
     """
 
     label: str
     driver: str
-    uuid: str | None = None
-    name: str | None = None
+    uuid: str = ''
+    name: str = ''
     driver_info: abc.Mapping[str, Any] = dataclasses.field(
         default_factory=dict, repr=False
     )
@@ -43,7 +48,7 @@ class Wanted:
     )
     ports: tuple[abc.Mapping[str, Any], ...] = ()
     more: abc.Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    place: tuple[str, str, str] | None = None
+    place: Place | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -99,11 +104,3 @@ class Node:
     @property
     def state(self) -> str:
         return self.text('provision_state')
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Port:
-    """A network card of a node."""
-
-    node: str
-    address: str

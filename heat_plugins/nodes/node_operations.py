@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything that can be done with nodes, in terms of JSON.
 
-Commands call this directly, or let Mistral's actions call it; so both ways
-have one result. Each method takes and returns what JSON can say, and raises
+Commands and Mistral's actions call this; so both ways have one result. Each
+method takes and returns what JSON can say, and raises
 `heat_plugins.errors.Error`.
+
+What takes nodes long is a `NodeJob`: a row of verbs of Ironic, one after the
+other, for all nodes that can take the next one. A node that fails does not
+keep the others.
 """
 
 from collections import abc
@@ -12,71 +16,17 @@ import time
 from typing import Any
 
 from heat_plugins import errors
+from heat_plugins import jobs
 from heat_plugins import pools
 from heat_plugins import stored
-from heat_plugins.nodes import convoy as convoys
 from heat_plugins.nodes import moves
+from heat_plugins.nodes import moving
 from heat_plugins.nodes import node
 from heat_plugins.nodes import node_protocols
 from heat_plugins.nodes import node_reading
 from heat_plugins.nodes import registering
 from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import stores
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Summary:
-    """A machine.
-
-    :ivar disks_gb: the sizes of its disks, in gibibytes.
-    :ivar macs: the addresses of its network cards.
-    """
-
-    cpus: int | None = None
-    architecture: str = ''
-    memory_mb: int | None = None
-    disks_gb: tuple[int, ...] = ()
-    macs: tuple[str, ...] = ()
-    product: str = ''
-
-
-def summarized(inspected: abc.Mapping[str, Any]) -> Summary:
-    """Return the summary of what Ironic has of an inspection.
-
-    What is missing, or is not what Ironic's agent sends, is left out.
-    """
-    data = _map(inspected.get('inventory'))
-    cpu, memory = _map(data.get('cpu')), _map(data.get('memory'))
-    return Summary(
-        cpus=_number(cpu.get('count')),
-        architecture=str(cpu.get('architecture') or ''),
-        memory_mb=_number(memory.get('physical_mb')),
-        disks_gb=tuple(
-            size >> 30
-            for disk in _maps(data.get('disks'))
-            if (size := _number(disk.get('size'))) is not None
-        ),
-        macs=tuple(
-            str(card['mac_address'])
-            for card in _maps(data.get('interfaces'))
-            if card.get('mac_address')
-        ),
-        product=str(_map(data.get('system_vendor')).get('product_name') or ''),
-    )
-
-
-def _map(value: Any) -> abc.Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _maps(value: Any) -> list[abc.Mapping[str, Any]]:
-    entries = value if isinstance(value, list) else []
-    return [entry for entry in entries if isinstance(entry, dict)]
-
-
-def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) else None
-
 
 Report = dict[str, Any]
 Reports = list[Report]
@@ -97,7 +47,6 @@ class NodeOperations:
 
     :param baremetal: the way to Ironic.
     :param store: the project's object store.
-    :ivar escort: moves nodes.
     """
 
     def __init__(
@@ -112,7 +61,7 @@ class NodeOperations:
         self._store = store
         self._pool = pool or pools.Pool()
         self._registrar = registering.Registrar(baremetal, pool=self._pool)
-        self.escort = convoys.Escort(baremetal, clock=clock)
+        self._clock = clock
 
     def list(self) -> Reports:
         """List the nodes that the project may see."""
@@ -154,14 +103,26 @@ class NodeOperations:
         results = self._registrar.register(
             node_reading.read(given), remove=remove, dry_run=dry_run
         )
+        known = (
+            registering.NodeAction.CREATED,
+            registering.NodeAction.UPDATED,
+            registering.NodeAction.UNCHANGED,
+        )
+        states = {
+            result.uuid: result.state
+            for result in results
+            if result.action in known
+        }
+        manage, provide = moves.MANAGE, moves.PROVIDE
         return {
             'nodes': [
                 dataclasses.asdict(result) | {'success': result.success}
                 for result in results
             ],
             'success': all(result.success for result in results),
-            'enrolled': _in(results, {'', *moves.MANAGE.ready}, moves.MANAGE),
-            'manageable': _in(results, moves.PROVIDE.ready, moves.PROVIDE),
+            # A new node is enrolled.
+            'enrolled': _in(states, {'', *manage.ready, *manage.moving}),
+            'manageable': _in(states, provide.ready | provide.moving),
         }
 
     def forget(self, nodes: Any) -> None:
@@ -172,9 +133,9 @@ class NodeOperations:
         self,
         verb: str,
         nodes: abc.Collection[str] | None = None,
-        concurrency: int = convoys.CONCURRENCY,
-        attempts: int = convoys.ATTEMPTS,
-        timeout: float = convoys.TIMEOUT,
+        concurrency: int = moving.CONCURRENCY,
+        attempts: int = moving.ATTEMPTS,
+        timeout: float = moving.TIMEOUT,
     ) -> Report:
         """Gather nodes for a way, and send none yet.
 
@@ -190,14 +151,14 @@ class NodeOperations:
             'attempts': attempts,
             'timeout': timeout,
         }
-        return self._report(self.gather(verb, nodes, options))
+        return moving.report(self.gather(verb, nodes, options))
 
     def gather(
         self,
         verb: str,
         nodes: abc.Collection[str] | None,
         options: abc.Mapping[str, Any],
-    ) -> convoys.Convoy:
+    ) -> moving.NodeMove:
         """Return the nodes of a move, none of which was sent."""
         if verb not in moves.BY_VERB:
             raise errors.Invalid(
@@ -206,14 +167,17 @@ class NodeOperations:
         for name, value in options.items():
             if value < 1:
                 raise errors.Invalid(f'{name} must be 1 or more')
-        return convoys.Convoy(
-            verb=verb,
-            members=tuple(
-                convoys.NodeMember(uuid=each.uuid, name=each.name)
-                for each in self._chosen(moves.BY_VERB[verb], nodes)
-            ),
-            **options,
+        way = moves.BY_VERB[verb]
+        members = tuple(
+            moving.NodeMember(uuid=each.uuid, name=each.name)
+            for each in self._named(nodes)
+            if nodes is not None or each.state in way.ready | way.moving
         )
+        return moving.NodeMove(verb=verb, members=members, **options)
+
+    def advance(self, move: moving.NodeMove) -> moving.NodeMove:
+        """Take a step of a move."""
+        return moving.advance(self._baremetal, move, self._clock())
 
     def step(self, convoy: abc.Mapping[str, Any]) -> Report:
         """Judge the nodes that are on their way, and send others.
@@ -223,8 +187,8 @@ class NodeOperations:
             next_look, in seconds, 0 at the end; success, null before that; and
             the reason.
         """
-        return self._report(
-            self.escort.step(stored.read(convoys.Convoy, convoy))
+        return moving.report(
+            self.advance(stored.read(moving.NodeMove, convoy))
         )
 
     def abort(self, nodes: abc.Collection[str] | None = None) -> Report:
@@ -234,14 +198,14 @@ class NodeOperations:
         :returns: a map: nodes, the uuids of those that were asked to stop; and
             moving, of those that cannot be stopped just now.
         """
-        stopped, moving = [], []
+        stopped, moved = [], []
         for each in self._named(nodes):
             if each.state in moves.INSPECT.stoppable:
                 self._baremetal.set_state(each.uuid, 'abort')
                 stopped.append(each.uuid)
             elif each.state in moves.INSPECT.moving:
-                moving.append(each.uuid)
-        return {'nodes': stopped, 'moving': moving}
+                moved.append(each.uuid)
+        return {'nodes': stopped, 'moving': moved}
 
     def summaries(self, nodes: abc.Collection[str]) -> Reports:
         """Show what the last inspections of nodes have found, in few numbers.
@@ -255,36 +219,51 @@ class NodeOperations:
         (named,) = self._named([node])
         return dict(self._baremetal.inventory(named.uuid))
 
+    def work(
+        self,
+        kind: str,
+        given: abc.Mapping[str, Any],
+        state: abc.Mapping[str, Any] | None = None,
+        outcome: abc.Mapping[str, Any] | None = None,
+    ) -> Report:
+        """Take a step of the work of a workflow on nodes.
+
+        :param kind: register, introspect or move, as the workflows.
+        :param given: the input of the workflow.
+        :param state: what the last step has returned; null for the first.
+        :param outcome: null.
+        :returns: a map: state; next_look, the seconds to wait; success, null
+            until the end; and the reason.
+        """
+        job, begun = begin(self, kind, given)
+        return jobs.advance(job, begun, state, outcome)
+
     def _summary(self, named: node.Node) -> Report:
         try:
-            data = self._baremetal.inventory(named.uuid)
+            inspected = self._baremetal.inventory(named.uuid)
         except errors.NotFound:
-            data = {}
+            inspected = {}
+        data = inspected.get('inventory') or {}
+        cpu, vendor = data.get('cpu') or {}, data.get('system_vendor') or {}
+        memory = data.get('memory') or {}
         return {
             'uuid': named.uuid,
             'name': named.name,
-            **dataclasses.asdict(summarized(data)),
+            'cpus': cpu.get('count'),
+            'architecture': cpu.get('architecture') or '',
+            'memory_mb': memory.get('physical_mb'),
+            'disks_gb': [
+                disk['size'] >> 30
+                for disk in data.get('disks') or ()
+                if disk.get('size')
+            ],
+            'macs': [
+                card['mac_address']
+                for card in data.get('interfaces') or ()
+                if card.get('mac_address')
+            ],
+            'product': vendor.get('product_name') or '',
         }
-
-    def _report(self, convoy: convoys.Convoy) -> Report:
-        return {
-            'convoy': dataclasses.asdict(convoy),
-            'next_look': self.escort.next_look(convoy),
-            'done': [*convoy.done],
-            'success': not convoy.reason if convoy.ended else None,
-            'reason': convoy.reason,
-        }
-
-    def _chosen(
-        self, move: moves.Move, names: abc.Collection[str] | None
-    ) -> abc.Sequence[node.Node]:
-        if names is not None:
-            return self._named(names)
-        return [
-            each
-            for each in self._baremetal.states()
-            if each.state in move.ready | move.moving
-        ]
 
     def _named(
         self, names: abc.Collection[str] | None
@@ -292,23 +271,156 @@ class NodeOperations:
         nodes = self._baremetal.states()
         if names is None:
             return nodes
-        by_name = {each.name: each for each in nodes if each.name}
-        by_name |= {each.uuid: each for each in nodes}
-        lacking = [name for name in names if name not in by_name]
+        known = {each.name: each for each in nodes if each.name}
+        known |= {each.uuid: each for each in nodes}
+        lacking = [name for name in names if name not in known]
         if lacking:
             raise errors.NotFound(f'There is no node {", ".join(lacking)}')
-        chosen = {by_name[name].uuid: by_name[name] for name in names}
+        chosen = {known[name].uuid: known[name] for name in names}
         return [*chosen.values()]
 
 
 def _in(
-    results: abc.Iterable[registering.Result],
-    ready: abc.Set[str],
-    move: moves.Move,
+    states: abc.Mapping[str, str], wanted: abc.Container[str]
 ) -> abc.Sequence[str]:
-    """Return the uuids of registered nodes that can go, or do already."""
-    return [
-        result.uuid
-        for result in results
-        if result.registered and result.state in ready | move.moving
-    ]
+    return [uuid for uuid, state in states.items() if state in wanted]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NodeWork:
+    """The state of such work.
+
+    :ivar verbs: of the moves, in their order.
+    :ivar moves: those that have started.
+    :ivar chosen: uuids or names for the first move; None for all nodes that
+        can take it.
+    :ivar options: of each move; see `node_operations`.
+    :ivar ready: uuids that skip the first move, and take the second one.
+    :ivar nodes: the outcome of each entry of a file that is registered.
+    :ivar found: the summaries of inspections.
+    :ivar reason: why not all nodes are registered.
+    """
+
+    verbs: tuple[str, ...] = ()
+    moves: tuple[moving.NodeMove, ...] = ()
+    chosen: tuple[str, ...] | None = None
+    options: abc.Mapping[str, float] = dataclasses.field(default_factory=dict)
+    ready: tuple[str, ...] = ()
+    nodes: tuple[abc.Mapping[str, Any], ...] = ()
+    found: tuple[abc.Mapping[str, Any], ...] = ()
+    reason: str = ''
+
+
+Step = jobs.JobStep[NodeWork]
+
+
+class NodeJob:
+    """Does such work; a `jobs.Job`.
+
+    :param file: what to register, see `node_operations`; None for nothing.
+    """
+
+    def __init__(
+        self,
+        core: NodeOperations,
+        file: Any = None,
+        *,
+        remove: bool = False,
+        dry_run: bool = False,
+    ) -> None:
+        self._core = core
+        self._file = file
+        self._remove, self._dry_run = remove, dry_run
+
+    def step(self, state: NodeWork, outcome: jobs.CallOutcome | None) -> Step:
+        """Take a step; see `jobs.Job`."""
+        if self._file is not None and not state.nodes:
+            return self._register(state)
+        if not state.moves or state.moves[-1].ended:
+            return self._begin_next(state)
+        last = self._core.advance(state.moves[-1])
+        return jobs.JobStep(
+            state=dataclasses.replace(state, moves=(*state.moves[:-1], last)),
+            next_look=0 if last.ended else moving.INTERVAL,
+        )
+
+    def output(self, state: NodeWork) -> Report:
+        """Return the nodes of a file or else of a move, and what they did."""
+        members = [dataclasses.asdict(move)['members'] for move in state.moves]
+        return {
+            'nodes': [*state.nodes] or [*members[:1], []][0],
+            'moved': [member for moved in members for member in moved],
+            'found': [*state.found],
+            'done': [*state.moves[-1].done] if state.moves else [],
+        }
+
+    def _register(self, state: NodeWork) -> Step:
+        try:
+            report = self._core.registered(
+                self._file, remove=self._remove, dry_run=self._dry_run
+            )
+        except errors.Unavailable:
+            raise
+        except errors.Error:
+            self._core.forget(self._file)
+            raise
+        done = report['success']
+        state = dataclasses.replace(
+            state,
+            nodes=tuple(report['nodes']),
+            chosen=tuple(report['enrolled']),
+            ready=tuple(report['manageable']),
+            reason='' if done else 'Some nodes are not registered',
+        )
+        return jobs.JobStep(state=state)
+
+    def _begin_next(self, state: NodeWork) -> Step:
+        """Gather nodes for the next move; without one, this is the end."""
+        # It has passwords. The step that read it is no longer repeated.
+        self._core.forget(self._file)
+        chosen = state.chosen
+        if state.moves:
+            last = state.moves[-1]
+            chosen = last.done
+            if len(state.moves) == 1:
+                chosen += state.ready
+            if last.verb == 'inspect':
+                found = tuple(self._core.summaries(last.done))
+                state = dataclasses.replace(state, found=found)
+        if len(state.moves) < len(state.verbs):
+            verb = state.verbs[len(state.moves)]
+            move = self._core.gather(verb, chosen, state.options)
+            return jobs.JobStep(
+                state=dataclasses.replace(state, moves=(*state.moves, move))
+            )
+        reasons = [state.reason, *(move.reason for move in state.moves)]
+        reason = '; '.join(filter(None, reasons))
+        return jobs.JobStep(state=state, success=not reason, reason=reason)
+
+
+def begin(
+    core: NodeOperations,
+    kind: str,
+    given: abc.Mapping[str, Any],
+) -> tuple[NodeJob, NodeWork]:
+    """Return the job of a workflow on nodes, and its first state.
+
+    :param kind: register, introspect or move, as the workflows.
+    :param given: the input of the workflow.
+    """
+    given = dict(given)
+    provide = ('provide',) if given.pop('provide', False) else ()
+    nodes = given.pop('nodes', None)
+    if kind == 'register':
+        remove = given.pop('remove', False)
+        dry_run = given.pop('dry_run', False)
+        manage = given.pop('manage', True) and not dry_run
+        verbs = ('manage', *provide) if manage else ()
+        job = NodeJob(core, nodes or [], remove=remove, dry_run=dry_run)
+        return job, NodeWork(verbs=verbs, options=given)
+    introspects = kind == 'introspect'
+    return NodeJob(core), NodeWork(
+        verbs=('inspect', *provide) if introspects else (given.pop('verb'),),
+        chosen=None if nodes is None else tuple(nodes),
+        options=given,
+    )

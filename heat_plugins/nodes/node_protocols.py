@@ -24,15 +24,8 @@ class Baremetal(Protocol):
     def states(self) -> list[node.Node]:
         """Return all nodes, with what their states are and no more."""
 
-    def ports(self) -> list[node.Port]:
-        """Return the network cards of all nodes."""
-
-    def drivers(self) -> frozenset[str]:
-        """Return the names of the hardware types that Ironic has enabled.
-
-        :raises errors.Denied: by Ironic's policy, which asks for a token with
-            system scope, not one of a project.
-        """
+    def ports(self) -> dict[str, str]:
+        """Return the uuids of nodes by the addresses of network cards."""
 
     def create_node(self, fields: abc.Mapping[str, Any]) -> None:
         """Create a node.

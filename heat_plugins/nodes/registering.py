@@ -2,13 +2,15 @@
 """Registering: Ironic gets the nodes of a file.
 
 Each node is worked on by itself, and what goes wrong with one is told of
-that one. All of it can be done again, and finishes what was interrupted.
+that one, in Ironic's words. All of it can be done again, and finishes what
+was interrupted.
 """
 
 from collections import abc
 import dataclasses
 import enum
 import functools
+from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import masking
@@ -62,13 +64,16 @@ class Result:
     def success(self) -> bool:
         return self.action is not NodeAction.FAILED
 
-    @property
-    def registered(self) -> bool:
-        return self.action in (
-            NodeAction.CREATED,
-            NodeAction.UPDATED,
-            NodeAction.UNCHANGED,
-        )
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Task:
+    """An entry of the file, and the change for it; None where it fails."""
+
+    result: Result
+    change: matching.NodeChange | None = None
+    secrets: frozenset[str] = dataclasses.field(
+        default=frozenset(), repr=False
+    )
 
 
 class Registrar:
@@ -105,68 +110,50 @@ class Registrar:
 
         :param remove: whether to delete the unused nodes that are not
             among them. None goes while an entry is wrong: it may mean one.
-        :param dry_run: whether only to say what would be done; an entry has
-            a warning where the enabled drivers are not known.
+        :param dry_run: whether only to say what would be done.
         """
         nodes = self._insist(self._baremetal.nodes)
-        ports = self._insist(self._baremetal.ports)
-        work = _Work(matching.Matcher(nodes, ports), nodes, self._drivers())
-        for entry in entries:
-            work.add(entry)
-
-        def register_entry(task: _Task) -> Result:
-            return work.tried(task) if dry_run else self._do(task)
-
-        results = self._pool.each(register_entry, work.tasks)
+        matcher = matching.Matcher(nodes, self._insist(self._baremetal.ports))
+        owners: dict[tuple[str, object], node.Wanted] = {}
+        tasks = [_task(entry, matcher, owners) for entry in entries]
+        results = [task.result for task in tasks]
+        if not dry_run:
+            results = self._pool.each(self._do, tasks)
         if remove:
-            unlisted = [each for each in nodes if each.uuid not in work.means]
             broken = any(not result.success for result in results)
+            named = {task.result.uuid for task in tasks}
             results += self._pool.each(
-                lambda unlisted_node: self._remove(
-                    unlisted_node, broken, dry_run
-                ),
-                unlisted,
+                lambda spare: self._remove(spare, broken, dry_run),
+                [each for each in nodes if each.uuid not in named],
             )
         return results
 
-    def _drivers(self) -> frozenset[str] | None:
-        """Return the enabled drivers; None where policy forbids to list them.
-
-        Ironic itself refuses a driver that is not enabled.
-        """
-        try:
-            return self._insist(self._baremetal.drivers)
-        except errors.Denied:
-            return None
-
-    def _do(self, task: '_Task') -> Result:
-        if task.change is None:
+    def _do(self, task: _Task) -> Result:
+        change = task.change
+        if change is None:
             return task.result
         try:
-            self._apply(task.change)
+            if change.create is not None:
+                self._create(change.create)
+            if change.patch:
+                self._insist(
+                    lambda: self._baremetal.update_node(
+                        change.uuid,
+                        change.patch,
+                        reset_interfaces=change.new_driver,
+                    )
+                )
+            for port in change.ports:
+                self._create_port(change.uuid, port)
         except errors.Error as exc:
             # Ironic quotes what it refuses.
-            reason = masking.Mask(task.wanted.secrets).text(str(exc))
+            reason = masking.Mask(task.secrets).text(str(exc))
             return dataclasses.replace(
                 task.result, action=NodeAction.FAILED, reason=reason
             )
         return task.result
 
-    def _apply(self, change: matching.NodeChange) -> None:
-        if change.create is not None:
-            self._create(change.create)
-        if change.patch:
-            self._insist(
-                lambda: self._baremetal.update_node(
-                    change.uuid,
-                    change.patch,
-                    reset_interfaces=change.new_driver,
-                )
-            )
-        for port in change.ports:
-            self._create_port(change.uuid, port)
-
-    def _create(self, fields: abc.Mapping[str, object]) -> None:
+    def _create(self, fields: abc.Mapping[str, Any]) -> None:
         try:
             self._insist(lambda: self._baremetal.create_node(fields))
         except errors.Conflict:
@@ -175,15 +162,12 @@ class Registrar:
             if fields['uuid'] not in {each.uuid for each in states}:
                 raise
 
-    def _create_port(
-        self, uuid: str, fields: abc.Mapping[str, object]
-    ) -> None:
+    def _create_port(self, uuid: str, fields: abc.Mapping[str, Any]) -> None:
         try:
             self._insist(lambda: self._baremetal.create_port(uuid, fields))
         except errors.Conflict:
             ports = self._insist(self._baremetal.ports)
-            mine = node.Port(node=uuid, address=str(fields['address']))
-            if mine not in ports:
+            if ports.get(fields['address']) != uuid:
                 raise
 
     def _remove(
@@ -195,17 +179,18 @@ class Registrar:
             action=NodeAction.REMOVED,
             state=present.state,
         )
-        reason = _in_use(present)
-        if broken:
-            reason = reason or 'an invalid entry may mean this node'
+        reason = 'an invalid entry may mean this node' if broken else ''
+        if present.state not in moves.IDLE:
+            reason = f'it is {present.state}'
+        if instance := present.text('instance_uuid'):
+            reason = f'instance {instance} is on it'
         if reason:
             return dataclasses.replace(
                 result, action=NodeAction.KEPT, reason=reason
             )
-        if dry_run:
-            return result
         try:
-            self._insist(lambda: self._baremetal.delete_node(present.uuid))
+            if not dry_run:
+                self._insist(lambda: self._baremetal.delete_node(present.uuid))
         except errors.NotFound:
             return result
         except errors.Error as exc:
@@ -215,127 +200,45 @@ class Registrar:
         return result
 
 
-def _in_use(present: node.Node) -> str:
-    """Say why a node must not be deleted; '' if it may."""
-    if instance := present.text('instance_uuid'):
-        return f'instance {instance} is on it'
-    if present.state not in moves.IDLE:
-        return f'it is {present.state}'
-    return ''
+def _task(
+    entry: node.Wanted | node.Flaw,
+    matcher: matching.Matcher,
+    owners: dict[tuple[str, object], node.Wanted],
+) -> _Task:
+    """Return the change for an entry.
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Task:
-    """An entry of the file, and the changes for it."""
-
-    wanted: node.Wanted
-    result: Result
-    change: matching.NodeChange | None = None
-
-
-class _Work:
-    """The changes of all entries.
-
-    It refuses what Ironic would refuse, so that a dry run tells, too.
-
-    :param drivers: the enabled drivers; None if they are not known.
-    :ivar means: the nodes of Ironic's that entries mean.
+    :param owners: former entries, by what tells nodes apart.
     """
-
-    def __init__(
-        self,
-        matcher: matching.Matcher,
-        nodes: abc.Iterable[node.Node],
-        drivers: frozenset[str] | None,
-    ) -> None:
-        self._matcher = matcher
-        self._names = {each.name: each.uuid for each in nodes if each.name}
-        self._drivers = drivers
-        self.tasks: list[_Task] = []
-        self.means: dict[str, str] = {}
-
-    def add(self, entry: node.Wanted | node.Flaw) -> None:
-        if isinstance(entry, node.Flaw):
-            wanted = node.Wanted(label=entry.label, driver='')
-            self._refuse(wanted, entry.reason)
-            return
-        try:
-            match = self._matcher.match(entry)
-        except errors.Refused as exc:
-            self._refuse(entry, str(exc))
-            return
-        if match.uuid in self.means:
-            first = self.means[match.uuid]
-            self._refuse(entry, f'It matches the same node as {first}')
-            return
-        self.means[match.uuid] = entry.label
-        reason = self._refusal(entry, match)
-        if reason:
-            self._refuse(entry, reason)
-            return
-        change = matching.changes(entry, match)
-        action = NodeAction.UPDATED if change.shown else NodeAction.UNCHANGED
-        if match.present is None:
-            action = NodeAction.CREATED
-        self.tasks.append(
-            _Task(
-                wanted=entry,
-                change=change,
-                result=Result(
-                    uuid=match.uuid,
-                    name=entry.name or (match.present or _NOBODY).name,
-                    action=action,
-                    state=(match.present or _NOBODY).state,
-                    changes=change.shown,
-                    warnings=entry.warnings,
-                ),
-            )
-        )
-
-    def tried(self, task: _Task) -> Result:
-        """Return what a dry run says of an entry."""
-        change = task.change
-        if change is None or self._drivers is not None:
-            return task.result
-        if change.create is None and not change.new_driver:
-            return task.result
-        warning = (
-            f'Cannot check whether Ironic has enabled {task.wanted.driver}: '
-            'only a token with system scope may list drivers'
-        )
-        return dataclasses.replace(
-            task.result, warnings=(*task.result.warnings, warning)
-        )
-
-    def _refusal(self, entry: node.Wanted, match: matching.Match) -> str:
-        """Return why Ironic would refuse an entry; '' if it would not."""
-        owner = self._names.get(entry.name or '', match.uuid)
-        if owner != match.uuid:
-            return (
-                f'Node {owner} already has the name {entry.name}; give this '
-                'entry another name'
-            )
-        present = match.present.text('driver') if match.present else None
-        if self._drivers is None or entry.driver in self._drivers | {present}:
-            return ''
-        enabled = ', '.join(sorted(self._drivers)) or 'no driver'
-        return (
-            f'Ironic has not enabled the driver {entry.driver}, but {enabled}'
-        )
-
-    def _refuse(self, wanted: node.Wanted, reason: str) -> None:
-        self.tasks.append(
-            _Task(
-                wanted=wanted,
-                result=Result(
-                    uuid='',
-                    name=wanted.label,
-                    action=NodeAction.FAILED,
-                    reason=reason,
-                    warnings=wanted.warnings,
-                ),
-            )
-        )
-
-
-_NOBODY = node.Node(uuid='')
+    failed = Result(uuid='', name=entry.label, action=NodeAction.FAILED)
+    if isinstance(entry, node.Flaw):
+        return _Task(result=dataclasses.replace(failed, reason=entry.reason))
+    failed = dataclasses.replace(failed, warnings=entry.warnings)
+    try:
+        change = matcher.change(entry)
+    except errors.Refused as exc:
+        return _Task(result=dataclasses.replace(failed, reason=str(exc)))
+    marks: list[tuple[str, object]] = [
+        *(('MAC address', mac) for mac in entry.macs),
+        ('name', entry.name),
+        ('BMC', entry.place),
+        ('node in Ironic', change.uuid),
+    ]
+    for mark in marks:
+        first = owners.setdefault(mark, entry) if mark[1] else entry
+        if first is not entry:
+            reason = f'Its {mark[0]} is that of {first.label}'
+            return _Task(result=dataclasses.replace(failed, reason=reason))
+    present = change.present or node.Node(uuid=change.uuid)
+    action = NodeAction.UPDATED if change.shown else NodeAction.UNCHANGED
+    return _Task(
+        change=change,
+        secrets=entry.secrets,
+        result=Result(
+            uuid=change.uuid,
+            name=entry.name or present.name,
+            action=action if change.present else NodeAction.CREATED,
+            state=present.state,
+            changes=change.shown,
+            warnings=entry.warnings,
+        ),
+    )

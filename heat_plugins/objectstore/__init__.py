@@ -2,11 +2,10 @@
 """What rooms keep in the object store, and how they reach it.
 
 ``stores`` has the verbs, names the containers of a project, and sends requests
-over ``wire``, within a budget of time and bytes. ``keys`` derives and keeps
-the keys of TempURLs, and signs them. ``exclusive`` creates exclusively,
-``json_records`` reads and writes records, ``lease`` holds them for a time,
-``cleaning`` deletes many objects, ``sharing`` lets several callers share one
-request, ``clocks`` has the object store's time, and ``parcels`` carries what
-is too large or too secret for Mistral. Nothing here imports Heat, Mistral or
-the command line.
+over ``wire``, within a budget of time and bytes, and by the store's clock.
+``keys`` derives and keeps the keys of TempURLs, and signs them. ``exclusive``
+creates exclusively, ``json_records`` reads and writes records, ``lease`` holds
+them for a time, ``cleaning`` deletes many objects, ``sharing`` lets several
+callers share one request, and ``parcels`` carries what is too large or too
+secret for Mistral. Nothing here imports Heat, Mistral or the command line.
 """

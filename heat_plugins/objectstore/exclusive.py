@@ -5,15 +5,8 @@ Swift honours ``If-None-Match: *`` only by what one of its proxies sees;
 Ceph's gateway ignores it and overwrites. So a process announces first what it
 is about to do, with an object of its own, and then reads what others have
 announced: at least one of two sees the other. All exclusiveness builds on
-that:
-
-- `create`: an object, by the first of all candidates; so names and locks of
-  plans without Mistral, runs of validations, and epochs of a `lease`;
-- `Contest`: the same for what is no object: a run of an action on a
-  deployment, see `runs.fleet.exclusions`, which adds operations;
-- `revoke`: of a run that is just being delivered. The process that delivers
-  it writes its record and then reads its announcement. The process that
-  deletes the stack revokes the announcement and then reads the record.
+that: `create` makes an object for the first of all candidates; so names and
+locks of plans without Mistral, runs of validations, and epochs of a `lease`.
 
 Of the candidates that see each other, one wins:
 
@@ -37,15 +30,13 @@ These windows remain:
    error. A candidate that got an error gives way, and takes its announcement
    back. If its object appears then, it stands although its maker does not know
    of it, or in place of the winner's: who must know reads it again. A repeated
-   announcement is in the way of others for at most `PATIENCE`, and undoes a
-   revocation. A repeated acquisition of a released lease holds it until it
-   expires.
+   announcement is in the way of others for at most `PATIENCE`. A repeated
+   acquisition of a released lease holds it until it expires.
 4. *A holder of a lease stands still* between a check and the request that
    relies on it, for longer than the lease's expiry less its safe time.
 
-What follows is harmless: records of an operation lie below an epoch, a server
-runs one config after the other, each once, and the record of a plan's name
-bears a token. Of two changes of a plan at once the later one stays.
+What follows is harmless: the record of a plan's name bears a token. Of two
+changes of a plan at once the later one stays.
 """
 
 from collections import abc
@@ -76,62 +67,30 @@ _LOOKS = 3
 # to be that of a candidate that has died.
 _STALE = 120
 
-# What an announcement says, and the most bytes of it.
-_STANDS, _REVOKED, _LIMIT = b'{}', b'{"revoked": true}', 1024
 
-
-class Taken(Exception):
-    """Another candidate has won, or is undecided and earlier than ours.
-
-    :ivar other: its name, if that is known.
-    """
-
-    def __init__(self, other: str = '') -> None:
-        super().__init__(other)
-        self.other = other
-
-
-def announce(store: stores.ObjectStore, container: str, name: str) -> None:
-    """Let others know, before reading what they have announced."""
-    store.put_object(container, name, _STANDS)
-
-
-def revoke(store: stores.ObjectStore, container: str, name: str) -> None:
-    """Tell who has announced something not to do it; it stays listed."""
-    store.put_object(container, name, _REVOKED)
-
-
-def stands(store: stores.ObjectStore, container: str, name: str) -> bool:
-    """Say whether an announcement is there, and was not revoked."""
-    try:
-        return store.get_object(container, name, _LIMIT) != _REVOKED
-    except errors.NoObject:
-        return False
+class _Taken(Exception):
+    """Another candidate has won, or is undecided and earlier than ours."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Contest:
-    """What candidates compete for, each with an announcement.
+class _Contest:
+    """The candidates that would create an object, each with an announcement.
 
     Functions may raise what the object store raises.
 
-    :ivar folder: the prefix of the names of all announcements.
+    :ivar name: of the object.
     :ivar ours: the name of our candidate. Earlier candidates sort first.
-    :ivar started: returns when a candidate announced itself, by its name;
-        None: it is no candidate.
-    :ivar check: raises an error if the contest is over; takes whether we have
-        announced ourselves.
-    :ivar is_undecided: says whether a candidate has neither won nor given
-        way; raises an error if it has won.
     """
 
     store: stores.ObjectStore
     container: str
-    folder: str
+    name: str
     ours: str
-    started: abc.Callable[[str], float | None]
-    check: abc.Callable[[bool], None]
-    is_undecided: abc.Callable[[str], bool] = lambda other: True
+
+    @property
+    def folder(self) -> str:
+        """The prefix of the names of all announcements."""
+        return f'{FOLDER}{parse.quote(self.name, safe="")}/'
 
     def win(
         self,
@@ -144,14 +103,15 @@ class Contest:
 
         :param take: does what only the winner does.
         :returns: False if no listing could be read within `PATIENCE`.
-        :raises Taken: an earlier candidate is undecided.
-        :raises Exception: what `check` or `is_undecided` has raised.
+        :raises _Taken: the object is there, or an earlier candidate is
+            undecided.
         """
         # Before our announcement can be in the way of others.
         self._must_wait(None)
         won = False
         try:
-            announce(self.store, self.container, self.folder + self.ours)
+            announcement = self.folder + self.ours
+            self.store.put_object(self.container, announcement, b'{}')
             announced = listed = clock()
             while not won and listed - announced <= _LOOKS * PATIENCE:
                 listed = clock()
@@ -181,14 +141,13 @@ class Contest:
         """
         others = self._others()
         # After the listing: who has won deletes its announcement last.
-        self.check(since is not None)
+        if self.store.has_object(self.container, self.name):
+            raise _Taken
         for other, age in others:
-            if not self.is_undecided(other):
-                continue
             if age > _STALE or (since or 0.0) > PATIENCE:
                 self.withdraw(other)
             elif other < self.ours:
-                raise Taken(other)
+                raise _Taken
             else:
                 return True
         return False
@@ -199,11 +158,11 @@ class Contest:
             self.container, self.folder, CANDIDATES
         )
         names = {entry.name.removeprefix(self.folder) for entry in entries}
-        ours = self.started(self.ours) or 0.0
+        ours = _started(self.ours) or 0.0
         return [
             (name, ours - at)
             for name in sorted(names - {self.ours})
-            if (at := self.started(name)) is not None
+            if (at := _started(name)) is not None
         ]
 
 
@@ -226,10 +185,6 @@ def create(
     :raises errors.Unavailable: the store answers too slowly to tell.
     """
 
-    def check(is_announced: bool) -> None:
-        if store.has_object(container, name):
-            raise Taken
-
     def take() -> None:
         try:
             store.put_object(container, name, body)
@@ -240,17 +195,15 @@ def create(
                     return
             raise
 
-    contest = Contest(
+    contest = _Contest(
         store=store,
         container=container,
-        folder=f'{FOLDER}{parse.quote(name, safe="")}/',
+        name=name,
         ours=f'{(now or store.now)():017.6f}-{uuid.uuid4().hex}',
-        started=_started,
-        check=check,
     )
     try:
         won = contest.win(take, clock=clock, sleep=sleep)
-    except Taken:
+    except _Taken:
         return False
     if not won:
         raise errors.Unavailable(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of JSON in a container: of runs, of operations, of plans.
+"""Records of JSON in a container: of plans and of validations.
 
 Any user who may write into the container may change or delete a record.
 """
@@ -45,8 +45,6 @@ class Records:
     :param prefix: of the names of the records' objects.
     :param limit: the most bytes of a record, unpacked as well.
     :param depth: the most levels of lists and maps in a record.
-    :param parts: the most brackets and braces in a record; a list takes thirty
-        times the memory of its two.
     :param packed: whether to write gzip; both forms are read.
     :param pool: how to repeat requests; None repeats none.
     """
@@ -59,7 +57,6 @@ class Records:
         prefix: str = '',
         limit: int = 64 * 1024 * 1024,
         depth: int = bounds.DEPTH,
-        parts: int | None = None,
         packed: bool = False,
         pool: pools.Pool | None = None,
     ) -> None:
@@ -68,7 +65,6 @@ class Records:
         self._prefix = prefix
         self._limit = limit
         self._depth = depth
-        self._parts = parts
         self._packed = packed
         self._insist = (pool or pools.Pool(attempts=1)).insist
 
@@ -98,64 +94,41 @@ class Records:
             if not entry.name.startswith(exclusive.FOLDER)
         )
 
-    def fetch(
-        self,
-        name: str,
-        limit: int | None = None,
-        check: abc.Callable[[bytes], None] = lambda _: None,
-    ) -> FetchedRecord:
+    def fetch(self, name: str) -> FetchedRecord:
         """Return a record.
 
-        :param limit: the most bytes, if other than of all records.
-        :param check: is given the object's content before it is parsed, and
-            raises if the content was tampered with.
         :raises errors.NoObject: there is none.
         :raises ValueError: it is too large, nested too deeply or not JSON.
         """
-        limit = limit or self._limit
         try:
             fetched = self._insist(
-                self._store.fetch, self.container, self._name(name), limit
+                self._store.fetch,
+                self.container,
+                self._name(name),
+                self._limit,
             )
         except errors.TooLarge as exc:
             raise ValueError(str(exc)) from exc
         content = fetched.content
-        check(content)
         if content.startswith(_GZIP):
-            content = bounds.gunzip(content, limit)
-        parts = content.count(b'[') + content.count(b'{')
-        if self._parts is not None and parts > self._parts:
-            raise ValueError(f'it has more than {self._parts} lists and maps')
+            content = bounds.gunzip(content, self._limit)
         value = bounds.read_json(content, depth=self._depth)
         return FetchedRecord(value=value, age=fetched.age)
 
     def read(self, kind: type[_Kind], name: str) -> _Kind:
-        """Return a record as a dataclass; see `record`."""
-        return self.record(functools.partial(stored.read, kind), name)
+        """Return a record as a dataclass.
 
-    def record(
-        self,
-        read: abc.Callable[[Any], _Kind],
-        name: str,
-        limit: int | None = None,
-        check: abc.Callable[[bytes], None] = lambda _: None,
-    ) -> _Kind:
-        """Return a record.
-
-        :param read: returns a JSON value as what it stands for, or raises
-            ValueError.
-        :param limit: see `fetch`, as for `check`.
         :raises errors.NoObject: there is none.
         :raises errors.Unreadable: it is invalid.
         """
         try:
-            return read(self.fetch(name, limit, check).value)
+            return stored.read(kind, self.fetch(name).value)
         except ValueError as exc:
             raise self.unreadable(name, exc) from exc
 
     def unreadable(self, name: str, why: Exception) -> errors.Unreadable:
         """Return the error of an invalid record."""
-        later = isinstance(why, stored.LaterRelease)
+        later = isinstance(why, stored.LaterVersion)
         kind = errors.LaterRelease if later else errors.Unreadable
         # It may quote the record, in any length.
         reason = foreign.line(masking.signatures(str(why)), 200)

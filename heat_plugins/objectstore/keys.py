@@ -16,11 +16,11 @@ import time
 from typing import Any
 from urllib import parse
 
-from heat_plugins import absences
 from heat_plugins import errors
-from heat_plugins.objectstore import clocks
+from heat_plugins import wording
 from heat_plugins.objectstore import sharing
 from heat_plugins.objectstore import stores
+from heat_plugins.objectstore import wire
 
 # The largest expiry that a 32-bit time_t holds: January 2038.
 MAX_EXPIRES = 2**31 - 1
@@ -125,7 +125,7 @@ class Signer:
     key: str = dataclasses.field(repr=False)
     digest: str
     now: abc.Callable[[], float] = dataclasses.field(
-        default_factory=clocks.Clock, compare=False, repr=False
+        default_factory=wire.Clock, compare=False, repr=False
     )
     given: str | None = dataclasses.field(
         default=None, compare=False, repr=False
@@ -304,14 +304,18 @@ class KeyKeeper:
             none of our keys, or refuses the stack's owner.
         :raises errors.TokenRejected: it rejects a new token, too, and has
             created nothing.
-        :raises errors.Unavailable: it rejects tokens later on, or fails
-            temporarily.
+        :raises errors.Untouched: it fails temporarily, and has created
+            nothing.
+        :raises errors.Unavailable: it rejects tokens, or fails temporarily,
+            later on.
         :raises errors.ServiceError: any other failure.
         """
         try:
             there = self._look(container)
         except errors.Denied as exc:
             raise _refused(exc, errors.TokenRejected) from exc
+        except errors.Unavailable as exc:
+            raise errors.Untouched(str(exc), exc.status) from exc
         try:
             key = self._ensure_container(container, there, former)
             ability = self._ability(container, key)
@@ -472,7 +476,7 @@ class KeyKeeper:
                 'middleware that authenticates. In Ceph RGW, no RGW account '
                 'may own the container'
             )
-        return absences.account(self._store.url)
+        return wording.no_account(self._store.url)
 
     def _usable_digests(
         self, info: abc.Mapping[str, Any] | None

@@ -6,14 +6,12 @@ by rewriting it. The record's age tells whether the holder lives: once it
 `has_expired`, another process may hold the next epoch. The holder itself stops
 when its last renewal is older than its safe time.
 
-- The leader of an operation writes its records below its epoch, so no process
-  reads what a former leader still writes. Its epochs are objects, and stay.
 - The caller who changes a plan drops the lease at the end, without a trace.
   Its epochs are records in the registry of names, see `plans.plan_claims`, and
   the first one goes first. So a process that follows a later one, and finds
   the first gone or replaced, holds nothing.
 - A run of validations is a record that is the lease. Once it has expired, the
-  run may be repeated, by another holder.
+  run is lost.
 
 `exclusive` says which windows remain.
 """
@@ -27,9 +25,9 @@ from typing import Any, Protocol
 
 from heat_plugins import errors
 from heat_plugins import stored
-from heat_plugins.objectstore import clocks
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import stores
+from heat_plugins.objectstore import wire
 
 #: Seconds after which a lease that is not renewed has expired.
 EXPIRY = 45.0
@@ -296,12 +294,12 @@ class Lease:
             return False
         try:
             other = stored.read(Renewal, record.value)
-        except stored.LaterRelease:
+        except stored.LaterVersion:
             return not has_expired(record.age, self._expiry)
         except ValueError:
             return False
         if not has_expired(record.age, self._expiry):
-            clocks.warn_if_ahead(other.at, self._clock(), other.who)
+            wire.warn_if_ahead(other.at, self._clock(), other.who)
         # A store may tell no ages. Then two clocks are compared.
         age = record.age or self._clock() - other.at - _SKEW
         return not (other.released or has_expired(age, self._expiry))

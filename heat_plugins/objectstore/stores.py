@@ -17,7 +17,6 @@ from urllib import parse
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins.objectstore import clocks
 from heat_plugins.objectstore import wire
 
 # The most entries that one listing request asks for. Swift refuses more than
@@ -34,7 +33,7 @@ _VERSION = re.compile(r'v[0-9]+(\.[0-9]+)?')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class ListedObject:
     """An object in a listing.
 
     :ivar etag: the MD5 of its content, in hex, unless it is a manifest.
@@ -67,8 +66,7 @@ _KINDS: abc.Mapping[int, type[errors.ServiceError]] = {
 _ROLE = (
     'needs a role in this project that the object store accepts, such as '
     'member (operator_roles of Swift, rgw_keystone_accepted_roles of Ceph), '
-    'or a read ACL of the container. A colleague with such a role can share '
-    'results: "openstack software deployment operation share"'
+    'or a read ACL of the container'
 )
 
 # Why a user may not read, by the status of the answer.
@@ -81,19 +79,14 @@ _HINTS = {
 class ObjectStore:
     """One account of an object store.
 
-    :param now: the time by its own clock; see `clocks`.
+    :param now: the time by its own clock; see `wire.Clock`.
     """
 
     def __init__(
-        self, transport: wire.Transport, now: clocks.Clock | None = None
+        self, transport: wire.Transport, now: wire.Clock | None = None
     ) -> None:
         self._transport = transport
-        self.now = now or clocks.Clock()
-
-    def within(self, budget: wire.Budget) -> 'ObjectStore':
-        """Return the same store, limited to a budget."""
-        limited = wire.Limited(self._transport, budget)
-        return ObjectStore(limited, self.now)
+        self.now = now or wire.Clock()
 
     @property
     def url(self) -> str:
@@ -192,7 +185,7 @@ class ObjectStore:
 
     def list_objects(
         self, container: str, prefix: str, most: int = MOST
-    ) -> list[Entry]:
+    ) -> list[ListedObject]:
         """List all objects whose names begin with `prefix`.
 
         :raises errors.TooManyObjects: there are more than `most`.
@@ -223,7 +216,7 @@ class ObjectStore:
         after: str = '',
         *,
         folded: bool = False,
-    ) -> abc.Iterator[Entry]:
+    ) -> abc.Iterator[ListedObject]:
         """List objects whose names begin with `prefix`, page by page.
 
         A page is read when its first entry is asked for.
@@ -252,18 +245,18 @@ class ObjectStore:
 
     def _entries(
         self, container: str, query: abc.Mapping[str, str]
-    ) -> list[Entry]:
+    ) -> list[ListedObject]:
         """Read a page of a container's listing, or of the account's."""
         page = self._call('GET', container, query=query)
         try:
             return [
-                Entry(
+                ListedObject(
                     name=str(item['name']),
                     size=int(item['bytes']),
                     etag=str(item.get('hash', '')),
                 )
                 if 'name' in item
-                else Entry(name=str(item['subdir']), size=0)
+                else ListedObject(name=str(item['subdir']), size=0)
                 for item in bounds.read_json(page.body or b'[]')
             ]
         except (ValueError, OverflowError, TypeError, KeyError) as exc:

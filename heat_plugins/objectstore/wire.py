@@ -4,24 +4,38 @@
 The real transport is in `heat_plugins.clients.swift`, on a keystoneauth
 session; the strict fake is in ``tests/unit/fake_swift.py``. It is no
 `swiftclient.Connection`: that serves one thread at a time, retries by itself
-where our callers have a budget and can be cancelled, logs what it receives,
-and reads a body of any size. Here all threads of an engine share one session
-and its token, and each read has a limit. So `heat_plugins.pools` transfers a
-plan's files over it, while python-swiftclient signs TempURLs; see
-`keys.sign_url`.
+where our callers have a budget and can be cancelled, logs the bodies that it
+receives, and reads listings and refusals of any size. Here all threads of an
+engine share one session and its token, no body is logged, and each read has a
+limit. So `heat_plugins.pools` transfers a plan's files over it, while
+python-swiftclient signs TempURLs; see `keys.sign_url`.
 
-A `Budget` counts the requests of a store, their time and the bytes of the
-responses, to limit what reading other users' records may cost. A request gets
-no more time than is left, so one that hangs is over budget, too.
+A `Clock` has the time of the object store: processes on several hosts write
+times into records, and compare them. Each response says when it was sent, so
+all take the store's time. Where it does not, they take their hosts' times.
 """
 
 from collections import abc
 import dataclasses
+import datetime
+from email import utils as email_utils
 import threading
 import time
 from typing import Protocol
 
-from heat_plugins import errors
+from heat_plugins import foreign
+
+LOG = foreign.logger(__name__)
+
+#: Seconds by which the clocks of hosts may differ without a warning.
+APART = 60.0
+
+# Seconds beyond which a time in the future is no clock's, but made up; and the
+# most characters of a name in a warning.
+_MADE_UP, _NAME = 86400.0, 60
+
+# A response says its time in whole seconds, and may come late.
+_ROUNDING = 2.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,104 +98,85 @@ class Transport(Protocol):
         """
 
 
-class Budget:
-    """A number of requests, of seconds and of bytes; safe for threads.
+class Clock:
+    """Seconds since the epoch, as an object store has them.
 
-    :param what: what they are for, such as "operation X"; for messages.
-    :param size: the bytes of all responses; None for no limit. Each request
-        has a limit of its own as well.
+    :param now: the host's own clock.
     """
 
-    def __init__(
-        self,
-        what: str,
-        *,
-        requests: int,
-        seconds: float,
-        size: int | None = None,
-        clock: abc.Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._what = what
-        self._requests = requests
-        self._seconds = seconds
-        self._clock = clock
-        self._until = clock() + seconds
-        self._left = requests
-        self._size = size
-        self._received = 0
-        self._is_lifted = False
-        self._lock = threading.Lock()
+    def __init__(self, now: abc.Callable[[], float] | None = None) -> None:
+        # Looked up each time, as tests replace it.
+        self._now = now or (lambda: time.time())
+        self._offset = 0.0
 
-    def spend(self) -> float:
-        """Take one request; return the seconds that are left.
+    def __call__(self) -> float:
+        return self._now() + self._offset
 
-        :raises errors.OverBudget: nothing is left.
+    def sent(self) -> float:
+        """Return when a request is sent, for `observe`."""
+        return self._now()
+
+    def observe(self, sent: float, date: str | None) -> None:
+        """Learn from a response.
+
+        :param sent: when the request was sent.
+        :param date: the response's header.
         """
-        if self._is_lifted:
-            return float('inf')
-        with self._lock:
-            self._left -= 1
-        rest = self._until - self._clock()
-        if rest <= 0:
-            self._refuse(f'{self._seconds:.0f} s')
-        if self._left < 0:
-            self._refuse(f'{self._requests} requests')
-        return rest
-
-    def receive(self, size: int) -> None:
-        """Take the bytes of a response.
-
-        :raises errors.OverBudget: they are more than was left.
-        """
-        if self._is_lifted or self._size is None:
+        answered = _seconds(date)
+        if answered is None:
             return
-        with self._lock:
-            self._received += size
-            is_over = self._received > self._size
-        if is_over:
-            self._refuse(f'{self._size} bytes')
+        received = self._now()
+        # The store's clock stood somewhere between these when it answered;
+        # nothing is learnt from what fits what is known.
+        least, most = answered - received, answered + 1.0 - sent
+        if (
+            least - _ROUNDING <= self._offset <= most + _ROUNDING
+            or received < sent
+        ):
+            return
+        self._offset = (least + most) / 2
+        if abs(self._offset) > APART:
+            warn(
+                'host',
+                "This host's clock differs from the object store's by "
+                f'{abs(self._offset):.0f} s. heat-plugins takes the object '
+                "store's time; correct this host's clock",
+            )
 
-    def check(self) -> None:
-        """Fail if no time is left.
 
-        :raises errors.OverBudget: it is.
-        """
-        if not self._is_lifted and self._clock() >= self._until:
-            self._refuse(f'{self._seconds:.0f} s')
+_lock = threading.Lock()
+_warned: set[str] = set()
 
-    def lift(self) -> None:
-        """Stop counting."""
-        self._is_lifted = True
 
-    def _refuse(self, limit: str) -> None:
-        raise errors.OverBudget(
-            f'Reading the records of {self._what} takes more than {limit}'
+def warn(kind: str, message: str) -> None:
+    """Log a warning about clocks, each kind once in a process."""
+    with _lock:
+        is_first = kind not in _warned
+        _warned.add(kind)
+    if is_first:
+        LOG.warning('%s', message)
+
+
+def warn_if_ahead(written: float, now: float, whose: str) -> None:
+    """Warn if a time that another process wrote is in the future.
+
+    :param whose: who wrote it, in words of any length.
+    """
+    ahead = written - now
+    if APART < ahead <= _MADE_UP:
+        warn(
+            'other',
+            f'The clock of {foreign.line(whose, _NAME)} is {ahead:.0f} s '
+            'ahead of ours. Runs may end as timed-out too early; correct the '
+            'clocks of the hosts',
         )
 
 
-class Limited:
-    """Sends requests within a budget; see `Transport`."""
-
-    def __init__(self, transport: Transport, budget: Budget) -> None:
-        self._transport = transport
-        self._budget = budget
-
-    def storage_url(self) -> str:
-        return self._transport.storage_url()
-
-    def project_id(self) -> str | None:
-        return self._transport.project_id()
-
-    def send(self, request: Request) -> Response:
-        rest = self._budget.spend()
-        timeout = min(request.timeout, max(1.0, rest))
-        try:
-            response = self._transport.send(
-                dataclasses.replace(request, timeout=timeout)
-            )
-        except errors.Unavailable:
-            # It may be ours that ended it.
-            self._budget.check()
-            raise
-        self._budget.receive(len(response.body))
-        return response
+def _seconds(date: str | None) -> float | None:
+    try:
+        when = email_utils.parsedate_to_datetime(date or '')
+    except (TypeError, ValueError, IndexError):
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=datetime.UTC)
+    return when.timestamp()

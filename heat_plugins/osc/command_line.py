@@ -35,7 +35,7 @@ def value(
 def number(
     name: str, metavar: str, text: str, *short: str, **more: Any
 ) -> Argument:
-    """Return one whose value is a whole number above 0."""
+    """Return one with a whole number above 0 for its value."""
     return value(name, metavar, text, *short, type=positive, **more)
 
 
@@ -68,11 +68,6 @@ def either(*arguments: Argument, required: bool = False) -> Argument:
 def titled(title: str, *arguments: Argument) -> Argument:
     """Return arguments under a title of their own."""
     return lambda parser: add(parser.add_argument_group(title), arguments)
-
-
-def defaults(**values: Any) -> Argument:
-    """Return the values of what a command does not take."""
-    return lambda parser: parser.set_defaults(**values)
 
 
 def add(parser: Any, arguments: abc.Iterable[Argument]) -> None:
@@ -136,7 +131,7 @@ class Since:
 
 
 def file_of(*suffixes: str) -> abc.Callable[[str], pathlib.Path]:
-    """Return what reads the name of a file of some kinds."""
+    """Return a function that reads the name of a file of some kinds."""
 
     def read(name: str) -> pathlib.Path:
         path = pathlib.Path(name)
@@ -156,13 +151,8 @@ def positive(text: str) -> int:
     return int(text)
 
 
-_STACK = 'Name or ID of the stack'
-
-#: The stack that a command is about; the second may be gone.
-STACK: Final = value('stack', '<stack>', _STACK)
-PAST_STACK: Final = value(
-    'stack', '<stack>', f'{_STACK}; for a deleted stack, its ID'
-)
+#: The stack that a command is about.
+STACK: Final = value('stack', '<stack>', 'Name or ID of the stack')
 
 #: Leaves out what ended before a time.
 SINCE: Final = value(
@@ -178,17 +168,3 @@ SINCE: Final = value(
 LOCAL_TIME: Final = flag(
     '--local-time', 'Show times in the time zone of this machine, not in UTC'
 )
-
-
-def entries(limit: int) -> Arguments:
-    """Return which entries of a list are wanted, and how many."""
-    return (
-        value('--action', '<action>', 'Only entries of an action'),
-        SINCE,
-        number(
-            '--limit',
-            '<number>',
-            'Maximum number of entries to list (default: %(default)s)',
-            default=limit,
-        ),
-    )

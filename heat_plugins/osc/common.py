@@ -5,11 +5,11 @@ import argparse
 from collections import abc
 import contextlib
 import enum
-import functools
+import itertools
 import pathlib
 import sys
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from cliff import columns
 from osc_lib import exceptions
@@ -22,14 +22,12 @@ from heat_plugins import retrying
 from heat_plugins import yaml_reading
 from heat_plugins.clients import heat
 from heat_plugins.clients import rest
+from heat_plugins.clients import runs as run_client
 from heat_plugins.clients import swift
+from heat_plugins.objectstore import stores
 from heat_plugins.osc import command_line
 from heat_plugins.osc import progress
-from heat_plugins.runs import run_service
 from heat_plugins.runs import summary
-
-if TYPE_CHECKING:
-    from heat_plugins.runs.fleet import fleets as fleet_door
 
 #: What a command shows: names of columns, and rows or a `One`.
 Shown = tuple[abc.Sequence[str], abc.Iterable[Any]]
@@ -65,7 +63,7 @@ _PAUSE = 2.0
 
 
 def code_of(state: enum.Enum) -> int:
-    """Return the exit code for the state of a run, or of an operation."""
+    """Return the exit code for the state of a run, or of a target."""
     return _CODES.get(state.value, STILL_RUNNING)
 
 
@@ -74,40 +72,49 @@ def read_first(
     read: abc.Callable[[], _Read],
     limit: float | None = None,
 ) -> _Read:
-    """Read what a command then waits for; see `retrying.OutageBudget`.
+    """Read the run that a command then waits for, despite a short outage.
 
     :param limit: seconds for which the command waits at most; 0 if it does
         not wait.
     """
-    outage = retrying.OutageBudget(
-        display.say, seconds=limit, clock=time.monotonic
-    )
-    return outage.insist(read, pause=_PAUSE, sleep=time.sleep)
-
-
-def service(manager: Any, **more: Any) -> run_service.Runs:
-    """Return the core, with the session of a command."""
-    reached = cloud(manager)
-    return run_service.Runs(
-        heat.Heat(reached),
-        swift.connect(reached),
-        who=_who(manager),
-        **more,
+    budget = retrying.BUDGET if limit is None else min(limit, retrying.BUDGET)
+    return retrying.insist(
+        read,
+        seconds=budget,
+        wait=_PAUSE,
+        most=_PAUSE,
+        sleep=time.sleep,
+        clock=time.monotonic,
+        note=display.say,
     )
 
 
-def fleets(manager: Any, **more: Any) -> 'fleet_door.Fleets':
-    """Return the way to operations, with the session of a command."""
-    # Most commands have no use for it.
-    from heat_plugins.runs.fleet import fleets as fleet_door
+def runs(manager: Any) -> run_client.Runs:
+    """Return the way to runs, with the session of a command."""
+    return run_client.Runs(cloud(manager))
 
-    reached = cloud(manager)
-    return fleet_door.Fleets.with_own_key(
-        heat.Heat(reached),
-        swift.connect(reached),
-        who=_who(manager),
-        **more,
-    )
+
+def store(manager: Any) -> stores.ObjectStore:
+    """Return the object store, with the session of a command."""
+    return swift.connect(cloud(manager))
+
+
+def live_store(manager: Any) -> stores.ObjectStore:
+    """Return the object store that has the live output of runs.
+
+    :raises errors.NoObjectStore: there is none.
+    """
+    found = store(manager)
+    # Another failure may pass before something is read.
+    with contextlib.suppress(errors.Unavailable):
+        try:
+            found.url  # noqa: B018
+        except errors.NoObjectStore as exc:
+            raise errors.NoObjectStore(
+                'Live output needs an object store; without one, --wait and '
+                f'"run output" show what was printed. {exc}'
+            ) from exc
+    return found
 
 
 def orchestration(manager: Any) -> heat.Heat:
@@ -120,12 +127,6 @@ def cloud(manager: Any) -> rest.Cloud:
     return rest.Cloud(
         manager.session, manager.interface or 'public', manager.region_name
     )
-
-
-def _who(manager: Any) -> str:
-    access = manager.auth_ref
-    name = getattr(access, 'username', None)
-    return name or getattr(access, 'user_id', None) or 'unknown'
 
 
 class Command(command.Command):
@@ -144,7 +145,6 @@ class Command(command.Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        vars(parser)['parse_args'] = functools.partial(_parse, parser)
         parser.epilog = f'Example: {prog_name} {self.example}'
         command_line.add(parser, self.shared)
         command_line.add(parser, self.arguments)
@@ -226,18 +226,14 @@ class Report(Command, command.Lister):
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        since = getattr(parsed_args, 'since', None)
-        if since is not None:
-            parsed_args.since = since.seconds(local=parsed_args.local_time)
+        for name, value in vars(parsed_args).items():
+            if isinstance(value, command_line.Since):
+                seconds = value.seconds(local=parsed_args.local_time)
+                setattr(parsed_args, name, seconds)
         return super().run(parsed_args)
 
-    @staticmethod
-    def _normalize_column_name(column_name: str) -> str:
-        # Cliff compares these with what -c names.
-        return _short(column_name)
-
     def _shows(self, parsed_args: argparse.Namespace) -> _Shows:
-        """Return what makes a value as the format has it, and safe.
+        """Return a function that makes a value safe, and as the format has it.
 
         A table is for people. Others get the values as they are, but where a
         terminal is the reader of a format that does not escape them itself.
@@ -261,51 +257,30 @@ class Report(Command, command.Lister):
         show = self._shows(parsed_args)
         if isinstance(data, Many):
             column_names, data = data.arranged(parsed_args, column_names)
-        zoned = _in_zone if parsed_args.local_time else _as_it_is
-        if not isinstance(data, One):
-            rows = [
-                tuple(show(each, foreign.line) for each in row)
-                for row in (zoned(column_names, record) for record in data)
-            ]
-            return super().produce_output(parsed_args, column_names, rows)
-        data = zoned(column_names, data)
         column_names = [show(each, foreign.line) for each in column_names]
-        data = [show(each, foreign.block) for each in data]
+        # The options may name a column by its heading, or by its key.
+        named = {_short(each): each for each in column_names}
+        for option in (parsed_args.columns, parsed_args.sort_columns):
+            option[:] = [named.get(_short(each), each) for each in option]
+        rows = [data] if isinstance(data, One) else data
+        if parsed_args.local_time:
+            rows = [_in_zone(column_names, row) for row in rows]
+        if not isinstance(data, One):
+            shown = [
+                tuple(show(each, foreign.line) for each in row) for row in rows
+            ]
+            return super().produce_output(parsed_args, column_names, shown)
+        values = [show(each, foreign.block) for row in rows for each in row]
         if not hasattr(self.formatter, 'emit_one'):
-            return super().produce_output(
-                parsed_args, column_names, [tuple(data)]
-            )
-        names, selector = self._generate_columns_and_selector(
-            parsed_args, column_names
-        )
-        if selector:
-            data = self._compress_iterable(data, selector)
-        shown = list(zip(names, data, strict=True))
-        if parsed_args.formatter == 'table' and not selector:
+            return super().produce_output(parsed_args, column_names, [values])
+        if parsed_args.formatter == 'table' and not parsed_args.columns:
             # What there is nothing to say about is for scripts only.
-            shown = [(name, value) for name, value in shown if value != '']
-        self.formatter.emit_one(
-            [name for name, _ in shown],
-            [value for _, value in shown],
-            self.app.stdout,
-            parsed_args,
-        )
-        return 0
-
-
-def _parse(
-    parser: argparse.ArgumentParser,
-    args: abc.Sequence[str] | None = None,
-    namespace: argparse.Namespace | None = None,
-) -> argparse.Namespace:
-    """Parse a command line on which options may stand anywhere.
-
-    What follows ``--`` is no option; then options stand in front.
-    """
-    words = sys.argv[1:] if args is None else list(args)
-    if '--' in words:
-        return argparse.ArgumentParser.parse_args(parser, words, namespace)
-    return parser.parse_intermixed_args(words, namespace)
+            filled = [value != '' for value in values]
+            column_names = [*itertools.compress(column_names, filled)]
+            values = [*itertools.compress(values, filled)]
+        # cliff's for one thing, which takes the columns that are asked for.
+        one: Any = command.ShowOne.produce_output
+        return int(one(self, parsed_args, column_names, values))
 
 
 class _Cell(str):
@@ -369,7 +344,7 @@ class Many(list[Any]):
     def arranged(
         self, parsed_args: argparse.Namespace, names: abc.Sequence[str]
     ) -> tuple[abc.Sequence[str], Any]:
-        """Return columns, and rows or a `One`, for what was asked for."""
+        """Return columns, and rows or a `One`, as the options ask for."""
         table = parsed_args.formatter == 'table'
         if not parsed_args.columns:
             if table and self._alone:
@@ -382,12 +357,6 @@ class Many(list[Any]):
 
 # Columns with times, but for those that end in "_at"; see `_short`.
 _TIMES = ('created', 'started', 'ended', 'estimated_end')
-
-
-def _as_it_is(
-    names: abc.Sequence[str], values: abc.Sequence[Any]
-) -> abc.Sequence[Any]:
-    return values
 
 
 def _in_zone(
@@ -435,7 +404,7 @@ class One(tuple[Any, ...]):
 
 @contextlib.contextmanager
 def access(verb: str, path: object) -> abc.Iterator[None]:
-    """Turn what keeps a block from reading or writing a file into an error."""
+    """Turn a failure to read or write a file into an error."""
     try:
         yield
     except OSError as exc:

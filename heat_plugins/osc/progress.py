@@ -18,19 +18,12 @@ from rich import progress
 from rich import table
 
 from heat_plugins import foreign
-from heat_plugins.nodes import convoy as convoys
+from heat_plugins.nodes import moving
 from heat_plugins.plans.deploy import stack_following
-from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 
 # Terminals that cannot move the cursor.
 _DUMB = ('dumb', 'unknown')
-
-_WORDS = {
-    runs.State.STARTING: 'starting',
-    runs.State.WAITING: 'waiting for the server (no start report)',
-    runs.State.RUNNING: 'running',
-}
 
 
 class Display:
@@ -106,7 +99,7 @@ class Display:
         counted: str | None = None,
         since: float | None = None,
     ) -> None:
-        """Change what the line says.
+        """Change the text of the line.
 
         :param done: how much of `total` is done; None if that is unknown.
         :param counted: both in words, unless "<done> of <total>" does.
@@ -142,71 +135,15 @@ class Display:
                 self.say(': '.join(part for part in parts if part))
 
 
-class Runs:
-    """Shows runs of actions."""
-
-    def __init__(self, display: Display) -> None:
-        self._display = display
-        self._runs: dict[str, runs.Run] = {}
-
-    def started(self, run: runs.Run) -> None:
-        """Say that a run is on its way."""
-        self._runs[run.id] = run
-        self._display.say(f'Run {run.id}: {run.action} on {run.resource}')
-
-    def changed(self, run: runs.Run) -> None:
-        """Show that a run has changed."""
-        before = self._runs.get(run.id)
-        self._runs[run.id] = run
-        self.tick()
-        if self._display.live and not run.ended:
-            return
-        if run.ended or before is None or _line(before) != _line(run):
-            self._display.say(f'Run {run.id}: {_line(run)}')
-
-    def tick(self) -> None:
-        """Show how the runs stand now."""
-        pending = [run for run in self._runs.values() if not run.ended]
-        if not pending:
-            return
-        since = min(run.started_at for run in pending)
-        if len(self._runs) == 1:
-            (run,) = pending
-            self._display.show(
-                f'{run.action} on {run.resource}: {_line(run)}',
-                run.progress,
-                None if run.progress is None else 100,
-                counted='',
-                since=since,
-            )
-            return
-        ended = len(self._runs) - len(pending)
-        self._display.show(
-            'runs have ended', ended, len(self._runs), since=since
-        )
-
-
-def _line(run: runs.Run) -> str:
-    if run.ended:
-        taken = summary.spell(run.duration)
-        return f'{run.state.value} after {taken}. {run.reason}'
-    line = _WORDS[run.state]
-    if run.progress is not None:
-        line += f' {run.progress:.0f}%'
-    return f'{line} {run.message}' if run.message else line
-
-
 class JobProgress:
     """Shows what a job does.
 
     :ivar what: such as ``plan shop``; '' where that is plain.
-    :ivar execution_id: of Mistral; '' where the command does the work.
     """
 
     def __init__(self, display: Display, what: str = '') -> None:
         self._display = display
         self.what = what
-        self.execution_id = ''
         self._noted: set[str] = set()
 
     def note(self, sentence: str) -> None:
@@ -216,13 +153,8 @@ class JobProgress:
             self._noted.add(line)
             self._display.say(f'{line[:1].upper()}{line[1:]}')
 
-    def executes(self, execution_id: str) -> None:
-        """Say which execution of Mistral does the work."""
-        self.execution_id = execution_id
-        self.note(f'execution {execution_id}')
-
     def warn(self, warnings: abc.Iterable[str]) -> None:
-        """Say what is no error, once."""
+        """Print warnings, each once."""
         for warning in warnings:
             if warning not in self._noted:
                 self._noted.add(warning)
@@ -252,12 +184,9 @@ class DeploymentProgress(JobProgress):
             self._status = stack.status
             if not self._display.live:
                 self._display.say(f'Stack {self.plan}: {stack.status}')
-        of = '' if stack.total is None else f' of {stack.total}'
         self._display.show(
             f'{self.plan} {stack.status}  {stack.under_way}',
-            stack.done,
-            stack.total,
-            counted=f'{stack.done}{of} resources',
+            counted=f'{stack.done} resources',
         )
 
 
@@ -266,13 +195,9 @@ class Nodes(JobProgress):
 
     _line = ''
 
-    def changed(self, convoy: convoys.Convoy) -> None:
+    def changed(self, move: moving.NodeMove) -> None:
         """Show how the nodes of a move stand."""
-        phases = sorted(member.phase for member in convoy.members)
-        counted = ', '.join(
-            f'{phases.count(phase)} {phase}' for phase in dict.fromkeys(phases)
-        )
-        line = f'{convoy.verb}: {counted or "no nodes"}'
+        line = move.counted
         self._display.show(line)
         if line != self._line and not self._display.live:
             self._display.say(line)

@@ -213,9 +213,6 @@ def _lock(record: plan_names.Record) -> _Lock:
     """Read a lock. An invalid one holds nothing."""
     try:
         return stored.read(_Lock, record.values.get(_LOCK))
-    except stored.LaterRelease:
-        since = 'an unknown time by a later release'
-        return _Lock(token=_NO_TOKEN, since=since, until=float('inf'))
     except ValueError:
         return _Lock(token=_NO_TOKEN, since='an unknown time', until=0)
 
@@ -319,12 +316,10 @@ class Claims:
 
 
 def _summary(record: plan_names.Record) -> plans.Summary:
-    try:
-        since, description = _claim(record).since, record.description
-    except errors.LaterRelease as exc:
-        since, description = '', f'unreadable: {exc}'
     return plans.Summary(
-        name=record.name, description=description, created_at=since
+        name=record.name,
+        description=record.description,
+        created_at=_claim(record).since,
     )
 
 
@@ -333,7 +328,5 @@ def _claim(record: plan_names.Record) -> Claim:
     values = record.values[_CLAIM]
     try:
         return stored.read(Claim, {**values, 'name': record.name})
-    except stored.LaterRelease as exc:
-        raise errors.LaterRelease(f'Plan {record.name}: {exc}') from exc
     except ValueError:
         return Claim(name=record.name, token=_NO_TOKEN, since='')

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything that can be done with plans, in terms of JSON.
 
-Commands call this directly, or let Mistral's actions call it; so both ways
-have one result. Each method takes and returns what JSON can say, and raises
-what `heat_plugins.errors` has.
+Commands and Mistral's actions call this, so both have one result. Each method
+takes and returns what JSON can say, and raises what `heat_plugins.errors` has.
 """
 
 from collections import abc
@@ -64,19 +63,18 @@ class PlanOperations:
         :param resume: whether to resume a creation that was interrupted.
         :returns: the plan, as plan.show shows it.
         """
-        options: Report = {
-            'template': template,
-            'description': description,
-            'render': render,
-            'resume': resume,
-            'progress': progress,
-        }
         # A command has files at hand, which Mistral cannot give.
-        if content is None and object is None:
-            self.plans.create_from_container(plan, container, **options)
-        else:
-            content = content or self._content(container, object)
-            self.plans.create(plan, content, **options)
+        if content is None:
+            content = self._content(container, object)
+        self.plans.create(
+            plan,
+            content,
+            template=template,
+            description=description,
+            render=render,
+            resume=resume,
+            progress=progress,
+        )
         return self.show(plan)
 
     def update(

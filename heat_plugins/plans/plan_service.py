@@ -5,7 +5,7 @@ from collections import abc
 import contextlib
 import dataclasses
 import time
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -20,8 +20,8 @@ from heat_plugins.plans import plan_names
 from heat_plugins.plans.content import capabilities as capabilities_module
 from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import exporting
+from heat_plugins.plans.content import links
 from heat_plugins.plans.content import marks
-from heat_plugins.plans.content import plan_checking
 from heat_plugins.plans.content import plan_making
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
@@ -77,7 +77,6 @@ class Plans:
         description: str | None = None,
         render: bool = False,
         resume: bool = False,
-        adopt: bool = False,
         progress: pools.Progress | None = None,
     ) -> plans.Plan:
         """Make a plan; what was made of it is undone if that fails.
@@ -87,8 +86,6 @@ class Plans:
         :param description: over what the plan says.
         :param render: whether to render Jinja templates.
         :param resume: whether to resume a creation that was interrupted.
-        :param adopt: whether `content` is that of a container of this name,
-            and the container becomes the plan's.
         :raises errors.Exists: the name is taken, or a container of it.
         :raises errors.PlanUnfinished: a plan of that name is being made.
         :raises errors.Invalid: the name or the content cannot be a plan's.
@@ -108,31 +105,9 @@ class Plans:
             self._container(name),
             prepared,
             resume=resume,
-            adopt=adopt,
             progress=progress,
         ).make()
         return self.load(name)
-
-    def create_from_container(
-        self, name: str, container: str, **options: Any
-    ) -> plans.Plan:
-        """Make a plan of a container, a copy unless it has the plan's name.
-
-        :raises errors.NotFound: there is no such container.
-        """
-        if not container or '/' in container:
-            raise errors.Invalid(f'{container!r} is not a name of a container')
-        adopt = container == name
-        source = self._container(container)
-        if adopt:
-            mark = source.mark()
-            if mark is not None and mark.rendered:
-                # It is a plan, or half of one, whose name is lost.
-                options['render'] = True
-            content = marks.Adoption(source).content()
-        else:
-            content = sources.from_container(source)
-        return self.create(name, content, adopt=adopt, **options)
 
     def update(
         self,
@@ -153,7 +128,7 @@ class Plans:
             environment that is enabled.
         """
         with self.lock(name) as plan:
-            updating.Update(
+            updating.PlanUpdate(
                 plan, self._container(name), content, self._limits
             ).carry_out(delete, prune=prune, progress=progress)
         return self.load(name)
@@ -162,9 +137,6 @@ class Plans:
         self, name: str, progress: pools.Progress | None = None
     ) -> None:
         """Delete a plan that has no stack; or the rest of one.
-
-        A container that was there and has not become a plan in full stays
-        as it was before.
 
         :raises errors.NotFound: there is no such plan.
         :raises errors.PlanInUse: a stack of it exists, in whatever state.
@@ -186,9 +158,7 @@ class Plans:
                 )
             # Without a mark it is a name alone, and a container of that name
             # is not a plan's.
-            if mark is not None and mark.adopted:
-                marks.Adoption(container).undo()
-            elif mark is not None:
+            if mark is not None:
                 container.make(
                     dataclasses.replace(mark, state=plans.PlanState.DELETING)
                 )
@@ -223,21 +193,17 @@ class Plans:
             for summary, state in zip(summaries, states, strict=True)
         ]
 
-    def check_exists(self, name: str) -> None:
-        """Check that there is a plan, however far it is.
-
-        :raises errors.NotFound: there is none; it names one that may be meant.
-        """
-        self._mark(name)
-
     def load(self, name: str) -> plans.Plan:
         """Return a plan.
 
         :raises errors.NotFound: there is none.
         :raises errors.PlanUnfinished: it is half made or half deleted.
         """
+        plans.check_name(name)
         container = self._container(name)
-        mark = self._mark(name)
+        mark = container.mark()
+        if mark is None:
+            raise self._absent(name)
         if mark.state is not plans.PlanState.READY:
             raise errors.PlanUnfinished(
                 f'Plan {name} is incomplete ({mark.state.value}); if that '
@@ -250,7 +216,6 @@ class Plans:
             name=name,
             container=name,
             rendered=mark.rendered,
-            shared=mark.shared,
             environment=environments.PlanEnvironment.from_text(text),
             entries=container.entries(),
         )
@@ -263,7 +228,10 @@ class Plans:
         self, plan: plans.Plan
     ) -> capabilities_module.Capabilities:
         """Return what can be chosen in a plan, and what is."""
-        return selection.offered(plan, lambda path: self.read(plan, path))
+        path = capabilities_module.PATH
+        text = self.read(plan, path) if path in plan.entries else None
+        enabled = plan.environment.enabled
+        return capabilities_module.read(text, plan.entries, enabled)
 
     def roles(self, plan: plans.Plan) -> tuple[roles_module.Role, ...]:
         """Return the roles of a plan's servers.
@@ -271,10 +239,11 @@ class Plans:
         They are those of roles_data.yaml; where there is none, the groups of
         the root template.
         """
-        path = plan.environment.template
         if roles_module.PATH in plan.entries:
-            path = roles_module.PATH
-        return roles_module.read(self.read(plan, path), path)
+            text = self.read(plan, roles_module.PATH)
+            return roles_module.from_roles_data(text)
+        path = plan.environment.template
+        return roles_module.from_template(self.read(plan, path), path)
 
     def annex(self, plan: plans.Plan) -> json_records.Records:
         """Return the records next to the files of a plan.
@@ -352,14 +321,12 @@ class Plans:
                 choices,
                 requirements=requirements,
             )
-            new = {*environment.enabled} - {*plan.environment.enabled}
             # Whether they are environments at all.
-            plan_checking.check_environments(
-                sorted(new),
-                plan.entries,
-                self._container(plan.container).fetch,
-                rendered=plan.rendered,
-            )
+            walk = references.Walk(self._container(plan.container).fetch)
+            for path in environment.enabled:
+                if path not in plan.environment.enabled:
+                    walk.want(path, links.LinkKind.ENVIRONMENT)
+            walk.run()
             return self._write(plan, environment)
 
     def _write(
@@ -378,13 +345,6 @@ class Plans:
             },
         )
 
-    def _mark(self, name: str) -> marks.Mark:
-        plans.check_name(name)
-        mark = self._container(name).mark()
-        if mark is None:
-            raise self._absent(name)
-        return mark
-
     def _absent(self, name: str) -> errors.NotFound:
         known: list[str] = []
         with contextlib.suppress(errors.Error):
@@ -392,5 +352,5 @@ class Plans:
         hint = bounds.did_you_mean(name, known)
         return errors.NotFound(f'There is no plan {name}{hint}')
 
-    def _container(self, name: str) -> marks.Container:
-        return marks.Container(self.store, name, self._pool)
+    def _container(self, name: str) -> marks.PlanContainer:
+        return marks.PlanContainer(self.store, name, self._pool)

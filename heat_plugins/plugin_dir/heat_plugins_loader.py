@@ -34,7 +34,7 @@ def resource_mapping() -> abc.Mapping[str, type[Any]]:
 
 
 def _patch_engine(types: abc.Mapping[str, type[Any]]) -> None:
-    """Give heat-engine what it has no place for; without it, types load."""
+    """Patch heat-engine; the types load without that, too."""
     try:
         from heat_plugins.engine import patches
 

@@ -1,23 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::Action."""
 
-from typing import Any
-
 from heat.common import exception
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
 
-from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.clients import mistral_api
 from heat_plugins.engine import heat_types
-from heat_plugins.mistral import calling
-from heat_plugins.mistral.definitions import structured
-from heat_plugins.resources import schemas
+from heat_plugins.mistral import definitions
+from heat_plugins.resources import bases
 from heat_plugins.resources.workflows import mistral_named
-
-LOG = foreign.logger(__name__)
 
 
 class Action(mistral_named.MistralNamed):
@@ -55,31 +49,31 @@ class Action(mistral_named.MistralNamed):
         **mistral_named.shared_properties(
             constraints.AllowedPattern(r'([A-Za-z_][\w.-]*)?')
         ),
-        DEFINITION: schemas.text(
+        DEFINITION: bases.text(
             _("Definition of one ad-hoc action in Mistral's language, v2.")
         ),
-        BASE: schemas.text(
+        BASE: bases.text(
             _('The action that this one extends, such as std.http.')
         ),
-        BASE_INPUT: schemas.mapping(
+        BASE_INPUT: bases.mapping(
             _(
                 'The input of the base: values, or expressions on the input '
                 'of this action, such as "<% $.url %>".'
             )
         ),
-        INPUT: schemas.several(
+        INPUT: bases.several(
             _(
                 'The inputs of this action: names, or maps from a name to a '
                 'default.'
             )
         ),
-        OUTPUT: schemas.anything(
+        OUTPUT: bases.anything(
             _(
                 'The result of this action: an expression on the result of '
                 'the base, which is "$".'
             )
         ),
-        TAGS: schemas.several(_('Tags of the action.')),
+        TAGS: bases.several(_('Tags of the action.')),
     }
 
     attributes_schema = {
@@ -95,76 +89,55 @@ class Action(mistral_named.MistralNamed):
         :raises StackValidationFailed: it defines no action.
         """
         super().validate()
-        definition = self.properties[self.DEFINITION]
-        waits = self.pending(self.DEFINITION, *self._PARTS)
-        if self.DEFINITION in self.properties.data:
-            # A description of the resource is one of the action as well.
-            for name in self._PARTS:
-                if name in self.properties.data:
-                    raise exception.ResourcePropertyConflict(
-                        self.DEFINITION, name
-                    )
-        elif self.BASE not in self.properties.data:
+        given = self.properties.data
+        prop = self.DEFINITION if self.DEFINITION in given else self.BASE
+        if prop not in given:
             raise exception.PropertyUnspecifiedError(
                 self.DEFINITION, self.BASE
             )
-        if waits:
+        if prop == self.DEFINITION:
+            # A description of the resource is one of the action as well.
+            for name in self._PARTS:
+                if name in given:
+                    raise exception.ResourcePropertyConflict(prop, name)
+        if self.pending(self.DEFINITION, *self._PARTS):
             return
         try:
-            text = structured.write_action(
-                'action', self._spec(self.properties)
+            text = self._text('action', self.properties)
+        except definitions.InvalidDefinition as exc:
+            raise self.invalid(prop, exc) from exc
+        answer = self.validate_by(self.client().actions.validate, text)
+        if answer is not None and not answer.get('valid', True):
+            raise self.invalid(prop, foreign.line(answer['error']))
+
+    def _text(self, name: str, props: heat_types.Properties) -> str:
+        """Return the definition for Mistral.
+
+        :raises InvalidDefinition: it is not one of a single action.
+        """
+        if not props[self.DEFINITION]:
+            parts = {
+                part.replace('_', '-'): props[part]
+                for part in self._PARTS
+                if props[part] not in (None, '')
+            }
+            return definitions.dump({name: parts})
+        actions = definitions.read(props[self.DEFINITION])
+        if len(actions) > 1:
+            raise definitions.InvalidDefinition(
+                f'the definition has {len(actions)} actions; a resource can '
+                'hold only one'
             )
-        except structured.AdhocError as exc:
-            raise self.invalid(self.DEFINITION, exc) from exc
-        self._ask_mistral(text, self.DEFINITION if definition else self.BASE)
-
-    def _ask_mistral(self, text: str, prop: str) -> None:
-        try:
-            answer = self.client().actions.validate(text)
-        except Exception as exc:
-            judged = mistral_api.judge(exc)
-            if judged is None:
-                raise
-            LOG.warning(
-                '%(resource)s: Mistral cannot validate its definition now: '
-                '%(error)s',
-                {'resource': self, 'error': judged},
-            )
-            return
-        if not answer.get('valid', True):
-            raise self.invalid(prop, ' '.join(str(answer['error']).split()))
-
-    def _spec(self, props: heat_types.Properties) -> Any:
-        if props[self.DEFINITION]:
-            return structured.read_action(props[self.DEFINITION])
-        return {name.replace('_', '-'): props[name] for name in self._PARTS}
-
-    # What is done ---------------------------------------------------------
-
-    def precheck(
-        self, budget: calling.RetryBudget, props: heat_types.Properties
-    ) -> None:
-        """Check that the base exists: Mistral tells only when it runs."""
-        base = structured.base_name(self._spec(props))
-        if self.see(budget, base) is None:
-            raise errors.ServiceError(
-                f'its base, the action "{base}", is not in Mistral.'
-            )
+        (action,) = actions.values()
+        return definitions.dump({name: action})
 
     def body(
         self, name: str, props: heat_types.Properties
     ) -> dict[str, object]:
         return {
-            'definition': structured.write_action(name, self._spec(props)),
+            'definition': self._text(name, props),
             'scope': props[self.SCOPE],
         }
 
-    def matches(
-        self, row: mistral_api.Row, props: heat_types.Properties
-    ) -> bool:
-        written = structured.write_action(row.name, self._spec(props))
-        return bool(row.definition == written)
-
-    def _resolve_attribute(self, name: str) -> object:
-        row = self.glance()
+    def attribute(self, name: str, row: mistral_api.Row | None) -> str | None:
         return None if row is None else row.input

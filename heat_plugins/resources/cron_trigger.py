@@ -2,25 +2,43 @@
 """OS::Mistral::CronTrigger."""
 
 from collections import abc
-from typing import ClassVar, TypeAlias
+import dataclasses
+from typing import Any, ClassVar, TypeAlias
 
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
 from heat.engine.resources.openstack.mistral import cron_trigger
 
+from heat_plugins import errors
+from heat_plugins.clients import mistral_api
 from heat_plugins.engine import heat_types
-from heat_plugins.mistral.triggers import cron_triggers
-from heat_plugins.mistral.triggers import schedule
-from heat_plugins.mistral.triggers import trigger_change
-from heat_plugins.mistral.triggers import trigger_steps
-from heat_plugins.resources import schemas
+from heat_plugins.mistral import calling
+from heat_plugins.mistral import outcome
+from heat_plugins.mistral import triggers
+from heat_plugins.resources import bases
 from heat_plugins.resources.workflows import mistral_calls
 
 _Base: TypeAlias = cron_trigger.CronTrigger
 
 
-class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
+@dataclasses.dataclass
+class _Replacement:
+    """An update of a trigger, which Mistral cannot change.
+
+    :ivar order: the trigger to create, as mistralclient takes it.
+    :ivar keeps_count: whether the remaining runs go on.
+    :ivar former: the order that creates the deleted trigger again.
+    """
+
+    budget: calling.RetryBudget
+    order: dict[str, Any]
+    keeps_count: bool
+    former: dict[str, Any] | None = None
+    has_deleted: bool = False
+
+
+class CronTrigger(mistral_calls.MistralObject, _Base):
     """Runs a workflow by the clock.
 
     ``pattern`` is a pattern of crontab, ``first_time`` the first run or,
@@ -28,40 +46,43 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
     times are UTC.
 
     It extends Heat's own class: the workflow may be a text, and have params.
-    An update deletes the trigger in Mistral and creates another one.
-    heat-engine first checks all that it can; if Mistral refuses the new
-    trigger, it restores the old one, after a crash with the next action. An
-    unchanged count keeps the remaining runs. With a pattern, a first time that
+    An update replaces the trigger. If it has a ``name``, heat-engine deletes
+    it in Mistral and creates another one of that name; an unchanged count
+    keeps the remaining runs, and if Mistral refuses the new trigger,
+    heat-engine creates the former one again. With a pattern, a first time that
     has passed is ignored. After the last run Mistral deletes the trigger, and
     the resource stays complete.
     """
+
+    KIND = 'cron trigger'
 
     ATTRIBUTES = (*_Base.ATTRIBUTES, 'upcoming_executions')
     UPCOMING_EXECUTIONS = 'upcoming_executions'
 
     properties_schema = {
-        _Base.NAME: schemas.text(
+        _Base.NAME: bases.text(
             _(
                 'Name of the cron trigger, unique in the project. Default: a '
                 'generated name.'
             )
         ),
-        _Base.PATTERN: schemas.text(
+        _Base.PATTERN: bases.text(
             _(
                 'When to run, in UTC: minute, hour, day of month, month and '
                 'day of week, as in crontab.'
-            )
+            ),
+            constraints=[constraints.CustomConstraint('cron_expression')],
         ),
         # The map is checked below, as Heat's own class does it.
-        _Base.WORKFLOW: schemas.CALLED,
-        _Base.FIRST_TIME: schemas.text(
+        _Base.WORKFLOW: bases.CALLED,
+        _Base.FIRST_TIME: bases.text(
             _(
                 'Time of the first run in UTC, in format "YYYY-MM-DD HH:MM", '
                 'at least a minute ahead. Without a pattern it is the only '
                 'run. With a pattern, updates ignore a time that has passed.'
             )
         ),
-        _Base.COUNT: schemas.number(
+        _Base.COUNT: bases.number(
             _(
                 'Number of runs. An update that does not change it keeps the '
                 'remaining runs; one that changes it starts the count again.'
@@ -72,21 +93,21 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
 
     # Heat must not cache attributes that change by themselves.
     _ATTRIBUTES: ClassVar = {
-        _Base.NEXT_EXECUTION_TIME: schemas.live(
+        _Base.NEXT_EXECUTION_TIME: bases.live(
             attributes.Schema.STRING,
             _(
                 'Time of the next run in UTC, in format "YYYY-MM-DD '
                 'HH:MM:SS"; null when there is none.'
             ),
         ),
-        _Base.REMAINING_EXECUTIONS: schemas.live(
+        _Base.REMAINING_EXECUTIONS: bases.live(
             attributes.Schema.INTEGER,
             _(
                 'Number of remaining runs; 0 after the last one, null '
                 'without a count.'
             ),
         ),
-        UPCOMING_EXECUTIONS: schemas.live(
+        UPCOMING_EXECUTIONS: bases.live(
             attributes.Schema.LIST,
             _(
                 'Times of up to three next runs, in UTC, as in "2030-12-31 '
@@ -95,145 +116,150 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
         ),
     }
 
-    attributes_schema = schemas.AttributesSchema(
+    attributes_schema = bases.AttributesSchema(
         _Base.attributes_schema, _ATTRIBUTES
     )
 
-    # What the template says -----------------------------------------------
-
     def validate(self) -> None:
-        """Validate as Heat does, then check the schedule and the workflow.
+        """Validate as Heat does, then check the workflow.
 
-        :raises StackValidationFailed: they are invalid.
+        :raises StackValidationFailed: it is invalid, or does not exist.
         """
         super().validate()
+        if self.pending(self.WORKFLOW):
+            return
         try:
-            called = cron_triggers.called(self.properties[self.WORKFLOW])
-        except cron_triggers.TriggerRefused as exc:
-            if not self.pending(self.WORKFLOW):
-                raise self.invalid(self.WORKFLOW, exc) from exc
-            called = None
-        self._validate_schedule()
-        if called:
-            # Its input is checked when the trigger is made: this very
-            # update may be about to change what the workflow takes.
-            self.validate_workflow(self.WORKFLOW, called[0])
+            name, _, _ = triggers.called(self.properties[self.WORKFLOW])
+        except triggers.InvalidCall as exc:
+            raise self.invalid(self.WORKFLOW, exc) from exc
+        # Mistral checks its input: this very update may change what the
+        # workflow takes.
+        self.validate_workflow(self.WORKFLOW, name)
 
-    def _validate_schedule(self) -> None:
-        pattern = self.properties[self.PATTERN]
-        first_time = self.properties[self.FIRST_TIME]
-        count = self.properties[self.COUNT]
-        prop = self.PATTERN
-        try:
-            if pattern:
-                schedule.upcoming(pattern, schedule.now())
-            prop = self.FIRST_TIME
-            if first_time:
-                schedule.first_time(first_time)
-        except schedule.ScheduleError as exc:
-            if not self.pending(prop):
-                raise self.invalid(prop, exc) from exc
-        many = not pattern and count is not None and count > 1
-        if many and not self.pending(self.PATTERN, self.COUNT):
-            raise self.invalid(
-                self.COUNT,
-                f'{count} runs need a pattern; a first time without a '
-                'pattern gives one run.',
-            )
-
-    def _wanted(
-        self, props: heat_types.Properties
-    ) -> cron_triggers.TriggerOrder:
-        """Return the trigger that properties describe."""
-        name, given, params = cron_triggers.called(props[self.WORKFLOW])
-        return cron_triggers.TriggerOrder(
-            name=props[self.NAME] or self.physical_resource_name(),
-            workflow=name,
-            input=given,
-            params=params,
-            pattern=props[self.PATTERN] or None,
-            first_time=props[self.FIRST_TIME] or None,
-            count=props[self.COUNT],
-        )
-
-    # What is done ---------------------------------------------------------
-
-    def handle_create(self) -> trigger_change.TriggerChange:
-        return trigger_change.TriggerChange(
-            self,
-            self._wanted(self.properties),
-        )
-
-    def check_create_complete(
-        self, change: trigger_change.TriggerChange
+    def needs_replace_with_prop_diff(
+        self,
+        changed_properties_set: abc.Collection[str],
+        after_props: heat_types.Properties,
+        before_props: heat_types.Properties,
     ) -> bool:
-        return change.step()
+        # A replacement is created before the former trigger is deleted, but
+        # cannot have its name.
+        return bool(changed_properties_set) and (
+            self.NAME in changed_properties_set or not after_props[self.NAME]
+        )
 
-    def handle_create_cancel(
-        self, change: trigger_change.TriggerChange
-    ) -> None:
-        change.give_up()
+    def _order(self, props: heat_types.Properties) -> dict[str, Any]:
+        """Return the arguments of Mistral's client to create the trigger."""
+        workflow, given, params = triggers.called(props[self.WORKFLOW])
+        pattern, first_time = props[self.PATTERN], props[self.FIRST_TIME]
+        return {
+            'name': props[self.NAME] or self.physical_resource_name(),
+            'workflow_identifier': workflow,
+            'workflow_input': given,
+            'workflow_params': params,
+            'pattern': pattern or None,
+            'first_time': _future(first_time) if pattern else first_time,
+            'count': props[self.COUNT],
+        }
+
+    def check_create_complete(self, budget: calling.RetryBudget) -> bool:
+        order = self._order(self.properties)
+        self.make(budget, order['name'], **order)
+        return True
 
     def handle_update(
         self,
         json_snippet: heat_types.Definition,
         tmpl_diff: heat_types.Definition,
         prop_diff: abc.Mapping[str, object],
-    ) -> trigger_change.TriggerChange:
-        after = json_snippet.properties(self.properties_schema, self.context)
-        return trigger_change.TriggerChange(
-            self,
-            self._wanted(after),
-            before=self._before(),
-            recreate=self._state_before == (self.CHECK, self.FAILED),
+    ) -> _Replacement | None:
+        if not prop_diff and self._state_before[1] != self.FAILED:
+            return None
+        budget, after = super().handle_update(
+            json_snippet, tmpl_diff, prop_diff
+        )
+        return _Replacement(
+            budget=budget,
+            order=self._order(after),
+            keeps_count=self.COUNT not in prop_diff,
         )
 
-    def check_update_complete(
-        self, change: trigger_change.TriggerChange
-    ) -> bool:
-        return change.step()
+    def check_update_complete(self, update: _Replacement | None) -> bool:
+        """Delete the trigger and create another one of its name.
 
-    def handle_update_cancel(
-        self, change: trigger_change.TriggerChange
-    ) -> None:
-        change.give_up()
-
-    def handle_check(self) -> trigger_steps.Check:
-        return trigger_steps.Check(self, before=self._before())
-
-    def check_check_complete(self, check: trigger_steps.Check) -> bool:
-        return check.step()
-
-    def handle_delete(self) -> trigger_steps.TriggerRemoval:
-        return trigger_steps.TriggerRemoval(self, before=self._before())
-
-    def check_delete_complete(
-        self, removal: trigger_steps.TriggerRemoval | None
-    ) -> bool:
-        return removal is None or removal.step()
-
-    def _before(self) -> cron_triggers.TriggerOrder | None:
-        """Return the order of the existing trigger, be it by Heat's class."""
-        if self.resource_id is None:
-            return None
+        If Mistral refuses that one, create the former one again.
+        """
+        if update is None:
+            return True
+        if not update.has_deleted:
+            row = self.row(update.budget, self.resource_id)
+            if row is not None:
+                update.former = _again(row)
+                if update.keeps_count and update.order['count'] is not None:
+                    update.order['count'] = row.remaining_executions
+            super().check_delete_complete(update.budget)
+            update.has_deleted = True
         try:
-            return self._wanted(self.properties)
-        except (cron_triggers.TriggerRefused, ValueError):
-            return None
+            self.make(update.budget, update.order['name'], **update.order)
+        except errors.ServiceError as exc:
+            if update.former is None:
+                raise
+            raise self._restored(update.former, exc) from exc
+        return True
 
-    # What is seen ---------------------------------------------------------
+    def _restored(
+        self, former: abc.Mapping[str, Any], error: errors.ServiceError
+    ) -> errors.ServiceError:
+        """Create the former trigger again; return the failure to raise."""
+        try:
+            self.make(calling.RetryBudget(0), former['name'], **former)
+            text = 'The former trigger has been created again.'
+        except errors.ServiceError as lost:
+            text = (
+                f'The former trigger is deleted, and {lost} The next update '
+                'of the stack creates the trigger.'
+            )
+        return type(error)(f'{error} {text}', error.status)
 
-    def _resolve_attribute(self, name: str) -> object:
-        if self.resource_id is None:
-            return None
-        seen = trigger_steps.find_live(self, self._before())
-        if seen is None:
-            return None
-        trigger, ran_out = seen
-        if name == self.REMAINING_EXECUTIONS:
-            if trigger is None:
-                return 0 if ran_out else None
-            return trigger.remaining
-        if name == self.NEXT_EXECUTION_TIME:
-            return trigger.next_time if trigger else None
-        return trigger_steps.upcoming(trigger) if trigger else []
+    def check_check_complete(self, budget: calling.RetryBudget) -> bool:
+        return self._is_finite() or super().check_check_complete(budget)
+
+    def _is_finite(self) -> bool:
+        """Say whether Mistral deletes the trigger itself, after its runs."""
+        props = self.properties
+        return props[self.COUNT] is not None or not props[self.PATTERN]
+
+    def attribute(self, name: str, row: mistral_api.Row | None) -> object:
+        if row is None:
+            missing: dict[str, object] = {self.UPCOMING_EXECUTIONS: []}
+            if self._is_finite():
+                missing[self.REMAINING_EXECUTIONS] = 0
+            return missing.get(name)
+        if name == self.UPCOMING_EXECUTIONS:
+            return triggers.upcoming(
+                row.pattern,
+                triggers.time(row.next_execution_time),
+                row.remaining_executions,
+            )
+        return getattr(row, name)
+
+
+def _future(first_time: str | None) -> str | None:
+    """Return a first time unless it has passed: Mistral refuses it then."""
+    time = triggers.time(first_time)
+    return None if time and time <= triggers.now() else first_time
+
+
+def _again(row: mistral_api.Row) -> dict[str, Any]:
+    """Return the order that creates a trigger again."""
+    first_time = row.first_execution_time
+    first_time = first_time[:16] if first_time else None
+    return {
+        'name': row.name,
+        'workflow_identifier': row.workflow_id,
+        'workflow_input': outcome.mapping(row.workflow_input),
+        'workflow_params': outcome.mapping(row.workflow_params),
+        'pattern': row.pattern,
+        'first_time': _future(first_time) if row.pattern else first_time,
+        'count': row.remaining_executions,
+    }

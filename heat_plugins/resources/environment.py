@@ -8,8 +8,8 @@ from heat.engine import attributes
 
 from heat_plugins.clients import mistral_api
 from heat_plugins.engine import heat_types
-from heat_plugins.mistral.executions import outcome
-from heat_plugins.resources import schemas
+from heat_plugins.mistral import outcome
+from heat_plugins.resources import bases
 from heat_plugins.resources.workflows import mistral_named
 
 
@@ -28,13 +28,13 @@ class Environment(mistral_named.MistralNamed):
 
     properties_schema = {
         **mistral_named.shared_properties(),
-        VARIABLES: schemas.mapping(
+        VARIABLES: bases.mapping(
             _('The variables, as a map from name to value.'), required=True
         ),
     }
 
     attributes_schema = {
-        VARIABLES: schemas.live(
+        VARIABLES: bases.live(
             attributes.Schema.MAP,
             _('The variables, as Mistral has them now.'),
         ),
@@ -51,11 +51,7 @@ class Environment(mistral_named.MistralNamed):
             'scope': props[self.SCOPE],
         }
 
-    def matches(
-        self, row: mistral_api.Row, props: heat_types.Properties
-    ) -> bool:
-        return outcome.mapping(row.variables) == (props[self.VARIABLES] or {})
-
-    def _resolve_attribute(self, name: str) -> object:
-        row = self.glance()
+    def attribute(
+        self, name: str, row: mistral_api.Row | None
+    ) -> dict[str, object] | None:
         return None if row is None else outcome.mapping(row.variables)

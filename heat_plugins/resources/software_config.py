@@ -21,16 +21,11 @@ from heat_plugins.configs import config_checking
 from heat_plugins.engine import callers
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import in_process
-from heat_plugins.resources import schemas
+from heat_plugins.resources import bases
 
 LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
-
-_LOGGED = {
-    config_checking.Severity.WARNING: LOG.warning,
-    config_checking.Severity.NOTE: LOG.debug,
-}
 
 
 if TYPE_CHECKING:
@@ -42,8 +37,12 @@ else:
 class CheckedConfig(_Resource):
     """Mixed into a config type of Heat, in front of it."""
 
+    def __init__(self, name: str, definition: Any, stack: Any) -> None:
+        super().__init__(name, definition, stack)
+        self.context = heat_types.in_project(stack.context, stack.tenant_id)
+
     def validate(self) -> None:
-        """Validate as Heat does, then check what the template says.
+        """Validate as Heat does, then check the config of the template.
 
         :raises StackValidationFailed: naming everything that cannot work.
         """
@@ -51,32 +50,26 @@ class CheckedConfig(_Resource):
         self.check_config()
 
     def check_config(self) -> None:
-        """Log what is doubtful in the template and refuse what is wrong.
+        """Log doubtful parts of the template, and refuse wrong ones.
 
         :raises StackValidationFailed: naming everything that cannot work.
         """
-        problems = config_checking.check(
+        findings = config_checking.check(
             **self.described(), known_hooks=cfg.CONF.heat_plugins.known_hooks
         )
-        for severity, log in _LOGGED.items():
-            texts = [str(p) for p in problems if p.severity is severity]
-            if texts:
-                log(
-                    '%(type)s "%(resource)s" in stack "%(stack)s": %(texts)s',
-                    {
-                        'type': self.type(),
-                        'resource': self.name,
-                        'stack': self.stack.name,
-                        'texts': bounds.listed(texts, between=' '),
-                    },
-                )
-        errors = [
-            str(p)
-            for p in problems
-            if p.severity is config_checking.Severity.ERROR
-        ]
-        if errors:
-            raise heat_types.invalid(self, bounds.listed(errors, between=' '))
+        if findings.warnings:
+            LOG.warning(
+                '%(type)s "%(resource)s" in stack "%(stack)s": %(texts)s',
+                {
+                    'type': self.type(),
+                    'resource': self.name,
+                    'stack': self.stack.name,
+                    'texts': bounds.listed(findings.warnings, between=' '),
+                },
+            )
+        if findings.errors:
+            reason = bounds.listed(findings.errors, between=' ')
+            raise heat_types.invalid(self, reason)
 
     def described(self) -> dict[str, object]:
         """Return the config as the template has it, for checking.
@@ -93,11 +86,11 @@ class CheckedConfig(_Resource):
         }
 
     def known_properties(self) -> Any:
-        """Return the properties, with UNKNOWN for what cannot be told."""
+        """Return the properties, with UNKNOWN for unknown values."""
         return self._known(self.properties.data)
 
     def _known(self, value: object) -> Any:
-        """Resolve what can be, and leave out what a condition leaves out."""
+        """Resolve values; leave out the parts that a condition leaves out."""
         if isinstance(value, function.Function):
             # Without strict validation, as in a nested stack, parameters
             # stand for what is not there yet as well.
@@ -141,13 +134,10 @@ class SoftwareConfig(CheckedConfig, software_config.SoftwareConfig):
       ``deploy_resource_name``, ``deploy_server_id``, ``deploy_signal_id``,
       ``deploy_signal_transport``, ``deploy_signal_verb``, ``deploy_stack_id``,
       ``deploy_user_id``, ``deploy_username``. A script can read these without
-      a declaration;
-    - the group is ``script`` and the name of an input contains ``=``, or
-      the name of an input or output contains a NUL.
+      a declaration.
 
-    heat-engine logs a warning for probable mistakes: a script without a ``#!``
-    line, a group that resembles one of heat-agents' hooks, an output that
-    every deployment has already, and names with blanks around them.
+    heat-engine logs a warning for probable mistakes: a group that resembles
+    one of heat-agents' hooks, and an output that every deployment has already.
 
     A config never changes: a change of its properties replaces it.
     """
@@ -170,11 +160,10 @@ class SoftwareComponent(CheckedConfig, software_component.SoftwareComponent):
     you run on demand. An entry without actions serves CREATE and UPDATE.
 
     It extends Heat's own class by the attribute ``actions`` and by checks:
-    those of OS::Heat::SoftwareConfig; an action must not be empty and must
-    have one entry only; and the ``tool`` of an entry must be a valid name of a
-    hook. heat-engine logs a warning for a component without an entry for
-    CREATE, and for an action such as ``create``, which Heat never runs by
-    itself.
+    those of OS::Heat::SoftwareConfig; and an action must not be empty and must
+    have one entry only. heat-engine logs a warning for a component without an
+    entry for CREATE, and for an action such as ``create``, which Heat never
+    runs by itself.
     """
 
     ACTIONS_ATTR = 'actions'
@@ -186,7 +175,7 @@ class SoftwareComponent(CheckedConfig, software_component.SoftwareComponent):
 
     # Heat resolves `configs` but leaves it out of the schema, so that its
     # own class refuses the attribute that it documents.
-    attributes_schema = schemas.AttributesSchema(
+    attributes_schema = bases.AttributesSchema(
         software_component.SoftwareComponent.attributes_schema,
         {
             software_component.SoftwareComponent.CONFIGS_ATTR: (
@@ -203,7 +192,7 @@ class SoftwareComponent(CheckedConfig, software_component.SoftwareComponent):
     )
 
     def validate(self) -> None:
-        """Validate as Heat does, then check what the template says.
+        """Validate as Heat does, then check the config of the template.
 
         Heat's own look for actions with two configs is passed over. It
         takes a list that another resource has yet to supply for the

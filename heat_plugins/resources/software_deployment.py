@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The six types of deployments; what they do is in the room ``software``."""
 
+from heat.engine.resources import signal_responder
 from heat.engine.resources.openstack.heat import software_deployment
 from heat.engine.resources.openstack.heat import structured_config
 
@@ -29,7 +30,9 @@ class SoftwareDeployment(
 
 @deployment_schema.of_group
 class SoftwareDeploymentGroup(
-    group_as_one.GroupAsOne, software_deployment.SoftwareDeploymentGroup
+    group_as_one.GroupAsOne,
+    software_deployment.SoftwareDeploymentGroup,
+    signal_responder.SignalResponder,
 ):
     """Runs a software config on a group of servers.
 
@@ -40,9 +43,15 @@ class SoftwareDeploymentGroup(
 
 @deployment_schema.of_group
 class SoftwareDeployments(
-    group_as_one.GroupAsOne, software_deployment.SoftwareDeployments
+    group_as_one.GroupAsOne,
+    software_deployment.SoftwareDeployments,
+    signal_responder.SignalResponder,
 ):
     """The former name of OS::Heat::SoftwareDeploymentGroup."""
+
+    support_status = deployment_schema.renamed(
+        software_deployment.SoftwareDeployments, SoftwareDeploymentGroup
+    )
 
 
 @deployment_schema.of_deployment
@@ -58,7 +67,9 @@ class StructuredDeployment(
 
 @deployment_schema.of_group
 class StructuredDeploymentGroup(
-    group_as_one.GroupAsOne, structured_config.StructuredDeploymentGroup
+    group_as_one.GroupAsOne,
+    structured_config.StructuredDeploymentGroup,
+    signal_responder.SignalResponder,
 ):
     """Runs a structured config on a group of servers.
 
@@ -69,6 +80,12 @@ class StructuredDeploymentGroup(
 
 @deployment_schema.of_group
 class StructuredDeployments(
-    group_as_one.GroupAsOne, structured_config.StructuredDeployments
+    group_as_one.GroupAsOne,
+    structured_config.StructuredDeployments,
+    signal_responder.SignalResponder,
 ):
     """The former name of OS::Heat::StructuredDeploymentGroup."""
+
+    support_status = deployment_schema.renamed(
+        structured_config.StructuredDeployments, StructuredDeploymentGroup
+    )

@@ -12,30 +12,28 @@ from heat.engine import constraints
 from heat.engine import function
 from heat.engine import properties
 from heat.engine import resource
+from oslo_config import cfg
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import stored
+from heat_plugins.clients import webhooks
 from heat_plugins.configs import actions
-from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
 from heat_plugins.engine import heat_types
+from heat_plugins.engine import transports
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import schedule_rows
-from heat_plugins.engine.runs import notices
-from heat_plugins.engine.runs import schedule_keeping
-from heat_plugins.resources import eventful
-from heat_plugins.resources import schemas
+from heat_plugins.resources import bases
 from heat_plugins.resources.workflows import mistral_calls
 from heat_plugins.runs import notifying
-from heat_plugins.runs import schedule_deciding
-from heat_plugins.runs import schedule_signals
-from heat_plugins.runs import schedules
+from heat_plugins.runs import ordering
+from heat_plugins.runs import run_records
 from heat_plugins.runs import summary
-from heat_plugins.runs.fleet import fleet_targets
-from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.records import record_names
-from heat_plugins.runs.start import orders
+from heat_plugins.runs.schedules import schedule_deciding
+from heat_plugins.runs.schedules import schedule_signals
+from heat_plugins.runs.schedules import schedules
 
 _Kept = schedule_deciding.KeptSchedule
 
@@ -54,13 +52,13 @@ _LEAST_LATENESS, _LEAST_CUT_OFF = 120, 10
 _MOST_CUT_OFF, _MOST_FAILURES = 30 * 86400, 1000
 
 
-class SoftwareSchedule(eventful.Eventful, resource.Resource):
+class SoftwareSchedule(bases.Eventful, resource.Resource):
     """Runs an action of deployments by the clock.
 
-    Each time that the schedule names becomes an operation, which heat-engine
-    starts and advances with the rights of the stack's owner. Times are local
-    ones of a time zone: one that a change of the clock skips is due at the
-    next valid time, one that the clock shows twice is due the first time.
+    Each time that the schedule names becomes a run, which heat-engine starts
+    and leads with the rights of the stack's owner. Times are local ones of a
+    time zone: one that a change of the clock skips is due at the next valid
+    time, one that the clock shows twice is due the first time.
     Suspending the stack pauses the schedule; deleting it ends the schedule.
     """
 
@@ -114,20 +112,20 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
     )
 
     properties_schema = {
-        CRON: schemas.text(
+        CRON: bases.text(
             _(
                 'Minute, hour, day of month, month and day of week, as in '
                 'crontab; or @hourly, @daily, @weekly, @monthly, @yearly. '
                 'Give either this or "at".'
             )
         ),
-        AT: schemas.text(
+        AT: bases.text(
             _('The only time, in local time, such as "2026-11-20T22:00".')
         ),
-        TIMEZONE: schemas.text(
+        TIMEZONE: bases.text(
             _('IANA name of the time zone of all times.'), default='UTC'
         ),
-        EXCLUDE: schemas.several(
+        EXCLUDE: bases.several(
             _(
                 'Days without times: dates ("2026-12-24"), ranges with both '
                 'ends ("2026-12-24/2027-01-01") and weekdays ("sat").'
@@ -135,16 +133,16 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             default=[],
             schema=properties.Schema(properties.Schema.STRING),
         ),
-        UNTIL: schemas.text(
+        UNTIL: bases.text(
             _('The last day or time, in local time. Default: no end.'),
             default='',
         ),
-        JITTER: schemas.number(
+        JITTER: bases.number(
             _('Seconds by which starts may be late, to spread the load.'),
             default=0,
             constraints=[constraints.Range(0, schedules.MOST_JITTER)],
         ),
-        START_WITHIN: schemas.number(
+        START_WITHIN: bases.number(
             _(
                 'Seconds within which a time that was missed, as in an '
                 'outage, starts late. Later it counts as missed.'
@@ -154,18 +152,18 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
                 constraints.Range(_LEAST_LATENESS, schedules.MOST_LATENESS)
             ],
         ),
-        CUT_OFF: schemas.number(
+        CUT_OFF: bases.number(
             _(
                 'Seconds after the start after which no further server '
                 'starts. Default: no limit.'
             ),
             constraints=[constraints.Range(_LEAST_CUT_OFF, _MOST_CUT_OFF)],
         ),
-        OVERLAP: schemas.text(
+        OVERLAP: bases.text(
             _(
-                'What a time does while the operation of an earlier one has '
-                'not ended. skip: nothing. queue: it waits for the end; one '
-                'at most does. cancel: it cancels that operation first.'
+                'What a time does while the run of an earlier one has not '
+                'ended. skip: nothing. queue: it waits for the end; one at '
+                'most does. cancel: it cancels that run first.'
             ),
             default=schedules.Overlap.SKIP.value,
             constraints=[
@@ -174,13 +172,13 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
                 )
             ],
         ),
-        PAUSED: schemas.flag(_('Whether nothing starts.')),
-        NOTE: schemas.text(
+        PAUSED: bases.flag(_('Whether nothing starts.')),
+        NOTE: bases.text(
             _('Why the schedule is paused, for people.'),
             default='',
             constraints=[constraints.Length(max=bounds.PART)],
         ),
-        PAUSE_AFTER_FAILURES: schemas.number(
+        PAUSE_AFTER_FAILURES: bases.number(
             _(
                 'Failures in a row after which the schedule pauses itself; 0 '
                 'for never.'
@@ -188,14 +186,14 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             default=0,
             constraints=[constraints.Range(0, _MOST_FAILURES)],
         ),
-        ACTION: schemas.text(
+        ACTION: bases.text(
             _('The action to run, such as BACKUP.'), required=True
         ),
-        INPUT_VALUES: schemas.mapping(
+        INPUT_VALUES: bases.mapping(
             _("Inputs that override the deployments' own, by name."),
             default={},
         ),
-        TARGETS: schemas.several(
+        TARGETS: bases.several(
             _(
                 'Deployments and groups, by get_resource, or paths of '
                 'resources from the root stack, or patterns of such ("db*"). '
@@ -204,22 +202,22 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             default=[],
             schema=properties.Schema(properties.Schema.STRING),
         ),
-        STACK_TAG: schemas.text(
+        STACK_TAG: bases.text(
             _(
                 'Run on the stacks with this tag. Default: on the stack of '
                 'the schedule.'
             ),
             default='',
         ),
-        LIMITS: schemas.mapping(
+        LIMITS: bases.mapping(
             _(
-                'Limits of each operation: max_concurrent, max_errors, '
+                'Limits of each run: max_concurrent, max_errors, '
                 'canary, approve_after_canary, pause, timeout, '
                 'delivery_timeout, deadline, if_running.'
             ),
             default={},
         ),
-        NOTIFY: schemas.mapping(
+        NOTIFY: bases.mapping(
             _(
                 'Webhook to which heat-engine POSTs a notice when something '
                 'fails. The operator permits hosts with [heat_plugins] '
@@ -229,17 +227,17 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             # type, may quote a URL or a secret.
             allow_conversion=True,
             schema={
-                URL: schemas.anything(
+                URL: bases.anything(
                     _('URL; from a hidden parameter.'), required=True
                 ),
-                SECRET: schemas.anything(
+                SECRET: bases.anything(
                     _(
                         'Key of the signature, at least 16 characters; from '
                         'a hidden parameter.'
                     ),
                     required=True,
                 ),
-                EVENTS: schemas.several(
+                EVENTS: bases.several(
                     _('What to tell. Default: all.'),
                     default=[each.value for each in notifying.NoticeEvent],
                     schema=properties.Schema(
@@ -251,15 +249,15 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
                         ],
                     ),
                 ),
-                AFTER: schemas.number(
+                AFTER: bases.number(
                     _('Failures in a row from which on they are told.'),
                     default=1,
                     constraints=[constraints.Range(1, _MOST_FAILURES)],
                 ),
-                WAITS: schemas.number(
+                WAITS: bases.number(
                     _(
-                        'Seconds after its start after which an operation '
-                        'that has not ended is told; 0 for never.'
+                        'Seconds after its start after which a run that has '
+                        'not ended is told; 0 for never.'
                     ),
                     default=0,
                     constraints=[constraints.Range(0, _MOST_CUT_OFF)],
@@ -271,6 +269,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
     (
         NEXT_TIMES,
         LAST_TIME,
+        LAST_RUN,
         LAST_OPERATION,
         LAST_OUTCOME,
         MISSED,
@@ -282,6 +281,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
     ) = (
         'next_times',
         'last_time',
+        'last_run',
         'last_operation',
         'last_outcome',
         'missed',
@@ -293,56 +293,60 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
     )
 
     attributes_schema = {
-        NEXT_TIMES: schemas.live(
+        NEXT_TIMES: bases.live(
             attributes.Schema.LIST,
             _('The next five starts, in UTC; none while it is paused.'),
         ),
-        LAST_TIME: schemas.live(
+        LAST_TIME: bases.live(
             attributes.Schema.STRING,
             _(
-                'The last time whose operation was created or is starting, in '
-                'UTC, without the jitter; null before that.'
+                'The last time whose run was created or is starting, in UTC, '
+                'without the jitter; null before that.'
             ),
         ),
-        LAST_OPERATION: schemas.live(
+        LAST_RUN: bases.live(
             attributes.Schema.STRING,
-            _('ID of the last operation; null before the first.'),
+            _('ID of the last run; null before the first.'),
         ),
-        LAST_OUTCOME: schemas.live(
+        LAST_OPERATION: bases.live(
+            attributes.Schema.STRING,
+            _('The same as last_run, for older templates.'),
+        ),
+        LAST_OUTCOME: bases.live(
             attributes.Schema.STRING,
             _(
-                'How the last operation ended, such as complete or failed; '
-                'starting before it is created, then running; missed if the '
-                'last time has not started.'
+                'How the last run ended, such as complete or failed; starting '
+                'before it is created, then running; missed if the last time '
+                'has not started.'
             ),
         ),
-        MISSED: schemas.live(
+        MISSED: bases.live(
             attributes.Schema.INTEGER, _('How many times were missed.')
         ),
-        SKIPPED: schemas.live(
+        SKIPPED: bases.live(
             attributes.Schema.INTEGER,
             _('How many did not start, for "overlap" or "cut_off".'),
         ),
-        PAUSED_ATTR: schemas.live(
+        PAUSED_ATTR: bases.live(
             attributes.Schema.STRING,
             _(
                 'Why the schedule is paused, or that its stack is suspended '
                 'or being deleted; empty if it is not.'
             ),
         ),
-        REASON: schemas.live(
+        REASON: bases.live(
             attributes.Schema.STRING,
             _(
-                'Why the last time could not start, the end of its operation '
-                'cannot be read, or the next time cannot start as it should; '
+                'Why the last time could not start, its run has no end that '
+                'can be read, or the next time cannot start as it should; '
                 'empty if nothing is known against it.'
             ),
         ),
-        BACKFILL: schemas.live(
+        BACKFILL: bases.live(
             attributes.Schema.INTEGER,
             _('How many times of the past a backfill has yet to run.'),
         ),
-        NOTIFY_ERROR: schemas.live(
+        NOTIFY_ERROR: bases.live(
             attributes.Schema.STRING,
             _(
                 'Why heat-engine gave up the last notice; empty if it was '
@@ -359,11 +363,14 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         :raises StackValidationFailed: they are invalid.
         """
         super().validate()
+        refusal = transports.refusal_of_runs(self)
+        if refusal and not resources.exists(self):
+            raise heat_types.invalid(self, refusal)
         if any(map(self._is_pending, self.properties.data.values())):
             return
         try:
             self._schedule(self.properties)
-            self._order(self.properties)
+            self._order(self.properties, '')
             self._rules(self.properties)
         except errors.Error as exc:
             raise heat_types.invalid(self, exc) from exc
@@ -398,16 +405,18 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         if not given:
             return None
         receiver = _receiver(given)
-        receiver.check()
+        notifying.check_secret(receiver['secret'])
+        webhook = webhooks.Webhook.parse(receiver['url'])
+        webhooks.Hosts(cfg.CONF.heat_plugins.notify_hosts).check(webhook)
         return notifying.NoticeRules(
-            to=receiver.webhook.shown,
+            to=webhook.shown,
             events=tuple(map(notifying.NoticeEvent, given[self.EVENTS])),
             after=given[self.AFTER],
             waits=given[self.WAITS],
         )
 
-    def receiver(self) -> notices.Receiver:
-        """Return where notices go, as it is stored.
+    def receiver(self) -> dict[str, str]:
+        """Return the URL and the secret of notices, as they are stored.
 
         :raises errors.Refused: they go nowhere.
         """
@@ -418,14 +427,12 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         return _receiver(given)
 
     def _order(
-        self, props: heat_types.Properties
-    ) -> tuple[
-        fleet_targets.Wanted, orders.RunOrder, operations.OperationLimits
-    ]:
+        self, props: heat_types.Properties, run_id: str
+    ) -> ordering.Start:
         action, limits = props[self.ACTION], props[self.LIMITS]
         if action in actions.LIFECYCLE:
             raise errors.Invalid(f'only Heat runs {action}')
-        allowed = [n for n in operations.LIMIT_NAMES if n != self.CUT_OFF]
+        allowed = [n for n in run_records.LIMIT_NAMES if n != self.CUT_OFF]
         for name in limits:
             if name not in allowed:
                 raise errors.Invalid(
@@ -433,29 +440,27 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
                     + bounds.did_you_mean(str(name), allowed)
                 )
         try:
-            read = operations.OperationLimits.read(limits)
+            run_records.RunLimits.read(limits)
         except ValueError as exc:
             raise errors.Invalid(f'"limits": {exc}') from exc
         tag = props[self.STACK_TAG]
-        wanted = fleet_targets.Wanted(
+        return ordering.Start(
+            run=run_id,
+            action=action,
             stacks=() if tag else (self.stack.root_stack_id(),),
             tags=(tag,) if tag else (),
             resources=tuple(props[self.TARGETS]),
+            inputs=props[self.INPUT_VALUES],
+            limits=limits,
         )
-        inputs = props[self.INPUT_VALUES]
-        return wanted, orders.RunOrder(action=action, inputs=inputs), read
 
-    def ordered(
-        self,
-    ) -> tuple[
-        fleet_targets.Wanted, orders.RunOrder, operations.OperationLimits
-    ]:
+    def ordered(self, run_id: str) -> ordering.Start:
         """Return what a time of the schedule runs, as it is stored.
 
         :raises errors.Invalid: it is invalid.
         """
         with self.frozen_properties() as props:
-            return self._order(props)
+            return self._order(props, run_id)
 
     # What is done
 
@@ -480,7 +485,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         )
         self.data_set(schedule_rows.KEY, kept.text())
         self._tell_of_no_time(kept.schedule)
-        schedule_keeping.wake(self.id)
+        schedule_rows.wake(self.id)
 
     def handle_adopt(self, resource_data: object = None) -> None:
         """Create it: what another cloud has recorded says nothing here."""
@@ -532,7 +537,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         text = schedule_rows.read(self.context, self.id)
         try:
             return text is not None and bool(_Kept.read(text))
-        except stored.LaterRelease:
+        except stored.LaterVersion:
             raise
         except ValueError:
             return False
@@ -554,13 +559,13 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             self._change(lambda kept: kept.resumed_stack(_now()))
 
     def handle_delete(self) -> None:
-        """End the schedule; an operation in progress continues."""
+        """End the schedule; a run in progress continues."""
         self.data_delete(schedule_rows.KEY)
 
     @rows.unquoted()
     def _change(self, changed: abc.Callable[[_Kept], _Kept]) -> None:
         schedule_rows.change(self.context, self.id, changed)
-        schedule_keeping.wake(self.id)
+        schedule_rows.wake(self.id)
 
     @rows.unquoted()
     def handle_signal(self, details: object = None) -> str:
@@ -570,10 +575,10 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         """
         try:
             wanted = schedule_signals.read(details)
-            signallers.check_may_update(callers.of(self.stack))
+            callers.check_may_update(callers.of(self.stack))
             self._change(lambda kept: wanted.follow(kept, _now()))
         except (errors.Error, ValueError) as exc:
-            raise eventful.not_triggered(self, exc) from exc
+            raise bases.refused(self, exc) from exc
         return wanted.done
 
     # What is shown
@@ -605,7 +610,7 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
             self.PAUSED_ATTR: self._why_paused(kept),
             self.NEXT_TIMES: self._next_times(kept),
             self.LAST_TIME: None,
-            self.LAST_OPERATION: None,
+            self.LAST_RUN: None,
             self.LAST_OUTCOME: record.outcome,
             self.NOTIFY: kept.rules.to if kept.rules else '',
             self.NOTIFY_ERROR: kept.book.error,
@@ -613,9 +618,8 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         last = record.last if record.running is None else record.running
         if last is not None:
             shown[self.LAST_TIME] = summary.time(last)
-            shown[self.LAST_OPERATION] = record_names.id_of_tick(
-                self.uuid, last
-            )
+            shown[self.LAST_RUN] = schedules.run_id(self.uuid, last)
+        shown[self.LAST_OPERATION] = shown[self.LAST_RUN]
         if record.running is not None:
             is_running = record.created
             shown[self.LAST_OUTCOME] = 'running' if is_running else 'starting'
@@ -636,15 +640,15 @@ class SoftwareSchedule(eventful.Eventful, resource.Resource):
         return [str(summary.time(tick.start)) for tick in ticks]
 
 
-def _receiver(given: object) -> notices.Receiver:
-    """Return the receiver of a property.
+def _receiver(given: object) -> dict[str, str]:
+    """Return the URL and the secret of a property.
 
     :raises errors.Invalid: it is invalid; the message quotes nothing.
     """
     if isinstance(given, abc.Mapping):
         url, secret = given['url'], given['secret']
         if isinstance(url, str) and isinstance(secret, str):
-            return notices.Receiver(url=url, secret=secret)
+            return {'url': url, 'secret': secret}
     raise errors.Invalid(
         '"notify" must be a map with the texts "url" and "secret", and '
         'perhaps "events", "after" and "waits"'

@@ -2,38 +2,56 @@
 """OS::Mistral::Workflow."""
 
 from collections import abc
-import contextlib
 import dataclasses
+import functools
+import itertools
+import json
+import secrets
+import time
+from typing import Any
+import uuid
 
 from heat.common import exception
 from heat.engine import resource
 from heat.engine.resources.openstack.mistral import workflow
-from heat.objects import resource as resource_objects
 from oslo_utils import timeutils
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.clients import heat_mistral
-from heat_plugins.clients import mistral_workflows
-from heat_plugins.deployments import signallers
+from heat_plugins import heat_values
+from heat_plugins import retrying
+from heat_plugins import stored
+from heat_plugins.clients import mistral_api
 from heat_plugins.engine import callers
 from heat_plugins.engine import heat_types
 from heat_plugins.mistral import calling
-from heat_plugins.mistral.definitions import definition_reading
-from heat_plugins.mistral.definitions import definition_records
-from heat_plugins.mistral.definitions import publishing
-from heat_plugins.mistral.definitions import structured
-from heat_plugins.mistral.executions import ending
-from heat_plugins.mistral.executions import workflow_requests
+from heat_plugins.mistral import definitions
+from heat_plugins.mistral import outcome
+from heat_plugins.mistral import workflow_requests
 from heat_plugins.resources.workflows import mistral_calls
 from heat_plugins.resources.workflows import workflow_schema
-from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)
 
-#: The key of a resource's data for what it has in Mistral.
-RECORD = 'workflows'
+# The key of a resource's data for its `_Record`.
+_RECORD = 'workflows'
+
+# Names of former workflows that are kept to find their executions by.
+_FORMER = 50
+
+# Characters of Mistral's words about a definition.
+_SAID = 500
+
+# Names in a query.
+_NAMES = 20
+
+# Executions that a step of a delete ends.
+_AT_A_TIME = 20
+
+# Executions that the attribute lists, and characters of their values.
+_SHOWN = 20
+_SHOWN_SIZE = 1000000
 
 _EXECUTION_KEYS = (
     'id',
@@ -47,13 +65,57 @@ _EXECUTION_KEYS = (
 )
 
 
-class Workflow(mistral_calls.NeedsMistral, workflow_schema.WorkflowChecks):
-    """One or several workflows of Mistral, or a workbook.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Record:
+    """What a resource may have in Mistral.
+
+    :ivar names: name in Mistral by name in the definition.
+    :ivar former: dropped workflows, which may still exist or have executions.
+    :ivar left: likewise, of a former release.
+    :ivar book: the workbook of a former release, with its ``actions``.
+    :ivar left_books: workbooks of a former release to delete, with
+        ``left_actions``.
+    :ivar mark: the prefix of the IDs of the resource's executions.
+    """
+
+    names: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    former: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    book: str | None = None
+    left_books: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+    left_actions: tuple[str, ...] = ()
+    mark: str = ''
+
+    @property
+    def all_names(self) -> list[str]:
+        return list(
+            dict.fromkeys([*self.names.values(), *self.left, *self.former])
+        )
+
+    def renamed(self, names: abc.Mapping[str, str]) -> '_Record':
+        """Return the record for a change, before it begins."""
+        dropped = [*self.names.values(), *self.left, *self.former[:_FORMER]]
+        former = dict.fromkeys(
+            name for name in dropped if name not in names.values()
+        )
+        books = [] if self.book is None else [self.book]
+        return _Record(
+            names=names,
+            former=tuple(former),
+            left_books=(*books, *self.left_books),
+            left_actions=(*self.actions, *self.left_actions),
+            mark=self.mark,
+        )
+
+
+class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
+    """One or several workflows of Mistral.
 
     Write them either in Mistral's own language, in ``definition``, or in the
     properties of Heat's class. The same as Heat's class, but
 
-    - heat-engine finds mistakes, with their line, when it validates the stack;
+    - Mistral checks the workflows when heat-engine validates the stack;
     - each signal has an event, with the ID of the execution or the reason why
       there is none;
     - an update changes the workflows in place, and running executions
@@ -61,233 +123,368 @@ class Workflow(mistral_calls.NeedsMistral, workflow_schema.WorkflowChecks):
     - a delete cancels the executions that the resource has started.
     """
 
-    default_client_name = heat_mistral.CLIENT_NAME
-
     properties_schema = workflow_schema.PROPERTIES
 
     attributes_schema = workflow_schema.ATTRIBUTES
 
-    #: The most executions that the attribute lists.
-    EXECUTIONS_LIMIT = 20
+    # What Heat's class writes of a task.
+    _TASKS_KEYS = (
+        *workflow.Workflow._TASKS_KEYS,
+        *workflow_schema.TASK_ADDITIONS,
+    )
 
-    #: The most bytes of JSON that they take together.
-    EXECUTIONS_BYTES = 1000000
-
-    #: Seconds for which passing errors of Mistral are ridden out in a call
-    #: that a thread waits for. A delete goes by the operator's option.
+    #: Seconds to retry a signal while Mistral fails.
     RETRY_SECONDS = 15
 
     # Definition -----------------------------------------------------------
 
-    def _definition(
-        self, props: heat_types.Properties
-    ) -> definition_reading.Definition:
-        """Return the definition, from its text or from the properties.
+    def validate(self) -> None:
+        """Validate as Heat does, then let Mistral validate the definition.
 
-        :raises DefinitionError: it is invalid.
+        :raises StackValidationFailed: it is invalid.
+        """
+        given = self.properties.data
+        if workflow_schema.DEFINITION in given:
+            # Heat's class needs the tasks, of which there are none.
+            super(workflow.Workflow, self).validate()
+            if both := [
+                name for name in workflow_schema.STRUCTURE if name in given
+            ]:
+                raise heat_types.invalid(
+                    self,
+                    '"definition" describes the workflows completely; '
+                    f'remove {", ".join(both)}',
+                )
+        elif {self.TYPE, self.TASKS} <= given.keys():
+            super().validate()
+        else:
+            raise heat_types.invalid(
+                self, 'set "definition", or both "type" and "tasks"'
+            )
+        if self.pending(
+            *workflow_schema.STRUCTURE,
+            workflow_schema.DEFINITION,
+            workflow_schema.DEFAULT_WORKFLOW,
+            self.INPUT,
+        ):
+            return
+        try:
+            workflows = self._workflows(self.properties)
+            self._check_use(workflows)
+            self._refuse_invalid(workflows, self.validate_by)
+        except definitions.InvalidDefinition as exc:
+            raise heat_types.invalid(self, exc) from exc
+
+    def _workflows(
+        self, props: heat_types.Properties
+    ) -> dict[str, definitions.Spec]:
+        """Return the workflows by their names in the definition.
+
+        :raises InvalidDefinition: they are invalid.
         """
         text = props[workflow_schema.DEFINITION]
-        if text is None:
-            text = structured.definition(self._own_name(props), props)
-        return definition_reading.read(text)
+        if text is not None:
+            return definitions.read(text)
+        workflows = definitions.read(self.prepare_properties(props))
+        (spec,) = workflows.values()
+        for key in (workflow_schema.OUTPUT_ON_ERROR, workflow_schema.VARS):
+            if props[key]:
+                spec[key.replace('_', '-')] = props[key]
+        for name, task in spec['tasks'].items():
+            spec['tasks'][name] = definitions.typed(task)
+        if defaults := spec.get('task-defaults'):
+            spec['task-defaults'] = definitions.typed(defaults)
+        return workflows
 
-    def _own_name(self, props: heat_types.Properties) -> str:
-        # While a stack is validated that it is not part of yet, it has none.
-        physical = self.physical_resource_name() or self.name
-        name: str = props[self.NAME] or physical
-        return name
+    def _check_use(
+        self, workflows: abc.Mapping[str, definitions.Spec]
+    ) -> None:
+        props = self.properties
+        default = props[workflow_schema.DEFAULT_WORKFLOW]
+        if default is not None and default not in workflows:
+            raise definitions.InvalidDefinition(
+                f'"default_workflow" is "{default}", but the definition has '
+                f'only {bounds.listed(workflows)}'
+            )
+        declared = {
+            name
+            for spec in workflows.values()
+            for name in definitions.inputs(spec)
+        }
+        if unknown := (props[self.INPUT] or {}).keys() - declared:
+            raise definitions.InvalidDefinition(
+                f'"input" has {bounds.listed(sorted(unknown))}, which no '
+                'workflow of the definition declares'
+            )
 
-    def _wanted(
-        self, props: heat_types.Properties
-    ) -> definition_records.WantedDefinition:
-        definition = self._definition(props)
-        explicit = props[self.NAME]
-        if props[workflow_schema.DEFINITION] is None:
-            explicit = self._own_name(props)
-        return definition_records.WantedDefinition.of(
-            definition,
-            self.stack.name,
-            self.name,
-            explicit,
-            props[self.INPUT],
+    def _refuse_invalid(
+        self,
+        workflows: abc.Mapping[str, definitions.Spec],
+        ask: abc.Callable[..., Any],
+    ) -> None:
+        answer = ask(
+            self.client().workflows.validate, definitions.dump(workflows)
         )
-
-    def _service(self) -> mistral_workflows.Workflows:
-        return mistral_workflows.Workflows(
-            self.client(),
-            self.context.project_id,
-            self.properties[workflow_schema.NAMESPACE] or '',
-        )
+        if answer is not None and not answer.get('valid', True):
+            raise definitions.InvalidDefinition(
+                f'workflow {bounds.listed(workflows)}: Mistral says: '
+                f'{bounds.shortened(foreign.line(answer.get("error")), _SAID)}'
+            )
 
     # Life -----------------------------------------------------------------
 
-    def _record(self) -> definition_records.DefinitionRecord:
-        """Return the record of the resource's objects in Mistral."""
-        text = self.data().get(RECORD)
-        record = definition_records.DefinitionRecord.read(text)
+    def _record(self) -> _Record:
+        text = self.data().get(_RECORD)
+        record = stored.read(_Record, json.loads(text or '{}'))
         if text is None and self.resource_id is not None:
             # It was made by Heat's own class.
             names = {self.resource_id: self.resource_id}
             record = dataclasses.replace(record, names=names)
-        if not record.mark:
-            record = dataclasses.replace(record, mark=self._mark())
-        return record
-
-    def _mark(self) -> str:
         # The same in every engine.
-        return (self.uuid or '').replace('-', '')[:12]
+        mark = record.mark or (self.uuid or '').replace('-', '')[:12]
+        return dataclasses.replace(record, mark=mark)
 
-    def _save(self, record: definition_records.DefinitionRecord) -> None:
-        self.data_set(RECORD, record.write())
+    @property
+    def _namespace(self) -> str:
+        return self.properties[workflow_schema.NAMESPACE] or ''
 
-    def _deployer(self) -> publishing.Publisher:
-        return publishing.Publisher(
-            self._service(), self._save, self.RETRY_SECONDS, self._own_triggers
-        )
+    def _existing(
+        self, budget: calling.RetryBudget, names: abc.Collection[str]
+    ) -> dict[str, mistral_api.Row]:
+        """Return the existing workflows by name, ours before public ones."""
+        rows: dict[str, mistral_api.Row] = {}
+        for names_filter in _any_of(names):
+            for row in self.ask(
+                budget,
+                'cannot list the workflows',
+                self.client().workflows.list,
+                name=names_filter,
+                namespace=f'eq:{self._namespace}',
+                fields=['id', 'name', 'project_id'],
+            ):
+                if self._is_ours(row) or row.name not in rows:
+                    rows[row.name] = row
+        return rows
 
-    def _own_triggers(self, names: abc.Collection[str]) -> set[str]:
-        """Return which cron triggers of these names belong to this stack.
+    def _is_ours(self, row: mistral_api.Row) -> bool:
+        # A system's workflows belong to no project.
+        project = getattr(row, 'project_id', None)
+        return bool(project == self.context.project_id)
 
-        In Heat a cron trigger's physical name is its name in Mistral. The
-        stack includes all nested ones.
+    def _publish(
+        self, budget: calling.RetryBudget, props: heat_types.Properties
+    ) -> bool:
+        """Create and change the workflows in Mistral.
+
+        The record has their names before: after a crash, they are found.
         """
-        resources = resource_objects.Resource.get_all_by_root_stack(
-            self.context,
-            self.stack.root_stack_id(),
-            {'physical_resource_id': list(names)},
+        workflows = self._workflows(props)
+        explicit = props[self.NAME]
+        if props[workflow_schema.DEFINITION] is None:
+            explicit = self._workflow_name()
+        names = definitions.workflow_names(
+            workflows, f'{self.stack.name}.{self.name}', explicit
         )
-        return {
-            owner.physical_resource_id
-            for owner in resources.values()
-            if owner.id != self.id
-        }
-
-    def _bring(self, props: heat_types.Properties) -> None:
-        self._check(props)
-        wanted = self._wanted(props)
-        record = self._deployer().bring(self._record(), wanted)
-        if record.left:
-            self._tell_left(record)
-        self.resource_id_set(self._id_of(record, wanted))
-
-    def _tell_left(self, record: definition_records.DefinitionRecord) -> None:
-        message = (
-            'Executions or cron triggers still use former workflows; a later '
-            'check or update of the stack removes them: '
-            f'{bounds.listed(record.left)}'
-        )
-        reason = bounds.shortened(message, kinds.LIMIT)
-        self._add_event(self.action, self.status, reason)
-
-    @staticmethod
-    def _id_of(
-        record: definition_records.DefinitionRecord,
-        wanted: definition_records.WantedDefinition,
-    ) -> str:
-        names = list(record.names.values())
-        if len(names) == 1:
-            return names[0]
-        return wanted.book or names[0].rpartition('.')[0] or names[0]
-
-    def handle_create(self) -> None:
-        """Create the workflows, all or none."""
-        super(workflow.Workflow, self).handle_create()
-        self._bring(self.properties)
-
-    def handle_update(
-        self,
-        json_snippet: heat_types.Definition,
-        tmpl_diff: heat_types.Definition,
-        prop_diff: abc.Mapping[str, object],
-    ) -> None:
-        """Change the workflows in place, create new ones, remove others."""
-        self._bring(
-            json_snippet.properties(self.properties_schema, self.context)
-        )
-
-    def needs_replace_failed(self) -> bool:
-        """Never replace: an update creates missing workflows again."""
-        return False
-
-    def _needs_update(self, *args: object, **kwargs: object) -> bool:
-        # After a failure something may be missing, also if the template
-        # has not changed.
-        needed = super()._needs_update(*args, **kwargs)
-        return bool(needed) or self.status == self.FAILED
-
-    def get_live_resource_data(self) -> None:
-        """Return None: an update creates what is missing in Mistral."""
-
-    def handle_check(self) -> None:
-        """Check that all workflows exist, and remove dropped ones."""
         record = self._record()
-        if record.left or record.left_books:
-            self._deployer().tidy(record)
-        names = record.names.values()
-        workflows = self._service().find(names)
-        if missing := [name for name in names if name not in workflows]:
-            raise exception.Error(
-                'no longer in Mistral; an update of the stack creates them '
-                f'again: {", ".join(missing)}'
+        there = self._existing(budget, names.values())
+        if taken := there.keys() - record.all_names:
+            raise errors.Conflict(
+                f'Mistral has another workflow {bounds.listed(sorted(taken))} '
+                'already, of this project or a public one; choose another '
+                'name or a namespace'
+            )
+        self._refuse_invalid(
+            workflows,
+            functools.partial(
+                self.ask, budget, 'cannot validate the workflows'
+            ),
+        )
+        record = record.renamed(names)
+        self.data_set(_RECORD, json.dumps(dataclasses.asdict(record)))
+        calls = self.client().workflows
+        new = [short for short in names if names[short] not in there]
+        old = [short for short in names if names[short] in there]
+        for what, call, only in (
+            ('cannot create the workflows', calls.create, new),
+            ('cannot change the workflows', calls.update, old),
+        ):
+            if only:
+                text = definitions.write(
+                    workflows, names, props[self.INPUT] or {}, only
+                )
+                self.ask(budget, what, call, text, self._namespace)
+        first, *others = names.values()
+        self.resource_id_set(first.rpartition('.')[0] if others else first)
+        self._tidy(budget, record)
+        return True
+
+    def _tidy(self, budget: calling.RetryBudget, record: _Record) -> None:
+        """Remove dropped workflows, as far as nothing uses them."""
+        former = self._existing(budget, [*record.left, *record.former])
+        if not former and not record.left_books:
+            return
+        kept = ''
+        if any(
+            row.state not in outcome.FINISHED
+            for row in self._executions(record.all_names)
+        ):
+            kept = 'an execution that may call them is running'
+        else:
+            try:
+                self._remove(budget, former)
+                self._remove_books(budget, record)
+            except errors.Unavailable:
+                raise
+            except errors.ServiceError as exc:
+                kept = str(exc)
+        if kept:
+            reason = (
+                f'Mistral keeps {bounds.listed(former)}, and a later check or '
+                f'update of the stack deletes them: {kept}'
+            )
+            self._add_event(
+                self.action,
+                self.status,
+                bounds.shortened(reason, heat_values.EVENT_LIMIT),
             )
 
-    def handle_delete(self) -> calling.RetryBudget:
-        """Record the removal of all objects."""
-        if self.data().get(RECORD) or self.resource_id is not None:
-            self._save(self._record().dropped())
-        return mistral_calls.retry_budget()
+    def _remove(
+        self,
+        budget: calling.RetryBudget,
+        rows: abc.Mapping[str, mistral_api.Row],
+    ) -> None:
+        for name, row in rows.items():
+            if self._is_ours(row):
+                self.find(
+                    budget,
+                    f'cannot delete the workflow "{name}"',
+                    self.client().workflows.delete,
+                    row.id,
+                    self._namespace,
+                )
+
+    def _remove_books(
+        self, budget: calling.RetryBudget, record: _Record
+    ) -> None:
+        """Remove the workbooks of a former release, and their actions."""
+        client = self.client()
+        for call, names in (
+            (client.workbooks.delete, record.left_books),
+            (client.actions.delete, record.left_actions),
+        ):
+            for name in names:
+                self.find(
+                    budget,
+                    'cannot delete a part of the former workbook',
+                    call,
+                    name,
+                    self._namespace,
+                )
+
+    def handle_create(self) -> calling.RetryBudget:
+        """Create the user for signals, as Heat's class does."""
+        super(workflow.Workflow, self).handle_create()
+        return self.retry_budget()
+
+    def check_create_complete(self, budget: calling.RetryBudget) -> bool:
+        return self._publish(budget, self.properties)
+
+    def check_update_complete(self, update: mistral_calls.Update) -> bool:
+        return self._publish(*update)
+
+    def get_live_resource_data(self) -> None:
+        """Return None: an update creates missing workflows in Mistral."""
+
+    def check_check_complete(self, budget: calling.RetryBudget) -> bool:
+        """Check that all workflows exist, and remove dropped ones."""
+        record = self._record()
+        self._tidy(budget, record)
+        names = record.names.values()
+        if missing := set(names) - self._existing(budget, names).keys():
+            raise errors.NotFound(
+                'no longer in Mistral; an update of the stack creates them '
+                f'again: {bounds.listed(sorted(missing))}'
+            )
+        return True
 
     def check_delete_complete(self, budget: calling.RetryBudget) -> bool:
-        """End executions, remove workflows, then the user for signals."""
-        record = self._record()
-        try:
-            if not self._remove(record):
-                budget.reset()
-                return False
-        except errors.ServiceError as error:
-            delay = budget.delay(error)
-            if delay is None:
-                raise
-            LOG.info('%s cannot be deleted yet; retrying: %s', self, error)
-            raise resource.PollDelay(delay) from error
+        """Remove the workflows, end executions, then remove the user."""
+        record = self._record().renamed({})
+        self._remove(budget, self._existing(budget, record.former))
+        self._remove_books(budget, record)
+        due = self.ask(budget, 'cannot list the executions', self._due, record)
+        for row in due[:_AT_A_TIME]:
+            self._end(budget, row)
+        if len(due) > _AT_A_TIME:
+            return False
         # What is left to Heat's own class is the user and its keys: the
         # workflow is gone, and its name may be that of a public one.
         self.resource_id_set(None)
         self.data_delete(self.EXECUTIONS)
-        super().handle_delete()
+        workflow.Workflow.handle_delete(self)
         return True
 
-    def _remove(self, record: definition_records.DefinitionRecord) -> bool:
-        if not (record.all_names or record.left_books):
-            return True
-        service = self._service()
-        if kept := publishing.refuse_if_triggered(
-            service, record.left, self._own_triggers
-        ):
-            # They go with the stack, and may take their time.
-            raise errors.Unavailable(publishing.explain_triggers(kept))
-        if not self._end_executions(service, record):
-            return False
-        publishing.Publisher(service, self._save, 0).sweep(record)
-        # Some may have started in between.
-        return self._end_executions(service, record)
-
-    def _end_executions(
-        self,
-        service: mistral_workflows.Workflows,
-        record: definition_records.DefinitionRecord,
-    ) -> bool:
-        on_delete = ending.OnDelete(
-            self.properties[workflow_schema.EXECUTIONS_ON_DELETE]
+    def _due(self, record: _Record) -> list[mistral_api.Row]:
+        """Return executions to end and delete: at most one more than now."""
+        on_delete = self.properties[workflow_schema.EXECUTIONS_ON_DELETE]
+        # Of Heat's own class.
+        heats = (self.data().get(self.EXECUTIONS) or '').split(',')
+        rows = (
+            row
+            for row in self._executions(record.all_names)
+            if on_delete == workflow_schema.CANCEL_ALL
+            or row.id in heats
+            or _has_mark(row, record.mark)
+            or _is_by_trigger(row)
         )
-        heats = self.data().get(self.EXECUTIONS) or ''
-        return ending.end(service, record, on_delete, heats.split(','))
+        if on_delete == workflow_schema.LEAVE:
+            rows = (row for row in rows if row.state in outcome.FINISHED)
+        return list(itertools.islice(rows, _AT_A_TIME + 1))
+
+    def _end(self, budget: calling.RetryBudget, row: mistral_api.Row) -> None:
+        calls = self.client().executions
+        if row.state not in outcome.FINISHED:
+            try:
+                self.ask(
+                    budget,
+                    'cannot cancel an execution',
+                    calls.update,
+                    row.id,
+                    'CANCELLED',
+                )
+            except errors.Unavailable:
+                raise
+            except errors.ServiceError:
+                # It has just ended.
+                pass
+        self.find(
+            budget,
+            'cannot delete an execution',
+            calls.delete,
+            row.id,
+            force=True,
+        )
+
+    def _executions(
+        self, names: abc.Collection[str]
+    ) -> abc.Iterator[mistral_api.Row]:
+        """Yield the executions of workflows that no other one has started."""
+        for names_filter in _any_of(names):
+            for row in mistral_api.each(
+                self.client().executions.list,
+                workflow_name=names_filter,
+                nulls='task_execution_id',
+                fields=['id', 'state', 'workflow_namespace', 'description'],
+                sort_keys='created_at,id',
+            ):
+                if (row.workflow_namespace or '') == self._namespace:
+                    yield row
 
     # Signals --------------------------------------------------------------
 
     def handle_signal(self, details: object = None) -> str:
         """Run a workflow; the event names its execution, or the error."""
-        entry: dict[str, object] = {
+        entry: dict[str, Any] = {
             'time': timeutils.utcnow().strftime('%Y-%m-%dT%H:%M:%SZ'),
             'workflow': None,
             'execution_id': None,
@@ -296,12 +493,10 @@ class Workflow(mistral_calls.NeedsMistral, workflow_schema.WorkflowChecks):
         }
         try:
             # The URL of an alarm is signed as the servers' signals are.
-            signallers.check_may_start(
-                callers.of(self.stack), servers_may=True
-            )
-            result = self._start_execution(details, entry)
+            callers.check_may_start(callers.of(self.stack), servers_may=True)
+            self._run(details, entry)
         except (
-            definition_reading.DefinitionError,
+            definitions.InvalidDefinition,
             workflow_requests.RunError,
             errors.Refused,
             errors.ServiceError,
@@ -309,23 +504,32 @@ class Workflow(mistral_calls.NeedsMistral, workflow_schema.WorkflowChecks):
             entry['error'] = str(error)
             self._remember(entry)
             # Heat writes no event when a signal fails.
-            reason = kinds.reason(
-                kinds.EventKind.SIGNAL_FAILED, foreign.line(error)
+            reason = heat_values.event_reason(
+                heat_values.EventKind.SIGNAL_FAILED, foreign.line(error)
             )
             self._add_event('SIGNAL', self.FAILED, reason)
-            raise exception.Error(str(error)) from error
+            raise resource.NoActionRequired(self.name, str(error)) from error
         self._remember(entry)
+        result = (
+            f'execution {entry["execution_id"]} of {entry["workflow"]} has '
+            'started'
+        )
+        LOG.info('%s: %s, by a signal', self, result)
+        if ignored := entry['ignored']:
+            result += f'; ignored: {bounds.listed(ignored)}'
         # Heat puts a word before it.
-        return bounds.shortened(result, kinds.LIMIT - len('Signal: '))
+        return bounds.shortened(
+            result, heat_values.EVENT_LIMIT - len('Signal: ')
+        )
 
-    def _start_execution(self, body: object, entry: dict[str, object]) -> str:
+    def _run(self, body: object, entry: dict[str, Any]) -> None:
+        """Start an execution, and tell the log's entry of it."""
         record = self._record()
         props = self.properties
-        definition = self._definition(props)
         run = workflow_requests.asked(
             body,
             workflow_requests.WorkflowOffer(
-                workflows=definition.workflows,
+                workflows=self._workflows(props),
                 names=record.names,
                 inputs=props[self.INPUT] or {},
                 params=props[self.PARAMS] or {},
@@ -333,33 +537,35 @@ class Workflow(mistral_calls.NeedsMistral, workflow_schema.WorkflowChecks):
                 default=props[workflow_schema.DEFAULT_WORKFLOW],
             ),
         )
-        name = record.names.get(run.workflow)
-        if name is None:
-            raise workflow_requests.RunError(
-                f'Mistral does not have the workflow "{run.workflow}" yet; '
-                'send the signal again when the resource is complete'
-            )
-        execution_id = record.execution_id()
-        entry['workflow'] = name
+        entry['workflow'] = run.workflow
         entry['ignored'] = list(run.ignored)
-        self._deployer().persist(
-            self._service().start,
-            *(execution_id, name, run.input, run.params, run.description),
+        execution_id = _execution_id(record.mark)
+        # mistralclient sends no ID. With it, a repeated request starts nothing
+        # twice.
+        request = {
+            'id': execution_id,
+            'workflow_name': run.workflow,
+            'workflow_namespace': self._namespace,
+            'input': json.dumps(run.input),
+            'params': json.dumps(run.params),
+            'description': run.description,
+        }
+        retrying.insist(
+            mistral_api.ask,
+            self.client().executions.begin,
+            request,
+            seconds=self.RETRY_SECONDS,
+            wait=0.25,
+            most=4,
         )
         entry['execution_id'] = execution_id
-        result = f'execution {execution_id} of {name} has started'
-        LOG.info('%s: %s, by a signal', self, result)
-        if run.ignored:
-            result += f'; ignored: {bounds.listed(run.ignored)}'
-        return result
 
-    def _remember(self, entry: abc.Mapping[str, object]) -> None:
+    def _remember(self, entry: abc.Mapping[str, Any]) -> None:
         try:
             self.data_set(
                 workflow_requests.log_key(), workflow_requests.write_log(entry)
             )
         except exception.NotFound:
-            # The resource has been deleted meanwhile.
             LOG.info(
                 '%s has been deleted; a signal to it is not recorded', self
             )
@@ -371,12 +577,9 @@ class Workflow(mistral_calls.NeedsMistral, workflow_schema.WorkflowChecks):
 
     def get_reference_id(self) -> object:
         """Return the name of the only workflow, or the prefix of all names."""
-        # Heat asks also before it has looked at the value.
-        if workflow_schema.DEFINITION not in self.properties.data:
-            # A name that is not a text is refused later, with its place.
-            with contextlib.suppress(ValueError):
-                return super().get_reference_id()
-        return self.resource_id or self.physical_resource_name()
+        if workflow_schema.DEFINITION in self.properties.data:
+            return self.resource_id or self.physical_resource_name()
+        return super().get_reference_id()
 
     def _resolve_attribute(self, name: str) -> object:
         if name == workflow_schema.AVAILABLE_WORKFLOWS:
@@ -384,44 +587,78 @@ class Workflow(mistral_calls.NeedsMistral, workflow_schema.WorkflowChecks):
         if name == workflow_schema.SIGNALS:
             return workflow_requests.read_log(self.data())
         if name == self.EXECUTIONS:
-            return self._executions()
+            return self._newest_executions()
+        # A user who has the URL runs the workflows.
+        if name == self.ALARM_URL and callers.may_not_update(self.stack):
+            return None
         return super()._resolve_attribute(name)
 
     def _show_resource(self) -> object:
         names = self._record().names
-        if len(names) <= 1 and not self.properties[workflow_schema.NAMESPACE]:
+        if len(names) <= 1 and not self._namespace:
             return super()._show_resource()
-        workflows = self._service().find(names.values())
-        return {
-            'workflows': {
-                name: workflow.id for name, workflow in workflows.items()
-            }
-        }
+        rows = self._existing(calling.RetryBudget(0), names.values())
+        return {'workflows': {name: row.id for name, row in rows.items()}}
 
-    def _executions(self) -> list[dict[str, object]]:
-        names = self._record().all_names
-        if not names:
-            return []
-        shown: list[dict[str, object]] = []
+    def _newest_executions(self) -> list[dict[str, Any]]:
+        rows = [
+            row.to_dict()
+            for names_filter in _any_of(self._record().all_names)
+            for row in mistral_api.ask(
+                self.client().executions.list,
+                workflow_name=names_filter,
+                nulls='task_execution_id',
+                include_output=True,
+                sort_keys='created_at,id',
+                sort_dirs='desc,desc',
+                limit=_SHOWN,
+            )
+            if (row.workflow_namespace or '') == self._namespace
+        ]
+        rows.sort(key=lambda row: (row['created_at'], row['id']), reverse=True)
+        shown: list[dict[str, Any]] = []
         size = 0
-        for execution in self._service().executions(
-            names, self.EXECUTIONS_LIMIT
-        ):
-            row = {key: execution.get(key) for key in _EXECUTION_KEYS}
-            size += sum(len(str(value)) for value in row.values())
-            if shown and size > self.EXECUTIONS_BYTES:
+        for row in rows[:_SHOWN]:
+            values = {key: row.get(key) for key in _EXECUTION_KEYS}
+            size += sum(len(str(value)) for value in values.values())
+            if shown and size > _SHOWN_SIZE:
                 break
             for key in (self.INPUT, self.OUTPUT):
-                row[key] = _loaded(row[key])
-            shown.append(row)
+                values[key] = outcome.mapping(values[key])
+            shown.append(values)
         return shown
 
 
-def _loaded(text: object) -> object:
-    """Return the value of an execution's field; Mistral sends JSON."""
-    if not isinstance(text, str):
-        return text
-    try:
-        return bounds.read_json(text)
-    except ValueError:
-        return text
+def _any_of(names: abc.Collection[str]) -> abc.Iterator[str]:
+    """Return Mistral's filters for some names."""
+    simple = sorted(name for name in names if ',' not in name)
+    for start in range(0, len(simple), _NAMES):
+        yield f'in:{",".join(simple[start : start + _NAMES])}'
+    for name in names:
+        if ',' in name:
+            yield f'eq:{name}'
+
+
+def _is_by_trigger(row: mistral_api.Row) -> bool:
+    """Say whether a cron or an event trigger has started an execution."""
+    cause = outcome.mapping(row.description).get('triggered_by')
+    return outcome.mapping(cause).get('type') in (
+        'cron_trigger',
+        'event_trigger',
+    )
+
+
+def _has_mark(row: mistral_api.Row, mark: str) -> bool:
+    """Say whether the resource has started an execution."""
+    return bool(mark) and row.id.replace('-', '').startswith(mark)
+
+
+def _execution_id(mark: str) -> str:
+    """Return an ID for an execution that a resource starts.
+
+    It begins with the mark, so the resource recognises its executions without
+    a list of them: several engines may handle signals at the same time.
+    """
+    rest = f'{time.time_ns():016x}{secrets.token_hex(1)}'
+    # The digits for the version and the variant belong to all UUIDs.
+    return str(uuid.UUID(hex=f'{mark}8{rest[:3]}8{rest[3:]}'))

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Core: actions run on a server of a stack, outside of the stack's life.
 
-``orchestration`` is the way to Heat. ``start`` finds what can be run, and
-checks what it is given. ``attempts`` delivers a run to its server, reads what
-the server sends, and withdraws it. ``follow`` says what has become of it,
-``records`` keeps that in the object store, and ``fleet`` is for operations on
-many servers. ``runs`` is what is known of one run, ``run_objects`` what its
-server sends, wherever that lies, and ``summary`` what may be shown of it.
-``services`` is what a caller has for all that. ``run_service`` is the door for
-the faces, ``run_operations`` that for workflows. Nothing here knows Heat's
-code, Mistral or the command line.
+``orchestration`` is the way to Heat. ``targets`` finds what can be run, and
+checks what it is given. ``run_records`` is what is known of a run, and
+``deciding`` what it does next. ``run_store`` keeps runs, and ``ordering`` is
+what users order. ``attempts`` says what a server is given, and how that ends;
+``run_objects`` is what it sends, and ``logs`` reads what it prints.
+``overview`` and ``summary`` are what may be shown. Nothing here knows Heat's
+code, Mistral or the command line; `engine.runs` leads runs.
 """

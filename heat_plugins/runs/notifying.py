@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a webhook is told of failures, and until when that is tried.
+"""What a webhook is told of runs, and until when that is tried.
 
 A notice is recorded before it is sent, so that the successor of an engine that
 dies sends it: at least once, with an ID by which the receiver drops what it
@@ -23,6 +23,7 @@ from typing import Any, Final
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import stored
 
 #: Bytes of a notice, and servers that it names, at most.
 MOST_BYTES: Final = 64 * 1024
@@ -36,6 +37,9 @@ HOUR: Final = 3600
 
 # Characters of a secret.
 _LEAST_SECRET, _MOST_SECRET = 16, 1000
+
+# Notices of a run that are shown once they were sent.
+_SHOWN: Final = 10
 
 #: The headers of a notice.
 TIME_HEADER: Final = 'Heat-Plugins-Timestamp'
@@ -53,11 +57,11 @@ class NoticeEvent(enum.StrEnum):
 
 
 _WHY: abc.Mapping[NoticeEvent, str] = {
-    NoticeEvent.FAILURE: 'The operation has failed.',
-    NoticeEvent.TIMEOUT: 'The operation has timed out.',
-    NoticeEvent.MISSED: 'The operation could not be started in time.',
-    NoticeEvent.WAITING: 'The operation has not ended in time.',
-    NoticeEvent.RECOVERY: 'The operation is complete, after trouble.',
+    NoticeEvent.FAILURE: 'The run has failed.',
+    NoticeEvent.TIMEOUT: 'The run has timed out.',
+    NoticeEvent.MISSED: 'The run could not be started in time.',
+    NoticeEvent.WAITING: 'The run has not ended in time.',
+    NoticeEvent.RECOVERY: 'The run is complete, after trouble.',
 }
 
 #: What concerns servers.
@@ -77,8 +81,8 @@ class NoticeRules:
 
     :ivar to: scheme and host of the receiver; its URL is a secret.
     :ivar after: failures in a row from which on they are told.
-    :ivar waits: seconds after its start after which an operation that has not
-        ended is told; 0 for never.
+    :ivar waits: seconds after its start after which a run that has not ended
+        is told; 0 for never.
     """
 
     to: str
@@ -91,7 +95,8 @@ class NoticeRules:
 class Notice:
     """Something to tell.
 
-    :ivar tick: the time of the schedule, or the beginning of the operation.
+    :ivar tick: the time of the schedule, or when the run ended, or began if it
+        has not ended.
     :ivar number: of failures in a row, or of all times that were missed.
     :ivar since: the first attempt; 0 before that.
     :ivar next_try: the next one.
@@ -103,10 +108,6 @@ class Notice:
     since: int = 0
     tries: int = 0
     next_try: int = 0
-
-    def is_of(self, other: 'Notice') -> bool:
-        """Say whether both tell the same."""
-        return (self.event, self.tick) == (other.event, other.tick)
 
     def is_over(self, now: float) -> bool:
         """Say whether an attempt that fails now is the last."""
@@ -201,9 +202,85 @@ class NoticeBook:
         kept = (
             n
             for each in self.notices
-            for n in (instead if each.is_of(notice) else (each,))
+            for n in (
+                instead
+                if (each.event, each.tick) == (notice.event, notice.tick)
+                else (each,)
+            )
         )
         return dataclasses.replace(self, notices=tuple(kept))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoticeOrder(NoticeRules):
+    """Where, and of what, a user wants notices of a run."""
+
+    url: str = dataclasses.field(repr=False)
+    secret: str = dataclasses.field(repr=False)
+
+    @classmethod
+    def asked(cls, values: abc.Mapping[str, Any], to: str) -> 'NoticeOrder':
+        """Return what a user asks for.
+
+        :raises errors.Refused: it is invalid; the message quotes no value.
+        """
+        known = ('url', 'secret', 'events', 'waits')
+        for name in values:
+            if name not in known:
+                raise errors.Refused(
+                    f'"notify" has no key {bounds.shortened(name)}'
+                    + bounds.did_you_mean(name, known)
+                )
+        try:
+            wanted = stored.read(cls, {**values, 'to': to})
+        except ValueError as exc:
+            raise errors.Refused(
+                '"notify" needs the texts "url" and "secret"; "events" is a '
+                f'list of {", ".join(NoticeEvent)}, and "waits" a number of '
+                'seconds'
+            ) from exc
+        check_secret(wanted.secret)
+        return wanted
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SentNotice:
+    """A notice that was delivered, or given up.
+
+    :ivar at: when that was.
+    :ivar why: it was given up; empty if it was delivered.
+    """
+
+    event: NoticeEvent
+    at: int
+    tries: int
+    why: str = ''
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunNotices:
+    """What is recorded of the notices of a run.
+
+    :ivar ended: the end of the run that is in the book, as a retry begins
+        again; None for none.
+    :ivar sent: the last ones.
+    """
+
+    book: NoticeBook = dataclasses.field(default_factory=NoticeBook)
+    ended: int | None = None
+    sent: tuple[SentNotice, ...] = ()
+
+    def told(self, notice: Notice, why: str, now: float) -> 'RunNotices':
+        """Return it after an attempt to send a notice; see the book's."""
+        book = self.book.told(notice, why, now)
+        if book == self.book:
+            return self
+        sent = SentNotice(
+            event=notice.event, at=int(now), tries=notice.tries, why=why
+        )
+        return dataclasses.replace(
+            self, book=book, sent=(*self.sent, sent)[-_SHOWN:]
+        )
 
 
 def check_secret(secret: str) -> None:
@@ -226,7 +303,7 @@ def body(
     """Return what is sent, as JSON of at most `MOST_BYTES`.
 
     :param where: its ID, and what is told of project, stack, schedule and
-        operation; each value is a name, a time, an ID or a map of such.
+        run; each value is a name, a time, an ID or a map of such.
     :param servers: those that it is about; None if they are not known.
     """
     shown = (

@@ -8,15 +8,16 @@ import json
 from typing import Any
 
 from heat_plugins import errors
+from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins import masking
 from heat_plugins.configs import hidden_inputs
-from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
 from heat_plugins.runs import runs
 from heat_plugins.signals import body
 from heat_plugins.signals import live
+from heat_plugins.signals import signal_names
 
 #: The input with the URL of a server's result.
 SIGNAL_ID = 'deploy_signal_id'
@@ -28,11 +29,16 @@ MARGIN = 3600
 #: The most bytes of a result; agents send none above 950000.
 BODY_LIMIT = 1_000_000
 
+#: The most bytes of a report.
+REPORT_LIMIT = 16 * 1024
+
+# The most characters of its message.
+_MESSAGE = 200
+
+_SIGNATURES = masking.Mask()
+
 # The most bytes of outputs as an agent may send them, escaped once more.
 _OUTPUTS = 16 * 1024 * 1024
-
-# Ages of objects are told in whole seconds.
-_ROUNDING = 1.0
 
 _STATES = {body.COMPLETE: runs.State.COMPLETE, body.FAILED: runs.State.FAILED}
 
@@ -55,6 +61,10 @@ class Expected:
             declared=config.outputs,
             mask=hidden_inputs.mask(config.inputs, config.options),
         )
+
+
+#: Of an attempt whose config is gone: all that may be a secret is masked.
+NOTHING_KNOWN = Expected(declared=(), mask=masking.Mask(everything=True))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,10 +97,6 @@ class Result:
             ),
         }
 
-    def is_late(self, deadline: float) -> bool:
-        """Say whether it came too late to count."""
-        return self.at > deadline + _ROUNDING
-
 
 class RunObjects:
     """The objects of one run, wherever they lie.
@@ -117,6 +123,28 @@ class RunObjects:
         self.log = log
         self._outputs = outputs
 
+    @classmethod
+    def of_target(
+        cls,
+        store: stores.ObjectStore,
+        stack_id: str,
+        run_id: str,
+        number: int,
+        attempt: int,
+    ) -> 'RunObjects':
+        """Return those of an attempt on a target.
+
+        They lie in the container of its root stack.
+        """
+        name = f'{run_id}/{number:05d}.{attempt}'
+        return cls(
+            store,
+            signal_names.container(stack_id),
+            result=result_name(run_id, number, attempt),
+            log=f'runs/logs/{name}/',
+            outputs=f'runs/outputs/{name}',
+        )
+
     def inputs(
         self, signer: keys.Signer, deadline: float, log_limit: int
     ) -> dict[str, str]:
@@ -126,6 +154,8 @@ class RunObjects:
         """
         expires = int(deadline) + MARGIN
         return {
+            heat_values.TRANSPORT_INPUT: heat_values.TEMP_URL_POLL,
+            'deploy_signal_verb': 'PUT',
             SIGNAL_ID: signer.url(self.result, expires),
             body.URL_INPUT: signer.url(self.report, expires),
             live.CONTROL_INPUT: signer.url(
@@ -160,17 +190,8 @@ class RunObjects:
                 secrets=masking.texts(inputs),
             ),
             at=now - sent.age,
-            stopped=_stopped(sent.content),
+            stopped=stopped(sent.content),
         )
-
-    def has_result(self) -> bool:
-        """Say whether there is a result, without a listing."""
-        return self._store.has_object(self.container, self.result)
-
-    def discard(self, *names: str) -> None:
-        """Delete what a server has sent."""
-        for name in names:
-            self._store.delete_object(self.container, name)
 
     def request_stop(self, lifetime: int | None = None) -> None:
         """Tell the server to stop the run.
@@ -181,15 +202,13 @@ class RunObjects:
             self.container, self.control, b'{}', lifetime=lifetime
         )
 
-    def keep(self, outcome: body.SignalOutcome) -> dict[str, Any]:
-        """Return what a record holds of outputs; write what is longer."""
-        outputs, cut = shortened(outcome)
-        if cut:
-            content = json.dumps(_shown(outcome)).encode()
+    def keep(self, outcome: body.SignalOutcome) -> None:
+        """Write outputs that are too large for a record."""
+        if shortened(outcome)[1]:
+            content = json.dumps(shown(outcome)).encode()
             self._store.put_object(self.container, self._outputs, content)
-        return {'outputs': outputs, 'cut': cut}
 
-    def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
+    def outputs(self, run: runs.RunAttempt) -> abc.Mapping[str, Any]:
         """Return the outputs of the run, long ones whole."""
         if not run.cut:
             return run.outputs
@@ -202,35 +221,67 @@ class RunObjects:
             return run.outputs
         except errors.BadContent as exc:
             raise errors.Error(
-                f'Cannot read the outputs of run {run.id}: {exc}'
+                f'Cannot read the outputs in {self._outputs}: {exc}'
             ) from exc
 
-    def remove(self) -> None:
-        """Delete what is kept of the run in addition to its record."""
-        cleaning.delete_below(self._store, self.container, self.log)
-        self.discard(self.control, self._outputs)
+
+def folders(run_id: str) -> list[str]:
+    """Return the prefixes of all objects of a run in one container."""
+    return [
+        f'{signal_names.SIGNALS}runs/{run_id}/',
+        f'runs/logs/{run_id}/',
+        f'runs/outputs/{run_id}/',
+    ]
+
+
+def parse_report(
+    content: bytes, mask: masking.Mask = _SIGNATURES
+) -> tuple[float | None, str | None]:
+    """Return percent and message of a report; None for what is unusable.
+
+    :param mask: masks secrets in its message.
+
+    :raises errors.BadContent: it is no JSON map.
+    """
+    details = body.parse(content)
+    percent, message = details.get('progress'), details.get('message')
+    if isinstance(percent, bool) or not isinstance(percent, (int, float)):
+        percent = None
+    if isinstance(message, str):
+        text = ' '.join(mask.text(message).split())
+        message = foreign.line(text, _MESSAGE)
+    return (
+        # Before it becomes a float, which not every whole number can.
+        None if percent is None else float(min(100, max(0, percent))),
+        message if isinstance(message, str) and message else None,
+    )
+
+
+def result_name(run_id: str, number: int, attempt: int) -> str:
+    """Return the object that the result of an attempt on a target is."""
+    return f'{signal_names.SIGNALS}runs/{run_id}/{number:05d}.{attempt}'
 
 
 def shortened(
     outcome: body.SignalOutcome,
 ) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the outputs that a record holds, and how long those cut are."""
-    outputs = _shown(outcome)
+    outputs = shown(outcome)
     cut: dict[str, int] = {}
     for name, value in outputs.items():
-        shown = value if isinstance(value, str) else json.dumps(value)
-        if len(shown) > runs.TAIL:
-            outputs[name] = shown[-runs.TAIL :]
-            cut[name] = len(shown)
+        text = value if isinstance(value, str) else json.dumps(value)
+        if len(text) > runs.TAIL:
+            outputs[name] = text[-runs.TAIL :]
+            cut[name] = len(text)
     return outputs, cut
 
 
-def _shown(outcome: body.SignalOutcome) -> dict[str, Any]:
+def shown(outcome: body.SignalOutcome) -> dict[str, Any]:
     """Return outputs without the signatures in them."""
     return dict(masking.Mask().output(dict(outcome.outputs)))
 
 
-def _stopped(content: bytes) -> str | None:
+def stopped(content: bytes) -> str | None:
     """Return how a server says that it was stopped; None if it was not."""
     with contextlib.suppress(errors.BadSignal):
         details = body.parse(content)

@@ -4,12 +4,7 @@
 from collections import abc
 import dataclasses
 import enum
-import json
 from typing import Any
-
-from heat_plugins import stored
-from heat_plugins.runs.records import record_names
-from heat_plugins.signals import body
 
 #: The reason of a run that waits for its server.
 UNANSWERED = 'The server has not answered yet'
@@ -35,7 +30,7 @@ class State(enum.StrEnum):
     FAILED = 'failed'
     TIMED_OUT = 'timed-out'
     CANCELLED = 'cancelled'
-    #: Of an operation: another run of the action is in progress there.
+    #: Of a run: another run of the action is in progress there.
     SKIPPED = 'skipped'
 
     @property
@@ -122,6 +117,7 @@ class RunAttempt:
     :ivar reported_at: when a report of the server was first seen.
     :ivar outputs: by name; of long ones the end.
     :ivar cut: how long they are, for those that are whole elsewhere.
+    :ivar transport: how its server sends the result, if it was given it.
     """
 
     state: State | None = None
@@ -137,6 +133,7 @@ class RunAttempt:
     cut: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
     cancelled_by: str | None = None
     late: Late | None = None
+    transport: str | None = None
 
     @property
     def is_unanswered(self) -> bool:
@@ -150,124 +147,3 @@ class RunAttempt:
         if self.ended_at is None or self.started_at is None:
             return None
         return self.ended_at - self.started_at
-
-
-def overdue(
-    attempt: RunAttempt,
-    timeout: int,
-    delivery_timeout: int | None,
-    now: float,
-) -> tuple[int, str] | None:
-    """Return when the time of a run was over, and why; None if it is not."""
-    began = attempt.started_at or 0
-    if now >= began + timeout:
-        return began + timeout, f'There was no result within {timeout} s'
-    report = began + (delivery_timeout or timeout)
-    if attempt.reported_at is None and now >= report:
-        return report, (
-            f'The server did not report within {delivery_timeout} s that it '
-            'started'
-        )
-    return None
-
-
-def shared(kind: type, value: Any) -> dict[str, Any]:
-    """Return the fields that a value has of a class which it extends."""
-    return {
-        field.name: getattr(value, field.name)
-        for field in dataclasses.fields(kind)
-    }
-
-
-def begun(attempt: RunAttempt, now: float) -> dict[str, Any]:
-    """Return what changes of an attempt as its server reports its start."""
-    return {
-        'state': State.RUNNING,
-        'reason': 'The server has started the action',
-        'reported_at': attempt.reported_at or int(now),
-    }
-
-
-def cancelled(attempt: RunAttempt, who: str) -> str:
-    """Return why an attempt ends that a user cancels."""
-    begun = attempt.state is State.RUNNING
-    return f'Cancelled by {who}' + (
-        ' after the server had begun' if begun else ''
-    )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Run(RunTarget, RunAttempt):
-    """A run.
-
-    :ivar inputs: what was asked for beyond the stack's own values. They may
-        be secrets: never to be shown.
-    :ivar declared: the outputs that the config declares.
-    :ivar hidden: the names of the inputs whose values are masked in what the
-        server sends.
-    :ivar repeats: the run that this one repeats.
-    :ivar standalone: whether it runs a config that is not the stack's.
-    :ivar guarded: whether an engine ends it when its deployment goes. Then
-        it may go on while the deployment's row is withdrawn.
-    """
-
-    id: str
-    action: str
-    # Else the defaults of what this extends would hold.
-    state: State = dataclasses.field()
-    reason: str = dataclasses.field()
-    started_at: int = dataclasses.field()
-    started_by: str
-    timeout: int = dataclasses.field()
-    inputs: abc.Mapping[str, Any] = dataclasses.field(
-        default_factory=dict, repr=False
-    )
-    declared: abc.Sequence[abc.Mapping[str, Any]] = ()
-    hidden: abc.Sequence[str] = ()
-    progress: float | None = None
-    message: str | None = None
-    repeats: str | None = None
-    standalone: bool = False
-    guarded: bool = False
-
-    @property
-    def key(self) -> record_names.Key:
-        return record_names.Key(
-            run_id=self.id,
-            deployment_id=self.deployment_id,
-            action=self.action,
-        )
-
-    @property
-    def operation(self) -> str | None:
-        """The operation that it is a run of; None for a single run."""
-        return record_names.operation_of(self.id)
-
-    @property
-    def ended(self) -> bool:
-        return self.state.ended
-
-    @property
-    def deadline(self) -> int:
-        return self.started_at + self.timeout
-
-    @property
-    def signal(self) -> str:
-        """The object that is its result."""
-        return self.key.signal
-
-    @property
-    def progress_signal(self) -> str:
-        return body.report_name(self.signal)
-
-    @classmethod
-    def read(cls, values: Any) -> 'Run':
-        """Read a record; what a later release has added is left out.
-
-        :raises ValueError: it is none.
-        """
-        json.dumps(values, allow_nan=False)
-        run = stored.read(cls, values)
-        if not all(isinstance(each.get('name'), str) for each in run.declared):
-            raise ValueError('an output has no name')
-        return run

@@ -15,14 +15,13 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins import retrying
 from heat_plugins.runs import orchestration
-from heat_plugins.runs.start import stack_tree
+from heat_plugins.runs.targets import stack_tree
 from heat_plugins.signals import signal_names
 
 # Seconds after which an update has ended that no poll has met in progress.
 _BEGINNING = 60.0
 
-#: The parameter default, which the resources read.
-PARAMETER_DEFAULT, NESTED = 'heat_plugins_group_members', 'nested'
+NESTED = 'nested'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,19 +47,15 @@ class SingleGroups:
             remedy = 'resume it'
         elif not status.endswith('_COMPLETE'):
             remedy = 'update it until it is complete'
-        else:
-            return self._failures
-        return f'The stack is {status}: {remedy}, then repeat this command'
-
-    @property
-    def _failures(self) -> str:
-        if not self.failed:
+        elif not self.failed:
             return ''
-        return (
-            f'Members {bounds.listed(self.failed)} have not completed their '
-            'last action, and would run it again: remove them from the '
-            'group, or update the stack until they are complete'
-        )
+        else:
+            return (
+                f'Members {bounds.listed(self.failed)} have not completed '
+                'their last action, and would run it again: remove them from '
+                'the group, or update the stack until they are complete'
+            )
+        return f'The stack is {status}: {remedy}, then repeat this command'
 
 
 def find(
@@ -128,7 +123,7 @@ class NestingUpdate:
 
     def begin(self) -> None:
         """Begin to update the stack."""
-        defaults = {PARAMETER_DEFAULT: NESTED}
+        defaults = {signal_names.GROUP_MEMBERS: NESTED}
         self._heat.update_environment(
             self._stack, {'parameter_defaults': defaults}
         )

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as it is shown to people and programs, whichever way they ask."""
+"""Times and late results of runs as they are shown."""
 
-from collections import abc
 import datetime
 from typing import Any
 
@@ -19,56 +18,16 @@ _UNITS = (
 )
 
 
-def _late(run: runs.Run) -> dict[str, Any] | None:
-    late = run.late
-    if late is None:
+def late(result: runs.Late | None) -> dict[str, Any] | None:
+    """Return what may be shown of a result that no longer counts."""
+    if result is None:
         return None
     return {
-        'at': time(late.at),
-        'status': late.status,
-        'reason': late.reason,
-        **{name: value for name, value in late.outputs.items() if value},
+        'at': time(result.at),
+        'status': result.status,
+        'reason': result.reason,
+        **{name: value for name, value in result.outputs.items() if value},
     }
-
-
-# What may be shown of a run, in JSON's types.
-_SHOWN: dict[str, abc.Callable[[runs.Run], Any]] = {
-    'id': lambda run: run.id,
-    'stack': lambda run: run.stack_name,
-    'resource': lambda run: run.resource,
-    'action': lambda run: run.action,
-    'operation': lambda run: run.operation,
-    'state': lambda run: run.state.value,
-    'reason': lambda run: run.reason,
-    'server': lambda run: run.server_id,
-    'server_name': lambda run: run.server_name,
-    'started_at': lambda run: time(run.started_at),
-    'started_by': lambda run: run.started_by,
-    'reported_at': lambda run: time(run.reported_at),
-    'progress': lambda run: run.progress,
-    'message': lambda run: run.message,
-    'ended_at': lambda run: time(run.ended_at),
-    'duration': lambda run: run.duration,
-    'timeout': lambda run: run.timeout,
-    'cancelled_by': lambda run: run.cancelled_by,
-    'repeats': lambda run: run.repeats,
-    'inputs': lambda run: sorted(run.inputs),
-    'outputs': lambda run: dict(run.outputs),
-    'cut': lambda run: dict(run.cut),
-    'late_result': _late,
-}
-
-#: The names of all that is shown of a run.
-KEYS = tuple(_SHOWN)
-
-
-def of(run: runs.Run) -> dict[str, Any]:
-    """Return all that may be shown of a run: `KEYS` with values.
-
-    Times are texts in UTC. Of the inputs only the names are there: the
-    values may be secrets.
-    """
-    return {name: value(run) for name, value in _SHOWN.items()}
 
 
 def spell(seconds: float | None) -> str:

@@ -3,8 +3,8 @@
 
 ``body`` says what a signal means: a result, or the report that a server has
 started. ``live`` has the output and the control of an action while it runs.
-``signal_names`` has the names of objects and the IDs of groups, and
-``transport_names`` those of transports. ``watcher`` polls for the signals of
-all deployments that wait, ``paces`` says how often and wakes the threads that
-wait, and ``arrivals`` lists what has arrived. Nothing here knows Heat.
+``signal_names`` has the names of objects and the IDs of groups. ``watcher``
+polls for the signals of all deployments that wait, ``paces`` says how often
+and wakes the threads that wait, and ``arrivals`` lists what has arrived.
+Nothing here knows Heat.
 """

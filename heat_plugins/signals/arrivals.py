@@ -99,32 +99,3 @@ class Poller:
                 'names': ONE_BY_ONE,
             },
         )
-
-
-class Listed(abc.Collection[str]):
-    """The signals in a container, listed once; ``in`` may request a name.
-
-    :raises errors.NotFound: there is no such container.
-    """
-
-    def __init__(self, store: stores.ObjectStore, container: str) -> None:
-        self._store = store
-        self._container = container
-        listed = store.iterate(container, signal_names.SIGNALS)
-        self._known = {
-            entry.name: True for entry in itertools.islice(listed, MOST)
-        }
-        self._is_whole = len(self._known) < MOST
-
-    def __contains__(self, name: object) -> bool:
-        if not isinstance(name, str):
-            return False
-        if name not in self._known and not self._is_whole:
-            self._known[name] = self._store.has_object(self._container, name)
-        return self._known.get(name, False)
-
-    def __iter__(self) -> abc.Iterator[str]:
-        return iter([name for name, there in self._known.items() if there])
-
-    def __len__(self) -> int:
-        return sum(self._known.values())

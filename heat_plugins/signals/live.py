@@ -80,11 +80,6 @@ def control_name(signal: str) -> str:
     return signal + _CONTROL
 
 
-def signal_name(name: str) -> str:
-    """Return the name of the result that a control object belongs to."""
-    return name.removesuffix(_CONTROL)
-
-
 def is_slot(name: str) -> bool:
     """Say whether an object has the name of a part of an output."""
     return _NAME.fullmatch(name) is not None

@@ -6,9 +6,12 @@ heat-engine gets the signal, and passes it on; so whatever a result holds, it
 shows which action it answers.
 """
 
+import hashlib
 import json
 from typing import Any
 import urllib.parse
+
+from heat_plugins.signals import signal_names
 
 
 class Presigned(dict[str, Any]):
@@ -25,13 +28,20 @@ def noted(details: object, credentials: object) -> object:
     :param credentials: what the API has checked, as JSON; None if the signal
         came by another API.
     """
-    if not isinstance(details, dict) or not isinstance(credentials, str):
+    found = checked(credentials)
+    if not isinstance(details, dict) or found is None:
         return details
+    return Presigned(details, found)
+
+
+def checked(credentials: object) -> str | None:
+    """Return the signature that the API has checked; see `noted`."""
+    if not isinstance(credentials, str):
+        return None
     try:
-        signature = json.loads(credentials)['ec2Credentials']['signature']
+        return str(json.loads(credentials)['ec2Credentials']['signature'])
     except (ValueError, LookupError, TypeError):
-        return details
-    return Presigned(details, str(signature))
+        return None
 
 
 def came_by(details: object, url: object) -> bool | None:
@@ -39,8 +49,24 @@ def came_by(details: object, url: object) -> bool | None:
 
     It can if both have a signature.
     """
-    if not isinstance(details, Presigned):
+    wanted = signature(url)
+    if not isinstance(details, Presigned) or wanted is None:
         return None
+    return wanted == details.signature
+
+
+def signature(url: object) -> str | None:
+    """Return the signature of a URL, if it has one."""
     query = urllib.parse.urlsplit(str(url)).query
-    wanted = urllib.parse.parse_qs(query).get('Signature')
-    return None if wanted is None else wanted == [details.signature]
+    return urllib.parse.parse_qs(query).get('Signature', [None])[0]
+
+
+def config_id(group_id: str, found: str) -> str:
+    """Return the ID of the config whose URL has a signature.
+
+    So an engine finds the member of a group by the signature alone.
+
+    :param group_id: of the group, or of one of its members.
+    """
+    digest = hashlib.sha256(found.encode()).hexdigest()
+    return signal_names.id_in_group(group_id, digest)

@@ -18,6 +18,9 @@ GROUP_TAIL = '0' * 12
 #: How many characters all ids of a group have in common.
 PREFIX_LENGTH = 36 - len(GROUP_TAIL)
 
+#: The parameter default of an environment that says whether groups are nested.
+GROUP_MEMBERS = 'heat_plugins_group_members'
+
 
 def new_group_id() -> str:
     """Return an ID for a new group."""

@@ -22,9 +22,9 @@ from heat_plugins.signals import paces
 
 LOG = foreign.logger(__name__)
 
-#: Requests past the listing in a second, for all that wait for one root stack.
-#: They began together, so all would come at once.
-PEEKS = 10
+#: Seconds between two requests past the listing, at most, for all that wait
+#: for one root stack. They began together, so all would come at once.
+PEEK_SECONDS = 10.0
 
 # Seconds to leave a poll to the thread that makes it.
 _POLLING = 0.05
@@ -157,9 +157,8 @@ class Watcher:
         self._seen = _Poll(number=0, names=frozenset(), rows={})
         self._next_poll = 0.0
         self._next_rows = 0.0
-        # The requests past the listing in this second, and its end.
-        self._peeks = 0
-        self._peeks_until = 0.0
+        # When the next request past the listing may be.
+        self._next_peek = 0.0
         #: Since when the listing fails; None if it does not.
         self.outage: retrying.Outage | None = None
 
@@ -173,6 +172,11 @@ class Watcher:
             now = self._clock()
             begun = (wait.begun for wait in self._waits.values())
             return now - min(begun, default=now)
+
+    @property
+    def until_poll(self) -> float:
+        """For how many seconds no poll is due."""
+        return max(0.0, self._next_poll - self._clock())
 
     def join(self, *tickets: Ticket) -> None:
         """Begin to poll for signals.
@@ -292,12 +296,16 @@ class Watcher:
         return Observation.PEEK
 
     def _may_peek(self, now: float) -> bool:
-        """Say whether another request past the listing is due this second."""
-        if now >= self._peeks_until:
-            self._peeks_until = now + 1
-            self._peeks = 0
-        self._peeks += 1
-        return self._peeks <= PEEKS
+        """Say whether a request past the listing may be made.
+
+        With the listings they are one request a second at most, unless these
+        are that many by themselves.
+        """
+        if now < self._next_peek:
+            return False
+        left = 1 - 1 / self._pace.interval()
+        self._next_peek = now + 1 / max(left, 1 / PEEK_SECONDS)
+        return True
 
     def has_begun(self, ticket: Ticket) -> bool:
         """Say whether the last poll has seen a report of the server."""

@@ -11,7 +11,7 @@ import enum
 import itertools
 
 from heat_plugins import foreign
-from heat_plugins.configs import hooks
+from heat_plugins.configs import actions
 from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 
@@ -71,7 +71,7 @@ class Bar:
     def explanation(self, now: float) -> str:
         """Return its reason, or the hint if it has waited for long."""
         waits = self.end is None and self.working_since is None
-        if self.hint and waits and now - self.start >= hooks.PATIENCE:
+        if self.hint and waits and now - self.start >= actions.HOOK_PATIENCE:
             return self.hint
         return self.reason
 
@@ -152,7 +152,7 @@ class Chart:
         return [bar for row in self.rows for bar in row.bars]
 
     def legend(self) -> dict[State, str]:
-        """Return the words for what is drawn: states, and waits before."""
+        """Return the words for the drawn states, and for the waits before."""
         words: dict[State, set[str]] = {}
         for bar in self.bars:
             words.setdefault(bar.state, set()).add(bar.word)
@@ -163,6 +163,21 @@ class Chart:
             for state in State
             if state in words
         }
+
+    def troubles(self) -> abc.Iterator[tuple[State, str]]:
+        """Say why rows stand badly, and which signals were refused last."""
+        for row in self.rows:
+            refused = [bar for bar in row.bars if bar.aside][-1:]
+            for bar in filter(None, (row.last, *refused)):
+                explanation = bar.explanation(self.now)
+                is_bad = bar.state in (State.FAILED, State.TIMED_OUT)
+                if explanation and (is_bad or explanation == bar.hint):
+                    what = f'{row.path or row.name} {bar.label} {bar.word}'
+                    yield bar.state, foreign.line(f'{what}: {explanation}')
+
+    def noted(self) -> list[str]:
+        """Return the notes as lines."""
+        return [f'Note: {foreign.line(note)}' for note in self.notes]
 
     def counts(self) -> dict[State, int]:
         """Return how many bars are in each state, without the stack's."""

@@ -1,31 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a stack's life from Heat's events, its workflows and our records."""
+"""Read a stack's life from Heat's events, its workflows and its runs."""
 
 import collections
 from collections import abc
 import dataclasses
-import datetime
 import itertools
 import time
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from heat_plugins import errors
 from heat_plugins import heat_values
-from heat_plugins.mistral.executions import outcome
+from heat_plugins.mistral import outcome
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import run_service
 from heat_plugins.runs import runs
-from heat_plugins.runs.start import stack_tree
-from heat_plugins.runs.start import targets
+from heat_plugins.runs.targets import stack_tree
 from heat_plugins.signals import signal_names
 from heat_plugins.timeline import chart
-from heat_plugins.timeline import kinds
+
+if TYPE_CHECKING:
+    from heat_plugins.clients import runs as run_values
 
 _REFUSALS = (
-    kinds.EventKind.NOT_TRIGGERED,
-    kinds.EventKind.NOT_TOLD,
-    kinds.EventKind.RESULT_REFUSED,
-    kinds.EventKind.SIGNAL_FAILED,
+    heat_values.EventKind.NOT_TRIGGERED,
+    heat_values.EventKind.NOT_TOLD,
+    heat_values.EventKind.RESULT_REFUSED,
+    heat_values.EventKind.SIGNAL_FAILED,
 )
 
 ENDS = {
@@ -34,41 +33,8 @@ ENDS = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class StackEvent:
-    """An event, as Heat lists it.
-
-    :ivar stack_id: the stack that the resource stands in.
-    :ivar status: action and status, such as ``CREATE_IN_PROGRESS``.
-    :ivar time: seconds since the epoch.
-    """
-
-    resource: str
-    stack_id: str
-    physical_id: str
-    status: str
-    reason: str
-    time: float
-
-    @property
-    def of_stack(self) -> bool:
-        """Whether it is about a stack as a whole."""
-        return self.physical_id == self.stack_id
-
-
-def moment(text: str) -> float:
-    """Return a time, given in ISO 8601; one without a zone is in UTC.
-
-    :raises ValueError: it is invalid.
-    """
-    time = datetime.datetime.fromisoformat(text)
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=datetime.UTC)
-    return time.timestamp()
-
-
 def bars(
-    events: abc.Iterable[StackEvent], ongoing: chart.State
+    events: abc.Iterable[heat_values.Event], ongoing: chart.State
 ) -> tuple[chart.Bar, ...]:
     """Return the bars of a resource's or a stack's events.
 
@@ -80,14 +46,16 @@ def bars(
     current: chart.Bar | None = None
     for event in events:
         action, _, status = event.status.partition('_')
-        kind = kinds.of(event.reason)
-        if current is not None and kind is kinds.EventKind.STARTED:
+        kind = heat_values.event_kind(event.reason)
+        if current is not None and kind is heat_values.EventKind.STARTED:
             current = dataclasses.replace(
                 current,
                 state=chart.State.RUNNING,
                 working_since=event.time,
             )
-        elif current is not None and kind is kinds.EventKind.UNKNOWN_HOOK:
+        elif (
+            current is not None and kind is heat_values.EventKind.UNKNOWN_HOOK
+        ):
             current = dataclasses.replace(current, hint=event.reason)
         elif action == 'SIGNAL':
             # The status of a signal's event is the resource's own.
@@ -123,7 +91,7 @@ def bars(
     return tuple(sorted(done, key=lambda bar: bar.start))
 
 
-def _fails_again(bar: chart.Bar, event: StackEvent) -> bool:
+def _fails_again(bar: chart.Bar, event: heat_values.Event) -> bool:
     """Say whether an event repeats the failure of an action.
 
     Heat repeats a stack's failure for each resource that fails. CHECK is
@@ -136,7 +104,9 @@ def _fails_again(bar: chart.Bar, event: StackEvent) -> bool:
     )
 
 
-def _instant(event: StackEvent, action: str, state: chart.State) -> chart.Bar:
+def _instant(
+    event: heat_values.Event, action: str, state: chart.State
+) -> chart.Bar:
     return chart.Bar(
         label=action,
         state=state,
@@ -146,8 +116,10 @@ def _instant(event: StackEvent, action: str, state: chart.State) -> chart.Bar:
     )
 
 
-def _superseded(bar: chart.Bar, event: StackEvent, action: str) -> chart.Bar:
-    """Return an action whose end has no event."""
+def _superseded(
+    bar: chart.Bar, event: heat_values.Event, action: str
+) -> chart.Bar:
+    """Return an action that ended without an event."""
     return dataclasses.replace(
         bar,
         state=chart.State.CANCELLED,
@@ -184,8 +156,12 @@ _STATES = {
 class StackHistory(orchestration.Orchestration, Protocol):
     """Heat, with the requests that only a timeline makes."""
 
-    def all_events(self, stack: heat_values.Stack) -> list[StackEvent]:
+    def all_events(self, stack: heat_values.Stack) -> list[heat_values.Event]:
         """Return the events of a stack and its nested ones, oldest first."""
+
+
+# Lists runs; see `clients.runs.Runs.list`.
+_List: TypeAlias = 'abc.Callable[..., abc.Iterator[run_values.Run]]'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -209,18 +185,18 @@ class ChartReader:
     """Reads charts.
 
     :param heat: with the credentials of the user.
+    :param list_runs: see `clients.runs.Runs.list`.
     """
 
     def __init__(
         self,
         heat: StackHistory,
-        ledger: run_service.Runs,
+        list_runs: _List,
         clock: abc.Callable[[], float] = time.time,
     ) -> None:
         self._heat = heat
-        self._ledger = ledger
+        self._list_runs = list_runs
         self._clock = clock
-        self._finder = targets.Finder(heat)
 
     def read(self, name_or_id: str, wanted: ChartFilter) -> chart.Chart:
         """Return the chart of a root stack, given any stack of it.
@@ -228,8 +204,8 @@ class ChartReader:
         :raises errors.NotFound: there is no such stack.
         """
         notes: list[str] = []
-        listed = self._runs(name_or_id, wanted, notes)
-        stack = self._finder.root(name_or_id)
+        stack = stack_tree.root(self._heat, name_or_id)
+        listed = self._runs(stack, wanted, notes)
         happened = self._heat.all_events(stack)
         places = self._places(stack)
         now = self._now(happened, listed)
@@ -239,7 +215,8 @@ class ChartReader:
             if place.resource.type == _WORKFLOW:
                 rows.add_executions(place, self._executions(place, notes))
         for run in listed:
-            rows.add_run(run)
+            for target in run.target_list:
+                rows.add_run(run, target)
         return chart.Chart(
             stack=stack.name,
             status=stack.status,
@@ -256,20 +233,26 @@ class ChartReader:
             return []
 
     def _now(
-        self, happened: list[StackEvent], listed: list[runs.Run]
+        self,
+        happened: list[heat_values.Event],
+        listed: list['run_values.Run'],
     ) -> float:
         """Return the time; other machines' clocks may be ahead of ours."""
         times = [event.time for event in happened]
-        times += [run.ended_at or run.started_at for run in listed]
+        times += [
+            heat_values.moment(run.ended_at or run.created_at)
+            for run in listed
+        ]
         return max(self._clock(), *times) if times else self._clock()
 
     def _runs(
-        self, name_or_id: str, wanted: ChartFilter, notes: list[str]
-    ) -> list[runs.Run]:
+        self, stack: heat_values.Stack, wanted: ChartFilter, notes: list[str]
+    ) -> list['run_values.Run']:
         try:
-            return self._ledger.history(
-                name_or_id, run_service.Filter(limit=wanted.runs)
+            listed = self._list_runs(
+                stack=stack.id, targets=True, limit=wanted.runs
             )
+            return list(itertools.islice(listed, wanted.runs))
         except errors.ServiceError as exc:
             notes.append(f'Cannot list the runs of its actions: {exc}')
             return []
@@ -292,13 +275,13 @@ class _Rows:
 
     def __init__(
         self,
-        happened: abc.Iterable[StackEvent],
+        happened: abc.Iterable[heat_values.Event],
         wanted: ChartFilter,
         now: float,
     ) -> None:
         self._wanted = wanted
         self._now = now
-        self._events: dict[tuple[str, str], list[StackEvent]] = {}
+        self._events: dict[tuple[str, str], list[heat_values.Event]] = {}
         for event in happened:
             name = '' if event.of_stack else event.resource
             self._events.setdefault((event.stack_id, name), []).append(event)
@@ -323,7 +306,7 @@ class _Rows:
         return [row] if row.bars else []
 
     def add_place(self, place: stack_tree.Place) -> None:
-        """Add what Heat did with a resource."""
+        """Add Heat's actions on a resource."""
         resource = place.resource
         self._places[place.path] = place
         deployment = resource.type in _DEPLOYMENTS
@@ -344,6 +327,8 @@ class _Rows:
             deployment
             or self._wanted.everything
             or resource.type == _EXECUTION
+            # Such as a time that a schedule has missed.
+            or any(bar.aside for bar in row.bars)
         ):
             self._own[place.path].append(row)
 
@@ -355,8 +340,8 @@ class _Rows:
         bar = chart.Bar(
             label=member.action,
             state=ENDS.get(member.status, chart.State.WAITING),
-            start=moment(member.delivered_at),
-            end=None if ended is None else moment(ended),
+            start=heat_values.moment(member.delivered_at),
+            end=None if ended is None else heat_values.moment(ended),
             reason=member.reason,
         )
         self._own[place.path].append(
@@ -368,25 +353,41 @@ class _Rows:
             )
         )
 
-    def add_run(self, run: runs.Run) -> None:
-        """Add a run to the row of its action."""
-        waiting = run.state is chart.State.STARTING
-        # A run that waits says more if its server is busy with another one.
-        is_held_up = (
-            run.state is runs.State.WAITING and run.reason != runs.UNANSWERED
-        )
-        bar = chart.Bar(
-            label=run.action,
-            state=chart.State.WAITING if waiting else run.state,
-            start=run.started_at,
-            end=run.ended_at,
-            working_since=run.reported_at,
-            reason=_reason(run),
-            hint=run.reason if run.unknown_hook or is_held_up else '',
-        )
-        if run.standalone:
-            self._scripts.add((run.resource, run.action))
-        self._add(chart.RowKind.RUN, run.resource, run.action, bar)
+    def add_run(
+        self, run: 'run_values.Run', target: 'run_values.Target'
+    ) -> None:
+        """Add the attempts on a target to the row of its action."""
+        if run.script:
+            self._scripts.add((target.resource, run.action))
+        for attempt in target.attempts:
+            state = chart.State(attempt['state'])
+            begun, reported, ended = (
+                None
+                if attempt[each] is None
+                else heat_values.moment(attempt[each])
+                for each in ('started_at', 'reported_at', 'ended_at')
+            )
+            if begun is None or state is chart.State.SKIPPED:
+                # Nothing has run.
+                continue
+            is_waiting = state in (chart.State.STARTING, chart.State.WAITING)
+            said = attempt['reason']
+            if attempt['attempt'] == target.attempt:
+                # It says what else keeps its server busy.
+                said = target.reason
+            reason = said or ('' if ended else runs.UNANSWERED)
+            is_held_up = is_waiting and reason != runs.UNANSWERED
+            explained = f'{reason} (run {run.id})'.lstrip()
+            bar = chart.Bar(
+                label=run.action,
+                state=chart.State.WAITING if is_waiting else state,
+                start=begun,
+                end=ended,
+                working_since=reported,
+                reason=explained,
+                hint=explained if is_held_up else '',
+            )
+            self._add(chart.RowKind.RUN, target.resource, run.action, bar)
 
     def add_executions(
         self,
@@ -397,11 +398,11 @@ class _Rows:
         for execution in executions:
             state = _STATES.get(str(execution['state']), chart.State.RUNNING)
             workflow = str(execution['workflow_name'])
-            ended = moment(str(execution['updated_at']))
+            ended = heat_values.moment(str(execution['updated_at']))
             bar = chart.Bar(
                 label=workflow,
                 state=state,
-                start=moment(str(execution['created_at'])),
+                start=heat_values.moment(str(execution['created_at'])),
                 end=ended if state.ended else None,
                 reason=_outcome(execution, state),
             )
@@ -496,13 +497,6 @@ class _Rows:
     def _began(self, block: list[chart.ChartRow]) -> tuple[float, str]:
         starts = [bar.start for row in block for bar in row.bars]
         return min(starts, default=self._now), block[0].path
-
-
-def _reason(run: runs.Run) -> str:
-    """Return the reason of a run's state, and the operation it belongs to."""
-    if run.operation is None:
-        return run.reason
-    return f'{run.reason} (operation {run.operation})'
 
 
 def _outcome(execution: abc.Mapping[str, Any], state: chart.State) -> str:

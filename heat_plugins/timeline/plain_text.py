@@ -28,9 +28,6 @@ _STYLES = {
     chart.State.CANCELLED: 'magenta',
 }
 
-# What stands below the chart with its reason, if nothing has followed it.
-_TROUBLES = (chart.State.FAILED, chart.State.TIMED_OUT)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Glyphs:
@@ -88,8 +85,7 @@ def draw(
         lines.append(rich_text.Text('No events are known.'))
     else:
         lines += _TextDrawing(drawn, width, glyphs, zone).lines()
-    notes = [f'Note: {foreign.line(note)}' for note in drawn.notes]
-    return lines + [rich_text.Text(note, 'yellow') for note in notes]
+    return lines + [rich_text.Text(note, 'yellow') for note in drawn.noted()]
 
 
 def fitted(text: str, width: int, ellipsis: str = '…') -> str:
@@ -138,21 +134,8 @@ class _TextDrawing:
         for row, end in zip(self._chart.rows, self._ends, strict=True):
             yield from self._row(row, end)
         yield self._legend()
-        for row in self._chart.rows:
-            yield from self._explained(row)
-
-    def _explained(self, row: chart.ChartRow) -> abc.Iterator[rich_text.Text]:
-        """Say why a row stands badly, and which signal was refused last."""
-        now = self._chart.now
-        refused = [bar for bar in row.bars if bar.aside][-1:]
-        for bar in filter(None, (row.last, *refused)):
-            explanation = bar.explanation(now)
-            if explanation and (
-                bar.state in _TROUBLES or explanation == bar.hint
-            ):
-                what = f'{row.path or row.name} {bar.label}'
-                line = f'{what} {bar.word}: {explanation}'
-                yield rich_text.Text(foreign.line(line), _STYLES[bar.state])
+        for state, line in self._chart.troubles():
+            yield rich_text.Text(line, _STYLES[state])
 
     def _axis(self) -> rich_text.Text:
         line = ''
@@ -166,13 +149,14 @@ class _TextDrawing:
         self, row: chart.ChartRow, end: str
     ) -> abc.Iterator[rich_text.Text]:
         name = fitted(_named(row), self._names, self._glyphs.ellipsis)
+        state = row.last.state if row.last else chart.State.COMPLETE
         for lane in row.lanes(self._chart.now):
             line = rich_text.Text(f'{name} ')
             if row.kind is chart.RowKind.STACK:
                 line.stylize('bold')
             for glyph, style in self._lane(lane):
                 line.append(glyph, style)
-            line.append(f'  {end}', _STYLES[_state(row)])
+            line.append(f'  {end}', _STYLES[state])
             line.rstrip()
             yield line
             # Further lanes are of the same row.
@@ -216,7 +200,3 @@ class _TextDrawing:
 
 def _named(row: chart.ChartRow) -> str:
     return '  ' * row.depth + foreign.line(row.title)
-
-
-def _state(row: chart.ChartRow) -> chart.State:
-    return row.last.state if row.last else chart.State.COMPLETE

@@ -124,7 +124,8 @@ class Scale:
             if stretch.cut:
                 continue
             room = (stretch.right - stretch.left) * characters
-            step = _step(stretch.seconds * _CLOCK / room)
+            least = stretch.seconds * _CLOCK / room
+            step = next((each for each in _STEPS if each >= least), _STEPS[-1])
             first = math.ceil(stretch.start / step) * step
             times = range(first, math.floor(stretch.end) + 1, step)
             for time in times or (round((stretch.start + stretch.end) / 2),):
@@ -141,10 +142,6 @@ class Scale:
                     free = column + len(text) + 1
                     day = f'{when:%Y-%m-%d}'
         return labels
-
-
-def _step(least: float) -> int:
-    return next((step for step in _STEPS if step >= least), _STEPS[-1])
 
 
 def _joined(

@@ -8,6 +8,7 @@ and so do words, for tooltips and screen readers.
 import datetime
 import itertools
 import math
+import textwrap
 from xml.etree import ElementTree as etree  # nosec B405
 
 from rich import cells
@@ -194,6 +195,9 @@ _LEAST_BAR = 3.0
 _CHARACTER = 7.1
 _INDENT = 14
 
+# The characters of a line below the chart.
+_FOOT = int((_WIDTH - 2 * _MARGIN) / _CHARACTER)
+
 
 def draw(drawn: chart.Chart) -> str:
     """Return an SVG document."""
@@ -236,14 +240,23 @@ class _SVGDrawing:
         self._plot = _WIDTH - self._left - self._ends - 2 * _MARGIN
         lanes = [row.lanes(drawn.now) for row in drawn.rows]
         self._bottom = _HEAD + _AXIS + _LANE * sum(map(len, lanes))
-        notes = 18 * len(drawn.notes)
+        foot = [
+            *((state.value, line) for state, line in drawn.troubles()),
+            *(('timed-out', line) for line in drawn.noted()),
+        ]
+        self._foot = [
+            (style, part)
+            for style, line in foot
+            for part in textwrap.wrap(line, _FOOT)
+        ]
+        height = self._bottom + 40 + 18 * len(self._foot)
         self.root = etree.Element(
             'svg',
             {
                 'xmlns': 'http://www.w3.org/2000/svg',
                 'width': str(_WIDTH),
-                'height': str(self._bottom + 40 + notes),
-                'viewBox': f'0 0 {_WIDTH} {self._bottom + 40 + notes}',
+                'height': str(height),
+                'viewBox': f'0 0 {_WIDTH} {height}',
                 'role': 'list',
                 'aria-labelledby': 'title description',
             },
@@ -262,9 +275,9 @@ class _SVGDrawing:
         if drawn.bars:
             self._now()
             self._legend()
-        for number, note in enumerate(drawn.notes):
+        for number, (style, line) in enumerate(self._foot):
             y = self._bottom + 44 + 18 * number
-            add_text(self.root, _MARGIN, y, f'Note: {note}', 'timed-out')
+            add_text(self.root, _MARGIN, y, line, style)
 
     def _head(self) -> None:
         drawn = self._chart

@@ -3,6 +3,6 @@
 
 `validation_operations.ValidationOperations` is the entry point. What a run
 does is kept in the object store, and only there; see `validation_ledger`. Each
-playbook has a process of its own, `guard`, which ends all that the playbook
-has started.
+playbook is run by ansible-runner, below a process, `keeper`, which ends all
+that the playbook has started.
 """

@@ -27,9 +27,6 @@ from heat_plugins import yaml_reading
 from heat_plugins.content import sources
 from heat_plugins.content import texts
 
-#: The most bytes of a playbook that is looked at.
-LIMIT = 1024 * 1024
-
 _LONGEST = 2000
 
 
@@ -66,8 +63,6 @@ def playbook(content: bytes, path: str) -> Validation | None:
     :raises errors.Invalid: it is not YAML, or too large; or its metadata
         are not such as they should be.
     """
-    if len(content) > LIMIT:
-        raise errors.Invalid(f'{path} is larger than {LIMIT} bytes')
     text = texts.decode(content, path)
     listed = texts.load(text, path, _Loader)
     plays = listed if isinstance(listed, list) else []
@@ -79,51 +74,38 @@ def playbook(content: bytes, path: str) -> Validation | None:
     if not isinstance(metadata, dict):
         raise errors.Invalid(f'vars.metadata of {path} must be a map')
     own = pathlib.PurePosixPath(path).stem
+    hosts = [play.get('hosts') for play in plays]
     return Validation(
         id=own,
         path=path,
-        name=_text(metadata, 'name', path) or own,
-        description=_text(metadata, 'description', path),
-        groups=_names(metadata, 'groups', path),
-        categories=_names(metadata, 'categories', path),
-        products=_names(metadata, 'products', path),
+        name=_one(metadata, 'name', path) or own,
+        description=_one(metadata, 'description', path),
+        groups=_texts(metadata, 'groups', path),
+        categories=_texts(metadata, 'categories', path),
+        products=_texts(metadata, 'products', path),
         hosts=tuple(
-            dict.fromkeys(
-                play['hosts']
-                for play in plays
-                if isinstance(play.get('hosts'), str)
-            )
+            dict.fromkeys(name for name in hosts if isinstance(name, str))
         ),
     )
 
 
-def _text(metadata: abc.Mapping[Any, Any], key: str, path: str) -> str:
-    value = metadata.get(key)
-    if value is None:
-        return ''
-    if not _is_plain(value):
-        raise errors.Invalid(f'metadata.{key} of {path} must be a text')
-    return ' '.join(str(value).split())[:_LONGEST]
+def _one(metadata: abc.Mapping[Any, Any], key: str, path: str) -> str:
+    texts = ' '.join(_texts(metadata, key, path))
+    return ' '.join(texts.split())[:_LONGEST]
 
 
-def _names(
+def _texts(
     metadata: abc.Mapping[Any, Any], key: str, path: str
 ) -> tuple[str, ...]:
-    value = metadata.get(key)
-    if value is None:
-        return ()
-    if _is_plain(value):
-        value = [value]
-    if not isinstance(value, list) or not all(map(_is_plain, value)):
-        raise errors.Invalid(
-            f'metadata.{key} of {path} must be a list of names'
-        )
-    return tuple(dict.fromkeys(str(name).strip()[:_LONGEST] for name in value))
-
-
-def _is_plain(value: Any) -> bool:
+    """Return the texts of a list; a single one needs no list."""
+    value = metadata.get(key) or []
+    texts = value if isinstance(value, list) else [value]
     # What YAML's aliases have made of few bytes must not be written out.
-    return isinstance(value, str | int | float)
+    if not all(isinstance(text, str | int | float) for text in texts):
+        raise errors.Invalid(
+            f'metadata.{key} of {path} must be a text, or a list of texts'
+        )
+    return tuple(dict.fromkeys(str(text)[:_LONGEST].strip() for text in texts))
 
 
 #: Where playbooks lie.
@@ -172,13 +154,12 @@ class Catalogue:
             for group in validation.groups
         }
         for kind, wanted, there in (
-            ('validation', set(names), known),
-            ('group', set(groups), offered),
+            ('validation', names, known),
+            ('group', groups, offered),
         ):
-            lost = sorted(wanted - there)
-            if lost:
+            for lost in sorted(set(wanted) - there):
                 raise errors.NotFound(
-                    f'There is no {kind} {lost[0]}; there are: '
+                    f'There is no {kind} {lost}; there are: '
                     f'{bounds.listed(sorted(there)) or "none"}'
                 )
         return tuple(

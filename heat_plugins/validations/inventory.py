@@ -22,28 +22,22 @@ import re
 import sys
 from typing import Any, Protocol
 
+from heat_plugins import bounds
 from heat_plugins import errors
 
 #: The output that may say which servers there are.
 OUTPUT = 'validation_hosts'
 
 _GROUP = re.compile('[^A-Za-z0-9_]')
-_GROUP_NAME = re.compile('[A-Za-z_][A-Za-z0-9_]{0,99}')
 # Ansible has the first two; the third holds how to log in.
 _RESERVED = ('all', 'ungrouped', 'stack')
 _PLAIN = re.compile('[A-Za-z0-9_.]+')
 _NAME = re.compile('[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}')
 _USER = re.compile('[A-Za-z_][A-Za-z0-9_.-]{0,63}')
 
-# Groups of one run; each may hold every host.
-_MOST_GROUPS = 100
-
-# How many hosts a message names.
-_NAMED = 10
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Server:
+class StackServer:
     """A server of a stack.
 
     :ivar path: names of the resources from the stack down to it.
@@ -55,7 +49,7 @@ class Server:
     address: str = ''
 
 
-class Servers(Protocol):
+class ServerSource(Protocol):
     """What validations need of Heat.
 
     Each may raise what `heat_plugins.errors` has.
@@ -67,7 +61,7 @@ class Servers(Protocol):
         :raises errors.NotFound: there is no such stack.
         """
 
-    def servers(self, stack: str) -> list[Server]:
+    def servers(self, stack: str) -> list[StackServer]:
         """Return the servers of a stack and of those nested in it."""
 
 
@@ -110,7 +104,7 @@ class Login:
             raise errors.Invalid(f'{self.user!r} is not a name of a user')
 
 
-def hosts(servers: Servers, stack: str) -> tuple[Host, ...]:
+def hosts(servers: ServerSource, stack: str) -> tuple[Host, ...]:
     """Return the hosts of a stack; none if no server has an address.
 
     :raises errors.Invalid: the output that should name them does not.
@@ -160,44 +154,29 @@ def address(attributes: abc.Mapping[str, Any]) -> str:
     return str(every[0]['addr']) if every else ''
 
 
-def grouped(known: abc.Sequence[Host], host_groups: Any) -> tuple[Host, ...]:
+def grouped(
+    known: abc.Sequence[Host],
+    host_groups: abc.Mapping[str, abc.Sequence[str]],
+) -> tuple[Host, ...]:
     """Return hosts, with more groups.
 
     :param host_groups: names of hosts by the name of a group: of those that
         were found, and ``localhost``. Without names all found hosts are meant.
-    :raises errors.Invalid: it is no such map, or names what is no group.
     :raises errors.NotFound: a host is not there.
     """
-    if not isinstance(host_groups, abc.Mapping):
-        raise errors.Invalid(
-            'host_groups must be a map: for each group a list of hosts'
-        )
-    if len(host_groups) > _MOST_GROUPS:
-        raise errors.Invalid(
-            f'host_groups has {len(host_groups)} groups, and at most '
-            f'{_MOST_GROUPS} are allowed'
-        )
     hosts = {host.name: host for host in known}
     for group, names in host_groups.items():
-        if group in _RESERVED or not _GROUP_NAME.fullmatch(str(group)):
-            raise errors.Invalid(
-                f'{str(group)[:100]!r} cannot be a group of hosts: its name '
-                'must consist of letters, digits and underscores, and must '
-                f'not be one of {", ".join(_RESERVED)}'
-            )
-        if not isinstance(names, list | tuple):
-            raise errors.Invalid(f'host_groups: {group} must list hosts')
         for name in names or [*hosts]:
             if name == LOCALHOST.name:
                 hosts.setdefault(LOCALHOST.name, LOCALHOST)
             if name not in hosts:
                 raise errors.NotFound(
                     f'Cannot put host {str(name)[:100]!r} into group {group}: '
-                    f'the hosts are {", ".join([*hosts][:_NAMED]) or "none"}'
+                    f'the hosts are {bounds.listed(hosts) or "none"}'
                 )
-            host = hosts[name]
+            groups = (*hosts[name].groups, group)
             hosts[name] = dataclasses.replace(
-                host, groups=tuple(dict.fromkeys((*host.groups, group)))
+                hosts[name], groups=tuple(dict.fromkeys(groups))
             )
     return tuple(hosts.values())
 
@@ -231,34 +210,25 @@ def write(listed: abc.Iterable[Host], login: Login) -> dict[str, Any]:
 
 
 def _declared(declared: Any, stack: str) -> tuple[Host, ...]:
-    where = f'Output {OUTPUT} of stack {stack}'
-    if not isinstance(declared, abc.Mapping) or not declared:
+    hosts = []
+    try:
+        for name, value in declared.items():
+            given = {'address': value} if isinstance(value, str) else value
+            groups = given.get('groups') or []
+            groups = groups if isinstance(groups, list) else [groups]
+            hosts.append(
+                Host(
+                    name=_name(str(name)),
+                    address=_address(given['address'], str(name)),
+                    groups=_groups(map(str, groups)),
+                )
+            )
+    except (AttributeError, KeyError, TypeError):
         raise errors.Invalid(
-            f'{where} must be a map from names to addresses, or to maps of '
-            'address and groups'
-        )
-    declarations = []
-    for name, value in declared.items():
-        if isinstance(value, str):
-            value = {'address': value}
-        if not isinstance(value, abc.Mapping) or not (
-            value.keys() <= {'address', 'groups'}
-        ):
-            raise errors.Invalid(
-                f'{where}: {str(name)[:100]} must be an address, or a map of '
-                'address and groups'
-            )
-        groups = value.get('groups') or []
-        if not isinstance(groups, list):
-            raise errors.Invalid(f'{where}: groups of {name} must be a list')
-        declarations.append(
-            Host(
-                name=_name(str(name)),
-                address=_address(value.get('address'), str(name)),
-                groups=_groups(map(str, groups)),
-            )
-        )
-    return tuple(declarations)
+            f'Output {OUTPUT} of stack {stack} must be a map from names to '
+            'addresses, or to maps of address and groups'
+        ) from None
+    return tuple(hosts)
 
 
 def _name(name: str) -> str:

@@ -11,7 +11,7 @@ from heat_plugins.content import sources
 from heat_plugins.content import storage
 from heat_plugins.content import tarballs
 from heat_plugins.plans import plan_service
-from heat_plugins.plans.content import plans
+from heat_plugins.plans.content import plans as plan_values
 from heat_plugins.validations import catalogue
 
 #: Where playbooks and their roles lie in a plan.
@@ -31,55 +31,48 @@ class PlaybookSource:
 
     name: str
     content: sources.Content = dataclasses.field(repr=False)
-    plan: plans.Plan | None = None
+    plan: plan_values.Plan | None = None
 
 
-class Origins:
-    """What playbooks of a project can come from."""
+def find(
+    plans: plan_service.Plans,
+    plan: str | None,
+    container: str | None,
+    object: str | None,
+    package: str | None,
+    *,
+    complete: bool,
+) -> PlaybookSource:
+    """Return the files that one of the arguments names.
 
-    def __init__(self, plans: plan_service.Plans) -> None:
-        self._plans = plans
-        self._store = plans.store
-
-    def find(
-        self,
-        plan: str | None,
-        container: str | None,
-        object: str | None,
-        package: str | None,
-        *,
-        complete: bool,
-    ) -> PlaybookSource:
-        """Return the files that one of the arguments names.
-
-        :param complete: whether also what the playbooks of a plan need.
-        :raises errors.Invalid: not exactly one of them does.
-        :raises errors.NotFound: there is no such thing.
-        """
-        given = [name for name in (plan, container, package) if name]
-        if len(given) != 1 or bool(container) != bool(object):
-            raise errors.Invalid(
-                'Give exactly one of: a plan, a package, or a container with '
-                'an object'
-            )
-        if package:
-            return PlaybookSource(
-                name=f'package {package}', content=of_package(package)
-            )
-        if container and object:
-            content = tarballs.from_object(self._store, container, object)
-            return PlaybookSource(name='an upload', content=content)
-        loaded = self._plans.load(str(plan))
-        wanted = [
-            path
-            for path in loaded.entries
-            if path.startswith(FOLDER)
-            and (complete or catalogue.is_playbook(path))
-        ]
-        files = storage.Container(self._store, loaded.container, pools.Pool())
-        return PlaybookSource(
-            name=f'plan {plan}', content=files.fetch(wanted), plan=loaded
+    :param complete: whether also what the playbooks of a plan need.
+    :raises errors.Invalid: not exactly one of them does.
+    :raises errors.NotFound: there is no such thing.
+    """
+    given = [name for name in (plan, container, package) if name]
+    if len(given) != 1 or bool(container) != bool(object):
+        raise errors.Invalid(
+            'Give exactly one of: a plan, a package, or a container with '
+            'an object'
         )
+    if package:
+        return PlaybookSource(
+            name=f'package {package}', content=of_package(package)
+        )
+    if container and object:
+        content = tarballs.from_object(plans.store, container, object)
+        return PlaybookSource(name='an upload', content=content)
+    loaded = plans.load(str(plan))
+    wanted = [
+        path
+        for path in loaded.entries
+        if path.startswith(FOLDER)
+        and (complete or catalogue.is_playbook(path))
+    ]
+    files = storage.Container(plans.store, loaded.container, pools.Pool())
+    return PlaybookSource(
+        name=f'plan {plan}', content=files.fetch(wanted), plan=loaded
+    )
 
 
 def of_package(name: str) -> sources.Content:

@@ -13,8 +13,7 @@ import contextlib
 import dataclasses
 import datetime
 import enum
-import re
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from heat_plugins import errors
 from heat_plugins import jobs
@@ -27,71 +26,33 @@ from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inventory
 from heat_plugins.validations import origins
-from heat_plugins.validations import playbook_folder
+from heat_plugins.validations import playbooks
 from heat_plugins.validations import running
 from heat_plugins.validations import validation_ledger as ledgers
 from heat_plugins.validations import validation_runs
 
-#: How often a run is repeated whose process has died.
-REPEATS: Final = 2
-
 # Seconds until the next poll of a run whose process is alive.
 _POLL: Final = 20
 
-# Polls without news of a run, after which its process counts as dead.
-_SILENT: Final = 15
 
-_NAME = re.compile('[A-Za-z_][A-Za-z0-9_]*')
+def read_secrets(given: Any) -> tuple[abc.Mapping[str, Any], str]:
+    """Return the secret variables of a run, and its key for ssh.
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Secrets:
-    """The secret inputs of a run.
-
-    :ivar key: a private key for ssh; '' for none.
+    :raises errors.Invalid: they are not a map of these; it quotes nothing.
     """
-
-    variables: abc.Mapping[str, Any] = dataclasses.field(repr=False)
-    key: str = dataclasses.field(repr=False)
-
-    @classmethod
-    def read(cls, given: Any) -> Self:
-        """Return what a map of ``variables`` and ``ssh_key`` holds.
-
-        :raises errors.Invalid: it is no such map.
-        """
-        # Whatever it is: not to be quoted.
-        if not isinstance(given, abc.Mapping) or not (
-            given.keys() <= {'variables', 'ssh_key'}
-        ):
-            raise errors.Invalid(
-                'secrets must be a map with variables and ssh_key'
-            )
-        key = given.get('ssh_key') or ''
-        if not isinstance(key, str):
-            raise errors.Invalid('ssh_key of secrets must be a text')
-        return cls(
-            variables=variables_of(given.get('variables') or {}), key=key
-        )
-
-    def texts(self) -> tuple[str, ...]:
-        """Return the texts to be masked."""
-        return tuple(sorted({*masking.texts([self.variables, self.key])}))
-
-
-def variables_of(given: Any) -> abc.Mapping[str, Any]:
-    """Return variables that Ansible takes.
-
-    :raises errors.Invalid: they are not a map, or a name is none.
-    """
+    wrong = errors.Invalid(
+        'secrets must be a map with variables, a map, and ssh_key, a text'
+    )
     if not isinstance(given, abc.Mapping):
-        raise errors.Invalid('variables must be a map of names and values')
-    for name in given:
-        if not _NAME.fullmatch(str(name)):
-            raise errors.Invalid(
-                f'{str(name)[:100]!r} cannot be the name of a variable'
-            )
-    return given
+        raise wrong
+    variables, key = given.get('variables') or {}, given.get('ssh_key') or ''
+    if (
+        given.keys() - {'variables', 'ssh_key'}
+        or not isinstance(variables, abc.Mapping)
+        or not isinstance(key, str)
+    ):
+        raise wrong
+    return variables, key
 
 
 Report = dict[str, Any]
@@ -108,13 +69,12 @@ class ValidationOperations:
     def __init__(
         self,
         plans: plan_service.Plans,
-        servers: inventory.Servers,
+        servers: inventory.ServerSource,
         *,
         machine: running.Machine | None = None,
     ) -> None:
         self._plans = plans
         self._servers = servers
-        self._origins = origins.Origins(plans)
         self._machine = machine or running.Machine()
         self.ledger = ledgers.Ledger(plans.store)
 
@@ -135,8 +95,8 @@ class ValidationOperations:
         :param groups: a list of groups; only those in one of them.
         :returns: a map of validations and warnings.
         """
-        source = self._origins.find(
-            plan, container, object, package, complete=False
+        source = origins.find(
+            self._plans, plan, container, object, package, complete=False
         )
         return self.listed(source.content, groups)
 
@@ -209,8 +169,8 @@ class ValidationOperations:
         :returns: the run, without the details of its validations.
         """
         # A command has files at hand, which Mistral cannot give.
-        source = source or self._origins.find(
-            plan, container, object, package, complete=True
+        source = source or origins.find(
+            self._plans, plan, container, object, package, complete=True
         )
         self._machine.check()
         known = catalogue.read(source.content)
@@ -220,16 +180,28 @@ class ValidationOperations:
                 f'There is no validation in {source.name}; a validation is a '
                 'playbook whose first play has vars.metadata'
             )
-        # An invalid plan is refused before anything runs.
-        required = _required(source.plan, known)
-        stack = self._stack(source, stack)
-        run = self._begun(source, stack, run_id)
-        # They stay until the end: a run whose process dies is repeated.
+        required: tuple[str, ...] = ()
+        plan_name = ''
+        if source.plan:
+            required = deploy_records.read(source.plan.environment)
+            plan_name = source.plan.name
+        if stack is None:
+            deployed = plan_name and self._plans.stacks.find(plan_name)
+            stack = plan_name if deployed else ''
+        at = self._now()
+        run = validation_runs.ValidationRun(
+            id=run_id or ledgers.new_id(at),
+            source=source.name,
+            plan=plan_name,
+            content_hash=source.plan.content_hash if source.plan else '',
+            stack=stack,
+            started_at=at,
+        )
         with parcels.opened(self._plans.store, secrets or {}) as given:
-            hidden = Secrets.read(given)
+            hidden, key = read_secrets(given)
             order = running.ValidationOrder(
                 validations=chosen,
-                setting=playbook_folder.Setting(
+                setting=playbooks.Setting(
                     content=source.content,
                     hosts=inventory.grouped(
                         inventory.hosts(self._servers, stack)
@@ -238,15 +210,12 @@ class ValidationOperations:
                         host_groups or {},
                     ),
                     login=inventory.Login(connection=connection, user=user),
-                    variables={
-                        **variables_of(variables or {}),
-                        **hidden.variables,
-                    },
-                    key=hidden.key,
+                    variables={**(variables or {}), **hidden},
+                    key=key,
+                    timeout=timeout,
                 ),
                 at_once=at_once,
-                timeout=timeout,
-                secrets=hidden.texts(),
+                secrets=tuple(masking.texts([hidden, key])),
             )
             self.ledger.begin(run)
             run = running.Runner(
@@ -256,7 +225,9 @@ class ValidationOperations:
                 order,
                 tell=tell,
                 abandoned=abandoned,
-                conclude=lambda run: self._record(source.plan, required, run),
+                conclude=lambda run: self._record(
+                    source.plan, required, known, run
+                ),
             ).run()
         # It has been run, whatever becomes of former ones.
         with contextlib.suppress(errors.ServiceError):
@@ -296,16 +267,12 @@ class ValidationOperations:
         """List the runs of validations that are kept, the latest first.
 
         :param plan: only those of a plan.
-        :raises errors.NotFound: there is no such plan, and no run of it.
         """
-        reports = [
+        return [
             report(run)
             for run in self.ledger.every()
             if plan is None or run.plan == plan
         ]
-        if plan is not None and not reports:
-            self._plans.check_exists(plan)
-        return reports
 
     def result(self, run_id: str, validation: str | None = None) -> Report:
         """Show a run of validations, or all about a validation in it.
@@ -317,45 +284,27 @@ class ValidationOperations:
             return report(self.ledger.find(run_id))
         return dataclasses.asdict(self.ledger.detail(run_id, validation))
 
-    def _stack(self, source: origins.PlaybookSource, stack: str | None) -> str:
-        if stack is not None or source.plan is None:
-            return stack or ''
-        return (
-            source.plan.name
-            if self._plans.stacks.find(source.plan.name)
-            else ''
-        )
-
-    def _begun(
-        self, source: origins.PlaybookSource, stack: str, run_id: str | None
-    ) -> validation_runs.Run:
-        """Return a run as it begins."""
-        at = self._now()
-        return validation_runs.Run(
-            id=run_id or ledgers.new_id(at),
-            source=source.name,
-            plan=source.plan.name if source.plan else '',
-            content_hash=source.plan.content_hash if source.plan else '',
-            stack=stack,
-            started_at=at,
-        )
-
     def _record(
         self,
         plan: plans.Plan | None,
-        required: abc.Mapping[str, abc.Set[str]],
-        run: validation_runs.Run,
+        required: abc.Iterable[str],
+        known: catalogue.Catalogue,
+        run: validation_runs.ValidationRun,
     ) -> None:
         """Record which of the groups that a deployment needs have passed."""
-        if plan is None:
-            return
         passed = {
             outcome.validation
             for outcome in run.outcomes
             if outcome.state is validation_runs.ValidationState.PASSED
         }
-        for group, validations in required.items():
-            if validations <= passed:
+        for group in required:
+            wanted = {
+                validation.id
+                for validation in known.validations
+                if group in validation.groups
+            }
+            # What nothing checks has not passed.
+            if plan and wanted and wanted <= passed:
                 deploy_records.record(
                     self._plans.annex(plan),
                     plan.content_hash,
@@ -370,28 +319,7 @@ class ValidationOperations:
         return now.strftime('%Y-%m-%dT%H:%M:%SZ')
 
 
-def _required(
-    plan: plans.Plan | None, known: catalogue.Catalogue
-) -> dict[str, set[str]]:
-    """Return the groups that a deployment needs, with their validations.
-
-    :raises errors.Invalid: the plan names them in an invalid way.
-    """
-    if plan is None:
-        return {}
-    groups = {
-        group: {
-            validation.id
-            for validation in known.validations
-            if group in validation.groups
-        }
-        for group in deploy_records.read(plan.environment)
-    }
-    # What nothing checks has not passed.
-    return {group: of_it for group, of_it in groups.items() if of_it}
-
-
-def report(run: validation_runs.Run) -> Report:
+def report(run: validation_runs.ValidationRun) -> Report:
     """Return a run in terms of JSON, with a summary.
 
     Its ``success`` is null until it ends.
@@ -411,32 +339,25 @@ class ValidationPhase(enum.StrEnum):
 
     RUN = 'run'
     READ = 'read'
-    END = 'end'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ValidationWork:
     """The state of a run of validations.
 
-    :ivar repeats: how often the process that ran it has died.
-    :ivar reason: what is known of the last death; '' for nothing.
-    :ivar seconds: how long the run had lasted at the last poll.
-    :ivar polls: the polls in a row since without news of it.
+    :ivar reason: why the action that ran it has failed; '' if it has not.
     """
 
     run_id: str
     phase: ValidationPhase = ValidationPhase.RUN
-    repeats: int = 0
     reason: str = ''
-    seconds: float = 0.0
-    polls: int = 0
 
 
 Step = jobs.JobStep[ValidationWork]
 
 
 class ValidationJob:
-    """Runs validations, and repeats a run whose process dies; a `jobs.Job`.
+    """Runs validations, and reads how that ended; a `jobs.Job`.
 
     :param given: the input of the workflow.
     """
@@ -448,14 +369,6 @@ class ValidationJob:
         self._given = given
         # Of the run that has ended with the step that was taken.
         self._report: Report | None = None
-        self._phases: abc.Mapping[
-            ValidationPhase,
-            abc.Callable[[ValidationWork, jobs.CallOutcome], Step],
-        ] = {
-            ValidationPhase.RUN: self._run,
-            ValidationPhase.READ: self._read,
-            ValidationPhase.END: self._read,
-        }
 
     def step(
         self, state: ValidationWork, outcome: jobs.CallOutcome | None
@@ -464,101 +377,37 @@ class ValidationJob:
 
         :raises errors.Error: that of the action that ran the playbooks.
         """
-        outcome = outcome or jobs.CallOutcome(success=None)
-        return self._phases[state.phase](state, outcome)
+        if state.phase is ValidationPhase.RUN:
+            call = jobs.Call(
+                kind=jobs.CallKind.ACTION,
+                name='validations.run',
+                input={**self._given, 'run_id': state.run_id},
+            )
+            state = dataclasses.replace(state, phase=ValidationPhase.READ)
+            return jobs.JobStep(state=state, call=call)
+        if outcome is not None and outcome.code:
+            raise _final(outcome)
+        if outcome is not None:
+            state = dataclasses.replace(state, reason=outcome.reason)
+        try:
+            run = self._core.ledger.find(state.run_id)
+        except errors.NotFound:
+            if state.reason:
+                raise errors.ServiceError(state.reason) from None
+            raise
+        if not run.state.ended:
+            # Its process is alive, or has died and is not lost yet.
+            return jobs.JobStep(state=state, next_look=_POLL)
+        if run.state is validation_runs.ValidationState.LOST:
+            reason = ': '.join(filter(None, (run.reason, state.reason)))
+            run = dataclasses.replace(run, reason=reason)
+        self._report = report(run)
+        success = run.state is validation_runs.ValidationState.PASSED
+        return jobs.JobStep(state=state, success=success, reason=run.reason)
 
     def output(self, state: ValidationWork) -> Report:
         """Return what the workflow returns."""
         return {'run': self._report}
-
-    def _run(self, state: ValidationWork, outcome: jobs.CallOutcome) -> Step:
-        call = jobs.Call(
-            kind=jobs.CallKind.ACTION,
-            name='validations.run',
-            input={**self._given, 'run_id': state.run_id},
-        )
-        state = dataclasses.replace(state, phase=ValidationPhase.READ)
-        return jobs.JobStep(state=state, call=call)
-
-    def _read(self, state: ValidationWork, outcome: jobs.CallOutcome) -> Step:
-        # A process that was only slow runs it, or another repetition.
-        is_elsewhere = state.repeats and outcome.code == errors.Exists.code
-        if outcome.code and not is_elsewhere:
-            raise _final(outcome)
-        if outcome.reason and not is_elsewhere:
-            state = dataclasses.replace(state, reason=outcome.reason)
-        try:
-            run = self._core.ledger.find(state.run_id)
-        except errors.NotFound as exc:
-            # Its process died before it had written anything. Or its record
-            # was deleted after its end: it was there at the last poll.
-            if outcome.success is not False:
-                raise
-            if state.repeats < REPEATS:
-                return self._repeat(state, outcome)
-            if not state.reason:
-                raise
-            raise errors.ServiceError(state.reason) from exc
-        if run.state is ledgers.LOST:
-            return self._lost(state, outcome, run)
-        return (
-            self._end(state, run)
-            if run.state.ended
-            else self._poll(state, run)
-        )
-
-    def _poll(self, state: ValidationWork, run: validation_runs.Run) -> Step:
-        is_alive = run.seconds != state.seconds
-        polls = 0 if is_alive else state.polls + 1
-        if polls > _SILENT:
-            # Its record would have said so, if the store told ages.
-            reason = f'The process that ran it is silent: {state.reason}'
-            return self._end(
-                state,
-                dataclasses.replace(
-                    run, state=ledgers.LOST, reason=reason.rstrip(': ')
-                ),
-            )
-        state = dataclasses.replace(state, polls=polls, seconds=run.seconds)
-        return jobs.JobStep(state=state, next_look=_POLL)
-
-    def _lost(
-        self,
-        state: ValidationWork,
-        outcome: jobs.CallOutcome,
-        run: validation_runs.Run,
-    ) -> Step:
-        if self._core.ledger.is_to_stop(state.run_id):
-            return self._stopped(state, run)
-        if state.repeats < REPEATS:
-            return self._repeat(state, outcome)
-        reason = ': '.join(filter(None, (run.reason, state.reason)))
-        return self._end(state, dataclasses.replace(run, reason=reason))
-
-    def _stopped(
-        self, state: ValidationWork, run: validation_runs.Run
-    ) -> Step:
-        run = dataclasses.replace(
-            run,
-            state=validation_runs.ValidationState.STOPPED,
-            reason='It was stopped',
-        )
-        self._core.ledger.write(run)
-        return self._end(state, run)
-
-    def _repeat(
-        self, state: ValidationWork, outcome: jobs.CallOutcome
-    ) -> Step:
-        again = dataclasses.replace(state, repeats=state.repeats + 1, polls=0)
-        return self._run(again, outcome)
-
-    def _end(self, state: ValidationWork, run: validation_runs.Run) -> Step:
-        self._report = report(run)
-        return jobs.JobStep(
-            state=dataclasses.replace(state, phase=ValidationPhase.END),
-            success=run.state is validation_runs.ValidationState.PASSED,
-            reason=run.reason,
-        )
 
 
 def _final(outcome: jobs.CallOutcome) -> errors.Error:

@@ -11,8 +11,7 @@ from heat_plugins import wording
 class ValidationState(enum.StrEnum):
     """How a validation, or a run of several, stands.
 
-    A run is LOST when the process that ran it died without a word, and
-    UNREADABLE when only its name is known.
+    A run is LOST when the process that ran it died without a word.
     """
 
     WAITING = 'WAITING'
@@ -22,7 +21,6 @@ class ValidationState(enum.StrEnum):
     TIMED_OUT = 'TIMED_OUT'
     STOPPED = 'STOPPED'
     LOST = 'LOST'
-    UNREADABLE = 'UNREADABLE'
 
     @property
     def ended(self) -> bool:
@@ -30,7 +28,7 @@ class ValidationState(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Task:
+class TaskResult:
     """What a task has done on a host.
 
     :ivar state: that of the host then: ok, changed, skipped, ignored, failed
@@ -75,13 +73,13 @@ class Detail:
     :ivar cut: whether there was more of either.
     """
 
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[TaskResult, ...] = ()
     stdout: str = ''
     cut: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Run:
+class ValidationRun:
     """A run of validations.
 
     :ivar id: tells when it began, too.
@@ -111,7 +109,7 @@ class Run:
         }
 
 
-def judged(run: Run, *, stopped: bool) -> Run:
+def judged(run: ValidationRun, *, stopped: bool) -> ValidationRun:
     """Return a run that has ended, with a state and a reason.
 
     :param stopped: whether a caller has stopped it.
@@ -131,7 +129,7 @@ def judged(run: Run, *, stopped: bool) -> Run:
         )
     reasons = wording.lines(
         (
-            wording.Failure(name=outcome.validation, reason=outcome.reason)
+            wording.Fault(name=outcome.validation, reason=outcome.reason)
             for outcome in bad
         ),
         '"validation result show" has all',

@@ -14,17 +14,16 @@ from tests.bench import cycling
 from tests.bench import lab as labs
 from tests.bench import live
 from tests.bench import machine
-from tests.bench import operating
 from tests.bench import pacing
 from tests.bench import profiling
 from tests.bench import quick
 from tests.bench import record as records
 from tests.bench import report
 from tests.bench import rounds
+from tests.bench import running
 from tests.bench import scenarios
 from tests.bench import scheduling
 from tests.bench import tables
-from tests.bench import triggering
 from tests.functional import base
 
 _JSON = 'figures.json'
@@ -43,10 +42,6 @@ _MEASUREMENTS: dict[str, tuple[str, dict[str, _Measure]]] = {
         'Intervals',
         {'paces': lambda lab, options, say: pacing.measure(lab, say)},
     ),
-    'triggering': (
-        'Runs by the command line',
-        {'triggered': lambda lab, options, say: triggering.measure(lab, say)},
-    ),
     'cycling': (
         'Stacks that come and go',
         {
@@ -64,12 +59,9 @@ _MEASUREMENTS: dict[str, tuple[str, dict[str, _Measure]]] = {
         'Quick servers',
         {'quick': lambda lab, options, say: quick.measure(lab, say)},
     ),
-    'operating': (
-        'Operations',
-        {
-            'operated': lambda lab, options, say: operating.measure(say),
-            'fleet': lambda lab, options, say: operating.on_cloud(lab, say),
-        },
+    'runs': (
+        'Runs',
+        {'runs': lambda lab, options, say: running.measure(lab, say)},
     ),
     'scheduling': (
         'Schedules',
@@ -187,7 +179,7 @@ def _options() -> argparse.Namespace:
     if options.short:
         options.n = sorted({10, options.goals_at})
         options.others = [
-            *('single', 'thousand', 'triggering', 'cycling', 'scheduling'),
+            *('single', 'thousand', 'runs', 'cycling', 'scheduling'),
         ]
         options.repeat = 1
     if options.store == 'rgw':
@@ -229,7 +221,7 @@ def _plan(
 def _lab(options: argparse.Namespace) -> labs.Lab:
     counts = [scenario.count for scenario, _ in _plan(options)]
     most = max(
-        [*counts, triggering.COUNT, scheduling.COUNT, 2 * options.goals_at]
+        [*counts, running.WAITING, scheduling.COUNT, 2 * options.goals_at]
     )
     return labs.Lab(options.name, most, options.store)
 

@@ -132,12 +132,10 @@ class EngineState:
             )
         ]
 
-    def has_operation(self) -> bool:
-        """Say whether an operation in progress is registered."""
+    def has_runs(self) -> bool:
+        """Say whether a run is in progress."""
         found = self._database.execute(
-            'SELECT 1 FROM software_deployment'
-            " WHERE status = 'IN_PROGRESS'"
-            " AND status_reason LIKE 'heat-plugins operation %'"
+            'SELECT 1 FROM heat_plugins_run WHERE ended_at IS NULL'
         )
         return found.fetchone() is not None
 

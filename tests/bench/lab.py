@@ -9,6 +9,7 @@ memory nor connections nor caches are left from the round before.
 import contextlib
 import dataclasses
 import pathlib
+import sqlite3
 import tempfile
 
 from tests.bench import engine_state
@@ -54,7 +55,7 @@ class Lab:
     """
 
     def __init__(self, name: str, servers: int, store: str) -> None:
-        self.cloud = base.minicloud_client.Cloud(name)
+        self.cloud = base.Cloud(name)
         self._count = servers
         self._profile = base.catalog.STORES[store]
         self.servers: list[str] = []
@@ -136,10 +137,18 @@ class Lab:
             )
             return state.server_ids(stack.id)
 
+    @property
+    def _file(self) -> pathlib.Path:
+        return self.cloud.path / 'data/heat.sqlite'
+
+    def database(self) -> sqlite3.Connection:
+        """Return Heat's database, to write to it."""
+        return sqlite3.connect(self._file, timeout=60)
+
     @contextlib.contextmanager
     def state(self):
         """Yield what Heat's database says."""
-        state = engine_state.EngineState(self.cloud.path / 'data/heat.sqlite')
+        state = engine_state.EngineState(self._file)
         try:
             yield state
         finally:

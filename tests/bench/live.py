@@ -18,6 +18,7 @@ from tests.bench import rounds
 from tests.bench import scenarios
 from tests.bench import stacks
 from tests.bench import tables
+from tests.functional import running
 
 _ACTION = 'PRINT'
 _LIMIT = 600
@@ -128,12 +129,16 @@ class _Bench:
         )
         return self._state.configs(ids)
 
+    def _start(self, count: int) -> list[str]:
+        words = ['run', 'start', _ACTION, '--stack', self._stack, '--yes']
+        for n in range(count):
+            words += ['--resource', f'deployment{n}']
+        return words
+
     def follow(self, load: Load) -> dict[str, str]:
         """Let servers print, and follow all of it."""
-        targets = [f'deployment{n}' for n in range(load.servers)]
-        words = ['trigger', self._stack, *targets, _ACTION, '--follow']
         with (
-            self._command(*words) as command,
+            self._command(*self._start(load.servers), '--follow') as command,
             tempfile.TemporaryDirectory(prefix='bench-') as folder,
         ):
             reader = _Reader(command)
@@ -173,11 +178,11 @@ class _Bench:
 
     def stop(self, count: int) -> dict[str, str]:
         """Let servers run a script that hangs, and cancel it."""
-        targets = [f'deployment{n}' for n in range(count)]
-        with self._command(
-            'trigger', self._stack, *targets, _ACTION
-        ) as command:
-            command.communicate()
+        started = running.client(self._lab.cloud).start(
+            _ACTION,
+            stacks=[self._stack],
+            resources=[f'deployment{n}' for n in range(count)],
+        )
         configs = self._given(count)
         with tempfile.TemporaryDirectory(prefix='bench-') as folder:
             servers = live_servers.Servers(pathlib.Path(folder))
@@ -186,21 +191,7 @@ class _Bench:
                     lambda: servers.begun() == count, _LIMIT, 'scripts'
                 )
                 time.sleep(5)
-                listed = subprocess.run(
-                    [
-                        *('openstack', 'software', 'deployment', 'run'),
-                        *('list', self._stack, '--limit', '1'),
-                        *('-f', 'value', '-c', 'ID'),
-                    ],
-                    env=self._lab.cloud.env(),
-                    capture_output=True,
-                    text=True,
-                    check=True,
-                ).stdout.strip()
-                words = ('run', 'cancel', self._stack, listed, '--wait')
-                if count > 1:
-                    # Its runs belong to an operation.
-                    words = ('operation', 'cancel', listed.partition('.')[0])
+                words = ('run', 'cancel', started.id, '--wait')
                 begun = time.time()
                 with self._command(*words) as command:
                     ends = sorted(servers.ends(_LIMIT))

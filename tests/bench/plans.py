@@ -14,7 +14,7 @@ from typing import Any
 from keystoneauth1 import session as ks_session
 from keystoneauth1.identity import v3
 
-from heat_plugins.clients import heat
+from heat_plugins.clients import heat_plans
 from heat_plugins.clients import mistral_plans
 from heat_plugins.clients import rest
 from heat_plugins.clients import swift
@@ -47,8 +47,8 @@ class Bench:
         reached = rest.Cloud(session)
         self.plans = plan_service.Plans(
             swift.connect(reached),
-            mistral_plans.Registry(reached),
-            heat.Heat(reached),
+            mistral_plans.MistralRegistry(reached),
+            heat_plans.PlanStacks(reached),
         )
         self.rows: list[dict[str, Any]] = []
 

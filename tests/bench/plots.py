@@ -13,7 +13,6 @@ from matplotlib import pyplot
 
 from tests.bench import figures
 from tests.bench import lab
-from tests.bench import operating
 from tests.bench import pacing
 from tests.bench import rounds
 
@@ -108,37 +107,6 @@ def paces(
     far.set_xscale('log')
     far.set_ylim(bottom=0)
     far.legend(frameon=False)
-    save(drawing, file)
-
-
-def operations(
-    found: Sequence[operating.Measured], file: pathlib.Path
-) -> None:
-    """Draw how the costs of an operation grow with its servers."""
-    drawing, axes = pyplot.subplots(
-        1, 3, figsize=(9, 3.2), layout='constrained'
-    )
-    shown = (
-        ('requests for each run', lambda one: one.requests_per_run),
-        ('listings a second', lambda one: one.listings_per_second),
-        ('memory in MB', lambda one: one.memory),
-    )
-    for axis, (title, value) in zip(axes, shown, strict=True):
-        for at_once in operating.AT_ONCE:
-            points = operating.chosen(found, at_once)
-            axis.plot(
-                [one.n for one in points],
-                [value(one) for one in points],
-                'o-',
-                markersize=4,
-                label=f'{at_once or "all"} at a time',
-            )
-        axis.set_title(title)
-        axis.set_xlabel('servers')
-        axis.set_xscale('log')
-        axis.xaxis.set_major_formatter('{x:,.0f}')
-        axis.set_ylim(bottom=0)
-    axes[0].legend(frameon=False)
     save(drawing, file)
 
 

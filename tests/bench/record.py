@@ -9,12 +9,10 @@ from typing import Any
 from tests.bench import completing as completions
 from tests.bench import counting
 from tests.bench import cycling
-from tests.bench import operating
 from tests.bench import pacing
 from tests.bench import rounds
 from tests.bench import stacks
 from tests.bench import tables
-from tests.bench import triggering
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -36,14 +34,10 @@ class Record:
         default_factory=list
     )
     paces: list[pacing.Measured] = dataclasses.field(default_factory=list)
-    triggered: triggering.Triggered | None = None
     cycled: list[cycling.Cycled] = dataclasses.field(default_factory=list)
     live: tables.Table | None = None
     quick: tables.Table | None = None
-    operated: list[operating.Measured] = dataclasses.field(
-        default_factory=list
-    )
-    fleet: tables.Table | None = None
+    runs: tables.Table | None = None
     scheduled: tables.Table | None = None
     profile: tables.Table | None = None
 
@@ -59,11 +53,6 @@ def read(file: pathlib.Path) -> Record:
         completions.Measured(**one) for one in content.get('completing', ())
     ]
     content['paces'] = [pacing.Measured(**one) for one in content['paces']]
-    content['operated'] = [
-        operating.Measured(**one) for one in content.get('operated', ())
-    ]
-    if content['triggered'] is not None:
-        content['triggered'] = _triggered(content['triggered'])
     content['cycled'] = [
         cycling.Cycled(**one) for one in content.get('cycled') or ()
     ]
@@ -79,9 +68,3 @@ def _round(content: dict[str, Any]) -> rounds.Round:
         if content[key] is not None:
             content[key] = stacks.Signalled(**content[key])
     return rounds.Round(**content)
-
-
-def _triggered(content: dict[str, Any]) -> triggering.Triggered:
-    for phase in triggering.PHASES:
-        content[phase] = counting.Counts(**content[phase])
-    return triggering.Triggered(**content)

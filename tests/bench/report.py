@@ -42,12 +42,7 @@ def write(
     if record.paces:
         made['paces'] = tables.paces(record.paces)
         plots.paces(record.paces, pacing.compute(), folder / 'paces.svg')
-    if record.triggered:
-        made['triggered'] = tables.triggered(record.triggered)
-    if record.operated:
-        made['operations'] = tables.operations(record.operated)
-        plots.operations(record.operated, folder / 'operations.svg')
-    for name in ('live', 'quick', 'fleet', 'scheduled', 'profile'):
+    for name in ('live', 'quick', 'runs', 'scheduled', 'profile'):
         if table := getattr(record, name):
             made[name] = table
     for name, table in made.items():
@@ -86,7 +81,6 @@ def _rounds(
         'goals': tables.goals(
             found,
             record.options['goals_at'],
-            record.triggered,
             record.cycled,
         ),
         **{

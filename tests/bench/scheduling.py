@@ -51,8 +51,8 @@ def measure(lab: labs.Lab, say: Callable[[str], None]) -> list[list[str]]:
     busy = (rested.cpu['heat'] - quiet.cpu['heat']) / rested.seconds
     worst = sorted(single)[len(single) * 99 // 100 - 1]
     rows = [
-        ('due together: all started after, s', COUNT, seconds, 60),
-        ('due together: store requests of each', COUNT, requests / COUNT, 3),
+        ('due together: all started after, s', COUNT, seconds, 25),
+        ('due together: store requests of each', COUNT, requests / COUNT, 2),
         ('from the tick to the start, s: 99 of 100', SINGLE, worst, 2),
         ('not due: % of a core', RESTING, 100 * busy, 1),
         ('not due: store requests', RESTING, sum(rested.swift.values()), 0),
@@ -170,12 +170,12 @@ class _Group:
         return sorted(seen.values())
 
     def _end(self) -> None:
-        """Answer all, and wait for the ends of their operations."""
+        """Answer all, and wait for the ends of their runs."""
         given = self._state.triggered(_ACTION)
         for url in self._state.signal_urls(given).values():
             base.put(url, stacks.BODY)
         engine_state.until(
-            lambda: not self._state.has_operation(), _LIMIT, 'their ends'
+            lambda: not self._state.has_runs(), _LIMIT, 'their ends'
         )
 
 

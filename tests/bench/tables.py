@@ -13,12 +13,10 @@ from tests.bench import completing as completions
 from tests.bench import cycling
 from tests.bench import figures
 from tests.bench import lab
-from tests.bench import operating
 from tests.bench import pacing
 from tests.bench import profiling
 from tests.bench import rounds
 from tests.bench import scenarios
-from tests.bench import triggering
 
 Table = list[list[str]]
 
@@ -39,7 +37,6 @@ _REACHED = {True: 'reached', False: 'missed', None: ''}
 def goals(
     found: Sequence[rounds.Round],
     n: int,
-    triggered: triggering.Triggered | None = None,
     cycled: Sequence[cycling.Cycled] = (),
 ) -> Table:
     """Return our figures and Heat's, with the goals.
@@ -72,7 +69,7 @@ def goals(
             ]
         )
     table.append(_growth(found, n))
-    return [*table, *_ours(found, triggered), _kept(cycled)]
+    return [*table, *_ours(found), _kept(cycled)]
 
 
 def of_two(table: Table, other: Table) -> Table:
@@ -85,10 +82,7 @@ def of_two(table: Table, other: Table) -> Table:
     ]
 
 
-def _ours(
-    found: Sequence[rounds.Round],
-    triggered: triggering.Triggered | None,
-) -> Table:
+def _ours(found: Sequence[rounds.Round]) -> Table:
     """Return the goals that Heat has nothing to compare with."""
 
     def value(scenario: str, figure: figures.Figure) -> float:
@@ -114,18 +108,6 @@ def _ours(
                 - value('stack of 10', figures.HEAT_PEAK)
             ),
             100,
-        ),
-        (
-            'trigger --all, s until all runs wait',
-            f'{triggering.COUNT}',
-            lambda: triggered.started.seconds,
-            6,
-        ),
-        (
-            'trigger --all, Swift requests until then',
-            f'{triggering.COUNT}',
-            lambda: sum(triggered.started.swift.values()),
-            200,
         ),
     )
     table = []
@@ -239,20 +221,6 @@ def completing(found: Sequence[completions.Measured]) -> Table:
     return table
 
 
-def triggered(found: triggering.Triggered) -> Table:
-    """Return what a command asked for that waits for many runs."""
-    table = [['', 'seconds', 'Swift requests', 'RPC messages']]
-    for phase in triggering.PHASES:
-        counts = getattr(found, phase)
-        numbers = (
-            counts.seconds,
-            sum(counts.swift.values()),
-            sum(counts.rpc.values()),
-        )
-        table.append([phase, *(_number(value) for value in numbers)])
-    return table
-
-
 def profile(found: Sequence[profiling.Profiled]) -> Table:
     """Return a row for each function that matters in a phase.
 
@@ -327,32 +295,6 @@ def write(table: Table, file: pathlib.Path) -> None:
 def read(file: pathlib.Path) -> Table:
     with file.open(encoding='utf-8', newline='') as stream:
         return list(csv.reader(stream))
-
-
-def operations(found: Sequence[operating.Measured]) -> Table:
-    """Return what operations of each size cost."""
-    table = [
-        [
-            'servers',
-            'at a time',
-            'requests per run',
-            'listings per second',
-            'seconds',
-            'MB',
-        ]
-    ]
-    table += [
-        [
-            f'{one.n:,}',
-            f'{one.concurrent:,}',
-            f'{one.requests_per_run:.1f}',
-            f'{one.listings_per_second:.1f}',
-            f'{one.seconds:.0f}',
-            f'{one.memory:.0f}',
-        ]
-        for one in found
-    ]
-    return table
 
 
 def text(table: Table) -> str:

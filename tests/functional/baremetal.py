@@ -27,10 +27,10 @@ def mac(number: int) -> str:
 
 
 def entry(number: int, **more: Any) -> base.Template:
-    """Return an entry of a file, written as old files are."""
+    """Return an entry of a file, as instackenv.json has them."""
     return {
         'name': name(number),
-        'pm_type': 'fake_pxe',
+        'pm_type': 'fake-hardware',
         'pm_addr': f'192.0.2.{number}',
         'pm_user': 'root',
         'pm_password': PASSWORD,
@@ -52,20 +52,6 @@ class Commands(planning.Plan):
     ) -> None:
         super().__init__(cloud, folder, 'nodes')
         self._env = cloud.env('admin')
-
-    @contextlib.contextmanager
-    def system_scope(self) -> Iterator[None]:
-        """Let commands have a token for the system, not for a project."""
-        before = self._env
-        self._env = {
-            name: value
-            for name, value in before.items()
-            if not name.startswith('OS_PROJECT')
-        } | {'OS_SYSTEM_SCOPE': 'all'}
-        try:
-            yield
-        finally:
-            self._env = before
 
     def file(self, entries: Iterable[base.Template]) -> str:
         """Write a file of nodes; return its path."""

@@ -337,15 +337,22 @@ class Stack:
         self, template: Template, *, timeout_mins: int = 5, **parameters: Any
     ) -> None:
         """Begin an update; ``wait`` says how it ends."""
-        answer = self._session.put(
-            'orchestration',
-            self._path,
+        self._put(
             {
                 'template': template,
                 'timeout_mins': timeout_mins,
                 'parameters': parameters,
-            },
+            }
         )
+
+    def nest(self, template: Template) -> None:
+        """Begin the update with which the command nests its groups."""
+        defaults = {'heat_plugins_group_members': 'nested'}
+        environment = {'parameter_defaults': defaults}
+        self._put({'template': template, 'environment': environment})
+
+    def _put(self, body: dict[str, Any]) -> None:
+        answer = self._session.put('orchestration', self._path, body)
         assert answer.status == 202, answer
 
     def action(self, **body: Any) -> None:

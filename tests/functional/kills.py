@@ -9,7 +9,8 @@ nothing is left.
 A step is hit exactly: a trigger in Heat's database keeps the statement that
 would take the next step from ending. So that the engine cannot have taken it,
 it is killed within that statement, and the database rolls that back. Another
-trigger writes down whatever servers are given.
+trigger writes down whatever servers are given. A step fails if no engine
+executes its statement, or if the database shows that the engine was past it.
 """
 
 import argparse
@@ -63,15 +64,25 @@ WHEN NEW.rsrc_metadata IS NOT OLD.rsrc_metadata BEGIN
 END;
 """
 
-# The statements by which an engine takes a step, of which none may end.
-_WRITE = (
-    'BEFORE INSERT ON software_deployment',
-    'BEFORE UPDATE OF config_id ON software_deployment',
-)
+# The key in a resource's data that names the container of its signals.
+_CONTAINER = 'heat_plugins_signal_container'
+
+_OURS = "NEW.name IN ('deployment', 'group')"
 _RUNNING = (
     "EXISTS (SELECT 1 FROM software_deployment WHERE status = 'IN_PROGRESS')"
 )
-_FORGET = (f'BEFORE DELETE ON software_config WHEN {_RUNNING}',)
+
+# The statements by which an engine takes a step, of which none may end.
+_NAME = (
+    'BEFORE UPDATE OF nova_instance ON resource'
+    f' WHEN NEW.nova_instance IS NOT OLD.nova_instance AND {_OURS}',
+)
+# The last of their transaction: for a new deployment, and for one that was
+# given something before.
+_WRITE = (
+    'BEFORE INSERT ON software_deployment',
+    f'BEFORE DELETE ON software_config WHEN {_RUNNING}',
+)
 _PUSH = (
     'BEFORE UPDATE OF rsrc_metadata ON resource'
     " WHEN NEW.rsrc_metadata LIKE '%deploy_action%'",
@@ -85,12 +96,25 @@ _TAKE_BACK = (
     'BEFORE UPDATE OF server_id ON software_deployment'
     ' WHEN NEW.server_id <> OLD.server_id',
 )
-_ERASE = (f'BEFORE DELETE ON software_config WHEN NOT {_RUNNING}',)
-_COMPLETE = (
-    'BEFORE UPDATE OF status ON resource'
-    " WHEN NEW.status = 'COMPLETE' AND NEW.name IN ('deployment', 'group')",
+#: What takes from servers' metadata the only config that they have.
+TELL = (
+    'BEFORE UPDATE OF rsrc_metadata ON resource'
+    " WHEN OLD.rsrc_metadata LIKE '%deploy_action%'"
+    " AND NEW.rsrc_metadata NOT LIKE '%deploy_action%'",
 )
-_END = ("BEFORE UPDATE OF status ON stack WHEN NEW.status = 'COMPLETE'",)
+_ERASE = (f'BEFORE DELETE ON software_config WHEN NOT {_RUNNING}',)
+_SWEEP = (f"BEFORE DELETE ON resource_data WHEN OLD.key = '{_CONTAINER}'",)
+# Heat stores a stack that is complete once more, as it purges that.
+_ENDS = "NEW.status = 'COMPLETE' AND OLD.status <> 'COMPLETE'"
+_COMPLETE = (f'BEFORE UPDATE OF status ON resource WHEN {_ENDS} AND {_OURS}',)
+_SPREAD = (
+    'BEFORE UPDATE ON sync_point WHEN EXISTS ('
+    'SELECT 1 FROM resource JOIN stack ON stack.id = resource.stack_id'
+    ' WHERE stack.id = NEW.stack_id AND resource.action = stack.action'
+    " AND resource.status = 'COMPLETE'"
+    " AND resource.name IN ('deployment', 'group'))",
+)
+_END = (f'BEFORE UPDATE OF status ON stack WHEN {_ENDS}',)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -135,14 +159,19 @@ class Database:
         return self._gates > 0
 
     def is_held(self) -> bool:
-        """Say whether a statement that must not end is being executed."""
+        """Say whether a statement that must not end is being executed.
+
+        It keeps all others from writing, and for a second nothing is written.
+        """
         with contextlib.closing(
             sqlite3.connect(self._file, timeout=1, isolation_level=None)
         ) as database:
+            before = database.execute('PRAGMA data_version').fetchone()
             try:
                 database.execute('BEGIN IMMEDIATE')
             except sqlite3.OperationalError:
-                return True
+                after = database.execute('PRAGMA data_version').fetchone()
+                return bool(before == after)
             database.execute('ROLLBACK')
         return False
 
@@ -170,6 +199,27 @@ class Database:
             name,
         )
         return '_'.join(rows[0]) if rows else ''
+
+    def has_id(self, name: str) -> bool:
+        """Say whether a resource has an ID."""
+        rows = self._select(
+            'SELECT nova_instance FROM resource WHERE name = ?'
+            ' ORDER BY id DESC LIMIT 1',
+            name,
+        )
+        return bool(rows and rows[0][0])
+
+    def has_container(self, name: str) -> bool:
+        """Say whether a resource owns a container for its signals."""
+        return bool(
+            self._select(
+                'SELECT 1 FROM resource_data JOIN resource'
+                ' ON resource.id = resource_data.resource_id'
+                ' WHERE resource.name = ? AND resource_data.key = ?',
+                name,
+                _CONTAINER,
+            )
+        )
 
     def stack(self, stack_id: str) -> tuple[str, str]:
         """Return the state of a stack, and the reason."""
@@ -261,6 +311,9 @@ class Subject:
         often = {k: v for k, v in given.items() if len(v) != 1}
         assert not often, f'{action} was given more than once: {often}'
         assert len(given) == self.count, (action, len(given))
+        rows = [(row.action, row.status) for row in self.database.rows()]
+        wanted = 0 if action == 'DELETE' else self.count
+        assert rows == [(action, 'COMPLETE')] * wanted, rows
 
     def leave(self) -> None:
         """Leave the cloud as it was."""
@@ -294,7 +347,7 @@ class Single(Subject):
     count = 1
 
     # The steps at which the agent must not have polled.
-    _UNPOLLED = ('unwritten', 'unpushed', 'pushed')
+    _UNPOLLED = ('unnamed', 'unwritten', 'unpushed', 'pushed')
 
     def __init__(self, cloud: base.Cloud, database: Database) -> None:
         super().__init__(cloud, database)
@@ -390,7 +443,7 @@ class Group(Subject):
             self._put('deploy_progress_url', b'{}', MANY)
         elif step == 'half':
             self._answer(MANY // 2)
-        elif step not in ('unwritten', 'unforgotten', 'unpushed', 'pushed'):
+        elif step not in ('unnamed', 'unwritten', 'unpushed', 'pushed'):
             self._answer(MANY)
 
     def go_on(self) -> None:
@@ -443,6 +496,18 @@ def _begun(subject: Subject, action: str) -> bool:
     return subject.database.state(subject.name) == f'{action}_IN_PROGRESS'
 
 
+def _unnamed(subject: Subject, action: str) -> bool:
+    return _begun(subject, action) and not subject.database.has_id(
+        subject.name
+    )
+
+
+def _unwritten(subject: Subject, action: str) -> bool:
+    return _begun(subject, action) and not any(
+        row.action == action for row in subject.database.rows()
+    )
+
+
 def _rows(subject: Subject, action: str, status: str) -> list[Row]:
     return [
         row
@@ -493,27 +558,57 @@ def _settled(subject: Subject, action: str) -> bool:
 
 
 def _taken_back(subject: Subject, action: str) -> bool:
-    given = subject.database.metadata().keys()
-    return _begun(subject, action) and not any(
-        row.server_id in given for row in subject.database.rows()
+    """Say whether no row names a server, and all servers have configs."""
+    given = subject.database.metadata()
+    rows = subject.database.rows()
+    return (
+        _begun(subject, action)
+        and len(rows) == subject.count
+        and not any(row.server_id in given for row in rows)
+        and sum(map(bool, given.values())) == subject.count
+    )
+
+
+def _told(subject: Subject, action: str) -> bool:
+    """Say whether no server has a config, and the rows are there."""
+    return (
+        _begun(subject, action)
+        and len(subject.database.rows()) == subject.count
+        and not any(subject.database.metadata().values())
     )
 
 
 def _erased(subject: Subject, action: str) -> bool:
-    return _begun(subject, action) and not subject.database.rows()
+    return (
+        _begun(subject, action)
+        and not subject.database.rows()
+        and subject.database.has_container(subject.name)
+    )
+
+
+def _swept(subject: Subject, action: str) -> bool:
+    return (
+        _begun(subject, action)
+        and not subject.database.rows()
+        and not subject.database.has_container(subject.name)
+    )
 
 
 def _complete(subject: Subject, action: str) -> bool:
-    wanted = '' if action == 'DELETE' else f'{action}_COMPLETE'
-    return subject.database.state(subject.name) == wanted
+    """Say whether the resource has ended, and its stack has not."""
+    state = subject.database.state(subject.name)
+    assert subject.stack is not None
+    return (
+        state == f'{action}_COMPLETE'
+        and subject.database.stack(subject.stack.id)[0]
+        == f'{action}_IN_PROGRESS'
+    )
 
 
 #: In their order.
 STEPS = {
-    'unwritten': Step(gate=_WRITE, is_taken=_begun),
-    'unforgotten': Step(
-        gate=_FORGET, is_taken=_written, actions=['UPDATE', 'DELETE']
-    ),
+    'unnamed': Step(gate=_NAME, is_taken=_unnamed, actions=['CREATE']),
+    'unwritten': Step(gate=_WRITE, is_taken=_unwritten),
     'unpushed': Step(gate=_PUSH, is_taken=_written),
     'pushed': Step(is_taken=_pushed),
     'running': Step(is_taken=_running),
@@ -523,8 +618,11 @@ STEPS = {
         gate=_COMPLETE, is_taken=_settled, actions=['CREATE', 'UPDATE']
     ),
     'untaken': Step(gate=_TAKE_BACK, is_taken=_settled, actions=['DELETE']),
-    'unerased': Step(gate=_ERASE, is_taken=_taken_back, actions=['DELETE']),
-    'erased': Step(gate=_COMPLETE, is_taken=_erased, actions=['DELETE']),
+    'untold': Step(gate=TELL, is_taken=_taken_back, actions=['DELETE']),
+    'unerased': Step(gate=_ERASE, is_taken=_told, actions=['DELETE']),
+    'unswept': Step(gate=_SWEEP, is_taken=_erased, actions=['DELETE']),
+    'swept': Step(gate=_COMPLETE, is_taken=_swept, actions=['DELETE']),
+    'unspread': Step(gate=_SPREAD, is_taken=_complete),
     'complete': Step(gate=_END, is_taken=_complete),
 }
 
@@ -554,9 +652,9 @@ def kill(subject: Subject, action: str, name: str) -> Killed:
         subject.hurry(name)
         return step.is_taken(subject, action)
 
-    base.until(is_taken, 120, pause=0.2)
+    _until(is_taken, 120, f'{action} has not come to {name}')
     if step.gate:
-        base.until(database.is_held)
+        _until(database.is_held, 60, f'no engine does {step.gate}')
     cloud.crash('heat')
     killed_at = time.monotonic()
     database.disarm()
@@ -569,6 +667,14 @@ def kill(subject: Subject, action: str, name: str) -> Killed:
         step=name,
         seconds=time.monotonic() - killed_at,
     )
+
+
+def _until(true: Callable[[], bool], seconds: float, wrong: str) -> None:
+    """Wait until a step is taken; say which one is not."""
+    try:
+        base.until(true, seconds, pause=0.2)
+    except AssertionError as exc:
+        raise AssertionError(wrong) from exc
 
 
 def live(subject: Subject, name: str) -> Iterator[Killed]:
@@ -641,7 +747,7 @@ def _wrong(subject: Subject, names: Sequence[str]) -> Iterator[str]:
             for killed in live(subject, name):
                 print(f'{time.strftime("%X")} {killed}', flush=True)
         except Exception:
-            wrong = f'{subject.count} {name}: {traceback.format_exc(limit=-3)}'
+            wrong = f'{subject.count} {name}: {traceback.format_exc(limit=-8)}'
             print(wrong, flush=True)
             yield wrong
 

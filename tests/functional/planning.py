@@ -51,7 +51,12 @@ def root() -> Template:
                 'constraints': [{'range': {'min': 1, 'max': 3}}],
             },
             'Password': {'type': 'string', 'hidden': True},
-            'Other': {'type': 'string', 'hidden': True, 'default': 'x'},
+            'Other': {
+                'type': 'string',
+                'hidden': True,
+                'default': 'x',
+                'constraints': [{'allowed_pattern': '[a-z-]+'}],
+            },
         },
         'resources': {
             'tier': {

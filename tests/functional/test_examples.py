@@ -139,7 +139,6 @@ WORKFLOWS = (
     'event',
     'schedule',
     'structured',
-    'workbook',
 )
 
 

@@ -227,7 +227,9 @@ def test_outage_beyond_the_budget_ends_them_with_its_name(
             stack.wait('CREATE_FAILED')
             assert 'The object store answered 503' in stack.reason
             assert stack.metadata() == []
-            assert stack.deployment() is None
+        # What was withdrawn stays, with the reason; the other never was there.
+        assert waits.deployment().status == 'FAILED'
+        assert comes.deployment() is None
         assert BUDGET <= time.time() - since < BUDGET + 20
         goes.wait('DELETE_COMPLETE')
     log = cloud.log('heat').read_text('utf-8', 'replace')

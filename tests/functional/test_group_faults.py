@@ -138,8 +138,7 @@ def _becomes_nested(
 ) -> None:
     """Let the engine die while a group gets a nested stack."""
     fleet.until('CREATE_COMPLETE')
-    whole['resources']['group']['properties']['members'] = 'nested'
-    stack.update(whole)
+    stack.nest(whole)
     base.until(lambda: stack.members('group'), 60)
     cloud.kill('heat')
     cloud.start('heat')

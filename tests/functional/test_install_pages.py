@@ -50,7 +50,7 @@ def test_a_laptop_needs_no_heat(host: debian.Host) -> None:
         . /opt/laptop/bin/activate
         pip install python-openstackclient
         {install}
-        openstack software deployment trigger --help
+        openstack software deployment run start --help
         ! pip show openstack-heat
         heat-plugins-status feature list || test $? = 255
         """,

@@ -17,6 +17,7 @@ import sqlalchemy
 
 from tests.functional import base
 from tests.functional import conftest
+from tests.functional import running
 from tests.functional import servers
 from tests.functional import test_faults
 from tests.functional import test_runs
@@ -123,10 +124,11 @@ def test_what_was_handed_out_before_a_rotation_ends_after_it(rotating):
     waiting = stack.waiting('deployment0')
     assert stack.waiting('deployment1').put(servers.body(size='1')) == 201
     base.until(lambda: stack.deployment('deployment1').status == 'COMPLETE')
-    run = test_runs.Commands(cloud, stack.name, 'demo')
-    code, (begun,) = run('trigger', 'deployment1', 'BACKUP')
-    assert code == 0
-    url = test_runs.signal_url(stack, 'deployment1-BACKUP')
+    run = running.Commands(cloud)
+    words = '--stack', stack.name, '--resource', 'deployment1'
+    begun = run.start('BACKUP', *words)
+    base.until(lambda: running.given(stack))
+    url = running.signal_url(stack, 'deployment1-BACKUP')
 
     rotate()
 
@@ -139,15 +141,18 @@ def test_what_was_handed_out_before_a_rotation_ends_after_it(rotating):
     ).headers
     assert headers['X-Container-Meta-Temp-Url-Key-2']
     assert waiting.put(servers.body(size='3')) == 201
-    assert base.put(url, servers.body(size='2')) == 201
     assert third.put(servers.body(size='4')) == 201
     stack.wait('UPDATE_COMPLETE')
     assert stack.deployment('deployment0').config == waiting.config
     sizes = [stack.outputs[f'deployment{n}_size'] for n in range(3)]
     assert sizes == ['3', '1', '4']
-    code, (ended,) = run('run wait', begun['id'])
-    assert (code, ended['state']) == (0, 'complete')
-    assert ended['outputs']['size'] == '2'
+    # What was ordered is encrypted with the former key.
+    code, ended = run('wait', begun)
+    assert (code, ended['state']) == (3, 'failed')
+    assert 'auth_encryption_key has been changed' in str(ended)
+    # The URL is good until it expires, and nobody reads what it brings.
+    assert base.put(url, servers.body(size='2')) == 201
+    assert run('delete', begun)[0] == 0
 
     later = base.Stack(session, base.software())
     assert later.waiting().put(servers.body(greeting='hello')) == 201

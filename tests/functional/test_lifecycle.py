@@ -124,14 +124,12 @@ def test_it_is_shown_while_it_waits_and_the_object_store_hangs(cloud, stacks):
     answer = cloud.session().get('orchestration', path).json()
     assert shown() == (answer['software_deployment'], [])
     with cloud.frozen('swift'):
-        for most in (6, 2):
-            begun = time.monotonic()
-            assert shown() == (answer['software_deployment'], None)
-            # A second show does not wait for what hangs.
-            assert time.monotonic() - begun < most
+        begun = time.monotonic()
+        assert shown() == (answer['software_deployment'], [])
+        # Runs are in Heat's database.
+        assert time.monotonic() - begun < 3
     assert after.put(servers.body()) == 201
     stack.wait('UPDATE_COMPLETE')
-    assert shown()[1] == []
     config_id = stack.resource('config')['physical_resource_id']
     answer = cloud.session().get(
         'orchestration', f'/software_configs/{config_id}'

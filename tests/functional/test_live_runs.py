@@ -16,6 +16,7 @@ import pytest
 from tests import pages
 from tests.functional import base
 from tests.functional import conftest
+from tests.functional import running
 from tests.functional import servers
 from tests.functional import test_on_call
 from tests.functional import test_supervisor
@@ -69,21 +70,8 @@ _PAGE = base.ROOT / 'doc/source/running-actions.rst'
 
 
 def template(**properties: Any) -> Template:
-    config = {
-        'type': 'OS::Heat::SoftwareComponent',
-        'properties': {
-            'inputs': [
-                {'name': 'password', 'type': 'String', 'default': ''},
-                {'name': 'pieces', 'type': 'Number', 'default': 1},
-                {'name': 'rest', 'type': 'Number', 'default': 0},
-            ],
-            'outputs': [{'name': 'dump'}],
-            'configs': [
-                {'actions': [action], 'tool': 'script', 'config': script}
-                for action, script in _SCRIPTS.items()
-            ],
-        },
-    }
+    inputs = {'password': '', 'pieces': 1, 'rest': 0}
+    config = running.component(_SCRIPTS, inputs, ('dump',))
     found = base.software(
         config=config,
         input_values={'password': {'get_param': 'password'}},
@@ -106,70 +94,14 @@ def expected(pieces: int) -> bytes:
     return found
 
 
-class Commands:
-    """``openstack software deployment`` on one stack."""
+class Commands(running.Commands):
+    """``openstack software deployment run …``, on one stack."""
 
     def __init__(
         self, cloud: base.minicloud_client.Cloud, stack: base.Stack
     ) -> None:
-        self._env = cloud.env('demo')
-        self._stack = stack.name
-
-    def begin(self, command: str, *arguments: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [
-                *('openstack', 'software', 'deployment', *command.split()),
-                *(self._stack, *arguments),
-            ],
-            env=self._env,
-            # communicate() goes on where a read has ended.
-            bufsize=0,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    def __call__(self, command: str, *arguments: str) -> tuple[int, Any]:
-        """Run one with ``-f json``; its exit code, and what it printed."""
-        process = self.begin(command, *arguments, '-f', 'json')
-        output, said = process.communicate(timeout=120)
-        code = process.returncode
-        return code, json.loads(output) if output else said.decode()
-
-    def trigger(self, action: str, *arguments: str) -> str:
-        """Start a run; its ID."""
-        code, found = self('trigger', 'deployment', action, *arguments)
-        assert code == 0, found
-        return str(found[0]['id'])
-
-    def logs(self, run: str, *arguments: str) -> tuple[int, bytes, str]:
-        process = self.begin('run logs', run, *arguments)
-        output, said = process.communicate(timeout=120)
-        return process.returncode, output, said.decode()
-
-    def state(self, run: str) -> str:
-        return str(self('run show', run)[1]['state'])
-
-
-class Operation:
-    """``openstack software deployment operation``."""
-
-    def __init__(self, env: dict[str, str]) -> None:
-        self._env = env
-
-    def begin(self, *arguments: str) -> subprocess.Popen[bytes]:
-        line = 'openstack software deployment operation'
-        return subprocess.Popen(
-            [*line.split(), *arguments, '-f', 'json'],
-            env=self._env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    def __call__(self, *arguments: str) -> Any:
-        process = self.begin(*arguments)
-        output, said = process.communicate(timeout=120)
-        assert process.returncode == 0, said
-        return json.loads(output)
+        super().__init__(cloud)
+        self.on = ('--stack', stack.name)
 
 
 @pytest.fixture(scope='module')
@@ -190,16 +122,6 @@ def commands(
     return Commands(cloud, supervised[0])
 
 
-def objects(
-    cloud: base.minicloud_client.Cloud, stack: base.Stack, prefix: str
-) -> list[str]:
-    answer = cloud.session().get(
-        'object-store',
-        f'/heat-plugins-{stack.id}?format=json&prefix={prefix}',
-    )
-    return [one['name'] for one in answer.json()]
-
-
 def alive(*words: str) -> list[str]:
     """Return the processes that have one of these command lines."""
     found = []
@@ -217,7 +139,8 @@ def alive(*words: str) -> list[str]:
 @pytest.mark.timeout(240)
 def test_a_run_is_followed_while_it_goes_on(commands: Commands) -> None:
     began = time.monotonic()
-    process = commands.begin('trigger', 'deployment', 'TALK', '--follow')
+    words = 'start', 'TALK', *commands.on, '--follow'
+    process = commands.begin(*words)
     seen: dict[str, float] = {}
     assert process.stderr is not None
     said = ''
@@ -242,8 +165,9 @@ def test_what_is_shown_is_what_was_printed_also_after_faults(
 ) -> None:
     stack = supervised[0]
     path = f'{servers.container(stack)}/runs/logs/.*'
-    run = commands.trigger(
-        'BYTES', '--input', 'pieces=80', '--input', 'rest=0.2'
+    run = commands.start(
+        *('BYTES', *commands.on, '--input', 'pieces=80'),
+        *('--input', 'rest=0.2'),
     )
     rules = [
         {'path': path, 'status': 503, 'probability': 0.2},
@@ -257,60 +181,56 @@ def test_what_is_shown_is_what_was_printed_also_after_faults(
     # The report need not show half a megabyte.
     is_in_order = output == whole
     assert is_in_order
-    # It is kept with the run, and goes with it.
+    # It is kept with the run.
     assert commands.logs(run)[1] == output
-    assert objects(cloud, stack, f'runs/logs/{run}/')
-    assert commands('run delete', run)[0] == 0
-    assert objects(cloud, stack, f'runs/logs/{run}/') == []
+    assert commands('delete', run)[0] == 0
+    assert commands('show', run)[0] == 1
 
 
 @pytest.mark.timeout(240)
 def test_the_store_may_be_away_meanwhile(
     cloud: base.minicloud_client.Cloud,
     commands: Commands,
-    supervised: tuple[base.Stack, base.minicloud_client.Agent],
     tmp_path: pathlib.Path,
 ) -> None:
-    stack = supervised[0]
-    run = commands.trigger(
-        'BYTES', '--input', 'pieces=40', '--input', 'rest=0.5'
+    run = commands.start(
+        *('BYTES', *commands.on, '--input', 'pieces=30'),
+        *('--input', 'rest=0.5'),
     )
     base.until(lambda: commands.state(run) == 'running')
-    process = commands.begin('run logs', run, '-f')
+    process = commands.begin('logs', run, '-f')
     assert process.stdout is not None
     first = process.stdout.read(1)
-    operation = Operation(cloud.env())
-    found = operation('run', 'QUICK', '--stack', stack.name)
     cloud.stop('swift')
     # It begins in the outage.
-    waiting = operation.begin('wait', found['id'])
-    time.sleep(30)
+    waiting = commands.begin('wait', run, '-f', 'json')
+    time.sleep(20)
     cloud.start('swift')
     output, said = process.communicate(timeout=150)
     assert process.returncode == 0, said
-    assert first + output == expected(40)
-    shown, said = waiting.communicate(timeout=60)
-    assert waiting.returncode == 0, said
-    assert json.loads(shown)['state'] == 'complete'
-    assert b'. Retrying for 300 s' in said
+    assert first + output == expected(30)
+    code, shown = commands.end(waiting)
+    assert (code, shown['state']) == (0, 'complete')
     folder = tmp_path / 'logs'
-    operation('output', found['id'], '--output-dir', str(folder))
+    code, _ = commands('output', run, '--output-dir', str(folder))
+    assert code == 0
     (file,) = folder.rglob('deploy_stdout')
-    assert file.parts[-3:-1] == (stack.name, 'deployment')
-    assert file.read_text() == 'done\n'
+    # An output is a text.
+    printed = (first + output).decode(errors='replace')
+    assert printed.endswith(file.read_text()[-500:])
     assert file.stat().st_mode & 0o777 == 0o600
-    operation('delete', found['id'])
 
 
 @pytest.mark.timeout(240)
 def test_many_lines_and_a_limit(commands: Commands) -> None:
-    run = commands.trigger('LINES')
+    run = commands.start('LINES', *commands.on)
     code, output, _ = commands.logs(run, '-f')
     assert code == 0
     lines = ''.join(f'line {number}\n' for number in range(10000))
     assert output.decode() == lines
-    run = commands.trigger(
-        'BYTES', '--input', 'pieces=400', '--log-limit', '200000'
+    run = commands.start(
+        *('BYTES', *commands.on, '--input', 'pieces=400'),
+        *('--log-limit', '200000'),
     )
     base.until(lambda: commands.state(run) == 'complete')
     whole = expected(400)
@@ -328,7 +248,7 @@ def test_outputs_that_are_too_large_are_told_of_while_it_runs(
     commands: Commands,
 ) -> None:
     process = commands.begin(
-        *('trigger', 'deployment', 'DUMP', '--follow', '-f', 'json')
+        *('start', 'DUMP', *commands.on, '--follow', '-f', 'json')
     )
     output, text = process.communicate(timeout=120)
     assert process.returncode == 3, text
@@ -338,7 +258,7 @@ def test_outputs_that_are_too_large_are_told_of_while_it_runs(
     assert lines[0] == 'begin', said
     assert lines[1].endswith(advice), said
     assert lines[2] == 'end', said
-    (run,) = json.loads(output)
+    run = json.loads(output)
     assert run['reason'].endswith(advice)
     assert run['outputs']['deploy_stdout'] == 'begin\nend\n'
 
@@ -355,13 +275,13 @@ def test_outputs_that_are_too_large_are_told_of_while_it_runs(
 def test_a_cancel_stops_what_runs(
     commands: Commands, action: str, told: str
 ) -> None:
-    run = commands.trigger(action)
+    run = commands.start(action, *commands.on)
     base.until(lambda: commands.state(run) == 'running')
     began = time.monotonic()
-    code, found = commands('run cancel', run, '--wait')
+    code, found = commands('cancel', run, '--wait')
     taken = time.monotonic() - began
     assert code == 0, found
-    assert found[0]['reason'].endswith(f'; {told}')
+    assert found['reason'].endswith(f'; {told}')
     # Its config is gone, so nobody knows what is hidden in the outputs; the
     # server knew, and has masked what it printed.
     assert commands.logs(run)[1] == b'half\n'
@@ -369,7 +289,7 @@ def test_a_cancel_stops_what_runs(
     print(f'{action}: {told} {taken:.1f} s after the command began')
     assert alive(*_SLEEPS) == []
     # It keeps no other from it.
-    run = commands.trigger('QUICK')
+    run = commands.start('QUICK', *commands.on)
     base.until(lambda: commands.state(run) == 'complete')
 
 
@@ -378,27 +298,27 @@ def test_a_cancel_before_and_after(
     commands: Commands,
     supervised: tuple[base.Stack, base.minicloud_client.Agent],
 ) -> None:
-    first = commands.trigger('HANG')
+    first = commands.start('HANG', *commands.on)
     base.until(lambda: commands.state(first) == 'running')
-    second = commands.trigger('QUICK')
-    _, found = commands('run show', second)
+    second = commands.start('QUICK', *commands.on)
+    _, found = commands('show', second)
     assert f'is busy with run {first}' in found['reason']
     # Before its server has begun it: it never does.
-    assert commands('run cancel', second)[0] == 0
-    assert commands('run cancel', first, '--wait')[0] == 0
-    third = commands.trigger('QUICK')
+    assert commands('cancel', second)[0] == 0
+    assert commands('cancel', first, '--wait')[0] == 0
+    third = commands.start('QUICK', *commands.on)
     base.until(lambda: commands.state(third) == 'complete')
-    assert commands('run show', second)[1]['late_result'] is None
-    code, said = commands('run cancel', third)
+    assert commands('show', second)[1]['late_result'] is None
+    code, said = commands('cancel', third)
     assert code == 1
     assert 'has ended' in said
     # Twice at once: one of them is refused.
-    fourth = commands.trigger('HANG')
+    fourth = commands.start('HANG', *commands.on)
     base.until(lambda: commands.state(fourth) == 'running')
-    both = [commands.begin('run cancel', fourth, '--wait') for _ in range(2)]
+    both = [commands.begin('cancel', fourth, '--wait') for _ in range(2)]
     ends = [one.communicate(timeout=60) for one in both]
     assert 0 in [one.returncode for one in both], ends
-    assert commands('run show', fourth)[1]['reason'].endswith('; stopped')
+    assert commands('show', fourth)[1]['reason'].endswith('; stopped')
 
 
 @pytest.mark.timeout(240)
@@ -406,8 +326,9 @@ def test_what_a_server_printed_before_it_was_killed_is_there(
     commands: Commands,
     supervised: tuple[base.Stack, base.minicloud_client.Agent],
 ) -> None:
-    run = commands.trigger(
-        'BYTES', '--input', 'pieces=1000', '--input', 'rest=0.1'
+    run = commands.start(
+        *('BYTES', *commands.on, '--input', 'pieces=1000'),
+        *('--input', 'rest=0.1'),
     )
     base.until(lambda: len(commands.logs(run)[1]) > 100000)
     agent = supervised[1]
@@ -460,23 +381,17 @@ def test_other_agents_report_at_the_end_and_are_not_stopped(
 ) -> None:
     stack = stacks(template())
     commands = Commands(cloud, stack)
-    with servers.agent(cloud, stack):
+    with servers.agent(cloud, stack) as agent:
         stack.wait('CREATE_COMPLETE')
-        run = commands.trigger('TALK')
+        run = commands.start('TALK', *commands.on)
         code, output, said = commands.logs(run, '-f')
         assert code == 0
         assert 'sends output only at the end' in said
         assert output.startswith(b'step 1\n')
-        run = commands.trigger('BYTES', '--input', 'rest=30')
-        base.until(lambda: len(servers.has_run(agent_of(cloud, stack))) > 2)
-        code, found = commands('run cancel', run, '--wait')
+        run = commands.start('BYTES', *commands.on, '--input', 'rest=20')
+        base.until(lambda: len(servers.has_run(agent)) > 2)
+        code, found = commands('cancel', run, '--wait')
         assert code == 6, found
-
-
-def agent_of(
-    cloud: base.minicloud_client.Cloud, stack: base.Stack
-) -> base.minicloud_client.Agent:
-    return servers.agent(cloud, stack)
 
 
 @pytest.mark.timeout(300)
@@ -563,10 +478,10 @@ def test_a_quick_server_begins_at_once(
         delays = []
         for _ in range(4):
             before = time.time()
-            run = commands.trigger('CLOCK')
+            run = commands.start('CLOCK', *commands.on)
             given = time.time()
             base.until(lambda run=run: commands.state(run) == 'complete')
-            outputs = commands('run show', run)[1]['outputs']
+            outputs = commands('show', run)[1]['outputs']
             began = float(outputs['deploy_stdout'])
             delays.append((began - before, began - given))
         print('command to script, and from its end:', delays)

@@ -57,9 +57,10 @@ def test_workflow_rides_out_passing_errors(made, mistral):
         stack.wait('DELETE_COMPLETE')
 
 
-def test_workflow_leaves_nothing_half_made_if_mistral_stays_away(
-    made, mistral
-):
+# The budget of errors is waited for.
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_workflow_gets_what_it_lacks_if_mistral_has_stayed_away(made, mistral):
     with mistral.failing(Fault('POST', '/workflows\\?', 99)):
         stack = made(flows.template(), status='CREATE_FAILED')
     assert 'Mistral answers 503' in stack.reason
@@ -79,7 +80,6 @@ def test_workflow_leaves_nothing_half_made_if_mistral_stays_away(
         stack.update(flows.template(f'{flows.ECHO}more:\n  {flows.NOOP}\n'))
         failed = flows.signalled(stack, count=2)
         stack.wait('UPDATE_FAILED')
-    assert f'{stack.name}.workflow.more' not in mistral.names()
     assert failed['error'].startswith('Mistral answers 503')
     assert (
         'SIGNAL_FAILED',
@@ -235,12 +235,11 @@ def test_others_lose_nothing_if_mistral_stays_away(
         reasons = [reasons_of(one) for one in (stack, gone, new)]
     for reason in (one for each in reasons for one in each.values()):
         assert 'Mistral answers 503' in reason
-    assert 'The former trigger could not be restored' in reasons[0]['trigger']
+    assert 'The former trigger is deleted, and' in reasons[0]['trigger']
     new.delete()
     new.wait('DELETE_COMPLETE')
-    stack.action(check=None)
-    stack.wait('CHECK_COMPLETE')
-    assert told(mistral) == before
-    stack.update(others('two'))
+    stack.update(others('one'))
     stack.wait('UPDATE_COMPLETE')
-    assert told(mistral)['trigger'] == '{"text": "two"}'
+    after = told(mistral)
+    for kind in ('trigger', 'actions', 'variables'):
+        assert after[kind] == before[kind]

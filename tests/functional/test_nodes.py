@@ -2,6 +2,7 @@
 """Nodes: a real Ironic, whose machines this test plays."""
 
 from collections.abc import Iterator
+import json
 import pathlib
 import signal
 from typing import Any
@@ -82,10 +83,10 @@ def fault(number: int) -> tuple[base.Template, str]:
         ({'pm_type': 'pxe_ssh'}, 'Ironic no longer has driver pxe_ssh'),
         ({'pm_type': 'ipmi'}, 'No valid host was found'),
         ({'mac': ['52:54:00']}, "'52:54:00' is not a MAC address"),
-        ({'memory': 'much'}, 'memory must be a whole number'),
+        ({'capabilities': 'uefi'}, 'capabilities must be a map, or a text'),
         (
             {'mac': [baremetal.mac(number + 50)]},
-            f'its MAC address is that of {baremetal.name(number + 50)}',
+            f'Its MAC address is that of {baremetal.name(number + 50)}',
         ),
     )
     return faults[number // 10] if number < 50 else ({}, '')
@@ -100,13 +101,13 @@ def test_a_hundred_nodes_of_which_many_are_faulty(machines, commands):
     )
 
     # It is killed in the middle of its work.
-    process = commands.begin('register', file, '--local', '--no-manage')
+    process = commands.begin('register', file, '--no-manage')
     base.until(lambda: len(machines.nodes()) >= 10)
     process.kill()
     process.wait()
     assert len(machines.nodes()) < 50, 'it was over before it was killed'
 
-    code, found = commands.both('register', file, '--local')
+    code, found = commands.both('register', file)
     assert code == 3
     for number in range(MANY):
         row, said = found[baremetal.name(number)], fault(number)[1]
@@ -118,12 +119,12 @@ def test_a_hundred_nodes_of_which_many_are_faulty(machines, commands):
 
     # Mended, all of them are there, each of them once.
     file = commands.file(baremetal.entry(number) for number in range(MANY))
-    code, found = commands.both('register', file, '--local')
+    code, found = commands.both('register', file)
     assert code == 0
     assert machines.ports() == [baremetal.mac(n) for n in range(MANY)]
     assert set(machines.states().values()) == {'manageable'}
     assert len(machines.nodes()) == MANY
-    _, found = commands.both('register', file, '--local', '--dry-run')
+    _, found = commands.both('register', file, '--dry-run')
     assert {row['Action'] for row in found.values()} == {'unchanged'}
 
     # Ten in each way in which an inspection can go wrong.
@@ -140,7 +141,6 @@ def test_a_hundred_nodes_of_which_many_are_faulty(machines, commands):
         code, found = commands.both(
             'introspect',
             *others,
-            '--local',
             '--attempts',
             '2',
             '--timeout',
@@ -157,7 +157,7 @@ def test_a_hundred_nodes_of_which_many_are_faulty(machines, commands):
     assert 'disk on fire' in found[baremetal.name(0)]['Reason']
     assert found[baremetal.name(MANY - 1)]['CPUs'] == 8
     code, found = commands.both(
-        'introspect', *names(silent), '--local', '--timeout', '10'
+        'introspect', *names(silent), '--timeout', '10'
     )
     assert code == 3
     assert states(found, silent) == {('timed-out', 1)}
@@ -173,25 +173,40 @@ def test_workflows_do_the_same(ironic_cloud, machines, commands):
     dead = baremetal.entry(
         3, pm_type='redfish', pm_addr='https://127.0.0.1:9', pm_system_id='/1'
     )
-    file = commands.file([*entries, dead])
-    code, found = commands.both('register', file, '--timeout', '20')
-    assert code == 3
-    assert {row['Action'] for row in found.values()} == {'created'}
-    assert found['node003']['Reason']
-    assert found['node000']['Reason'] == ''
+    body = json.dumps([*entries, dead]).encode()
+    session = ironic_cloud.session('admin')
+    place = {'container': 'heat-plugins-uploads-test', 'object': 'nodes.json'}
+    path = '/{container}'.format(**place)
+    assert session.put('object-store', path).ok
+    path = '/{container}/{object}'.format(**place)
+    assert session.put('object-store', path, body).ok
+
+    mistral = executions.Mistral(session)
+    ended = mistral.run(
+        'nodes.register', nodes={**place, 'bytes': len(body)}, timeout=20
+    )
+    assert ended['state'] == 'ERROR', ended
+    output = ended['output']
+    assert {one['action'] for one in output['nodes']} == {'created'}
+    reasons = {one['name']: one['reason'] for one in output['moved']}
+    assert reasons.pop('node003')
+    assert set(reasons.values()) == {''}
+    # The passwords have gone from the object store.
+    assert session.get('object-store', path).status == 404
+
     names = ['node000', 'node001', 'node002']
     machines.errors = {'node001': 1}
     with machines.booting():
-        code, found = commands.both('introspect', *names, '--provide')
-    assert code == 0, found
-    assert {row['CPUs'] for row in found.values()} == {8}
-    assert found['node001']['Attempts'] == 2
+        ended = mistral.run('nodes.introspect', nodes=names, provide=True)
+    assert ended['state'] == 'SUCCESS', ended
+    output = ended['output']
+    assert {one['cpus'] for one in output['found']} == {8}
+    attempts = {one['name']: one['attempts'] for one in output['nodes']}
+    assert attempts == {'node000': 1, 'node001': 2, 'node002': 1}
     states = machines.states()
     assert {states[one] for one in names} == {'available'}
     # Executions and all that they were given are seen by the whole project.
-    answer = ironic_cloud.session('admin').get(
-        'workflowv2', '/executions?include_output=true'
-    )
+    answer = session.get('workflowv2', '/executions?include_output=true')
     assert b'nodes.register' in answer.body
     assert baremetal.PASSWORD.encode() not in answer.body
 
@@ -201,7 +216,7 @@ def test_a_move_outlives_a_mistral_that_is_killed(
     ironic_cloud, machines, commands
 ):
     file = commands.file(map(baremetal.entry, range(3)))
-    commands('register', file, '--local', '--no-manage')
+    commands('register', file, '--no-manage')
     assert set(machines.states().values()) == {'enroll'}
     mistral = executions.Mistral(ironic_cloud.session('admin'))
     namespace = mistral.hasten('nodes.move', 'heat_plugins.job', seconds=15)
@@ -220,18 +235,17 @@ def test_a_move_outlives_a_mistral_that_is_killed(
 def test_what_is_interrupted_is_stopped(machines, commands):
     commands('register', commands.file(map(baremetal.entry, range(4))))
     nodes = ['node000', 'node001']
-    for way in ((), ('--local',)):
-        process = commands.begin('introspect', *nodes, *way)
-        base.until(
-            lambda: [*machines.states().values()].count('inspect wait') == 2
-        )
-        process.send_signal(signal.SIGINT)
-        code, said = commands.end(process)
-        assert code == 130
-        assert 'Interrupted' in said
-        base.until(
-            lambda: [*machines.states().values()].count('inspect failed') == 2
-        )
+    process = commands.begin('introspect', *nodes)
+    base.until(
+        lambda: [*machines.states().values()].count('inspect wait') == 2
+    )
+    process.send_signal(signal.SIGINT)
+    code, said = commands.end(process)
+    assert code == 130
+    assert 'Interrupted' in said
+    base.until(
+        lambda: [*machines.states().values()].count('inspect failed') == 2
+    )
     # Another one can stop them as well.
     process = commands.begin('introspect', 'node002')
     base.until(lambda: machines.states()['node002'] == 'inspect wait')
@@ -242,21 +256,14 @@ def test_what_is_interrupted_is_stopped(machines, commands):
     assert [row['State'] for row in found] == ['aborted']
 
 
-def test_a_dry_run_refuses_what_ironic_has_not_enabled(machines, commands):
+def test_ironic_says_what_it_has_not_enabled(machines, commands):
     entries = [baremetal.entry(0), baremetal.entry(1, pm_type='ipmi')]
     file = commands.file(entries)
-    # An administrator of a project may not list drivers.
-    code, found = commands.both('register', file, '--local', '--dry-run')
+    code, found = commands.both('register', file, '--dry-run')
     assert code == 0
-    assert 'Cannot check whether Ironic has enabled ipmi' in commands.said
-    with commands.system_scope():
-        code, found = commands.both('register', file, '--local', '--dry-run')
-    assert code == 3
-    assert found['node000']['Action'] == 'would be created'
-    assert found['node001']['Action'] == 'failed'
-    assert 'not enabled the driver ipmi' in found['node001']['Reason']
+    assert {row['Action'] for row in found.values()} == {'would be created'}
     assert machines.states() == {}
-    code, found = commands.both('register', file, '--local', '--no-manage')
+    code, found = commands.both('register', file, '--no-manage')
     assert code == 3
     assert 'ipmi' in found['node001']['Reason']
     assert set(machines.states()) == {'node000'}
@@ -266,7 +273,6 @@ def test_a_node_with_an_instance_is_never_removed(machines, commands):
     commands(
         'register',
         commands.file(map(baremetal.entry, range(3))),
-        '--local',
         '--provide',
     )
     machines.use('node001')
@@ -274,9 +280,7 @@ def test_a_node_with_an_instance_is_never_removed(machines, commands):
     wanted = {'node000': 'unchanged', 'node001': 'kept', 'node002': 'removed'}
     would = wanted | {'node002': 'would be removed'}
     for options, actions in ((('--dry-run',), would), ((), wanted)):
-        code, found = commands.both(
-            'register', file, '--local', '--remove', *options
-        )
+        code, found = commands.both('register', file, '--remove', *options)
         assert code == 0
         assert {one: row['Action'] for one, row in found.items()} == actions
     assert set(machines.states()) == {'node000', 'node001'}

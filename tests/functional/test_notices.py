@@ -83,7 +83,7 @@ def template(journal: pathlib.Path, port: int) -> base.Template:
 def start(
     cloud: base.minicloud_client.Cloud, file: pathlib.Path, port: int
 ) -> str:
-    """Start an operation by a command, which is told; return its ID."""
+    """Start a run by a command, which is told; return its ID."""
     url = f'http://127.0.0.1:{port}/p4th'
     file.write_text(json.dumps({'url': url, 'secret': SECRET}))
     words = f'run start BACKUP --stack shop --notify {file}'.split()
@@ -128,9 +128,9 @@ def test_a_failure_and_the_recovery_are_told(
     assert schedule['notify'] == 'http://127.0.0.1'
 
     def run() -> str:
-        ran = schedules.schedule(telling, 'run')['last_operation']
+        ran = schedules.schedule(telling, 'run')['last_run']
         base.until(lambda: schedules.ended(stack), 120)
-        assert stack.outputs['last_operation'] == ran
+        assert stack.outputs['last_run'] == ran
         return str(ran)
 
     with servers.agent(telling, stack):
@@ -152,7 +152,7 @@ def test_a_failure_and_the_recovery_are_told(
     assert (second['event'], second['failures']) == ('failure', 2)
     assert third['id'] == f'{recovered}.recovery'
     assert fourth['event'] == 'failure'
-    assert fourth['operation'] == of_command
+    assert fourth['run'] == of_command
     assert fourth['servers'] == first['servers']
     assert first['stack'] == {'id': stack.id, 'name': 'shop'}
     assert first['servers'] == [

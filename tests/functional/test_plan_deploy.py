@@ -18,6 +18,9 @@ pytestmark = pytest.mark.timeout(300)
 
 PASSWORD = 'set-by-hand-and-hidden'
 
+#: A hidden value that does not match the pattern of its parameter.
+REFUSED = 'SET_BY_HAND_AND_REFUSED'
+
 
 @pytest.fixture
 def plans(
@@ -52,7 +55,12 @@ def test_a_plan_is_chosen_set_deployed_changed_and_deleted(
     chosen = plan('capability set', '--enable', 'environments/south.yaml')
     assert {'Environment': 'environments/south.yaml'} in chosen
     code, said = plan.fails('parameter set', 'Size=4')
-    assert (code, '4 cannot be the value of Size' in said) == (1, True)
+    refusal = "Parameter 'Size' is invalid: 4 is out of range"
+    assert (code, refusal in said) == (1, True), said
+    code, _, said = plan.run(
+        'parameter set', '--file', '-', said=f'Other: {REFUSED}'
+    )
+    assert (code, "Parameter 'Other' is invalid" in said) == (1, True), said
     plan('parameter set', 'who=you')
     # Not on a command line.
     plan('parameter set', '--file', '-', said=f'Other: {PASSWORD}')
@@ -110,36 +118,38 @@ def test_a_plan_is_chosen_set_deployed_changed_and_deleted(
     for text in (*rows, plan.said):
         assert secret not in text
         assert PASSWORD not in text
+        assert REFUSED not in text
 
 
-def test_from_here_it_is_the_same_as_through_mistral(plans: Any) -> None:
+def test_a_command_needs_no_mistral_and_says_what_its_actions_say(
+    plans: Any, mistral: executions.Mistral
+) -> None:
     here, there = plans('here'), plans('there')
     content = planning.files(planning.empty())
     registry = content['environments/base.yaml']['resource_registry']
     registry['Shop::Lost'] = 'lost.yaml'
-    made = [here.make(content, '--local'), there.make(content)]
-    for one in made:
-        # Each has its own name and password in it.
-        for key in ('name', 'container', 'size', 'content_hash'):
-            del one[key]
-    assert made[0] == made[1]
-    for command in (
-        'capability list',
-        'parameter list',
-        'role list',
-    ):
-        results = [here(command, '--local'), here(command), there(command)]
-        assert results[0] == results[1] == results[2], command
-    for plan, options in ((here, ['--local']), (there, [])):
-        found = plan('deploy', *options)
-        assert found['status'] == 'CREATE_COMPLETE'
-        said = plan.said.rpartition('Warning: environments/base.yaml')[2]
-        assert said.startswith(' refers to environments/lost.yaml'), plan.said
-    session = there.session()
-    query = 'tags=deployment-plan&description=plan%20there'
+    made = here.make(content)
+    assert mistral.action('plan.show', plan='here') == made == here('show')
+    there.make(content)
+    assert here('deploy')['status'] == 'CREATE_COMPLETE'
+    said = here.said.rpartition('Warning: environments/base.yaml')[2]
+    lost = ' refers to environments/lost.yaml'
+    assert said.startswith(lost), here.said
+    ended = mistral.run('plan.deploy', plan='there')
+    assert ended['state'] == 'SUCCESS', str(ended)
+    [warning] = ended['output']['warnings']
+    assert warning.startswith(f'environments/base.yaml{lost}')
+    statuses = [
+        mistral.action('plan.status', plan=plan.name) for plan in (here, there)
+    ]
+    assert [(one['status'], one['current']) for one in statuses] == [
+        ('CREATE_COMPLETE', True)
+    ] * 2
+    assert here('status').items() <= statuses[0].items()
+    session = here.session()
+    query = 'description=plan%20here'
     answer = session.get('workflowv2', f'/executions?{query}')
-    names = [one['workflow_name'] for one in answer.json()['executions']]
-    assert sorted(names) == ['plan.create', 'plan.deploy']
+    assert answer.json()['executions'] == []
 
 
 def test_what_runs_after_a_deployment_can_fail_it(
@@ -152,10 +162,9 @@ def test_what_runs_after_a_deployment_can_fail_it(
     ]
     plan.make(planning.files(planning.empty(), steps))
     code, said = plan.fails('deploy')
-    assert (code, 'std.fail has failed' in said) == (3, True), said
+    failure = 'action std.fail of post_deployment: '
+    assert (code, failure in said) == (3, True), said
     assert plan.stack()['stack_status'] == 'CREATE_COMPLETE'
-    code, said = plan.fails('deploy', '--local')
-    assert (code, 'action std.fail' in said) == (3, True), said
     ended = mistral.run('plan.deploy', plan=plan.name)
     assert ended['state'] == 'ERROR'
     assert ended['output']['error'] == {
@@ -179,28 +188,17 @@ def test_a_stack_that_fails_fails_its_deployment_and_is_mended(
     assert plan('deploy')['status'] == 'UPDATE_COMPLETE'
 
 
-def test_a_service_that_the_cloud_lacks_is_named_with_the_remedy(
-    plans: Any,
-) -> None:
+def test_heat_names_the_service_that_a_resource_lacks(plans: Any) -> None:
     plan = plans('networked')
     network = planning.empty()
     network['resources']['net'] = {'type': 'OS::Neutron::Net'}
     plan.make(planning.files(network))
-    remedy = (
-        'This cloud lacks the service for resource net of tiers/tier.yaml '
-        '(OS::Neutron::Net). To leave out what needs it: openstack deployment '
-        'plan capability set networked --disable environments/base.yaml'
-    )
-    for command in (
-        ('deploy', '--validate-only', '--local'),
-        ('deploy', '--local'),
-        ('deploy',),
-    ):
-        code, said = plan.fails(*command)
-        assert (code, remedy in said) == (1, True), said
-    for _ in range(2):
-        code, _, said = plan.run('parameter list', '--local')
-        assert (code, remedy in said) == (0, True), said
+    for options in (('--validate-only',), ()):
+        code, said = plan.fails('deploy', *options)
+        assert (code, 'OS::Neutron::Net' in said) == (1, True), said
+    # Its parameters can be listed and set nevertheless.
+    assert plan('parameter list')
+    plan('parameter set', 'who=you')
 
 
 def test_a_deployment_is_cancelled_where_it_stands(plans: Any) -> None:
@@ -209,10 +207,10 @@ def test_a_deployment_is_cancelled_where_it_stands(plans: Any) -> None:
     assert plan('deploy', '--no-wait')['plan'] == 'halted'
     plan.tier()
     # The same once more finds the one that goes on; another is refused.
-    plan('deploy', '--no-wait', '--local')
+    plan('deploy', '--no-wait')
     plan.write({'scripts/greet.sh': '#!/bin/sh\n'})
     plan('set', '--from', str(plan.folder))
-    _, said = plan.fails('deploy', '--local')
+    _, said = plan.fails('deploy')
     assert 'CREATE_IN_PROGRESS' in said
     plan('deploy', '--cancel')
     code, said = plan.fails('status', '--wait')
@@ -236,6 +234,30 @@ def test_a_stack_of_somebody_else_is_not_replaced(
     found = plan('deploy', '--take-over')
     assert found['stack_id'] == stack.id
     assert set(stack.resources()) == {'tier', 'size'}
+
+
+@pytest.fixture
+def full(cloud: base.Cloud) -> Iterator[None]:
+    """Let each project have no more stacks than it has."""
+    conf = cloud.path / 'conf/heat.conf'
+    former = conf.read_text()
+    quota = 'max_stacks_per_tenant = 10000'
+    assert quota in former
+    conf.write_text(former.replace(quota, 'max_stacks_per_tenant = 0'))
+    cloud.restart('heat')
+    yield
+    conf.write_text(former)
+    cloud.restart('heat')
+
+
+def test_parameters_can_be_set_where_the_quota_of_stacks_is_reached(
+    plans: Any, full: None
+) -> None:
+    plan = plans('crowded')
+    plan.make(planning.files(planning.empty()))
+    assert plan('parameter set', 'Size=2')
+    code, said = plan.fails('deploy')
+    assert (code, 'maximum stacks per tenant' in said) == (1, True), said
 
 
 def test_a_large_result_comes_by_way_of_the_object_store(
@@ -377,7 +399,7 @@ def impatient(cloud: base.Cloud) -> Iterator[None]:
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_a_deployment_outlives_a_mistral_that_is_killed_as_it_validates(
+def test_of_a_mistral_that_is_killed_as_it_validates_the_deployment_tells(
     plans: Any,
     cloud: base.Cloud,
     mistral: executions.Mistral,
@@ -397,10 +419,17 @@ def test_a_deployment_outlives_a_mistral_that_is_killed_as_it_validates(
     cloud.crash('mistral')
     cloud.start('mistral')
     ended = mistral.end(execution_id, 400)
-    assert ended['state'] == 'SUCCESS', str(ended)
-    assert ended['output']['stack']['status'] == 'CREATE_COMPLETE'
+    assert ended['state'] == 'ERROR', str(ended)
+    assert ended['output']['error']['message'].startswith(
+        'Validations that the plan requires have not passed: '
+        'The process that ran it has not reported for '
+    )
     [run] = plan('validation result list')
-    assert run['State'] == 'PASSED'
+    assert run['State'] == 'LOST'
+    # No validation is repeated by itself; a deployment can be.
+    assert plan('status')['status'] == 'NOT_DEPLOYED'
+    ended = mistral.run('plan.deploy', plan=plan.name)
+    assert ended['state'] == 'SUCCESS', str(ended)
 
 
 @pytest.mark.long
@@ -414,7 +443,7 @@ def test_a_command_that_is_killed_in_each_step_can_be_repeated(
     plan.make(files)
 
     def deploy(kill_at: str) -> None:
-        process = plan.begin('deploy', '--local')
+        process = plan.begin('deploy')
         plan.reaches(process, kill_at)
         process.kill()
         process.communicate()
@@ -423,9 +452,9 @@ def test_a_command_that_is_killed_in_each_step_can_be_repeated(
         answer = plan.session().get('orchestration', f'/stacks/{plan.name}')
         return bool(answer.ok)
 
-    deploy('validations of before')
+    deploy('workflow validations.run')
     # It has given Heat the plan, and perhaps the lock stays.
-    process = plan.begin('deploy', '--local')
+    process = plan.begin('deploy')
     base.until(has_stack, 240, 0.1)
     process.kill()
     process.communicate()
@@ -434,4 +463,4 @@ def test_a_command_that_is_killed_in_each_step_can_be_repeated(
     deploy('CREATE_IN_PROGRESS')
     with plan.agent():
         deploy('workflow lasting.sleep')
-    assert plan('deploy', '--local')['stack_id'] == created
+    assert plan('deploy')['stack_id'] == created

@@ -14,10 +14,11 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins import pools
-from heat_plugins.clients import heat
+from heat_plugins.clients import heat_plans
 from heat_plugins.clients import mistral_plans
 from heat_plugins.clients import rest
 from heat_plugins.clients import swift
+from heat_plugins.content import sources
 from heat_plugins.content import storage
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import stores
@@ -47,8 +48,8 @@ class User:
     """What a user has of a cloud."""
 
     store: stores.ObjectStore
-    registry: mistral_plans.Registry
-    stacks: heat.Heat
+    registry: mistral_plans.MistralRegistry
+    stacks: heat_plans.PlanStacks
 
     def plans(self, registry: Any = None) -> plan_service.Plans:
         return plan_service.Plans(
@@ -73,8 +74,8 @@ def user(cloud: base.minicloud_client.Cloud) -> User:
     reached = rest.Cloud(session)
     return User(
         store=swift.connect(reached),
-        registry=mistral_plans.Registry(reached),
-        stacks=heat.Heat(reached),
+        registry=mistral_plans.MistralRegistry(reached),
+        stacks=heat_plans.PlanStacks(reached),
     )
 
 
@@ -228,7 +229,7 @@ def test_a_plan_with_a_stack_stays(
     plans.delete('plan')
 
 
-def test_a_container_that_is_no_plan_stays_until_it_becomes_one(
+def test_a_plan_is_a_copy_of_a_container_that_stays(
     user: User, plans: plan_service.Plans
 ) -> None:
     user.store.put_container('theirs', {})
@@ -239,8 +240,12 @@ def test_a_container_that_is_no_plan_stays_until_it_becomes_one(
     with pytest.raises(errors.NotFound):
         plans.delete('theirs')
     assert len(user.store.list_objects('theirs', '')) == len(FILES)
-    plans.create_from_container('theirs', 'theirs')
-    assert plans.load('theirs').entries.keys() == FILES.keys()
+    theirs = storage.Container(user.store, 'theirs', pools.Pool())
+    made = plans.create('ours', sources.from_container(theirs))
+    assert made.entries.keys() == FILES.keys()
+    plans.delete('ours')
+    assert theirs.entries().keys() == FILES.keys()
+    theirs.remove()
 
 
 def test_plans_without_mistral_are_kept_in_swift(user: User) -> None:

@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clouds without Mistral or an object store: what works, and what says no."""
+"""Clouds without Mistral, and without an object store, too.
+
+What works there, as the page "A cloud without an object store" has it, and
+what says no.
+"""
 
 from collections.abc import Iterator
 import json
+import pathlib
 import subprocess
 from typing import Any
+import urllib.error
+import urllib.request
 
 import pytest
 
-from heat_plugins import absences
+from heat_plugins import wording
 from tests.functional import base
 from tests.functional import conftest
+from tests.functional import planning
 from tests.functional import servers
+from tests.functional import test_groups
 
 pytestmark = pytest.mark.skipif(
     conftest.PROFILE != 'small' or conftest.STORE != 'swift',
@@ -21,9 +30,8 @@ pytestmark = pytest.mark.skipif(
 #: What needs the object store, and what needs Mistral.
 OF_SWIFT = {
     'Deployments by TEMP_URL_POLL',
-    'Runs and operations',
-    'Schedules',
-    'Actions by webhook',
+    'Live output and stopping of runs',
+    'Machines that join',
     'Plans',
     'Plans by workflow',
 }
@@ -45,11 +53,23 @@ resources:
 def lacking(
     request: pytest.FixtureRequest,
 ) -> Iterator[tuple[str, base.minicloud_client.Cloud]]:
-    """A cloud, and the service that it lacks."""
+    """A cloud, and a service that it lacks; it never has Mistral."""
+    omitted = sorted({'mistral', request.param})
     for found in conftest.clouds(
-        request, 'poor', plugin=base.ROOT, omitted=[request.param]
+        request, 'poor', plugin=base.ROOT, omitted=omitted
     ):
         yield request.param, found
+
+
+@pytest.fixture
+def bare(
+    lacking: tuple[str, base.minicloud_client.Cloud],
+) -> base.minicloud_client.Cloud:
+    """A cloud without Mistral and an object store."""
+    service, cloud = lacking
+    if service != 'swift':
+        pytest.skip('this cloud has an object store')
+    return cloud
 
 
 def run(
@@ -74,10 +94,21 @@ def test_the_status_names_what_does_not_work_and_the_rest_does(
     absent = features(cloud)
     # Whether triggers fire is not known where there are none.
     absent.pop('Cron triggers', None)
-    wanted = OF_SWIFT if service == 'swift' else OF_MISTRAL
+    wanted = OF_MISTRAL | (OF_SWIFT if service == 'swift' else set())
     assert set(absent) == (wanted | NEVER) - {'Cron triggers'}
     text = 'object-store' if service == 'swift' else 'workflowv2'
-    assert absent['Plans by workflow'] == f'{absences.service(text)}.'
+    assert absent['Plans by workflow'] == f'{wording.no_service(text)}.'
+
+
+def test_any_user_learns_it_from_the_catalogue(
+    lacking: tuple[str, base.minicloud_client.Cloud],
+) -> None:
+    service, cloud = lacking
+    done = run(cloud, 'openstack software deployment feature list -f json')
+    rows = json.loads(done.stdout)
+    wanted = OF_MISTRAL | (OF_SWIFT if service == 'swift' else set())
+    absent = {row['Feature'] for row in rows if row['Has services'] == 'no'}
+    assert absent == wanted | NEVER
 
 
 def test_deployments_by_heats_own_transports_work(
@@ -96,24 +127,78 @@ def test_deployments_by_heats_own_transports_work(
     stack.wait('DELETE_COMPLETE')
 
 
-def test_the_nightly_backup_of_the_tutorial_needs_no_mistral(
+@pytest.mark.quick
+def test_runs_and_schedules_work_without_both(
     lacking: tuple[str, base.minicloud_client.Cloud],
 ) -> None:
     service, cloud = lacking
-    if service == 'swift':
-        pytest.skip('operations need the object store')
     text = (base.ROOT / 'contrib/examples/software.yaml').read_text()
     stack = base.Stack(cloud.session(), text, name='web')
-    command = 'openstack software deployment'
-    with servers.agent(cloud, stack, 'web_server') as agent:
+    agent = servers.agent(cloud, stack, 'web_server')
+    with agent:
         stack.wait('CREATE_COMPLETE')
-        run(cloud, f'{command} schedule run web nightly').check_returncode()
-        base.until(lambda: stack.outputs['night'] == 'complete')
-        assert list((agent.path / 'tmp').glob('web-*/index.html'))
-        listed = run(cloud, f'{command} operation list -f value -c ID')
+        copies = agent.path / 'tmp'
+        where = '--stack web --resource page_deployment'
+        assert software(cloud, f'run start BACKUP {where} --dry-run')
+        started = software(cloud, f'run start BACKUP {where} --wait')
+        assert started['state'] == 'complete'
+        outputs = software(cloud, f'run output {started["id"]}')
+        assert outputs['deploy_stdout'].startswith('BACKUP: ')
+        assert pathlib.Path(outputs['path'], 'index.html').exists()
+        assert len(list(copies.glob('web-*/index.html'))) == 1
+        script = software(cloud, 'run start --wait --stack web -- uptime')
+        assert script['state'] == 'complete'
+        run(
+            cloud, 'openstack software deployment schedule run web nightly'
+        ).check_returncode()
+        base.until(
+            lambda: (
+                [each['state'] for each in software(cloud, 'run list')]
+                == ['complete'] * 3
+            )
+        )
+        assert len(list(copies.glob('web-*/index.html'))) == 2
+        schedule_id = stack.resource('nightly')['physical_resource_id']
+        (night,) = software(cloud, f'run list --schedule {schedule_id}')
+        assert night['created_by'].startswith('schedule nightly')
+    # The agent is off: this one waits until it is cancelled.
+    started = software(cloud, f'run start BACKUP {where}')
+    base.until(
+        lambda: (
+            software(cloud, f'run show {started["id"]}')['state'] == 'waiting'
+        )
+    )
+    run(
+        cloud, f'openstack software deployment run cancel {started["id"]}'
+    ).check_returncode()
+    base.until(
+        lambda: (
+            software(cloud, f'run show {started["id"]}')['state']
+            == 'cancelled'
+        )
+    )
+    shown = software(cloud, f'run show {started["id"]} --target 0')
+    wanted = 'cannot stop a script that has started'
+    assert (wanted in shown['reason']) == (service == 'swift')
+    with agent:
         stack.delete()
         stack.wait('DELETE_COMPLETE')
-    run(cloud, f'{command} operation delete {listed.stdout}')
+    for each in software(cloud, 'run list'):
+        software(cloud, f'run delete {each["id"]}', shown=False)
+
+
+def test_a_plan_needs_no_mistral(
+    lacking: tuple[str, base.minicloud_client.Cloud], tmp_path: pathlib.Path
+) -> None:
+    service, cloud = lacking
+    if service == 'swift':
+        pytest.skip('plans need the object store')
+    plan = planning.Plan(cloud, tmp_path, 'shop')
+    plan.make(planning.files(planning.empty()))
+    assert plan('parameter set', 'who=you')
+    assert plan('deploy')['status'] == 'CREATE_COMPLETE'
+    assert plan('diff') == []
+    plan.purge()
 
 
 def test_what_cannot_work_is_refused_with_the_reason_of_the_table(
@@ -121,15 +206,12 @@ def test_what_cannot_work_is_refused_with_the_reason_of_the_table(
 ) -> None:
     service, cloud = lacking
     template: base.Template | str = WORKFLOW
-    commands = ['openstack deployment plan deploy shop']
-    reason = absences.service('workflowv2')
+    commands = ['openstack deployment plan validation run shop']
+    reason = wording.no_service('workflowv2')
     if service == 'swift':
         template = base.software(signal_transport='TEMP_URL_POLL')
-        commands = [
-            'openstack software deployment operation list',
-            'openstack deployment plan show shop --local',
-        ]
-        reason = absences.service('object-store')
+        commands = ['openstack deployment plan show shop']
+        reason = wording.no_service('object-store')
     body = {'stack_name': 'poor', 'template': template}
     answer = cloud.session().post('orchestration', '/stacks', body)
     assert answer.status == 400
@@ -138,21 +220,127 @@ def test_what_cannot_work_is_refused_with_the_reason_of_the_table(
         done = run(cloud, command)
         assert done.returncode == 1
         assert done.stderr.splitlines() == [reason]
-    feature = 'Workflows' if service == 'mistral' else 'Runs and operations'
+    feature = 'Workflows' if service == 'mistral' else 'Plans'
     assert features(cloud)[feature] == f'{reason}.'
 
 
-def test_a_run_is_refused_with_the_reason_of_the_table(
-    lacking: tuple[str, base.minicloud_client.Cloud],
+def test_what_of_a_run_needs_the_object_store_says_so(
+    bare: base.minicloud_client.Cloud,
 ) -> None:
-    service, cloud = lacking
-    if service != 'swift':
-        pytest.skip('runs need no Mistral')
-    stack = base.Stack(cloud.session(), base.software(signal_transport='AUTO'))
-    with servers.agent(cloud, stack):
+    stack = base.Stack(bare.session(), base.software(signal_transport='AUTO'))
+    with servers.agent(bare, stack):
         stack.wait('CREATE_COMPLETE')
-    start = 'openstack software deployment run start --wait --stack'
-    done = run(cloud, f'{start} {stack.name} -- true')
-    assert done.returncode == 1
-    assert absences.service('object-store') in done.stderr
+        command = 'openstack software deployment run'
+        started = software(
+            bare, f'run start --wait --stack {stack.name} -- seq 20000'
+        )
+        limited = f'{command} start --stack {stack.name} --log-limit 1000000'
+        for each in (
+            f'{limited} -- true',
+            f'{command} start --stack {stack.name} --follow -- true',
+            f'{command} logs {started["id"]}',
+            f'{command} output {started["id"]} --whole',
+        ):
+            done = run(bare, each)
+            assert done.returncode == 1, each
+            assert wording.no_service('object-store') in done.stderr, each
     stack.purge()
+
+
+@pytest.mark.timeout(300)
+def test_a_group_is_one_resource_without_an_object_store(
+    bare: base.minicloud_client.Cloud,
+) -> None:
+    whole = test_groups.template(
+        signal_transport='AUTO',
+        max_failures='1',
+        actions=['CREATE', 'UPDATE', 'DELETE'],
+    )
+    stack = base.Stack(bare.session(), whole)
+    fleet = test_groups.Servers(stack)
+    before = fleet.waiting('CREATE', 3)
+    with test_groups.agents(bare, stack):
+        stack.wait('CREATE_COMPLETE')
+    assert not stack.members('group')
+    assert stack.outputs['greeting'] == dict.fromkeys(
+        test_groups.NAMES, 'hello world'
+    )
+    stack.update(whole, who='moon')
+    fleet.waiting('UPDATE', 3)
+    # Late results are of nobody's action.
+    for config in before.values():
+        late = servers.body(greeting='late')
+        assert post(base.signal_url(config), late) == 200
+    states = stack.outputs['members'].values()
+    assert {each['status'] for each in states} == {'IN_PROGRESS'}
+    for name, config in fleet.waiting('UPDATE', 3).items():
+        code = int(name == 'two')
+        body = servers.body(greeting=f'hello {name}', deploy_status_code=code)
+        assert post(base.signal_url(config), body) == 200
+    stack.wait('UPDATE_COMPLETE')
+    states = stack.outputs['members']
+    assert [each['status'] for each in states.values()].count('FAILED') == 1
+    assert states['two']['status'] == 'FAILED'
+    assert stack.outputs['greeting']['one'] == 'hello one'
+    stack.delete()
+    with test_groups.agents(bare, stack):
+        stack.wait('DELETE_COMPLETE')
+
+
+def test_what_answers_no_run_changes_nothing(
+    bare: base.minicloud_client.Cloud,
+) -> None:
+    stack = base.Stack(bare.session(), base.software(signal_transport='AUTO'))
+    with servers.agent(bare, stack):
+        stack.wait('CREATE_COMPLETE')
+    started = software(bare, f'run start --stack {stack.name} -- true')
+    config: dict[str, Any] = {}
+
+    def is_given() -> bool:
+        for each in stack.metadata():
+            given = {e['name']: e.get('value') for e in each['inputs']}
+            if given.get('deploy_action') == 'APPLY':
+                config.update(given)
+        return bool(config)
+
+    base.until(is_given)
+    url = config['deploy_signal_id']
+    assert post(url.replace('attempt=1', 'attempt=2'), b'{}') == 403
+    assert post(url, b'no JSON') == 400
+    assert post(url, b'[]') == 400
+    assert post(url, b'"' + b'x' * 2**20 + b'"') == 400
+    assert software(bare, f'run show {started["id"]}')['state'] == 'waiting'
+    assert post(url, b'{"deploy_stdout": "first"}') == 200
+    assert post(url, b'{"deploy_stdout": "second"}') == 200
+    base.until(
+        lambda: (
+            software(bare, f'run show {started["id"]}')['state'] == 'complete'
+        )
+    )
+    outputs = software(bare, f'run output {started["id"]}')
+    assert outputs['deploy_stdout'] == 'first'
+    stack.purge()
+
+
+def software(
+    cloud: base.minicloud_client.Cloud, command: str, *, shown: bool = True
+) -> Any:
+    """Return what a command of ours prints."""
+    words, _, script = command.partition(' -- ')
+    words = f'openstack software deployment {words}'
+    words += ' -f json' * shown + (f' -- {script}' if script else '')
+    done = run(cloud, words)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout) if shown else None
+
+
+def post(url: str, body: bytes) -> int:
+    """POST what a server might send; return the status."""
+    request = urllib.request.Request(
+        url, body, {'Content-Type': 'application/json'}, method='POST'
+    )
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as exc:
+        return exc.code

@@ -258,11 +258,11 @@ def test_what_the_former_release_stored_goes_on(
     former = _ids(base.until(lambda: _all_of(waiting.metadata())))
     ended = found.deployment('trigger', 'shop', 'deployment', 'BACKUP')[0]
     _answer(shop, 'BACKUP', 'ended')
-    base.until(lambda: _run(found, ended['id'])['state'] == 'complete')
-    going = found.deployment('trigger', 'shop', 'deployment', 'BACKUP')[0]
-    operated = found.deployment(
-        *('operation', 'run', 'RESTORE', '--stack', 'shop'),
-        *('--resource', 'deployment'),
+    base.until(
+        lambda: (
+            found.deployment('run', 'show', 'shop', ended['id'])['state']
+            == 'complete'
+        )
     )
     plan = planning.Plan(found, tmp_path, 'planned')
     plan.write(planning.files(planning.empty()))
@@ -280,19 +280,15 @@ def test_what_the_former_release_stored_goes_on(
     waiting.wait('CREATE_COMPLETE')
     assert waiting.outputs['deployment_greeting'] == 'late'
     assert _ids(_all_of(waiting.metadata())) == former
-    # Runs.
-    _answer(shop, 'BACKUP', 'after')
-    base.until(lambda: _run(found, going['id'])['state'] == 'complete')
-    runs = found.deployment('run', 'list', 'shop')
-    of_operation = f'{operated["id"]}.0.1'
-    assert {one['id'] for one in runs} == {
-        *(ended['id'], going['id'], of_operation)
-    }
-    # Operations: an engine or, as here, a command of this release ends them.
+    # Runs of the former release do not continue; new ones do.
+    assert found.deployment('run', 'list') == []
+    run = found.deployment(
+        *('run', 'start', 'RESTORE', '--stack', 'shop'),
+        *('--resource', 'deployment'),
+    )
     _answer(shop, 'RESTORE', 'restored')
-    shown = found.deployment('operation', 'wait', operated['id'])
+    shown = found.deployment('run', 'wait', run['id'])
     assert shown['state'] == 'complete'
-    found.deployment('operation', 'delete', operated['id'])
     # Groups keep their kind.
     shop.update(_shop(), who='moon')
     _answer(shop, 'UPDATE', 'of 0.2')
@@ -310,7 +306,3 @@ def test_what_the_former_release_stored_goes_on(
     # The project's own container of uploads stays.
     kept = tuple(one for one in after.containers if _UPLOADS not in one)
     assert dataclasses.replace(after, containers=kept) == before
-
-
-def _run(cloud: Cloud, run_id: str) -> Any:
-    return cloud.deployment('run', 'show', 'shop', run_id)

@@ -1,23 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deployments of an engine that has died are resumed, whoever asks or not."""
 
-import json
 import sqlite3
-import time
 
 import pytest
 
 from tests.functional import base
 from tests.functional import conftest
+from tests.functional import kills
 from tests.functional import servers
-from tests.functional import test_operations
-
-#: Nothing that an operation's record may be named.
-JUNK = '20300101T000000Z-0bad0bad'
-
-#: For each request about operations, seconds; and those within which a
-#: deployment must be resumed all the same, with the settings below.
-SLOW, SOON = 20, 60
 
 #: A new engine tells the one before dead after seconds.
 CONF = """\
@@ -44,7 +35,6 @@ def alone(request, tmp_path_factory):
 )
 @pytest.mark.timeout(300)
 def test_a_delete_goes_on_though_nobody_touches_a_stack(alone):
-    operation_id = _operation(alone)
     stack = base.Stack(alone.session(), base.software(actions=['DELETE']))
     stack.wait('CREATE_COMPLETE')
     stack.delete()
@@ -54,20 +44,15 @@ def test_a_delete_goes_on_though_nobody_touches_a_stack(alone):
     assert before.put(servers.body()) == 201
     log = alone.log('heat')
     size = log.stat().st_size
-    slow = {'path': '.*heat-plugins-operations.*', 'delay': SLOW}
 
     def logged(text):
         return log.read_text()[size:].count(text)
 
-    with alone.faults([slow]):
-        alone.start('heat')
-        begun = time.monotonic()
-        # To look at the stack itself would be to touch it.
-        base.until(lambda: logged('while it worked on deployment of stack'))
-        assert time.monotonic() - begun < SOON
-    _check_operations(alone, operation_id, logged)
+    alone.start('heat')
+    # To look at the stack itself would be to touch it.
+    base.until(lambda: logged('while it worked on deployment of stack'), 60)
     stack.wait('DELETE_COMPLETE')
-    assert log.read_text()[size:].count('waits for a signal of DELETE') == 1
+    assert logged('waits for a signal of DELETE') == 1
     assert not logged('withdrawing DELETE')
     # Heat deletes the stack's trust and project only then, which may fail.
     base.until(lambda: stack.name not in _names(alone))
@@ -159,53 +144,31 @@ def test_a_delete_goes_on_whose_engine_died_before_its_first_resource(alone):
     assert 'stands still in DELETE' in alone.log('heat').read_text()
 
 
-def _operation(cloud):
-    """Start an operation that no server answers, and a junk one; its ID."""
-    stack = base.Stack(cloud.session(), test_operations.template())
-    stack.wait('CREATE_COMPLETE')
-    code, shown = test_operations.Operations(cloud)(
-        *('run', 'BACKUP', '--stack', stack.name, '--yes')
-    )
-    assert code == 0, shown
-    session = cloud.session()
-    (container,) = [
-        one['name']
-        for one in session.get('object-store', '?format=json').json()
-        if one['name'].startswith('heat-plugins-operations')
+@pytest.mark.skipif(
+    conftest.PROFILE != 'small', reason='other engines look there'
+)
+@pytest.mark.timeout(300)
+def test_a_server_loses_what_an_engine_withdrew_before_it_died(alone):
+    stack = base.Stack(alone.session(), base.software())
+    config_id = stack.waiting().config['id']
+    database = kills.Database(alone.path / 'data/heat.sqlite')
+    database.arm(kills.TELL)
+    stack.action(cancel_without_rollback=None)
+    base.until(database.is_held)
+    alone.crash('heat')
+    database.disarm()
+    states = {row.config_id: row.status for row in database.rows()}
+    assert states[config_id] == 'FAILED'
+    given = [
+        each['id']
+        for configs in database.metadata().values()
+        for each in configs
     ]
-    for name, values in {
-        f'heads/{JUNK}': {'id': JUNK, 'state': 'complete', 'created_at': 1},
-        f'orders/{JUNK}': {'id': JUNK, 'members': []},
-        f'states/{JUNK}/000001/control': {'began_at': 1},
-        f'leads/{JUNK}/999999999': {},
-    }.items():
-        body = json.dumps(values).encode()
-        path = f'/{container}/operations/{name}'
-        assert session.put('object-store', path, body).status == 201
-    config = {
-        'name': JUNK,
-        # A former release's, which takes no deployment.
-        'group': 'heat-plugins-operation',
-        'config': json.dumps({'operation': JUNK, 'stacks': [stack.id]}),
-    }
-    answer = session.post('orchestration', '/software_configs', config)
-    assert answer.ok, answer
-    return shown['id']
-
-
-def _check_operations(cloud, operation_id, logged):
-    """Hold that what is junk costs one warning, and the other goes on."""
-    base.until(lambda: logged(f'Advancing operation {operation_id}'))
-    base.until(lambda: logged(f'Cannot advance operation {JUNK}'))
-    operations = test_operations.Operations(cloud)
-    code, said = operations('show', JUNK)
-    assert code != 0 and 'delete --force' in said, said
-    _, listed = operations('list')
-    states = {one['id']: one['state'] for one in listed}
-    assert states == {operation_id: 'running', JUNK: 'complete'}
-    assert logged(f'Cannot advance operation {JUNK}') == 1
-    code, shown = operations('cancel', operation_id)
-    assert (code, shown['id']) == (0, operation_id), shown
+    assert config_id in given
+    alone.start('heat')
+    base.until(lambda: not stack.metadata())
+    stack.delete()
+    stack.wait('DELETE_COMPLETE')
 
 
 def _names(cloud):

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from heat_plugins.clients import runs
 from tests.functional import base
+from tests.functional import running
 from tests.functional import servers
 
 Template = base.Template
 
-#: A dead engine is known to be dead soon.
 _BACKUP = """\
 #!/bin/sh -e
 echo "$deploy_action $level" >> "$journal"
@@ -24,23 +25,10 @@ echo "$deploy_action $level" >> "$journal"
 
 def template(journal: pathlib.Path, **properties: Any) -> Template:
     """Return a deployment with an action, and its schedule."""
-    config = {
-        'type': 'OS::Heat::SoftwareComponent',
-        'properties': {
-            'inputs': [
-                {'name': 'journal', 'default': str(journal)},
-                {'name': 'level', 'type': 'Number', 'default': 3},
-            ],
-            'configs': [
-                {
-                    'actions': ['CREATE'],
-                    'tool': 'script',
-                    'config': '#!/bin/sh\n',
-                },
-                {'actions': ['BACKUP'], 'tool': 'script', 'config': _BACKUP},
-            ],
-        },
-    }
+    config = running.component(
+        {'CREATE': '#!/bin/sh\n', 'BACKUP': _BACKUP},
+        {'journal': str(journal), 'level': 3},
+    )
     whole = base.software(
         config=config, signal_transport='NO_SIGNAL', input_values={}
     )
@@ -59,7 +47,7 @@ def template(journal: pathlib.Path, **properties: Any) -> Template:
         for name in (
             'next_times',
             'last_time',
-            'last_operation',
+            'last_run',
             'last_outcome',
             'missed',
             'paused',
@@ -82,12 +70,12 @@ def openstack(cloud: base.minicloud_client.Cloud, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
-def operations(cloud: base.minicloud_client.Cloud) -> list[Any]:
-    """Return the operations that the schedule has started."""
+def started(cloud: base.minicloud_client.Cloud) -> list[runs.Run]:
+    """Return the runs that the schedule has started."""
     return [
-        each
-        for each in openstack(cloud, 'operation', 'list')
-        if each['created_by'] == 'schedule schedule'
+        run
+        for run in running.client(cloud).list()
+        if run.created_by == 'schedule schedule'
     ]
 
 
@@ -96,14 +84,14 @@ def lines(journal: pathlib.Path) -> list[str]:
 
 
 def ended(stack: base.Stack) -> Template | None:
-    """Return the attributes of a schedule whose operation has ended."""
+    """Return the attributes of a schedule whose run has ended."""
     shown: Template = stack.outputs
     is_over = shown['last_outcome'] not in ('', 'starting', 'running')
     return shown if is_over else None
 
 
 @pytest.mark.long
-def test_each_minute_is_an_operation(
+def test_each_minute_is_a_run(
     cloud: base.minicloud_client.Cloud, stacks: Any, tmp_path: pathlib.Path
 ) -> None:
     journal = tmp_path / 'journal'
@@ -122,20 +110,20 @@ def test_each_minute_is_an_operation(
         paused = schedule(cloud, 'pause', '--note', 'a release')
         assert (paused['paused'], paused['next_times']) == ('a release', [])
         base.until(lambda: ended(stack), 120)
-        ran = schedule(cloud, 'run')['last_operation']
-        assert base.until(lambda: ended(stack), 120)['last_operation'] == ran
+        ran = schedule(cloud, 'run')['last_run']
+        assert base.until(lambda: ended(stack), 120)['last_run'] == ran
         assert len(schedule(cloud, 'resume')['next_times']) == 5
         schedule(cloud, 'pause')
         base.until(lambda: ended(stack), 120)
     stack.action(suspend=None)
     stack.wait('SUSPEND_COMPLETE')
     assert schedule(cloud, 'show')['last_outcome'] == 'complete'
-    made = operations(cloud)
-    assert {found['last_operation'], ran} <= {each['id'] for each in made}
-    assert {each['state'] for each in made} == {'complete'}
+    made = started(cloud)
+    assert {found['last_run'], ran} <= {each.id for each in made}
+    assert {each.state for each in made} == {'complete'}
     assert len(lines(journal)) == len(made)
     for each in made:
-        openstack(cloud, 'operation', 'delete', each['id'])
+        running.client(cloud).delete(each.id)
 
 
 def schedule(
@@ -147,7 +135,7 @@ def schedule(
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_times_before_the_schedule_become_operations_once(
+def test_times_before_the_schedule_become_runs_once(
     alone: base.minicloud_client.Cloud, tmp_path: pathlib.Path
 ) -> None:
     journal = tmp_path / 'journal'
@@ -158,7 +146,7 @@ def test_times_before_the_schedule_become_operations_once(
     span = '--from', f'{ends[0]}:00', '--to', f'{ends[1]}:00'
     shown = schedule(alone, 'backfill', *span, '--dry-run')
     assert [each['state'] for each in shown] == ['not started'] * 2
-    assert operations(alone) == []
+    assert started(alone) == []
     schedule(alone, 'backfill', *span)
     alone.crash('heat')
     alone.start('heat')
@@ -166,8 +154,8 @@ def test_times_before_the_schedule_become_operations_once(
         for _ in range(2):
             done = schedule(alone, 'backfill', *span, '--wait')
             assert [each['state'] for each in done] == ['complete'] * 2
-    made = {each['id'] for each in operations(alone)}
-    assert {each['operation'] for each in done} <= made
+    made = {each.id for each in started(alone)}
+    assert {each['run'] for each in done} <= made
     assert len(lines(journal)) == len(made)
     assert schedule(alone, 'show')['backfill'] == 0
 
@@ -179,16 +167,9 @@ def at(hours: int) -> datetime.datetime:
     )
 
 
-def completed(cloud: base.minicloud_client.Cloud) -> list[str]:
-    """Return the IDs of all operations once these are complete."""
-    made = operations(cloud)
-    is_over = all(each['state'] == 'complete' for each in made)
-    return [each['id'] for each in made] if is_over else []
-
-
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_engines_that_die_around_a_tick_make_one_operation(
+def test_engines_that_die_around_a_tick_make_one_run(
     alone: base.minicloud_client.Cloud, tmp_path: pathlib.Path
 ) -> None:
     journal = tmp_path / 'journal'
@@ -205,10 +186,11 @@ def test_engines_that_die_around_a_tick_make_one_operation(
             alone.crash('heat')
             alone.start('heat')
         base.until(lambda: ended(stack), 240)
-        # What an engine has decided, and not created yet, this holds.
         schedule(alone, 'pause')
-        made = base.until(lambda: completed(alone), 120)
-    # Each minute at most once, and each of them has run once.
-    assert len({each[:13] for each in made}) == len(made) > 0, made
-    assert len(lines(journal)) == len(made), (lines(journal), made)
+        made = started(alone)
+        for each in made:
+            each = running.client(alone).wait(each.id, 120)
+            assert each.state == 'complete', each
+    # The tick is one run, which has run once.
+    assert len(made) == len(lines(journal)) == 1, (lines(journal), made)
     assert stack.outputs['missed'] == 0

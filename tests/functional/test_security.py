@@ -2,6 +2,7 @@
 """What a server, its neighbours and other people can do and see."""
 
 import hmac
+import sqlite3
 import time
 from urllib import parse
 
@@ -115,6 +116,73 @@ def test_another_project_sees_nothing(cloud, stacks):
         assert answer.status in refusals
     container = url.split('/signals/')[0]
     assert rest.send('GET', container, token=other.token).status == 403
+
+
+def test_another_project_runs_nothing_on_a_server(cloud, stacks):
+    stack = stacks(base.software(signal_transport='NO_SIGNAL'))
+    stack.wait('CREATE_COMPLETE')
+    server = stack.resource('server')['physical_resource_id']
+    owner, other = cloud.session(), cloud.session('other')
+
+    def deploy(session, script, **more):
+        config = session.post(
+            'orchestration',
+            '/software_configs',
+            {'name': 'any', 'group': 'script', 'config': script},
+        ).json()['software_config']
+        made = session.post(
+            'orchestration',
+            '/software_deployments',
+            {
+                'server_id': server,
+                'config_id': config['id'],
+                'action': 'CREATE',
+                'status': 'COMPLETE',
+                **more,
+            },
+        )
+        if not made.ok:
+            path = f'/software_configs/{config["id"]}'
+            assert session.delete('orchestration', path).ok
+        return made
+
+    def given():
+        return [each['config'] for each in stack.metadata()]
+
+    with sqlite3.connect(cloud.path / 'data/heat.sqlite') as database:
+        ((users,),) = database.execute(
+            'SELECT stack_user_project_id FROM stack WHERE id = ?',
+            (stack.id,),
+        )
+    for named in (owner.project_id, users):
+        refused = deploy(other, 'evil', stack_user_project_id=named)
+        assert refused.status == 400
+        assert 'stack_user_project_id' in refused.body.decode()
+    deployment = deploy(other, 'evil').json()['software_deployment']
+    # As it lies there since it was not refused.
+    with sqlite3.connect(cloud.path / 'data/heat.sqlite') as database:
+        database.execute(
+            'UPDATE software_deployment SET stack_user_project_id = ? '
+            'WHERE id = ?',
+            (owner.project_id, deployment['id']),
+        )
+    own = deploy(owner, 'by the API').json()['software_deployment']
+    assert 'by the API' in given()
+    assert 'evil' not in given()
+    stack.update(base.software(script='second', signal_transport='NO_SIGNAL'))
+    stack.wait('UPDATE_COMPLETE')
+    assert {'second', 'by the API'} <= set(given())
+    assert 'evil' not in given()
+    path = f'/software_deployments/metadata/{server}'
+    for session in (owner, cloud.session('admin')):
+        shown = session.get('orchestration', path).json()['metadata']
+        assert 'evil' not in [each['config'] for each in shown]
+    for session, made in ((owner, own), (other, deployment)):
+        for path in (
+            f'/software_deployments/{made["id"]}',
+            f'/software_configs/{made["config_id"]}',
+        ):
+            assert session.delete('orchestration', path).ok
 
 
 def test_servers_user_cannot_read_what_other_servers_are_handed(either):

@@ -32,6 +32,8 @@ Template = base.Template
 #: Seconds for what a server does at once: emulated, on a busy machine.
 SOON = 300
 
+_GOING = ('pending', 'starting', 'waiting', 'running')
+
 _SILENT = base.minicloud_client.sockets.Silent
 
 #: Goes on when the server is no longer held; see `Machine.hold`.
@@ -152,7 +154,7 @@ class Machine:
 
         def ended() -> Template | None:
             found = self.run()
-            return None if found['state'] in ('waiting', 'running') else found
+            return None if found['state'] in _GOING else found
 
         found: Template = base.until(ended, seconds)
         assert found['state'] == state, found

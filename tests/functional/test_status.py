@@ -17,9 +17,10 @@ THREADS = 'Threads of heat-engine'
 GROUPS = 'Groups without nested stack'
 WAITING = 'Waiting deployments'
 SCHEDULES = 'Schedules'
+TABLES = 'Tables of runs'
+FORMER = 'Runs of a former release'
 WAYS = 'Transports of agents'
 TEMP_URLS = 'TempURLs'
-LEFTOVERS = 'Metadata of deleted servers'
 MISTRAL = 'Mistral'
 REDELEGATION = 'Redelegation of trusts'
 
@@ -124,7 +125,7 @@ def test_it_tells_what_works_here(cloud):
 def test_without_credentials_what_needs_the_cloud_is_skipped(check):
     found = check(user=None)
     assert wrong(found) == {}, found
-    for name in (TEMP_URLS, LEFTOVERS, MISTRAL, WAYS):
+    for name in (TEMP_URLS, MISTRAL, WAYS):
         assert 'Skipped' in said(found, name)
         assert '--os-cloud' in said(found, name)
     assert 'heat-plugins serves' in said(found, TYPES)
@@ -159,7 +160,7 @@ def test_a_cloud_of_clouds_yaml_serves_as_well(cloud, check, tmp_path):
 
 def test_a_wrong_password_fails_each_check_that_asks_the_cloud(check):
     found = check(more_env={'OS_PASSWORD': 'wrong'})
-    asking = (WAYS, TEMP_URLS, LEFTOVERS, MISTRAL)
+    asking = (WAYS, TEMP_URLS, MISTRAL, REDELEGATION)
     assert wrong(found) == dict.fromkeys(asking, FAILURE)
     assert 'Cannot get a token' in said(found, MISTRAL)
 
@@ -201,6 +202,8 @@ def wrong_settings(*cases):
             ('', GROUPS, WARNING, 'database'),
             ('', WAITING, WARNING, 'database'),
             ('', SCHEDULES, WARNING, 'database'),
+            ('', TABLES, WARNING, 'database'),
+            ('', FORMER, WARNING, 'database'),
             (
                 '[DEFAULT]\nstack_domain_admin =',
                 WAYS,
@@ -239,7 +242,7 @@ def wrong_settings(*cases):
                 'default_deployment_signal_transport = ZAQAR_SIGNAL',
                 WAYS,
                 FAILURE,
-                'The catalogue has no Zaqar',
+                'This region has no Zaqar',
             ),
             (
                 '[DEFAULT]\nallow_trusts_redelegation = true',
@@ -253,10 +256,10 @@ def wrong_settings(*cases):
                 '[DEFAULT]\nregion_name_for_services = Nowhere',
                 WAYS,
                 FAILURE,
-                'The catalogue has no heat-api-cfn',
+                'This region has no heat-api-cfn',
             ),
-            ('', TEMP_URLS, FAILURE, 'The catalogue has no object store'),
-            ('', MISTRAL, WARNING, 'The catalogue has no Mistral'),
+        ),
+        wrong_settings(
             (
                 '[DEFAULT]\nallow_trusts_redelegation = true\n'
                 'reauthentication_auth_method = trusts\n'

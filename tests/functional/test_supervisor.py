@@ -10,6 +10,7 @@ import pytest
 
 from tests.functional import base
 from tests.functional import conftest
+from tests.functional import running
 from tests.functional import servers
 
 Template = base.Template
@@ -65,18 +66,8 @@ def deployed(agent: base.minicloud_client.Agent) -> list[Template]:
 
 def with_actions(**properties: Any) -> Template:
     """Return a template whose deployment has an action that hangs."""
-    config = {
-        'type': 'OS::Heat::SoftwareComponent',
-        'properties': {
-            'configs': [
-                {'actions': [action], 'tool': 'script', 'config': script}
-                for action, script in (
-                    ('CREATE', '#!/bin/sh\n'),
-                    ('HANG', _HANGS),
-                )
-            ],
-        },
-    }
+    scripts = {'CREATE': '#!/bin/sh\n', 'HANG': _HANGS}
+    config = running.component(scripts, {})
     return base.software(config=config, input_values={}, **properties)
 
 

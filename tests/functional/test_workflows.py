@@ -86,28 +86,6 @@ def test_workflow_in_properties_runs_and_reports_what_failed(made):
     assert ran['output'] == {'report': 'something is wrong on 1 hosts'}, ran
 
 
-def test_workbook_has_short_names_and_actions(made, mistral):
-    stack = made(flows.example('workbook'))
-    stack.signal('book', {})
-    assert flows.finished(stack)['output'] == {'said': 'News!'}
-    content = flows.example('workbook')
-    properties = content['resources']['book']['properties']
-    text = properties['definition']
-    properties['definition'] = text.replace("'!'", "'?'")
-    stack.update(content)
-    stack.wait('UPDATE_COMPLETE')
-    stack.signal('book', {'input': {'text': 'Who'}})
-    assert flows.finished(stack, count=2)['output'] == {'said': 'Who?'}
-    # A definition of another kind takes its place.
-    properties['definition'] = flows.ECHO
-    del properties['default_workflow']
-    stack.update(content)
-    stack.wait('UPDATE_COMPLETE')
-    assert mistral.names() & {
-        f'{stack.name}.book.{one}' for one in ('echo', 'say', 'announce')
-    } == {f'{stack.name}.book.echo'}
-
-
 #: As one was written in 2014.
 OLD = """\
 test:

@@ -23,7 +23,7 @@ class Counted(fixtures.Fixture):
         )
 
     def _recorder(self, metric, value):
-        is_counter = metric.kind is metrics.Kind.COUNTER
+        is_counter = metric.kind is metrics.MetricKind.COUNTER
 
         def record(number):
             self._counts[metric, value] += number if is_counter else 1

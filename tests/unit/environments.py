@@ -122,7 +122,11 @@ class Environment:
         :returns: what engine_probe prints.
         """
         heat_conf = self.prefix / 'heat.conf'
-        heat_conf.write_text('\n'.join(['[DEFAULT]', *lines]))
+        heat_conf.write_text(
+            '\n'.join(
+                ['[database]', 'connection = sqlite://', '[DEFAULT]', *lines]
+            )
+        )
         probe, errors = self._probe
         probe.stdin.write(f'{heat_conf}\n')
         probe.stdin.flush()

@@ -76,6 +76,9 @@ import sqlalchemy
 import testtools
 
 from heat_plugins import config
+from heat_plugins.engine import run_room
+from heat_plugins.engine.database import run_tables
+from heat_plugins.engine.runs import triggering
 
 PROJECT = '0123456789abcdef0123456789abcdef'
 
@@ -191,9 +194,10 @@ class Database:
 
     def __init__(self):
         engine = db_api.get_engine()
-        tables = models.BASE.metadata
-        tables.create_all(engine)
-        self._empty = ''.join(f'DELETE FROM {name};' for name in tables.tables)
+        models.BASE.metadata.create_all(engine)
+        run_tables.upgrade(engine)
+        names = [*models.BASE.metadata.tables, *run_tables.METADATA.tables]
+        self._empty = ''.join(f'DELETE FROM {name};' for name in names)
         # Nothing cuts its one connection.
         engine.pool._pre_ping = False
         for begin in list(engine.dispatch.begin):
@@ -313,6 +317,7 @@ class Heat:
         # No other engine dies, and no thread is to look into the database.
         config.register_opts(cfg.CONF)
         cfg.CONF.set_override('rescue_interval', 0, config.GROUP)
+        run_room.install(triggering)
 
     def _register(self, cleanup):
         registry = resources.global_env().registry
@@ -384,12 +389,14 @@ class Heat:
         stack.delete()
         _expect(stack, stack.DELETE)
 
-    def load(self, stack):
+    def load(self, stack, context=None):
         """Return the stack anew from the database, with no memory.
 
         Hold on to it: a resource of it does not keep it alive.
+
+        :param context: of another user than the stack's owner.
         """
-        return heat_stack.Stack.load(self.context, stack.id)
+        return heat_stack.Stack.load(context or self.context, stack.id)
 
     def change(self, resource_id, **values):
         """Change a resource's row as another engine would; return its id."""
@@ -413,7 +420,10 @@ class Heat:
 
     def _changed(self, stack, template, parameters):
         changed = heat_stack.Stack(
-            self.context, stack.name, self._template(template, parameters)
+            self.context,
+            stack.name,
+            self._template(template, parameters),
+            **stack.get_kwargs_for_cloning(),
         )
         changed.validate()
         return changed

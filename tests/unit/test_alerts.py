@@ -29,7 +29,7 @@ from prometheus_client import multiprocess
 from heat_plugins import metrics
 from heat_plugins.engine import metrics_serving
 
-folder = metrics_serving.Folder(pathlib.Path(sys.argv[1]))
+folder = pathlib.Path(sys.argv[1])
 metrics.install(metrics_serving.recorders(folder))
 registry = prometheus_client.CollectorRegistry()
 multiprocess.MultiProcessCollector(registry, sys.argv[1])
@@ -46,7 +46,8 @@ QUIET = {
     r'request_seconds_bucket{le="(3\.0|10\.0|30\.0|60\.0|\+Inf)",'
     r'status="[24]xx"': '0+9x120',
     r'request_seconds_count{status="[24]xx"': '0+9x120',
-    r'(runs|operations)_total{outcome="(complete|failed)"': '0+1x120',
+    r'(runs|targets)_total{outcome="(complete|failed)"': '0+1x120',
+    r'runs_in_progress{state="(running|paused)"': '7+0x120',
     r'ticks_total{outcome="(started|late|skipped)"': '0+1x120',
     # An engine that an operator restarts.
     r'rescued_total{kind="resource"': '0 3 3+0x118',
@@ -66,7 +67,7 @@ FAULTS = {
     'HeatPluginsStoreSlow': {'count{status="2xx"': '0+10x120'},
     'HeatPluginsTicksMissed': {'outcome="missed"': '0+0x60 1+0x60'},
     'HeatPluginsRescues': {'kind="resource"': '0+1x120'},
-    'HeatPluginsOperationsStuck': {'operations_stuck': '1+0x120'},
+    'HeatPluginsRunsStuck': {'runs_stuck': '1+0x120'},
     # The database is away for a minute.
     'HeatPluginsScansFail': {'failed_total{scan': '0+0x60 2+0x60'},
     'HeatPluginsNotificationsFail': {'notifications': '0+0x60 1+0x60'},
@@ -179,7 +180,7 @@ def test_each_metric_of_an_expression_is_in_the_table():
         for metric in metrics.TABLE
         for suffix in (
             ('_bucket', '_count', '_sum')
-            if metric.kind is metrics.Kind.HISTOGRAM
+            if metric.kind is metrics.MetricKind.HISTOGRAM
             else ('',)
         )
     }

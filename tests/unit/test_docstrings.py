@@ -17,8 +17,8 @@ ROOT = pathlib.Path(heat_plugins.__file__).parent
 MODULES = sorted(
     path
     for path in ROOT.rglob('*.py')
-    # Loaded by Heat, by its path.
-    if 'plugin_dir' not in path.parts
+    # Loaded by Heat and by alembic, by their paths.
+    if not {'plugin_dir', 'revisions'} & {*path.parts}
 )
 
 # `name`, `module.Name` and :class:`~module.Name`, but not ``literal``.

@@ -14,8 +14,6 @@ from heat_plugins.objectstore import exclusive
 from heat_plugins.objectstore import lease
 from heat_plugins.plans import plan_claims
 from heat_plugins.plans import plan_names
-from heat_plugins.runs import runs
-from heat_plugins.runs.records import record_names
 from heat_plugins.validations import validation_ledger
 from heat_plugins.validations import validation_runs
 from tests.unit.runs import base
@@ -44,20 +42,7 @@ CLAIM = (
     b'"c316da00-67fb-46ba-83ee-c829ac75cfc9"}}}'
 )
 
-RUN_ID = '20270115T080000Z-00c0ffee'
-ANNOUNCED, REVOKED = b'{}', b'{"revoked": true}'
-RUN = (
-    '{"action": "BACKUP", "cancelled_by": null, "config_id": null, "cut": {}, '
-    '"declared": [], "delivery_timeout": null, "deployment_id": "%s", '
-    '"ended_at": null, "guarded": false, "hidden": [], "id": '
-    '"20270115T080000Z-00c0ffee", "inputs": {}, "late": null, "message": '
-    'null, "outputs": {}, "progress": null, "reason": "The run is being '
-    'started", "repeats": null, "reported_at": null, "resource": "db", '
-    '"row_id": null, "server_id": "server-1", "server_name": null, '
-    '"stack_id": "%s", "stack_name": "shop", "standalone": false, '
-    '"started_at": 1800000000, "started_by": "ann", "state": "starting", '
-    '"timeout": 600, "unknown_hook": null}'
-)
+ANNOUNCED = b'{}'
 
 VALIDATIONS = 'heat-plugins-validations-project-1'
 VALIDATING = (
@@ -155,57 +140,6 @@ class PlanTest(FormerTestCase):
         self.assertIsNotNone(claims.take('shop', 'another'))
 
 
-class RunTest(FormerTestCase):
-    def setUp(self):
-        super().setUp()
-        self.key = record_names.Key(
-            run_id=RUN_ID, deployment_id=self.row.id, action='BACKUP'
-        )
-        self.put(self.records.container)
-
-    def announce(self, content=ANNOUNCED):
-        name = f'runs/open/{self.row.id}/BACKUP/{RUN_ID}'
-        self.put(self.records.container, **{name: content})
-
-    def record(self, run=None):
-        content = RUN % (self.row.id, self.stack.id)
-        name = f'runs/records/{RUN_ID}/{self.row.id}/BACKUP'
-        self.put(self.records.container, **{name: content.encode()})
-
-    def test_a_run_that_is_being_started_keeps_others_away(self):
-        self.announce()
-        self.record()
-        busy = self.assertRaises(errors.AlreadyRunning, self.start)
-        self.assertEqual(RUN_ID, busy.run_id)
-
-    def test_what_a_dead_process_was_starting_ends_and_others_start(self):
-        self.announce()
-        self.record()
-        self.now += 181
-        run = self.start()
-        self.assertEqual(
-            [run.id], [key.run_id for key in self.records.opened()]
-        )
-        former = self.runs.show('shop', RUN_ID)
-        self.assertIs(runs.State.FAILED, former.state)
-        self.assertIn('died before', former.reason)
-
-    def test_an_announcement_stands_until_it_is_revoked(self):
-        for content, stands in ((ANNOUNCED, True), (REVOKED, False)):
-            self.announce(content)
-            self.assertIs(stands, self.records.is_open(self.key))
-            # Who has announced it cleans up after itself.
-            self.assertEqual([self.key], self.records.opened())
-
-    def test_an_earlier_candidate_goes_first_until_it_has_died(self):
-        # It has no record yet, and was announced a moment ago.
-        self.announce()
-        self.now += 1
-        self.assertRaises(errors.AlreadyRunning, self.start)
-        self.now += 300
-        self.assertEqual('waiting', self.start().state.value)
-
-
 class CreationTest(FormerTestCase):
     def test_a_candidate_for_an_object_is_given_way_until_it_has_died(self):
         place = '.heat-plugins/claims/a/1800000000.000000-' + 32 * 'a'
@@ -247,10 +181,9 @@ class ValidationsTest(FormerTestCase):
         again = self.ledger.find(self.run_id)
         self.assertRaises(errors.Exists, self.ledger.begin, again)
 
-    def test_the_run_of_a_dead_process_is_repeated(self):
+    def test_the_run_of_a_dead_process_is_lost_and_not_repeated(self):
         before = self.ledger.find(self.run_id)
         self.now += 102
         self.assertIs(validation_runs.ValidationState.LOST, self.state())
-        self.ledger.begin(before)
-        self.assertIs(validation_runs.ValidationState.RUNNING, self.state())
+        self.assertRaises(errors.Exists, self.ledger.begin, before)
         self.assertEqual(['ping'], [one.validation for one in before.outcomes])

@@ -3,7 +3,8 @@
 
 ``former_release.json`` is what `interface` returned in that release (its
 commit is that of ``tests/functional/test_release_upgrade.py``). A later
-release adds to it, and takes nothing away.
+release adds to it, and takes nothing away, but what records of runs in the
+object store needed: the actions that led them, and the stack of a run.
 """
 
 import inspect
@@ -18,7 +19,9 @@ import yaml
 from heat_plugins.mistral_actions import preinstalled
 from heat_plugins.nodes import node_operations
 from heat_plugins.osc import common
-from heat_plugins.osc import drivers
+from heat_plugins.osc.nodes import node_commands
+from heat_plugins.osc.plans import plan_common
+from heat_plugins.osc.validations import validation_commands
 from heat_plugins.plans import plan_operations
 from tests.unit import fake_swift
 from tests.unit.mistral_actions import base as actions
@@ -38,7 +41,7 @@ NAMESPACES = ('nodes', 'plan', 'software_deployment', 'validations')
 LINES = {
     'capability_list': ['a'],
     'capability_set': ['a', '--enable', 'b'],
-    'deploy': ['a'],
+    'deploy': ['a', '--no-wait'],
     'diff': ['a'],
     'list': [],
     'node_introspect': ['--all'],
@@ -55,6 +58,10 @@ LINES = {
     'validation_run': ['a'],
     'validation_stop': ['a'],
 }
+
+
+#: A file that names no machine.
+NODES = '[{}]'
 
 
 class Bare(common.Report):
@@ -122,11 +129,25 @@ def columns(name):
     command = commands.command(f'deployment_plan_{name}')(app, None)
     command.progress, command.log = mock.MagicMock(), mock.MagicMock()
     parsed = command.get_parser('openstack').parse_args(LINES[name])
+    operations = mock.Mock(return_value=nodes())
     with (
-        mock.patch.object(drivers, 'driver', mock.MagicMock()),
-        mock.patch('sys.stdin.read', return_value='[]'),
+        mock.patch.object(validation_commands, 'operations', mock.MagicMock()),
+        mock.patch.object(
+            validation_commands,
+            'services',
+            return_value=(None, mock.MagicMock()),
+        ),
+        mock.patch.object(node_commands, 'operations', operations),
+        mock.patch.object(plan_common, 'operations', mock.MagicMock()),
+        mock.patch('sys.stdin.read', return_value=NODES),
     ):
         return [*command.take_action(parsed)[0]]
+
+
+def nodes():
+    return node_operations.NodeOperations(
+        fake_ironic.Ironic(), fake_swift.Cluster().store()
+    )
 
 
 def results():
@@ -134,11 +155,8 @@ def results():
     cloud = fakes.Cloud()
     cloud.heat.answer = fake_heat.answer
     cloud.make()
-    ironic = fake_ironic.Ironic()
     plans = plan_operations.PlanOperations(cloud.plans)
-    nodes = node_operations.NodeOperations(
-        ironic, fake_swift.Cluster().store()
-    )
+    core = nodes()
     found = {
         'plan.list': plans.list(),
         'plan.show': plans.show('plan'),
@@ -151,14 +169,14 @@ def results():
         'plan.look': plans.look('plan-id'),
         'plan.status': plans.status('plan'),
         'plan.cancel': plans.cancel('plan'),
-        'nodes.register': nodes.register(test_operations.NODES),
-        'nodes.list': nodes.list(),
-        'nodes.begin': (begun := nodes.begin('manage', ['a'])),
+        'nodes.register': core.register(test_operations.NODES),
+        'nodes.list': core.list(),
+        'nodes.begin': (begun := core.begin('manage', ['a'])),
         'nodes.begin.convoy': begun['convoy'],
         'nodes.begin.convoy.members': begun['convoy']['members'],
-        'nodes.step': nodes.step(begun['convoy']),
-        'nodes.abort': nodes.abort(),
-        'nodes.summaries': nodes.summaries(['a']),
+        'nodes.step': core.step(begun['convoy']),
+        'nodes.abort': core.abort(),
+        'nodes.summaries': core.summaries(['a']),
         'validations.list': cloud.validations.list('plan'),
         'validations.required': cloud.validations.required('plan'),
         'validations.run': (run := cloud.validations.run('plan', stack='')),

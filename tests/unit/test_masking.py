@@ -40,9 +40,9 @@ def test_a_secret_of_many_lines_is_masked_line_by_line():
     assert mask.text('> c2VjcmV0\n> }') == '> ******\n> }'
 
 
-def test_secrets_that_overlap_are_masked_as_one():
-    mask = masking.Mask(['abcdef', 'defghi', 'cdef'])
-    assert mask.text('-abcdefghi-abcdef') == '-******-******'
+def test_a_secret_that_is_a_part_of_another_shows_nothing_of_that():
+    mask = masking.Mask(['cdef', 'abcdefghi', 'abcdef'])
+    assert mask.text('-abcdefghi-abcdef-cdef') == '-******-******-******'
 
 
 def test_asterisks_can_be_a_secret():
@@ -58,12 +58,6 @@ def test_too_many_secrets_hide_the_whole_text():
     mask = masking.Mask(f'secret-{i}' for i in range(masking.MOST_FORMS + 1))
     assert mask.text('harmless') == masking.MASK
     assert mask.value({'a': ['harmless', 1]}) == {'a': [masking.MASK, 1]}
-
-
-def test_a_text_that_is_too_long_is_hidden_if_there_are_secrets():
-    text = 'x' * (masking.LONGEST + 1)
-    assert masking.Mask(['secret']).text(text) == masking.MASK
-    assert masking.Mask().text(text) == text
 
 
 def test_short_secrets_are_masked_in_values_only_where_they_are_all():
@@ -114,21 +108,10 @@ def test_other_text_stays(text):
     assert masking.signatures(text) == text
 
 
-def test_masking_looks_once_for_each_form(monkeypatch):
-    """The work is the length of the text times the forms, never more."""
-    looked = 0
-
-    class Counted(str):
-        def find(self, form, start=0):
-            nonlocal looked
-            found = super().find(form, start)
-            looked += (len(self) if found < 0 else found + 1) - start
-            return found
-
-    text = Counted('aaab' * 1000)
-    mask = masking.Mask(['aaab', 'baaa', 'abaaab', 'zzzz'])
-    mask._without(text, mask.forms)
-    assert looked <= len(text) * len(mask.forms)
+def test_a_text_without_secrets_may_be_of_any_length():
+    text = 'x' * (masking.MOST_WORK + 1)
+    assert masking.Mask().text(text) == text
+    assert masking.Mask(['secret']).text(text) == masking.MASK
 
 
 def test_one_text_costs_no_more_than_the_product_that_is_sought():

@@ -9,8 +9,8 @@ import sys
 import testtools
 
 from heat_plugins import metrics
+from heat_plugins.runs import run_records
 from heat_plugins.runs import runs
-from heat_plugins.runs.fleet import operations
 
 #: What makes a time series for each tenant, stack, server or resource.
 UNBOUNDED = {'tenant', 'project', 'stack', 'server', 'resource', 'name', 'id'}
@@ -20,7 +20,7 @@ class TableTest(testtools.TestCase):
     def test_names_follow_prometheus_rules(self):
         for metric in metrics.TABLE:
             self.assertRegex(metric.name, r'^heat_plugins_[a-z_]+$')
-            is_counter = metric.kind is metrics.Kind.COUNTER
+            is_counter = metric.kind is metrics.MetricKind.COUNTER
             self.assertEqual(is_counter, metric.name.endswith('_total'))
             self.assertTrue(metric.help.endswith('.'), metric.name)
 
@@ -54,17 +54,16 @@ class TableTest(testtools.TestCase):
             self.assertNotIn(metric.label, UNBOUNDED)
             self.assertLessEqual(len(metric.values), 6)
 
-    def test_each_end_of_a_run_is_counted(self):
-        ends = {state.value for state in runs.State if is_end(state)}
+    def test_each_state_of_a_run_is_counted(self):
+        ends = {phase.value for phase in run_records.Phase if phase.ended}
         self.assertEqual(ends, set(metrics.RUNS.values))
+        others = {phase.value for phase in run_records.Phase} - ends
+        self.assertEqual(others, set(metrics.RUNNING.values))
 
-    def test_each_end_of_an_operation_is_counted(self):
-        ends = {phase.value for phase in operations.Phase if phase.ended}
-        self.assertEqual(ends, set(metrics.OPERATIONS.values))
-
-
-def is_end(state):
-    return re.match('complete|failed|timed-out|cancelled', state.value)
+    def test_each_end_of_a_target_is_counted(self):
+        ends = {state.value for state in runs.State if state.ended}
+        skipped = {runs.State.SKIPPED.value}
+        self.assertEqual(ends - skipped, set(metrics.TARGETS.values))
 
 
 class CountTest(testtools.TestCase):

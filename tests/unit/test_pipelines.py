@@ -23,7 +23,7 @@ def answering(tmp_path):
 
     def run(kind, code, state):
         result = {
-            'id': '20261122T220428Z-7c19be52',
+            'id': '7c19be52-0b1f-4a53-9d8e-2f6a1c3e5b70',
             'state': state,
             'reason': 'because',
             'failures': [_FAILURE] if state == 'failed' else [],
@@ -49,8 +49,8 @@ def answering(tmp_path):
         assert words[:5] == [
             'software',
             'deployment',
-            'operation',
             'run',
+            'start',
             'BACKUP',
         ]
         # Without a terminal, more than ten targets need it.
@@ -61,13 +61,13 @@ def answering(tmp_path):
 
 
 @pytest.mark.parametrize('kind', pipelines.KINDS)
-def test_a_complete_operation_is_a_success(answering, kind):
+def test_a_complete_run_is_a_success(answering, kind):
     done = answering(kind, 0, 'complete')
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize('kind', pipelines.KINDS)
-def test_a_failed_operation_fails_the_pipeline(answering, kind, tmp_path):
+def test_a_failed_run_fails_the_pipeline(answering, kind, tmp_path):
     done = answering(kind, 3, 'failed')
     assert done.returncode != 0
     if kind == 'gitlab-ci.yml':

@@ -58,6 +58,16 @@ def test_a_budget_of_seconds_takes_the_place_of_a_number(monkeypatch):
     assert 100 <= service.now <= 110
 
 
+def test_people_learn_once_of_what_is_retried_and_for_how_long():
+    service, notes = Service(3), []
+    service.insist(seconds=100.0, note=notes.append)
+    assert notes == ['2. Retrying for 100 s']
+    service, notes = Service(1), []
+    with pytest.raises(errors.Unavailable):
+        service.insist(seconds=0.0, note=notes.append)
+    assert notes == []
+
+
 def test_another_error_ends_it():
     service = Service(1, errors.NotFound)
     with pytest.raises(errors.NotFound):

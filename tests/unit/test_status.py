@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command heat-plugins-status, up to what its checks find."""
 
-import contextlib
-import dataclasses
 import functools
 import importlib.metadata
-import io
 import json
 import os
 import pathlib
@@ -17,9 +14,9 @@ from unittest import mock
 from oslo_upgradecheck import upgradecheck
 import testtools
 
-from heat_plugins import errors
 from heat_plugins import status
-from heat_plugins.checks import leftovers
+from heat_plugins.checks import cloud
+from heat_plugins.checks import mistral
 
 # Runs the command in a Python that cannot find Heat.
 WITHOUT_HEAT = """
@@ -146,7 +143,7 @@ class CommandTest(testtools.TestCase):
         wrong = command('chek')
         self.assertEqual(2, wrong.returncode)
         for text in (helped.stdout, wrong.stderr):
-            for name in ('upgrade', 'feature', 'leftover'):
+            for name in ('upgrade', 'feature'):
                 self.assertIn(name, text)
 
     def test_a_heat_conf_that_cannot_be_read_is_named(self):
@@ -163,16 +160,23 @@ class CommandTest(testtools.TestCase):
         self.assertEqual('', done.stderr)
         self.assertIn('| Check: Resource types', done.stdout)
         self.assertIn('| Result: Failure', done.stdout)
-        self.assertEqual(3, done.stdout.count('| Details: Skipped'))
+        self.assertEqual(2, done.stdout.count('| Details: Skipped'))
 
-    def test_what_an_option_is_given_is_no_subcommand(self):
-        for args, name in (
-            (['--os-cloud', 'feature', 'upgrade', 'check'], 'upgrade'),
-            (['--config-dir=feature', 'upgrade', 'check'], 'upgrade'),
-            (['--os-cloud', 'x', 'feature', 'list'], 'feature'),
-            (['--help'], ''),
-        ):
-            self.assertEqual(name, status._command(args))
+    def test_options_of_the_command_may_stand_anywhere(self):
+        kept = '[DEFAULT]\nplugin_dirs =\n'
+        self.heat_conf.write_text(kept)
+        off = self.heat_conf.with_name('off.conf')
+        off.write_text(f'{kept}[heat_plugins]\nrescue_interval = 0\n')
+        done = command(
+            *(f'--config-file={self.heat_conf}', 'feature', '--os-cloud'),
+            # A subcommand's name.
+            *('upgrade', 'list', '--config-file', off, '-f', 'json'),
+        )
+        self.assertEqual(0, done.returncode, done.stderr)
+        rows = {row['name']: row for row in json.loads(done.stdout)}
+        self.assertIn('cloud upgrade', rows['Plans']['reason'].lower())
+        # The last file counts.
+        self.assertIn('No engine keeps', rows['Schedules']['reason'])
 
     def test_why_a_cloud_gives_no_token_is_told_by_the_features_too(self):
         self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
@@ -198,173 +202,8 @@ class CommandTest(testtools.TestCase):
         self.assertIn('Cannot get a token with --os-cloud', found.details)
 
     def test_a_check_has_a_session_of_one_that_can(self):
-        checks = status.Checks()
-        checks._session = object()
-        self.assertIs(checks._session, checks._ask(lambda session: session))
-
-    def test_options_of_the_command_may_stand_anywhere(self):
-        for args in (
-            ['--os-cloud', 'x', 'upgrade', 'check', '--json'],
-            ['upgrade', '--os-cloud', 'x', 'check', '--json'],
-            ['upgrade', 'check', '--json', '--os-cloud', 'x'],
-        ):
-            self.assertEqual(
-                ['--os-cloud', 'x', 'upgrade', 'check', '--json'],
-                status._globals_first(args),
-            )
-        # The last file counts, so their order stays.
-        self.assertEqual(
-            [
-                '--config-file=a',
-                '--config-dir',
-                'b',
-                '--config-file',
-                'c',
-                'd',
-            ],
-            status._globals_first(
-                [
-                    '--config-file=a',
-                    'd',
-                    '--config-dir',
-                    'b',
-                    '--config-file',
-                    'c',
-                ]
-            ),
-        )
-        for whole in (['upgrade', 'check'], ['--config-file']):
-            self.assertEqual(whole, status._globals_first(whole))
-
-
-LEFT = leftovers.Leftover(container='web-server-a', objects=('a',))
-PERHAPS = leftovers.Leftover(
-    container='web-server-b', objects=('b',), doubt='Nova still has it.'
-)
-
-
-class LeftoverTest(testtools.TestCase):
-    """What is removed, and what is asked before."""
-
-    def setUp(self):
-        super().setUp()
-        self.found, self.removed, self.failure = [LEFT, PERHAPS], [], None
-        self.patch(leftovers, 'find', lambda session: self.found)
-        self.patch(leftovers, 'remove', self.remove)
-
-    def remove(self, session, leftover):
-        if self.failure:
-            raise self.failure
-        self.removed.append(leftover)
-
-    def run_it(self, method, answer='', *, output='table', **options):
-        """Run a subcommand; return its exit code and its output."""
-        command = mock.Mock(format=output, **{'yes': False, **options})
-        self.patch(status.cfg, 'CONF', mock.Mock(command=command))
-        checks = status.Checks()
-        checks._session = object()
-        printed = io.StringIO()
-        with (
-            mock.patch('sys.stdin', io.StringIO(answer)),
-            contextlib.redirect_stdout(printed),
-        ):
-            return getattr(checks, method)(), printed.getvalue()
-
-    def test_the_list_has_all_with_the_doubts(self):
-        code, printed = self.run_it('list_leftovers')
-        self.assertEqual(0, code)
-        for text in (LEFT.container, PERHAPS.container, PERHAPS.doubt):
-            self.assertIn(text, printed)
-        _code, printed = self.run_it('list_leftovers', output='json')
-        self.assertEqual(
-            ['', PERHAPS.doubt], [row['doubt'] for row in json.loads(printed)]
-        )
-
-    def test_only_what_is_certain_is_removed(self):
-        code, printed = self.run_it('remove_leftovers', yes=True)
-        self.assertEqual((0, [LEFT]), (code, self.removed))
-        self.assertNotIn(PERHAPS.container, printed)
-
-    def test_a_question_comes_first(self):
-        for answer, code in (('', 1), ('n\n', 1), ('\n', 1), ('Yes\n', 0)):
-            self.assertEqual(
-                code, self.run_it('remove_leftovers', answer)[0], answer
-            )
-        self.assertEqual([LEFT], self.removed)
-
-    def test_what_changes_before_the_answer_remains(self):
-        other = dataclasses.replace(LEFT, container='web-server-c')
-        for changed in (
-            [other],
-            [dataclasses.replace(LEFT, doubt='Nova has it.'), other],
-            [dataclasses.replace(LEFT, objects=('a', 'b')), other],
-        ):
-            self.removed.clear()
-            answers = iter(([LEFT, other], changed))
-            self.patch(leftovers, 'find', lambda _, a=answers: next(a))
-            code, printed = self.run_it('remove_leftovers', 'y\n')
-            self.assertEqual((1, [other]), (code, self.removed))
-            self.assertIn(f'{LEFT.container} remains', printed)
-
-    def test_a_terminal_obeys_no_name(self):
-        name = 'web-\x1b[2Jserver-a'
-        self.found = [
-            dataclasses.replace(LEFT, container=name),
-            dataclasses.replace(PERHAPS, doubt='\x1b[2J'),
-        ]
-        printed = ''.join(
-            self.run_it(*args, yes=True)[1]
-            for args in (['list_leftovers'], ['remove_leftovers'])
-        )
-        self.failure = errors.Conflict('\x1b', 409)
-        printed += self.run_it('remove_leftovers', yes=True)[1]
-        answers = iter((self.found, []))
-        self.patch(leftovers, 'find', lambda session: next(answers))
-        printed += self.run_it('remove_leftovers', 'y\n')[1]
-        self.assertNotIn('\x1b', printed)
-        self.assertIn('remains: it has changed', printed)
-        self.patch(leftovers, 'find', lambda session: self.found)
-        _code, printed = self.run_it('list_leftovers', output='json')
-        self.assertEqual(name, json.loads(printed)[0]['container'])
-
-    def test_each_action_has_its_options(self):
-        for args in (
-            ['leftover', 'list', '--yes'],
-            ['leftover', 'remove', '-f', 'json'],
-            ['feature', 'remove'],
-            ['leftover'],
-        ):
-            done = command(*args)
-            self.assertEqual(2, done.returncode, args)
-        for args in (
-            ['leftover', 'list', '-f', 'json'],
-            ['leftover', 'remove', '-y'],
-        ):
-            done = command(*args)
-            self.assertEqual(255, done.returncode, done.stderr)
-            self.assertIn('--os-cloud', done.stderr)
-
-    def test_without_anything_certain_nothing_is_asked(self):
-        self.found = [PERHAPS]
-        code, printed = self.run_it('remove_leftovers')
-        self.assertEqual(0, code)
-        self.assertIn('Nothing is left', printed)
-
-    def test_what_remains_is_told(self):
-        self.failure = errors.Conflict('it is not empty', 409)
-        code, printed = self.run_it('remove_leftovers', 'y\n')
-        self.assertEqual(1, code)
-        self.assertIn(f'{LEFT.container} remains', printed)
-
-    def test_it_needs_a_user(self):
-        for session, reason in (
-            (None, '--os-cloud'),
-            (ValueError('why'), 'why'),
-        ):
-            checks = status.Checks()
-            checks._session = session
-            error = self.assertRaises(errors.Error, checks.remove_leftovers)
-            self.assertIn(reason, str(error))
-        done = command('leftover', 'list')
-        self.assertEqual(255, done.returncode)
-        self.assertIn('--os-cloud', done.stderr)
+        self.patch(cloud, 'session', lambda name, environment: 'a session')
+        self.patch(mistral, 'service', lambda session: session)
+        self.patch(status.cfg, 'CONF', mock.Mock())
+        run, options = dict(status.Checks._upgrade_checks)['Mistral']
+        self.assertEqual('a session', run(status.Checks(), **options))

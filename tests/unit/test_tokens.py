@@ -9,7 +9,6 @@ ALL = (
     tokens.STARTED,
     tokens.UNHEALTHY,
     tokens.ENGINE_DIED,
-    tokens.ADVANCED,
 )
 
 

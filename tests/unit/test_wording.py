@@ -6,7 +6,7 @@ from heat_plugins import wording
 
 def failures(reason, names):
     return [
-        wording.Failure(name=name, reason=reason.format(name=name))
+        wording.Fault(name=name, reason=reason.format(name=name))
         for name in names
     ]
 
@@ -39,7 +39,7 @@ class WordingTest(testtools.TestCase):
     def test_what_tells_them_apart_makes_no_other_reason(self):
         config = '2cc7bdc0-71c9-4096-8f43-3d64e6dc02{}.json'
         found = wording.grouped(
-            wording.Failure(
+            wording.Fault(
                 name=f'shop db{number}',
                 also=(f'db{number}',),
                 reason=f'db{number} is off: see {config.format(number)}',
@@ -73,14 +73,14 @@ class WordingTest(testtools.TestCase):
 
     def test_nor_is_a_short_word(self):
         found = wording.grouped(
-            wording.Failure(name=name, reason=f'no {name} process')
+            wording.Fault(name=name, reason=f'no {name} process')
             for name in ('db', 'vm')
         )
         self.assertEqual(
             ['no db process', 'no vm process'], [each.reason for each in found]
         )
         (group,) = wording.grouped(
-            wording.Failure(name=name, reason='no db process')
+            wording.Fault(name=name, reason='no db process')
             for name in ('db', 'web')
         )
         self.assertEqual('no db process', group.reason)
@@ -88,14 +88,14 @@ class WordingTest(testtools.TestCase):
     def test_a_name_within_a_word_makes_another_reason(self):
         reasons = 'db1 is off', 'db10 is off'
         found = wording.grouped(
-            wording.Failure(name='db1', reason=reason) for reason in reasons
+            wording.Fault(name='db1', reason=reason) for reason in reasons
         )
         self.assertEqual(2, len(found))
 
     def test_there_are_twenty_lines_at_most(self):
         many = failures('{name}', (f'web{each}' for each in range(100)))
         alike = [
-            wording.Failure(name=f'db{number}', reason=f'reason {number // 2}')
+            wording.Fault(name=f'db{number}', reason=f'reason {number // 2}')
             for number in range(100)
         ]
         self.assertEqual(1, len(wording.lines(many, 'elsewhere')))

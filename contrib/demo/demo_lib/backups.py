@@ -12,7 +12,7 @@ from demo_lib import shell
 from demo_lib import stack
 from demo_lib import watch
 
-_RUN = re.compile(r'\d{8}T\d{6}Z-[0-9a-f]{8}[.0-9]*')
+_RUN = re.compile(r'[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 
 
 class Backups:
@@ -55,12 +55,12 @@ class Backups:
             '\n--note "the demo ends" -c when -c last_outcome -c paused'
         )
         listed = self._shell.run(
-            'openstack software deployment run list web'
-            '\n-c ID -c Resource -c Action -c State -c Duration'
+            'openstack software deployment run list --stack web'
+            '\n-c ID -c Action -c State -c Duration'
         )
         latest = _RUN.findall(listed)[0]
         shown = self._shell.run(
-            f'openstack software deployment run show web {latest}'
+            f'openstack software deployment run show {latest}'
         )
         errors.require(
             'schedule nightly' in shown, 'The clock has not started it'
@@ -68,10 +68,10 @@ class Backups:
         self._require_backups(2)
 
     def forget(self) -> None:
-        """Delete the operations that the clock has started."""
-        operation = 'openstack software deployment operation'
-        listed = self._shell.run(f'{operation} list -f value -c ID')
-        self._shell.run(f'{operation} delete {" ".join(listed.split())}')
+        """Delete the runs, which outlive their stack."""
+        runs = 'openstack software deployment run'
+        listed = self._shell.run(f'{runs} list -f value -c ID')
+        self._shell.run(f'{runs} delete {" ".join(listed.split())}')
 
     def _wait_for_a_night(
         self, watched: watch.Watch, web: stack.Stack

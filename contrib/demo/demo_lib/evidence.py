@@ -34,10 +34,9 @@ def signals(
     cloud: minicloud_client.Cloud, stack_id: str
 ) -> dict[str, dict[str, Any]]:
     """Return the results that Swift has been sent, by their objects."""
-    of_operations = '/v1/.+/heat-plugins-operations-.+/arrivals/[^/]+/[^/]+'
-    path = f'{container(stack_id)}/signals/[^/]+/[^/]+|{of_operations}'
+    path = f'{container(stack_id)}/signals/(runs/)?[^/]+/[^/.]+([.][0-9]+)?'
     return {
-        one['path'].rpartition('/')[2]: one
+        one['path'].partition('/signals/')[2]: one
         for one in cloud.swift_requests(method='PUT', path=path)
     }
 

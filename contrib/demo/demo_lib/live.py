@@ -28,9 +28,7 @@ class Live:
         self._screen.say(
             'It takes two minutes. The server sends what it prints meanwhile:'
         )
-        with self._shell.background(
-            f'{_COMMAND} run logs web {run} -f'
-        ) as logs:
+        with self._shell.background(f'{_COMMAND} run logs {run} -f') as logs:
             lines = logs.stdout or ()
             expected = [f'part {number} of 120\n' for number in range(1, 121)]
             for line in lines:
@@ -43,7 +41,7 @@ class Live:
                 if len(expected) == 120 - _LINES:
                     break
             stopped = self._shell.run(
-                f'{_COMMAND} run cancel web {run} --wait -f value -c reason'
+                f'{_COMMAND} run cancel {run} --wait -f value -c reason'
             )
             for line in lines:
                 self._screen.output(line)

@@ -52,7 +52,7 @@ def runs(disk: pathlib.Path) -> dict[str, Run]:
             continue
         inputs = {one['name']: one['value'] for one in config['inputs']}
         url = inputs['deploy_signal_id'].partition('?')[0]
-        signal = url.rpartition('/')[2]
+        signal = url.partition('/signals/')[2]
         found[signal] = Run(
             signal=signal,
             name=config['name'],

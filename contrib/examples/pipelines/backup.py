@@ -5,14 +5,14 @@ import json
 import subprocess
 import sys
 
-COMMAND = ('openstack', 'software', 'deployment', 'operation')
+COMMAND = ('openstack', 'software', 'deployment', 'run')
 
 # Complete, failed, timed out, cancelled: then there is a result.
 ENDED = (0, 3, 4, 5)
 
 
-def operation(*arguments):
-    """Return the result of a command on operations."""
+def run(*arguments):
+    """Return the result of a command on runs."""
     done = subprocess.run(
         [*COMMAND, *arguments, '--format', 'json'],
         stdout=subprocess.PIPE,
@@ -24,8 +24,8 @@ def operation(*arguments):
     return json.loads(done.stdout)
 
 
-backup = operation(
-    *('run', 'BACKUP', '--stack-tag', 'production'),
+backup = run(
+    *('start', 'BACKUP', '--stack-tag', 'production'),
     *('--max-concurrent', '10', '--max-errors', '2', '--yes', '--wait'),
 )
 print(f'{backup["id"]}: {backup["state"]}: {backup["reason"]}')

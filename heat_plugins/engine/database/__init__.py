@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat's tables: rows of deployments, locks, and what servers are told."""
+"""Heat's tables: deployments, locks, what servers are told; and runs, ours."""

@@ -5,10 +5,12 @@ A server has no row of its own there: resources stand for it.
 """
 
 from collections import abc
-import dataclasses
 from typing import Any
 
 from heat.common import context as heat_context
+from heat.common import exception
+from heat.common.i18n import _
+from heat.db import api as db_api
 from heat.db import models
 from heat.engine import stack as parser
 from heat.engine.resources import server_base
@@ -17,12 +19,17 @@ import sqlalchemy
 from sqlalchemy import orm
 
 from heat_plugins import heat_values
+from heat_plugins import tokens
+from heat_plugins.configs import actions
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import rows
 from heat_plugins.signals import signal_names
 
 # What Heat stores with a server whose metadata it sends by a request.
 _PUT_URL, _QUEUE = 'metadata_put_url', 'metadata_queue_id'
+
+#: The key in the data of a group that gets a nested stack: its id before that.
+FORMER_GROUP = 'heat_plugins_former_group'
 
 # What Heat stores with a resource for which it has made a user.
 _USER = 'user_id'
@@ -36,18 +43,6 @@ _IS_BUSY = (_Resource.status == 'IN_PROGRESS', _Stack.status == 'IN_PROGRESS')
 
 # What neither a resource nor its stack does while what it keeps is in force.
 _OFF = ('SUSPEND', 'DELETE')
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Traversal:
-    """What a stack does.
-
-    :ivar id: another one for each thing that it does.
-    """
-
-    id: str | None
-    action: str
-    status: str
 
 
 # One resource, and what it keeps
@@ -78,6 +73,25 @@ def is_physical_id(context: heat_types.Context, physical_id: str) -> bool:
     )
 
 
+def exists(resource: heat_types.Resource) -> bool:
+    """Say whether a resource that Heat validates for an update exists.
+
+    Heat validates an update with a stack that has no ID yet. It has the same
+    credentials as the stack that it updates, and as the stacks in that.
+    """
+    stack = resource.stack
+    if stack.user_creds_id is None:
+        return False
+    return rows.finds(
+        stack.context,
+        sqlalchemy.select(_Resource.id).where(
+            _Resource.name == resource.name,
+            _Resource.stack_id == _Stack.id,
+            _Stack.user_creds_id == stack.user_creds_id,
+        ),
+    )
+
+
 def datum(context: heat_types.Context, number: int, key: str) -> str | None:
     """Return what a resource keeps by a key; None if it keeps nothing."""
     query = sqlalchemy.select(_Data.value).where(
@@ -88,6 +102,22 @@ def datum(context: heat_types.Context, number: int, key: str) -> str | None:
     return None
 
 
+def secrets(context: heat_types.Context, number: int) -> dict[str, str]:
+    """Return all that a resource keeps, secrets decrypted."""
+    try:
+        kept: dict[str, str] = db_api.resource_data_get_all(context, number)
+    except exception.NotFound:
+        return {}
+    return kept
+
+
+def keep_secret(
+    context: heat_types.Context, number: int, key: str, value: str
+) -> None:
+    """Let a resource keep a secret."""
+    db_api.resource_data_set(context, number, key, value, redact=True)
+
+
 def replace_datum(
     context: heat_types.Context,
     number: int,
@@ -96,16 +126,23 @@ def replace_datum(
     after: str,
 ) -> bool:
     """Write what a resource keeps unless another process has changed it."""
-    return rows.write(
-        context,
+    statement = replacing_datum(number, key, before, after)
+    return rows.write(context, statement) == [1]
+
+
+def replacing_datum(
+    number: int, key: str, before: str, after: str
+) -> sqlalchemy.Update:
+    """Return the statement of `replace_datum`."""
+    return (
         sqlalchemy.update(_Data)
         .where(
             _Data.resource_id == number,
             _Data.key == key,
             _Data.value == before,
         )
-        .values(value=after),
-    ) == [1]
+        .values(value=after)
+    )
 
 
 def active_data(
@@ -229,6 +266,64 @@ def data_of_later(
     return {row.value for row in rows.select(context, query)}
 
 
+def servers_of_later(
+    context: heat_types.Context, stack_id: str, name: str, number: int
+) -> set[str]:
+    """Return the servers of the deployments that were created after one.
+
+    :param number: of the resource of the one, in the database.
+    """
+    query = (
+        sqlalchemy.select(_Deployment.server_id)
+        .join(_Resource, _Resource.physical_resource_id == _Deployment.id)
+        .where(
+            _Deployment.tenant == context.project_id,
+            _Resource.stack_id == stack_id,
+            _Resource.name == name,
+            _Resource.id > number,
+        )
+    )
+    return {row.server_id for row in rows.select(context, query)}
+
+
+def mark_replaced(
+    context: heat_types.Context,
+    stack_id: str,
+    name: str,
+    number: int,
+    server_id: str,
+) -> None:
+    """Mark the deployments whose failed CREATE one repeats on its server.
+
+    Their configs are withdrawn from it.
+
+    :param number: of the resource of the one, in the database.
+    """
+    former = sqlalchemy.select(_Resource.physical_resource_id).where(
+        _Resource.stack_id == stack_id,
+        _Resource.name == name,
+        _Resource.id < number,
+        _Resource.status == 'FAILED',
+        _Resource.action.in_(('CREATE', 'DELETE')),
+    )
+    are_replaced = (
+        _Deployment.id.in_(former),
+        _Deployment.tenant == context.project_id,
+        _Deployment.server_id == server_id,
+    )
+    theirs = sqlalchemy.select(_Deployment.config_id).where(*are_replaced)
+    reason = _('Another deployment has replaced it on its server')
+    rows.write(
+        context,
+        sqlalchemy.update(_Deployment)
+        .where(*are_replaced)
+        .values(status_reason=tokens.REPLACED.after(reason)),
+        sqlalchemy.update(models.SoftwareConfig)
+        .where(models.SoftwareConfig.id.in_(theirs))
+        .values(group=actions.WITHDRAWN),
+    )
+
+
 def replaced_users(
     context: heat_types.Context, stack_id: str, name: str, number: int
 ) -> dict[str, str | None]:
@@ -251,6 +346,26 @@ def replaced_users(
     )
     found = rows.select(context, query)
     return {row.physical_resource_id: row.value for row in found}
+
+
+def group_ids(
+    context: heat_types.Context, stack_id: str, name: str
+) -> set[str]:
+    """Return the groups without nested stack of a resource's name.
+
+    Also what it replaces, until that is gone, and what it was before it got a
+    nested stack, until its members have taken over their rows.
+    """
+    is_former = (_Data.resource_id == _Resource.id) & (
+        _Data.key == FORMER_GROUP
+    )
+    query = (
+        sqlalchemy.select(_Resource.physical_resource_id, _Data.value)
+        .outerjoin(_Data, is_former)
+        .where(_Resource.stack_id == stack_id, _Resource.name == name)
+    )
+    found = {each for row in rows.select(context, query) for each in row}
+    return set(filter(signal_names.is_group, found))
 
 
 def show_replaced(stack: parser.Stack, name: str, user_id: str) -> bool:
@@ -341,32 +456,19 @@ def load_stack(stack_id: str) -> parser.Stack:
 
 def traversals(
     context: heat_types.Context, stack_ids: abc.Collection[str]
-) -> dict[str, Traversal]:
-    """Read what stacks do now; those that are gone are left out."""
+) -> dict[str, Any]:
+    """Read what stacks do now; those that are gone are left out.
+
+    :returns: rows by ID, with ``action``, ``status`` and
+        ``current_traversal``: another one for each thing that a stack does.
+    """
     query = sqlalchemy.select(
         _Stack.id, _Stack.current_traversal, _Stack.action, _Stack.status
     )
     return {
-        row.id: Traversal(
-            id=row.current_traversal, action=row.action, status=row.status
-        )
+        row.id: row
         for row in rows.select_in(context, query, _Stack.id, stack_ids)
     }
-
-
-def of_project(
-    context: heat_types.Context,
-    stack_ids: abc.Sequence[str],
-    project_id: str,
-) -> list[str]:
-    """Return which stacks are a project's and not deleted, in their order."""
-    query = sqlalchemy.select(_Stack.id).where(
-        _Stack.tenant == project_id, _Stack.deleted_at.is_(None)
-    )
-    there = {
-        row.id for row in rows.select_in(context, query, _Stack.id, stack_ids)
-    }
-    return [each for each in stack_ids if each in there]
 
 
 def with_groups(
@@ -432,15 +534,6 @@ def count_busy(context: heat_types.Context) -> int:
 # Servers
 
 
-def find(context: heat_types.Context, server_id: str) -> heat_values.Server:
-    """Look for a server in the stacks of a project.
-
-    Heat's table has no index for physical ids, so each call reads it whole:
-    ask once, and keep the answer.
-    """
-    return find_all(context, [server_id])[server_id]
-
-
 def find_all(
     context: heat_types.Context, server_ids: abc.Collection[str]
 ) -> dict[str, heat_values.Server]:
@@ -479,29 +572,25 @@ def find_all(
         each: [] for each in ids
     }
     for row in stacks.values():
-        resources[row.physical_resource_id].append(_resource(row, kept))
+        resources[row.physical_resource_id].append(
+            heat_values.ServerResource(
+                number=row.id,
+                name=row.name,
+                stack_id=row.stack_id,
+                stack_name=row.stack_name,
+                root_stack_id=row.root_stack_id,
+                metadata=row.rsrc_metadata or {},
+                version=row.atomic_key,
+                put_url=kept.get((row.id, _PUT_URL)),
+                has_queue=(row.id, _QUEUE) in kept,
+                is_itself=row.uuid == row.physical_resource_id,
+                is_going=row.action == 'DELETE',
+            )
+        )
     return {
         each: heat_values.Server(id=each, resources=tuple(stand))
         for each, stand in resources.items()
     }
-
-
-def _resource(
-    row: Any, kept: abc.Mapping[tuple[int, str | None], str | None]
-) -> heat_values.ServerResource:
-    return heat_values.ServerResource(
-        number=row.id,
-        name=row.name,
-        stack_id=row.stack_id,
-        stack_name=row.stack_name,
-        root_stack_id=row.root_stack_id,
-        metadata=row.rsrc_metadata or {},
-        version=row.atomic_key,
-        put_url=kept.get((row.id, _PUT_URL)),
-        has_queue=(row.id, _QUEUE) in kept,
-        is_itself=row.uuid == row.physical_resource_id,
-        is_going=row.action == 'DELETE',
-    )
 
 
 def above(context: heat_types.Context, stack_id: str) -> list[str]:

@@ -29,10 +29,10 @@ import sqlalchemy
 from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins import tokens
+from heat_plugins.configs import actions
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import fleets
 from heat_plugins.engine import heat_types
-from heat_plugins.engine.database import own_heat
 from heat_plugins.signals import body
 from heat_plugins.signals import signal_names
 from heat_plugins.signals import watcher
@@ -53,6 +53,9 @@ Dated: TypeAlias = tuple[
 
 # Databases limit how many values one statement may name.
 _BATCH = 500
+
+# No session keeps objects of what statements change.
+_UNSYNCHRONIZED = {'synchronize_session': False}
 
 
 def unavailable(exc: db_exception.DBError) -> errors.Unavailable:
@@ -177,10 +180,9 @@ def retried(
 @retried
 def write(context: heat_types.Context, *statements: Any) -> list[int]:
     """Run statements as a transaction; return how many rows each has met."""
-    options = {'synchronize_session': False}
     with db_api.context_manager.writer.using(context) as session:
         return [
-            session.execute(each, execution_options=options).rowcount
+            session.execute(each, execution_options=_UNSYNCHRONIZED).rowcount
             for each in statements
         ]
 
@@ -228,21 +230,29 @@ _WITH_CONFIG = sqlalchemy.select(_Deployment, _Config).join(
 def visible(
     context: heat_types.Context, ids: abc.Collection[str]
 ) -> dict[str, heat_values.DeploymentRow]:
-    """Read deployments that Heat lets the project see, by id."""
+    """Read deployments of the project, by id; of any for administrators."""
     query = _WITH_CONFIG
     if not context.is_admin:
-        query = query.where(is_readable(context))
+        query = query.where(_is_of_project(context))
     pairs = select_in(context, query, _Deployment.id, ids)
     return {row.id: _row(row, config) for row, config in pairs}
 
 
-def is_readable(context: heat_types.Context) -> Any:
-    """Return the condition that Heat lets a project read deployments."""
-    project_id = context.project_id
-    return sqlalchemy.or_(
-        _Deployment.tenant == project_id,
-        _Deployment.stack_user_project_id == project_id,
-    )
+def having(
+    context: heat_types.Context, config_ids: abc.Collection[str]
+) -> list[heat_values.DeploymentRow]:
+    """Read the deployments of any project that have some configs."""
+    pairs = select_in(context, _WITH_CONFIG, _Config.id, config_ids)
+    return [_row(row, config) for row, config in pairs]
+
+
+def _is_of_project(context: heat_types.Context) -> Any:
+    """Return the condition that a deployment is the project's own.
+
+    Heat's condition is met by one of another project, too, that names this
+    one as the project of its stack's users. Nothing comes of such a row here.
+    """
+    return _Deployment.tenant == context.project_id
 
 
 def of_group(context: heat_types.Context, group_id: str) -> list[Dated]:
@@ -258,7 +268,9 @@ def of_group(context: heat_types.Context, group_id: str) -> list[Dated]:
     )
     if signal_names.is_group(group_id):
         is_member = _is_below(_Deployment.id, group_id)
-    query = _WITH_CONFIG.where(is_member).order_by(_Config.created_at)
+    query = _WITH_CONFIG.where(is_member, _is_of_project(context)).order_by(
+        _Config.created_at
+    )
     return [
         (
             _row(row, config),
@@ -274,7 +286,7 @@ def servers_of(
 ) -> dict[str, str]:
     """Return the servers of deployments of the project, by deployment."""
     query = sqlalchemy.select(_Deployment.id, _Deployment.server_id).where(
-        _Deployment.tenant == context.project_id
+        _is_of_project(context)
     )
     return {
         row.id: row.server_id
@@ -282,27 +294,22 @@ def servers_of(
     }
 
 
-def configs(context: heat_types.Context, ids: abc.Collection[str]) -> set[str]:
-    """Return which of some configs there are."""
-    query = sqlalchemy.select(_Config.id)
-    return {row.id for row in select_in(context, query, _Config.id, ids)}
-
-
 def configs_of(
     context: heat_types.Context, server_ids: abc.Collection[str]
 ) -> dict[str, list[Any]]:
-    """Return the configs that Heat has to tell servers, by their ids."""
+    """Return the configs that servers of the project must run, by server."""
     query = (
         sqlalchemy.select(_Deployment.server_id, _Config)
         .join(_Config, _Config.id == _Deployment.config_id)
-        .where(is_readable(context))
+        .where(_is_of_project(context))
         .order_by(_Deployment.created_at)
     )
     configs: dict[str, list[Any]] = {each: [] for each in server_ids}
     for server_id, config in select_in(
         context, query, _Deployment.server_id, configs.keys()
     ):
-        configs[server_id].append(config)
+        if config.group != actions.WITHDRAWN:
+            configs[server_id].append(config)
     return configs
 
 
@@ -317,7 +324,7 @@ def _row(row: Any, config: Any) -> heat_values.DeploymentRow:
     return heat_values.DeploymentRow(
         id=row.id,
         server_id=row.server_id,
-        config=own_heat.config(config),
+        config=stored_config(config),
         action=row.action,
         status=row.status,
         reason=row.status_reason,
@@ -327,16 +334,20 @@ def _row(row: Any, config: Any) -> heat_values.DeploymentRow:
     )
 
 
-# Writing
-
-
-def create(context: heat_types.Context, **values: object) -> None:
-    """Write the row of a deployment; what is left out is empty."""
-    now = timeutils.utcnow()
-    write(
-        context,
-        sqlalchemy.insert(_Deployment).values(created_at=now, **values),
+def stored_config(config: Any) -> heat_values.Config:
+    """Return a config that Heat has stored, of its row or its object."""
+    return heat_values.Config(
+        id=config.id,
+        name=config.name,
+        group=config.group,
+        config=config.config[rpc_api.SOFTWARE_CONFIG_CONFIG],
+        inputs=config.config[rpc_api.SOFTWARE_CONFIG_INPUTS] or [],
+        outputs=config.config[rpc_api.SOFTWARE_CONFIG_OUTPUTS] or [],
+        options=config.config[rpc_api.SOFTWARE_CONFIG_OPTIONS] or {},
     )
+
+
+# Writing
 
 
 def change(
@@ -347,7 +358,12 @@ def change(
     Heat's own update ignores empty values, and never changes which stack's
     users may read the row.
     """
-    write(context, _change(_Deployment.id == deployment_id, **values))
+    write(
+        context,
+        _change(
+            _Deployment.id == deployment_id, _is_of_project(context), **values
+        ),
+    )
 
 
 def _change(*conditions: Any, **values: object) -> sqlalchemy.Update:
@@ -364,21 +380,23 @@ def settle(
 
     :returns: those whose outcome counts.
     """
-    now = timeutils.utcnow()
     # Else two engines that settle the same ones would conflict.
     tickets = sorted(outcomes, key=lambda each: each.deployment_id)
     return change_each(
-        context,
-        {
-            each: _change(
-                *_is_waited_for(each),
-                status=outcomes[each].status,
-                status_reason=outcomes[each].reason,
-                output_values=dict(outcomes[each].outputs),
-                updated_at=now,
-            )
-            for each in tickets
-        },
+        context, {each: settling(each, outcomes[each]) for each in tickets}
+    )
+
+
+def settling(
+    ticket: watcher.Ticket, outcome: body.SignalOutcome
+) -> sqlalchemy.Update:
+    """Return the statement that settles a row that is in progress."""
+    return _change(
+        *_is_waited_for(ticket),
+        status=outcome.status,
+        status_reason=outcome.reason,
+        output_values=dict(outcome.outputs),
+        updated_at=timeutils.utcnow(),
     )
 
 
@@ -389,14 +407,17 @@ def begin(
 
     All in one transaction.
     """
-    reason = tokens.STARTED.after('The server has started the action')
-    is_news = ~says(_Deployment.status_reason, tokens.STARTED)
-    return change_each(
-        context,
-        {
-            each: _change(*_is_waited_for(each), is_news, status_reason=reason)
-            for each in tickets
-        },
+    return change_each(context, {each: beginning(each) for each in tickets})
+
+
+def beginning(ticket: watcher.Ticket) -> sqlalchemy.Update:
+    """Return the statement that says in a row that its server has started."""
+    return _change(
+        *_is_waited_for(ticket),
+        ~says(_Deployment.status_reason, tokens.STARTED),
+        status_reason=tokens.STARTED.after(
+            'The server has started the action'
+        ),
     )
 
 
@@ -423,7 +444,10 @@ def mark_unhealthy(
     :param ids: a group's means its members. Only complete ones are marked.
     """
     reason = _('No longer marked unhealthy')
-    conditions = [_Deployment.status == heat_values.COMPLETE]
+    conditions = [
+        _Deployment.status == heat_values.COMPLETE,
+        _is_of_project(context),
+    ]
     if is_unhealthy:
         reason = tokens.UNHEALTHY.after(
             _('The next update of the stack runs it again')
@@ -450,55 +474,91 @@ def deliver(
 ) -> abc.Collection[str]:
     """Write configs and deployments as one transaction.
 
-    What is written already, by an attempt before, is written over.
+    What is written already, by an attempt before, is written over. The
+    configs that the deployments had before are deleted.
 
     :param made: with the ids of their projects.
     :returns: nothing that anybody waits for.
     """
-    now = timeutils.utcnow()
     # Heat's database checks no permissions.
     context = heat_context.get_admin_context()
     with db_api.context_manager.writer.using(context) as session:
-        there = {
-            number
-            for some in batches({each.deployment_id for each, _ in made})
-            for number in session.execute(
-                sqlalchemy.select(_Deployment.id).where(
-                    _Deployment.id.in_(some)
-                )
-            ).scalars()
-        }
-        session.execute(
-            sqlalchemy.insert(_Config),
-            [
-                {'created_at': now, 'tenant': project_id} | _config(each)
-                for each, project_id in made
-            ],
-        )
-        new = []
-        for each, project_id in made:
-            values = {'tenant': project_id} | _values(each)
-            if each.deployment_id not in there:
-                new.append(
-                    {'id': each.deployment_id, 'created_at': now} | values
-                )
-                continue
-            session.execute(
-                _change(
-                    _Deployment.id == each.deployment_id,
-                    updated_at=now,
-                    **values,
-                )
-            )
-        if new:
-            session.execute(sqlalchemy.insert(_Deployment), new)
+        write_deliveries(session, made)
     return ()
 
 
-def _config(made: deliveries.Delivery) -> dict[str, Any]:
-    draft = made.draft
+def write_deliveries(
+    session: Any, made: abc.Collection[tuple[deliveries.Delivery, str]]
+) -> None:
+    """Write configs and deployments in a transaction; see `deliver`."""
+    now = timeutils.utcnow()
+    query = sqlalchemy.select(_Deployment.id, _Deployment.config_id)
+    former = {
+        row.id: row.config_id
+        for some in batches({each.deployment_id for each, _ in made})
+        for row in session.execute(query.where(_Deployment.id.in_(some)))
+    }
+    session.execute(
+        sqlalchemy.insert(_Config),
+        [
+            {
+                'id': each.config_id,
+                'created_at': now,
+                'tenant': project_id,
+                **_content(each.draft),
+            }
+            for each, project_id in made
+        ],
+    )
+    new = []
+    for each, project_id in made:
+        values = {'tenant': project_id} | _values(each)
+        if each.deployment_id not in former:
+            new.append({'id': each.deployment_id, 'created_at': now} | values)
+            continue
+        session.execute(
+            _change(
+                _Deployment.id == each.deployment_id, updated_at=now, **values
+            )
+        )
+    if new:
+        session.execute(sqlalchemy.insert(_Deployment), new)
+    _delete_unused(session, set(former.values()))
+
+
+def _delete_unused(session: Any, config_ids: abc.Collection[str]) -> None:
+    """Delete configs that no deployment has."""
+    for some in batches(config_ids):
+        used = sqlalchemy.select(_Deployment.config_id).where(
+            _Deployment.config_id.in_(some)
+        )
+        session.execute(
+            sqlalchemy.delete(_Config).where(
+                _Config.id.in_(some), _Config.id.not_in(used)
+            ),
+            execution_options=_UNSYNCHRONIZED,
+        )
+
+
+def rewrite(
+    context: heat_types.Context,
+    changed: abc.Mapping[str, heat_values.DerivedConfig],
+) -> None:
+    """Write other contents of configs, by ID, as one transaction."""
+    write(
+        context,
+        *(
+            sqlalchemy.update(_Config)
+            .where(_Config.id == config_id)
+            .values(**_content(draft))
+            # Else two that write the same ones would conflict.
+            for config_id, draft in sorted(changed.items())
+        ),
+    )
+
+
+def _content(draft: heat_values.DerivedConfig) -> dict[str, Any]:
     return {
-        'id': made.config_id,
         'group': draft.group,
         'name': draft.name,
         'config': {
@@ -527,102 +587,102 @@ def _values(made: deliveries.Delivery) -> dict[str, Any]:
     }
 
 
-def detach(
-    context: heat_types.Context,
-    group_id: str,
-    withdrawals: abc.Sequence[fleets.Withdrawal],
+@retried
+def withdraw(
+    context: heat_types.Context, withdrawals: abc.Sequence[fleets.Withdrawal]
 ) -> set[str]:
-    """Take rows from their servers; fail those that come with a reason.
+    """Take actions from their servers; fail those that come with a reason.
 
-    Such a row is kept by the group itself: Heat writes to a server's
-    metadata what the rows with its id name.
+    Heat delivers what rows name, whatever their status. A row that fails
+    keeps its server, as Heat's own classes never write that again. Its config
+    gets a group for which agents have no hook: none of them runs it. A row
+    without a reason gets its own ID for a server, and is deleted next.
 
     :returns: the ids of the deployments that have not ended meanwhile.
     """
-    leaving = [w.deployment_id for w in withdrawals if w.reason is None]
-    write(
-        context,
-        *(
-            _change(_Deployment.id.in_(some), server_id=group_id)
-            for some in batches(leaving)
-        ),
-    )
     now = timeutils.utcnow()
-    failed = change_each(
-        context,
-        {
-            each.deployment_id: _change(
+    leaving = {w.deployment_id for w in withdrawals if w.reason is None}
+    failed = set()
+    with db_api.context_manager.writer.using(context) as session:
+        for some in batches(leaving):
+            change = _change(
+                _Deployment.id.in_(some),
+                _is_of_project(context),
+                server_id=_Deployment.id,
+            )
+            session.execute(change, execution_options=_UNSYNCHRONIZED)
+        # Else two that settle the same ones would conflict.
+        for each in sorted(withdrawals, key=lambda each: each.deployment_id):
+            if each.reason is None:
+                continue
+            change = _change(
                 _Deployment.id == each.deployment_id,
+                _is_of_project(context),
                 _Deployment.config_id == each.config_id,
                 _Deployment.status == heat_values.IN_PROGRESS,
-                server_id=group_id,
                 status=heat_values.FAILED,
                 status_reason=each.reason,
                 updated_at=now,
             )
-            # Else two that settle the same ones would conflict.
-            for each in sorted(
-                withdrawals, key=lambda each: each.deployment_id
+            met = session.execute(change, execution_options=_UNSYNCHRONIZED)
+            if met.rowcount:
+                failed.add(each)
+        for some in batches({each.config_id for each in failed}):
+            hide = sqlalchemy.update(_Config).where(_Config.id.in_(some))
+            session.execute(
+                hide.values(group=actions.WITHDRAWN),
+                execution_options=_UNSYNCHRONIZED,
             )
-            if each.reason is not None
-        },
-    )
-    return failed.union(leaving)
-
-
-def delete(context: heat_types.Context, ids: abc.Collection[str]) -> list[Any]:
-    """Delete deployments, as far as Heat lets the project see them.
-
-    :returns: rows with ``id``, ``server_id``, and ``reading_project``, whose
-        stack users could read it, if any.
-    """
-    query = sqlalchemy.select(
-        _Deployment.id,
-        _Deployment.server_id,
-        _Deployment.stack_user_project_id.label('reading_project'),
-    )
-    if not context.is_admin:
-        query = query.where(is_readable(context))
-    there = list(select_in(context, query, _Deployment.id, ids))
-    write(
-        context,
-        *(
-            sqlalchemy.delete(_Deployment).where(_Deployment.id.in_(some))
-            for some in batches({each.id for each in there})
-        ),
-    )
-    return there
+    return leaving.union(each.deployment_id for each in failed)
 
 
 def delete_configs(
     context: heat_types.Context, ids: abc.Collection[str]
-) -> set[str]:
-    """Delete configs of the project that no deployment has; return those."""
-    there = configs(context, ids)
+) -> None:
+    """Delete configs of the project that no deployment has."""
     used = sqlalchemy.select(_Deployment.config_id).where(
         _Deployment.config_id == _Config.id
     )
-    query = sqlalchemy.delete(_Config).where(~used.exists())
-    if not context.is_admin:
-        query = query.where(_Config.tenant == context.project_id)
-    write(context, *(query.where(_Config.id.in_(s)) for s in batches(there)))
-    return there - configs(context, there)
+    query = sqlalchemy.delete(_Config).where(
+        ~used.exists(), _Config.tenant == context.project_id
+    )
+    write(context, *(query.where(_Config.id.in_(s)) for s in batches(ids)))
 
 
+@retried
 def erase(
-    context: heat_types.Context, group_id: str, ids: abc.Collection[str] = ()
+    context: heat_types.Context, owner_id: str, ids: abc.Collection[str]
 ) -> None:
-    """Delete rows of a group, and the configs that no row has then."""
-    used = sqlalchemy.select(_Deployment.config_id).where(
-        _is_below(_Deployment.id, group_id)
-    )
-    write(
-        context,
-        *(
-            sqlalchemy.delete(_Deployment).where(_Deployment.id.in_(some))
-            for some in batches(ids)
-        ),
-        sqlalchemy.delete(_Config).where(
-            _is_below(_Config.id, group_id), _Config.id.not_in(used)
-        ),
-    )
+    """Delete rows, and the configs of their owner that no row has then.
+
+    :param owner_id: of the deployment, or of the group.
+    """
+    with db_api.context_manager.writer.using(context) as session:
+        below = sqlalchemy.select(_Config.id).where(
+            _is_below(_Config.id, owner_id),
+            _Config.tenant == context.project_id,
+        )
+        config_ids = set(session.execute(below).scalars())
+        remove(session, context.project_id, ids, config_ids)
+
+
+def remove(
+    session: Any,
+    project_id: str,
+    ids: abc.Collection[str],
+    config_ids: abc.Collection[str] = (),
+) -> None:
+    """Delete deployments of a project, in a transaction, and their configs.
+
+    :param config_ids: others to delete. Those that a deployment has stay.
+    """
+    unused = set(config_ids)
+    for some in batches(ids):
+        theirs = _Deployment.id.in_(some) & (_Deployment.tenant == project_id)
+        given = sqlalchemy.select(_Deployment.config_id).where(theirs)
+        unused.update(session.execute(given).scalars())
+        session.execute(
+            sqlalchemy.delete(_Deployment).where(theirs),
+            execution_options=_UNSYNCHRONIZED,
+        )
+    _delete_unused(session, unused)

@@ -10,32 +10,21 @@ a sync point for each node of its graph, and one for the stack, with the
 earlier nodes that are done. No engine holds a lock between two nodes. If an
 engine dies there, only the sync points show that the stack is not complete.
 That of the stack is made last: without it, the traversal has not begun.
-
-The configs that register operations are read here, too.
 """
 
 from collections import abc
-import contextlib
 import dataclasses
-import datetime
 from typing import Any, TypeAlias
 
-from heat.common import exception
 from heat.db import api as db_api
 from heat.db import models
 from heat.engine import environment
-from heat.engine import stack as parser
-from heat.engine import sync_point
-from oslo_utils import timeutils as oslo_timeutils
 import sqlalchemy
-from sqlalchemy import orm
 
 from heat_plugins import tokens
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
-from heat_plugins.runs.fleet.records import binding
-from heat_plugins.runs.fleet.records import notice_orders
 
 Key: TypeAlias = tuple[int, int | None, bool]
 
@@ -46,10 +35,6 @@ PointKey: TypeAlias = tuple[str, bool]
 _Stack, _Resource, _Data = models.Stack, models.Resource, models.ResourceData
 _Config, _Deployment = models.SoftwareConfig, models.SoftwareDeployment
 _Point = models.SyncPoint
-_Restricted = exception.InvalidRestrictedAction
-
-# The most configs that one scan deletes.
-_LEFTOVERS = 100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,40 +78,6 @@ class Idle:
     traversal_id: str
     stamp: int
     has_begun: bool = True
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Point:
-    """A sync point.
-
-    :ivar data: what the nodes before it have sent, in Heat's form.
-    """
-
-    data: Any = dataclasses.field(repr=False)
-
-    @property
-    def nodes(self) -> abc.Set[parser.ConvergenceNode]:
-        """The nodes before it that are done."""
-        return {
-            parser.ConvergenceNode(*each)
-            for each in sync_point.deserialize_input_data(self.data)
-        }
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Node:
-    """A resource as a traversal needs it.
-
-    :ivar id: its number.
-    :ivar replaces: the number of the resource in whose place it was made.
-    :ivar template_id: the template that it was last changed to.
-    """
-
-    id: int
-    replaces: int | None
-    template_id: int | None
-    status: str
-    action: str
 
 
 # Locks
@@ -212,14 +163,15 @@ def held(context: heat_types.Context) -> list[Held]:
 
 def change(context: heat_types.Context, held: Held, **values: object) -> bool:
     """Change a resource, and its version, unless another process has."""
-    changed: bool = db_api.resource_update(
-        context,
-        held.id,
-        values,
-        held.version,
-        expected_engine_id=held.engine_id,
+    return bool(
+        db_api.resource_update(
+            context,
+            held.id,
+            values,
+            held.version,
+            expected_engine_id=held.engine_id,
+        )
     )
-    return changed
 
 
 # Traversals
@@ -299,15 +251,16 @@ def has_snapshots(context: heat_types.Context, stack_id: str) -> bool:
     return rows.finds(context, query)
 
 
-def points(
-    context: heat_types.Context, stalled: Idle
-) -> dict[PointKey, Point]:
-    """Return the sync points of a traversal that are left."""
+def points(context: heat_types.Context, stalled: Idle) -> dict[PointKey, Any]:
+    """Return the sync points of a traversal that are left.
+
+    :returns: what the nodes before each have sent, in Heat's form.
+    """
     query = sqlalchemy.select(
         _Point.entity_id, _Point.is_update, _Point.input_data
     ).where(*_is_of(stalled))
     return {
-        (row.entity_id, row.is_update): Point(data=row.input_data)
+        (row.entity_id, row.is_update): row.input_data
         for row in rows.select(context, query)
     }
 
@@ -319,8 +272,13 @@ def _is_of(stalled: Idle) -> tuple[Any, Any]:
     )
 
 
-def nodes(context: heat_types.Context, stack_id: str) -> dict[int, Node]:
-    """Return the resources of a stack, by number."""
+def nodes(context: heat_types.Context, stack_id: str) -> dict[int, Any]:
+    """Return the resources of a stack, by number.
+
+    :returns: rows with the ``id``; ``replaces``, the number of the resource in
+        whose place it was made; ``template_id``, the template that it was last
+        changed to; ``status`` and ``action``.
+    """
     query = sqlalchemy.select(
         _Resource.id,
         _Resource.replaces,
@@ -328,9 +286,7 @@ def nodes(context: heat_types.Context, stack_id: str) -> dict[int, Node]:
         _Resource.status,
         _Resource.action,
     ).where(_Resource.stack_id == stack_id)
-    return {
-        row.id: Node(**row._mapping) for row in rows.select(context, query)
-    }
+    return {row.id: row for row in rows.select(context, query)}
 
 
 def claim(context: heat_types.Context, stalled: Idle) -> bool:
@@ -358,208 +314,3 @@ def claim(context: heat_types.Context, stalled: Idle) -> bool:
         .where(own, _Point.atomic_key == pairs[0].atomic_key)
         .values(atomic_key=_Point.atomic_key + 1),
     ) == [1]
-
-
-# Operations
-
-
-def operations(
-    context: heat_types.Context,
-    operation_id: str | None,
-    *,
-    most: int,
-    length: int,
-) -> list[Any]:
-    """Return the configs that register operations, of all projects.
-
-    Each with its ``row_id``: the deployment that registers it, too; None for
-    one of a former release. The first of each project come first, so that
-    none hides another's.
-
-    :param operation_id: the only one that is wanted; None for all.
-    :param most: the most of a project.
-    :param length: the most bytes of a config.
-    """
-    # A cloud may have a million other configs.
-    wanted = [_Config.group.in_((binding.GROUP, binding.FORMER_GROUP))]
-    if operation_id is not None:
-        wanted.append(_Config.name == operation_id)
-    # Who may create configs may not be permitted to create deployments.
-    registering = sqlalchemy.and_(
-        _Deployment.config_id == _Config.id,
-        _Deployment.tenant == _Config.tenant,
-        _Deployment.server_id == _Config.name,
-        _Deployment.status == binding.IN_PROGRESS,
-        _Config.group == binding.GROUP,
-    )
-    rank = sqlalchemy.func.row_number().over(
-        partition_by=_Config.tenant, order_by=_Config.created_at
-    )
-    ranked = (
-        sqlalchemy.select(
-            _Config.id,
-            _Config.name,
-            _Config.tenant,
-            _Config.config,
-            _Config.created_at,
-            _Deployment.id.label('row_id'),
-            rank.label('rank'),
-        )
-        .outerjoin(_Deployment, registering)
-        .where(
-            *wanted,
-            (_Config.group == binding.FORMER_GROUP)
-            | _Deployment.id.is_not(None),
-            sqlalchemy.func.length(_Config.config) <= length,
-        )
-        .subquery()
-    )
-    query = (
-        sqlalchemy.select(ranked)
-        .where(ranked.c.rank <= most)
-        .order_by(ranked.c.rank, ranked.c.created_at)
-    )
-    return rows.select(context, query)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class NoticeRow:
-    """The notices of an operation; see `notice_orders`.
-
-    :ivar id: of the deployment.
-    :ivar order: the config, as its creator wrote it.
-    :ivar reason: what is recorded.
-    :ivar state: the status of the deployment that registers the operation.
-    :ivar changed_at: when that was changed last.
-    :ivar seen_at: the change of it that the record says all of.
-    """
-
-    id: str
-    operation_id: str
-    project_id: str
-    order: Any = dataclasses.field(repr=False)
-    reason: str
-    state: str
-    changed_at: Any
-    seen_at: Any
-
-
-def notices(context: heat_types.Context, most: int) -> list[NoticeRow]:
-    """Return the notices of operations that may have something to tell.
-
-    :param most: the most of a project, the newest.
-    """
-    registering, bound = orm.aliased(_Deployment), orm.aliased(_Config)
-    rank = sqlalchemy.func.row_number().over(
-        partition_by=_Deployment.tenant,
-        order_by=_Deployment.created_at.desc(),
-    )
-    ranked = (
-        sqlalchemy.select(
-            _Deployment.id,
-            _Deployment.server_id.label('operation_id'),
-            _Deployment.tenant.label('project_id'),
-            _Config.config.label('order'),
-            _Deployment.status_reason.label('reason'),
-            registering.status.label('state'),
-            registering.updated_at.label('changed_at'),
-            _Deployment.updated_at.label('seen_at'),
-            rank.label('rank'),
-        )
-        .join(_Config, _Config.id == _Deployment.config_id)
-        .join(
-            registering,
-            (registering.server_id == _Deployment.server_id)
-            & (registering.tenant == _Deployment.tenant),
-        )
-        .join(bound, bound.id == registering.config_id)
-        .where(
-            _Config.group == binding.NOTICES,
-            bound.group == binding.GROUP,
-            # A retry of what has ended was not seen.
-            (_Deployment.status == binding.IN_PROGRESS)
-            | (registering.updated_at > _Deployment.updated_at),
-            sqlalchemy.func.length(_Config.config) <= notice_orders.LENGTH,
-        )
-        .subquery()
-    )
-    query = sqlalchemy.select(ranked).where(ranked.c.rank <= most)
-    return [
-        NoticeRow(
-            **{n: v for n, v in row._mapping.items() if n != 'rank'},
-        )
-        for row in rows.select(context, query)
-    ]
-
-
-def record_notices(
-    context: heat_types.Context, row: NoticeRow, after: NoticeRow, status: str
-) -> bool:
-    """Record notices, unless another engine has done so."""
-    return rows.write(
-        context,
-        sqlalchemy.update(_Deployment)
-        .where(
-            _Deployment.id == row.id,
-            _Deployment.status_reason == row.reason,
-        )
-        .values(
-            status_reason=after.reason,
-            status=status,
-            updated_at=after.seen_at,
-        ),
-    ) == [1]
-
-
-def is_registered(
-    context: heat_types.Context, project_id: str, operation_id: str
-) -> bool:
-    """Say whether Heat knows of an operation, or is about to."""
-    return rows.finds(
-        context,
-        sqlalchemy.select(_Deployment.id).where(
-            _Deployment.server_id == operation_id,
-            _Deployment.tenant == project_id,
-        ),
-    )
-
-
-def ended(
-    context: heat_types.Context,
-    wanted: abc.Collection[tuple[str, str]],
-) -> set[tuple[str, str]]:
-    """Return which operations have ended, or were deleted.
-
-    :param wanted: each as its project and ID.
-    """
-    query = sqlalchemy.select(_Deployment.tenant, _Deployment.server_id).where(
-        _Deployment.status == 'IN_PROGRESS'
-    )
-    found = rows.select_in(
-        context, query, _Deployment.server_id, {each[1] for each in wanted}
-    )
-    return {*wanted} - {(row.tenant, row.server_id) for row in found}
-
-
-def delete_unregistered(context: heat_types.Context, age: int) -> None:
-    """Delete configs of operations that no deployment registers.
-
-    The process that created one has died before it created the deployment.
-
-    :param age: seconds, which they must have at least.
-    """
-    created = oslo_timeutils.utcnow() - datetime.timedelta(seconds=age)
-    is_bound = sqlalchemy.exists().where(_Deployment.config_id == _Config.id)
-    leftovers = (
-        sqlalchemy.select(_Config.id)
-        .where(
-            _Config.group == binding.GROUP,
-            _Config.created_at < created,
-            ~is_bound,
-        )
-        .limit(_LEFTOVERS)
-    )
-    for (config_id,) in rows.select(context, leftovers):
-        # Heat deletes none that has got a deployment since.
-        with contextlib.suppress(exception.NotFound, _Restricted):
-            db_api.software_config_delete(context, config_id)

@@ -9,19 +9,20 @@ request to any service.
 from collections import abc
 import contextlib
 import dataclasses
+import threading
 import time
 
 from heat.objects import event
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins import metrics
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import resources
-from heat_plugins.runs import schedule_deciding
-from heat_plugins.runs import schedule_notices
-from heat_plugins.runs import schedule_reading
-from heat_plugins.timeline import kinds
+from heat_plugins.runs.schedules import schedule_deciding
+from heat_plugins.runs.schedules import schedule_notices
+from heat_plugins.runs.schedules import schedules
 
 #: The key in a resource's data.
 KEY = 'heat_plugins_schedule'
@@ -33,6 +34,11 @@ _TRIES = 10
 _LATE = 60
 
 _Kept = schedule_deciding.KeptSchedule
+
+#: Set once a schedule has changed in this process.
+woken = threading.Event()
+# The numbers of those.
+_changed: set[int] = set()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,6 +57,19 @@ class ScheduleRow:
     stack_name: str
     project_id: str
     text: str
+
+
+def wake(number: int) -> None:
+    """Let this process read a schedule now: it has changed."""
+    _changed.add(number)
+    woken.set()
+
+
+def take_changed() -> abc.Iterator[int]:
+    """Yield the schedules that have changed in this process, once."""
+    woken.clear()
+    while _changed:
+        yield _changed.pop()
 
 
 def kept(
@@ -119,7 +138,7 @@ def change(
     :raises errors.Unavailable: others change it each time.
     """
     for _ in range(_TRIES):
-        text = read(context, number)
+        text = resources.datum(context, number, KEY)
         if text is None:
             return False
         before = _Kept.read(text)
@@ -146,7 +165,7 @@ def add_event(
     context: heat_types.Context,
     row: ScheduleRow,
     why: str,
-    kind: kinds.EventKind = kinds.EventKind.NOT_TRIGGERED,
+    kind: heat_values.EventKind = heat_values.EventKind.NOT_TRIGGERED,
 ) -> None:
     """Write an event of what a schedule has not done, without its stack.
 
@@ -156,9 +175,11 @@ def add_event(
         'stack_id': row.stack_id,
         'resource_name': row.name,
         'physical_resource_id': row.id,
-        'resource_type': schedule_reading.TYPE,
+        'resource_type': schedules.TYPE,
         'resource_action': 'SIGNAL',
         'resource_status': 'FAILED',
-        'resource_status_reason': kinds.reason(kind, foreign.stored(why)),
+        'resource_status_reason': heat_values.event_reason(
+            kind, foreign.stored(why)
+        ),
     }
     event.Event.create(context, values)

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 from http import cookiejar
 import time
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from heat.engine import api as engine_api
 from heat.engine import service_software_config
@@ -133,7 +133,12 @@ def _write(
         if (
             metadata := {
                 **stand.metadata,
-                'deployments': _formatted(configs[each]),
+                'deployments': [
+                    engine_api.format_software_config(config)
+                    for config in sorted(
+                        configs[each], key=lambda config: config.name or ''
+                    )
+                ],
             }
         )
         # One that was written, and not put, is put again.
@@ -157,13 +162,6 @@ def _write(
         if stand.number not in written
         or (stand.put_url and now.get(stand.number) != stand.next_version)
     }
-
-
-def _formatted(configs: abc.Iterable[Any]) -> list[dict[str, Any]]:
-    return [
-        engine_api.format_software_config(config)
-        for config in sorted(configs, key=lambda each: each.name or '')
-    ]
 
 
 def _leave_gap(server_ids: abc.Collection[str]) -> None:

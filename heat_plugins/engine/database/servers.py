@@ -20,7 +20,6 @@ from heat_plugins import pools
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
-from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)
 
@@ -48,7 +47,13 @@ class Servers:
         self._root_stack_id = root_stack_id
 
     def find(self, server_id: str) -> heat_values.Server:
-        return resources.find(self._deployment.context, server_id)
+        """Look for a server in the stacks of the project.
+
+        Heat's table has no index for physical ids, so each call reads it
+        whole: ask once, and keep the answer.
+        """
+        context = self._deployment.context
+        return resources.find_all(context, [server_id])[server_id]
 
     def name(self, server_id: str) -> str:
         """Return what people call a server: its resource, else its ID."""
@@ -57,29 +62,15 @@ class Servers:
     def name_of(self, server: heat_values.Server) -> str:
         return path(self._deployment.context, server, self._root_stack_id)
 
-    def refusal_of(self, server: heat_values.Server) -> str | None:
-        """Say why a server takes no deployment of the stack, if so."""
-        return refusal(server, self._root_stack_id)
-
-    def is_there(self, server_id: str) -> bool:
-        try:
-            with rows.unquoted():
-                return self.is_reachable(server_id)
-        except Exception as exc:
-            return self._doubt(server_id, exc)
-
-    def is_reachable(self, server_id: str) -> bool:
+    def is_reachable(self, server: heat_values.Server) -> bool:
         """Say whether a server is there to be given a config.
 
         Heat gives configs to the resource whose physical id is the server's.
         That of an OS::Heat::DeployedServer is its own UUID, which only Heat
         knows. For others this asks Nova, if there is one.
 
-        :raises Exception: Nova's, and the database's.
+        :raises Exception: Nova's.
         """
-        return self._is_reachable(self.find(server_id))
-
-    def _is_reachable(self, server: heat_values.Server) -> bool:
         stay = [each for each in server.resources if not each.is_going]
         if server.resources and not stay:
             return False
@@ -94,44 +85,44 @@ class Servers:
             return False
         return True
 
+    def is_there(self, server: heat_values.Server) -> bool:
+        """Say whether a server can be given a config; doubt counts as yes."""
+        try:
+            with rows.unquoted():
+                return self.is_reachable(server)
+        except Exception as exc:
+            # Nova is out of order; that says nothing about the server.
+            LOG.warning(
+                '%(deployment)s: cannot ask Nova whether server %(server)s '
+                'exists; assuming that it does: %(error)s',
+                {
+                    'deployment': self._deployment,
+                    'server': server.id,
+                    'error': exc,
+                },
+            )
+            return True
+
     def all_there(
         self, servers: abc.Collection[heat_values.Server]
     ) -> set[str]:
         """Return the ids of those that can be given a config.
 
-        Doubt counts as yes. Nova is asked for some at a time.
+        Nova is asked for some at a time.
         """
-        there = pools.Pool(attempts=1).each(self._is_there, servers)
+        there = pools.Pool(attempts=1).each(self.is_there, servers)
         return {
             server.id
             for server, is_there in zip(servers, there, strict=True)
             if is_there
         }
 
-    def _is_there(self, server: heat_values.Server) -> bool:
-        try:
-            with rows.unquoted():
-                return self._is_reachable(server)
-        except Exception as exc:
-            return self._doubt(server.id, exc)
-
-    def _doubt(self, server_id: str, exc: Exception) -> bool:
-        # Nova is out of order; that says nothing about the server.
-        LOG.warning(
-            '%(deployment)s: cannot ask Nova whether server %(server)s '
-            'exists; assuming that it does: %(error)s',
-            {
-                'deployment': self._deployment,
-                'server': server_id,
-                'error': exc,
-            },
-        )
-        return True
-
 
 def started(action: str, name: str) -> str:
     """Return the reason of the event that a server has started an action."""
-    return kinds.reason(kinds.EventKind.STARTED, f'{action} on server {name}')
+    return heat_values.event_reason(
+        heat_values.EventKind.STARTED, f'{action} on server {name}'
+    )
 
 
 def path(

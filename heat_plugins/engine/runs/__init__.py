@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs and operations that an engine starts, follows and advances."""
+"""Runs that heat-engine starts, leads and shows."""

@@ -7,108 +7,69 @@ few of each project at a time, so that one project takes few of the threads.
 
 from collections import abc
 import contextlib
-import dataclasses
-import functools
-import itertools
-import math
-import threading
 import time
 from typing import Any
+import uuid
 
 from heat.common import context as heat_context
-from heat.common import exception
-from heat.objects import software_config as config_objects
-from keystoneauth1 import exceptions
 from oslo_config import cfg
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins import metrics
-from heat_plugins import tokens
 from heat_plugins.clients import webhooks
 from heat_plugins.engine import process
-from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.database import schedule_rows
+from heat_plugins.engine.runs import leading
+from heat_plugins.engine.runs import run_scans
 from heat_plugins.runs import notifying
+from heat_plugins.runs import run_records
+from heat_plugins.runs import run_store
 from heat_plugins.runs import summary
-from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.fleet.records import binding
-from heat_plugins.runs.fleet.records import notice_orders
-from heat_plugins.runs.records import record_names
-from heat_plugins.timeline import kinds
+from heat_plugins.runs import telling
+from heat_plugins.runs.schedules import schedules
 
 LOG = foreign.logger(__name__)
 
 #: The threads that send.
 PLACES = process.Places(32, 2)
 
-#: Requests, seconds and bytes to read how an operation has ended, and which
-#: servers a notice names.
-BUDGET = (400, 60.0, 64 * 1024 * 1024)
+#: Seconds between two scans for runs that have something to tell.
+INTERVAL = 2.0
 
-# Seconds for which the addresses of the cloud are remembered.
-_REMEMBERED = 300.0
-
-_UNKNOWN = "heat-engine cannot find out which addresses are the cloud's own"
+# Runs that one scan tells of, and tries to record that a notice was sent.
+_MOST, _TRIES = 200, 5
 
 _Event = notifying.NoticeEvent
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Receiver:
-    """Where a user wants notices, as a template or command says.
+def send(
+    notice: notifying.Notice,
+    where: abc.Mapping[str, Any],
+    read: abc.Callable[[], run_records.RunRecord],
+    now: float,
+    *,
+    url: str,
+    secret: str,
+) -> None:
+    """Send a notice to a webhook.
 
-    :raises errors.Invalid: it is invalid; the message quotes nothing.
+    :param where: its ID, and what is told of project, stack, schedule and
+        run; see `notifying.body`.
+    :param read: returns the run.
+    :raises errors.Error: the operator does not permit the webhook, or it has
+        not taken the notice. The message quotes no URL.
     """
-
-    url: str = dataclasses.field(repr=False)
-    secret: str = dataclasses.field(repr=False)
-
-    def __post_init__(self) -> None:
-        notifying.check_secret(self.secret)
-        _ = self.webhook
-
-    @functools.cached_property
-    def webhook(self) -> webhooks.Webhook:
-        return webhooks.Webhook.parse(self.url)
-
-    def check(self) -> None:
-        """Refuse it if the operator does not permit it.
-
-        :raises errors.Refused: the message names the option.
-        """
-        permitted().check(self.webhook)
-
-    def send(
-        self,
-        notice: notifying.Notice,
-        where: abc.Mapping[str, Any],
-        stack: Any,
-        opened: abc.Callable[[], fleets.Fleets],
-        clock: abc.Callable[[], float],
-    ) -> None:
-        """Send a notice of an operation.
-
-        :param where: its ID, and what is told of project, stack, schedule and
-            operation; see `notifying.body`.
-        :param stack: whose owner can read the catalogue.
-        :param opened: returns the operations of its project.
-        :raises errors.Error: it was not taken.
-        """
-        told: list[dict[str, str]] | None = []
-        if notice.event in notifying.OF_SERVERS:
-            told = servers(opened(), where['operation'], notice.event)
-        due = {'due': summary.time(notice.tick)}
-        body = notifying.body(notice, {**where, **due}, told)
-        webhooks.send(
-            self.webhook,
-            permitted(),
-            CLOUD.addresses(stack),
-            notifying.headers(body, self.secret, clock()),
-            body,
-        )
+    webhook, hosts = webhooks.Webhook.parse(url), permitted()
+    # What is refused costs no request.
+    hosts.check(webhook)
+    due = {'due': summary.time(notice.tick)}
+    about = servers(read, notice.event)
+    body = notifying.body(notice, {**where, **due}, about)
+    webhooks.send(webhook, hosts, notifying.headers(body, secret, now), body)
 
 
 def permitted() -> webhooks.Hosts:
@@ -119,15 +80,17 @@ def permitted() -> webhooks.Hosts:
 def tell(
     row: schedule_rows.ScheduleRow,
     notice: notifying.Notice,
-    opened: abc.Callable[[], tuple[Any, Any, fleets.Fleets]],
+    opened: abc.Callable[[], tuple[Any, Any]],
+    read: abc.Callable[[str], run_records.RunRecord],
     clock: abc.Callable[[], float],
 ) -> None:
     """Send a notice of a schedule, and record how that went.
 
-    :param opened: returns its stack, its resource, which does not keep the
-        stack alive, and the operations of its project.
+    :param opened: returns its stack, and its resource, which does not keep
+        the stack alive.
+    :param read: returns a run.
     """
-    why = why_not(lambda: _send(row, notice, *opened(), clock))
+    why = why_not(lambda: _send(row, notice, *opened(), read, clock))
     context, now = heat_context.get_admin_context(), clock()
     # What is not recorded is repeated.
     with contextlib.suppress(Exception):
@@ -138,7 +101,7 @@ def tell(
             sender = f'schedule {row.name} of stack {row.stack_id}'
             log_given_up(sender, notice.event.value, why)
             said = f'{notice.event.value}: {why}'
-            kind = kinds.EventKind.NOT_TOLD
+            kind = heat_values.EventKind.NOT_TOLD
             schedule_rows.add_event(context, row, said, kind)
 
 
@@ -171,149 +134,160 @@ def _send(
     notice: notifying.Notice,
     stack: Any,
     resource: Any,
-    door: fleets.Fleets,
+    read: abc.Callable[[str], run_records.RunRecord],
     clock: abc.Callable[[], float],
 ) -> None:
-    receiver = resource.receiver()
-    # What is refused costs no request.
-    receiver.check()
     with resource.frozen_properties() as props:
         action = props[resource.ACTION]
-    operation_id = record_names.id_of_tick(row.id, notice.tick)
+    run_id = schedules.run_id(row.id, notice.tick)
     where = {
-        'id': f'{operation_id}.{notice.event.value}',
+        'id': f'{run_id}.{notice.event.value}',
         'project': row.project_id,
         'stack': {'id': row.stack_id, 'name': row.stack_name},
         'schedule': {'id': row.id, 'name': row.name},
-        'operation': operation_id,
+        'run': run_id,
         'action': action,
     }
-    receiver.send(notice, where, stack, lambda: door, clock)
-
-
-def answer(
-    context: heat_context.RequestContext, shown: abc.Mapping[str, Any]
-) -> str | None:
-    """Return what tells whether an engine sends the notices of an operation.
-
-    :param shown: a deployment that was changed; None if it is for none.
-    """
-    is_asked = (shown['action'], shown['status']) == (
-        notice_orders.ACTION,
-        binding.IN_PROGRESS,
-    )
-    if not is_asked or not cfg.CONF.heat_plugins.rescue_interval:
-        return None
-    config = own_heat.config(
-        config_objects.SoftwareConfig.get_by_id(context, shown['config_id'])
-    )
-    if config.group != binding.NOTICES:
-        return None
-    try:
-        order = notice_orders.read(config.config)
-        Receiver(url=order.url, secret=order.secret).check()
-    except (errors.Refused, ValueError) as exc:
-        return tokens.REFUSES.after(str(exc))
-    return tokens.TELLS.after('heat-engine sends notices')
-
-
-class CloudAddresses:
-    """The addresses of the cloud's services, as this process has read them.
-
-    :param clock: seconds, monotonic.
-    """
-
-    def __init__(
-        self, clock: abc.Callable[[], float] = time.monotonic
-    ) -> None:
-        self._clock = clock
-        # Two that read at once would forget what one of them has learnt.
-        self._lock = threading.Lock()
-        self._catalogue: frozenset[str] = frozenset()
-        # Of each host all that it ever had: an outage of the DNS, or one
-        # answer of several, must not permit what was refused before.
-        self._known: abc.Mapping[str, frozenset[webhooks.Address]] = {}
-        self._read_at = -math.inf
-
-    def addresses(self, stack: Any) -> frozenset[webhooks.Address]:
-        """Return them, of heat.conf and of the catalogues that were read.
-
-        Those count, too, if the stack's owner may no longer read it: to tell
-        that is what a notice is for.
-
-        :raises errors.Unavailable: they are not known.
-        """
-        with self._lock:
-            now = self._clock()
-            if not 0 <= now - self._read_at < _REMEMBERED:
-                self._read(stack)
-                self._read_at = now
-            return frozenset(itertools.chain(*self._known.values()))
-
-    def _read(self, stack: Any) -> None:
-        with contextlib.suppress(
-            exceptions.ClientException, exception.HeatException
-        ):
-            self._catalogue |= frozenset(_endpoints(stack))
-        if not self._catalogue:
-            raise errors.Unavailable(_UNKNOWN)
-        urls = [*self._catalogue, *_configured(cfg.CONF)]
-        hosts = {host for url in urls for host in webhooks.hosts_of(url)}
-        self._known = {host: self._resolve(host) for host in sorted(hosts)}
-
-    def _resolve(self, host: str) -> frozenset[webhooks.Address]:
-        known = self._known.get(host, frozenset())
-        try:
-            return known.union(webhooks.resolve(host, None))
-        except errors.Unavailable as exc:
-            if known:
-                return known
-            # Users must not read the names of the operator's hosts.
-            LOG.warning('%s of the cloud, so no notice is sent', exc)
-            raise errors.Unavailable(_UNKNOWN) from None
-
-
-CLOUD = CloudAddresses()
-
-
-def _endpoints(stack: Any) -> list[str]:
-    """Return the URLs of the catalogue of a stack's owner."""
-    context = stack.context
-    access = context.auth_plugin.get_access(context.keystone_session)
-    services = access.service_catalog.get_endpoints_data()
-    return [each.url for service in services.values() for each in service]
-
-
-def _configured(values: abc.Mapping[str, Any]) -> abc.Iterator[str]:
-    """Yield the URLs among options of heat.conf, and of its groups."""
-    for name in values:
-        with contextlib.suppress(cfg.Error):
-            value = values[name]
-            if isinstance(value, abc.Mapping):
-                yield from _configured(value)
-            elif isinstance(value, str) and '://' in value:
-                yield value
+    receiver = resource.receiver()
+    send(notice, where, lambda: read(run_id), clock(), **receiver)
 
 
 def servers(
-    door: fleets.Fleets, operation_id: str, event: _Event
+    read: abc.Callable[[], run_records.RunRecord], event: _Event
 ) -> list[dict[str, str]] | None:
-    """Return the servers that a notice is about; None if that is unknown."""
+    """Return the servers that a notice is about; None if that is unknown.
+
+    :param read: returns the run.
+    """
+    if event not in notifying.OF_SERVERS:
+        return []
     try:
-        operation = door.show(operation_id)
+        run = read()
     except errors.Error:
         return None
-    members = operation.failures
+    members = run.failures
     if event is _Event.WAITING:
-        members = [*operation.live, *operation.pending]
-    return [_server(operation, member) for member in members]
+        members = [*run.live, *run.pending]
+    return [_server(run, member) for member in members]
 
 
-def _server(operation: operations.Operation, member: int) -> dict[str, str]:
-    target, state = operation.order.members[member], operation.attempts[member]
+def _server(run: run_records.RunRecord, member: int) -> dict[str, str]:
+    target, state = run.order.members[member], run.attempts[member]
     return {
         'stack': target.stack_name,
         'resource': target.resource,
         'server': target.server_name or target.server_id,
         'state': state.state.value if state.state else 'pending',
     }
+
+
+class Teller:
+    """Tells webhooks of runs, for one engine."""
+
+    def __init__(
+        self,
+        engine_id: str,
+        store: run_store.RunStore,
+        clock: abc.Callable[[], float] = time.time,
+    ) -> None:
+        self._engine_id = engine_id
+        self._store = store
+        self._clock = clock
+
+    def look(self) -> None:
+        """Tell what is due, each run in a thread."""
+        due = self._store.with_notices(self._engine_id, self._clock(), _MOST)
+        for run_id, project_id in due.items():
+            if PLACES.take(run_id, project_id):
+                name = f'notice of run {run_id}'
+                PLACES.run(run_id, name, self._try_to_tell, run_id)
+
+    def _try_to_tell(self, run_id: str) -> None:
+        try:
+            self._tell(run_id)
+        except (run_store.Stale, errors.NotFound):
+            # Another process tells it, or a user has deleted it.
+            return
+        except errors.Error as exc:
+            LOG.info(
+                'Cannot tell of run %(id)s; retrying: %(error)s',
+                {'id': run_id, 'error': foreign.brief(exc)},
+            )
+
+    def _tell(self, run_id: str) -> None:
+        """Record the notices of a run, and send the first of them."""
+        before, now = self._store.load(run_id), self._clock()
+        due = telling.due_at(before.run)
+        if due is not None and due > now:
+            return
+        after, notice = telling.tried(telling.noted(before.run, now), now)
+        run = self._store.step(before, after, str(uuid.uuid4()))
+        order = telling.wanted(after)
+        if notice is None or order is None:
+            return
+        why = why_not(lambda: self._send(run, order, notice))
+        for left in reversed(range(_TRIES)):
+            told = telling.told(run.run, notice, why, self._clock())
+            if told == run.run:
+                return
+            try:
+                self._store.step(run, told, str(uuid.uuid4()))
+            except run_store.Stale:
+                if not left:
+                    raise
+                run = self._store.load(run_id)
+                continue
+            if why:
+                log_given_up(f'run {run_id}', notice.event, why)
+            return
+
+    def _send(
+        self,
+        stored: run_store.StoredRun,
+        order: notifying.NoticeOrder,
+        notice: notifying.Notice,
+    ) -> None:
+        run, first = stored.run, stored.run.order.members[:1]
+        where = {
+            'id': f'{run.id}.{notice.event.value}.{notice.tick}',
+            'project': stored.project_id,
+            'stack': {
+                'id': ''.join(each.stack_id for each in first),
+                'name': ''.join(each.stack_name for each in first),
+            },
+            'run': run.id,
+            'action': run.order.action,
+        }
+        send(
+            notice,
+            where,
+            lambda: run,
+            self._clock(),
+            url=order.url,
+            secret=order.secret,
+        )
+
+
+def begin() -> abc.Callable[[], None] | None:
+    """Return what tells webhooks, once the tables are there.
+
+    None if the operator permits no host.
+    """
+    if not cfg.CONF.heat_plugins.notify_hosts:
+        return None
+    run_scans.await_tables()
+
+    def look() -> None:
+        for leader in leading.leaders():
+            Teller(leader.engine_id, run_rows.RunRows()).look()
+
+    return look
+
+
+SCAN = process.Scan(
+    name='heat-plugins-notices',
+    wanted='runs that have something to tell',
+    begin=begin,
+    interval=INTERVAL,
+    option=None,
+)

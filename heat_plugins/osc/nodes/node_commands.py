@@ -5,41 +5,32 @@ import argparse
 from collections import abc
 import json
 import pathlib
+import time
 from typing import Any
 
 from osc_lib import exceptions
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins import jobs
 from heat_plugins import yaml_reading
-from heat_plugins.nodes import convoy
+from heat_plugins.clients import ironic
+from heat_plugins.clients import swift
+from heat_plugins.nodes import moving
 from heat_plugins.nodes import node_operations
 from heat_plugins.nodes import registering
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc import drivers
 from heat_plugins.osc import private_files
 from heat_plugins.osc import progress
 from heat_plugins.osc.plans import plan_common
 
-_NULL = 'tag:yaml.org,2002:null'
-_BOOL = 'tag:yaml.org,2002:bool'
-_MERGE = 'tag:yaml.org,2002:merge'
+# Seconds between two polls of Ironic, at most.
+_MOST = 5.0
 
-
-# Numbers stay text. YAML has sixty as a base, so to it 52:54:00:12:34:56 is a
-# number; and 0123, as a password, one of base eight.
-_RESOLVERS = {
-    first: [
-        (tag, pattern)
-        for tag, pattern in resolvers
-        # Nor is yes, no, on or off anything but a word.
-        if tag in (_NULL, _MERGE) or (tag == _BOOL and first in 'tTfF')
-    ]
-    for first, resolvers in yaml_reading.Loader.yaml_implicit_resolvers.items()
-}
-
+# How often to poll, a second each, whether an inspection can be aborted.
+_ABORTING = 30
 
 _NODES = (
     command_line.value('nodes', '<node>', 'UUIDs or names', nargs='*'),
@@ -49,17 +40,16 @@ _TIMEOUT = command_line.number(
     '--timeout',
     '<seconds>',
     'Seconds for each node, with all attempts (default: %(default)s)',
-    default=convoy.TIMEOUT,
+    default=moving.TIMEOUT,
 )
 
 
-class _PureLoader(yaml_reading.PureLoader):
-    yaml_implicit_resolvers = _RESOLVERS
-
-
-class _Loader(yaml_reading.Loader):
-    yaml_implicit_resolvers = _RESOLVERS
-    pure = _PureLoader
+def operations(manager: Any) -> node_operations.NodeOperations:
+    """Return the operations on nodes, with the session of a command."""
+    cloud = common.cloud(manager)
+    return node_operations.NodeOperations(
+        ironic.BaremetalAPI(cloud), swift.connect(cloud)
+    )
 
 
 def load_nodes(text: str) -> Any:
@@ -68,47 +58,75 @@ def load_nodes(text: str) -> Any:
     :raises errors.Invalid: it is neither JSON nor YAML, or more than is
         read; passwords in it are not quoted.
     """
-    if len(text) > yaml_reading.LARGEST:
-        raise errors.Invalid(
-            f'The file of nodes has more than {yaml_reading.LARGEST} '
-            'characters; split it into several files'
-        )
     try:
         return bounds.read_json(text)
     except ValueError:
         pass
     try:
-        return yaml_reading.load(text, _Loader)
+        return yaml_reading.load(text)
     except yaml_reading.UnreadableYAML as exc:
         raise errors.Invalid(
             f'The file of nodes is not JSON, and it {exc}'
         ) from None
 
 
-class NodeCommand(plan_common.PlanCommand):
-    """A command about nodes."""
+class NodeCommand(common.Report):
+    """A command about nodes.
 
-    shared = (plan_common.LOCAL,)
+    It polls Ironic as the workflows do: both take the steps of
+    `node_operations.NodeJob`.
+    """
 
-    def done(
-        self,
-        parsed_args: argparse.Namespace,
-        kind: str,
-        **arguments: Any,
-    ) -> drivers.Report:
-        """Return the report of work on nodes, and set the exit code for it."""
+    shared = (plan_common.NO_LONGER_NEEDED,)
+
+    def core(self) -> node_operations.NodeOperations:
+        """Return the operations on nodes."""
+        return operations(self.app.client_manager)
+
+    def done(self, kind: str, **arguments: Any) -> node_operations.Report:
+        """Return the report of work on nodes, and set the exit code for it.
+
+        :param kind: see `node_operations.begin`, which takes `arguments`.
+        """
+        core = self.core()
+        show = progress.Nodes(self.progress)
+        inspected: list[str] = []
+
+        def tell(step: node_operations.Step) -> None:
+            for move in step.state.moves[-1:]:
+                show.changed(move)
+                if move.verb == 'inspect':
+                    inspected[:] = [member.uuid for member in move.members]
+
+        job, state = node_operations.begin(core, kind, arguments)
         try:
-            report = self.driver(parsed_args).work(
-                kind, progress.Nodes(self.progress), **arguments
+            step = jobs.drive(
+                job,
+                state,
+                tell=tell,
+                note=show.note,
+                most=_MOST,
+                sleep=time.sleep,
             )
         except KeyboardInterrupt:
             self.log.error('Interrupted; run the command again to continue')
             self.exit_code = common.INTERRUPTED
+            _abort(core, inspected)
             return {'nodes': [], 'moved': [], 'found': []}
-        if report['reason']:
-            self.log.error('%s', report['reason'])
+        if step.reason:
+            self.log.error('%s', step.reason)
             self.exit_code = common.FAILED
-        return report
+        return job.output(step.state)
+
+
+def _abort(
+    core: node_operations.NodeOperations, nodes: abc.Collection[str]
+) -> None:
+    """Abort inspections, also of nodes that have only just been sent."""
+    for _ in range(_ABORTING):
+        if not core.abort(nodes)['moving']:
+            return
+        time.sleep(1)
 
 
 class RegisterNodes(NodeCommand):
@@ -147,7 +165,6 @@ class RegisterNodes(NodeCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         report = self.done(
-            parsed_args,
             'register',
             nodes=load_nodes(common.read_text(parsed_args.file)),
             remove=parsed_args.remove,
@@ -156,11 +173,9 @@ class RegisterNodes(NodeCommand):
             provide=parsed_args.provide,
             timeout=parsed_args.timeout,
         )
-        self.warn(
-            f'{entry["name"]}: {warning}'
-            for entry in report['nodes']
-            for warning in entry['warnings']
-        )
+        for entry in report['nodes']:
+            for warning in entry['warnings']:
+                self.log.warning('%s: %s', entry['name'], warning)
         # The last way of a node tells where it is.
         moved = {move['uuid']: move for move in report['moved']}
         return ('Name', 'UUID', 'Action', 'Changes', 'Reason'), [
@@ -168,7 +183,7 @@ class RegisterNodes(NodeCommand):
                 entry['name'],
                 entry['uuid'],
                 _action(entry, parsed_args.dry_run),
-                columns.Lines(entry['changes']),
+                columns.SentencesCell(entry['changes']),
                 columns.Value(
                     entry['reason']
                     or moved.get(entry['uuid'], {}).get('reason')
@@ -186,7 +201,7 @@ class ListNodes(NodeCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         return common.table(
-            self.driver(parsed_args).call('nodes.list'),
+            self.core().list(),
             {
                 'Name': 'name',
                 'UUID': 'uuid',
@@ -216,13 +231,13 @@ class IntrospectNodes(NodeCommand):
             '--concurrency',
             '<number>',
             'Maximum number of inspections at a time (default: %(default)s)',
-            default=convoy.CONCURRENCY,
+            default=moving.CONCURRENCY,
         ),
         command_line.number(
             '--attempts',
             '<number>',
             'Maximum number of attempts for each node (default: %(default)s)',
-            default=convoy.ATTEMPTS,
+            default=moving.ATTEMPTS,
         ),
         _TIMEOUT,
         command_line.value(
@@ -238,13 +253,11 @@ class IntrospectNodes(NodeCommand):
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        driver = self.driver(parsed_args)
         nodes = _nodes(parsed_args)
         if parsed_args.abort:
-            stopped = driver.call('nodes.abort', nodes=nodes)['nodes']
+            stopped = self.core().abort(nodes)['nodes']
             return ('UUID',), [(uuid,) for uuid in stopped]
         report = self.done(
-            parsed_args,
             'introspect',
             nodes=nodes,
             concurrency=parsed_args.concurrency,
@@ -253,7 +266,7 @@ class IntrospectNodes(NodeCommand):
             provide=parsed_args.provide,
         )
         if parsed_args.save:
-            _save(driver.nodes, parsed_args.save, report['found'])
+            _save(self.core(), parsed_args.save, report['found'])
         machines = {machine['uuid']: machine for machine in report['found']}
         return common.table(
             [
@@ -291,7 +304,6 @@ class ProvideNodes(NodeCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         report = self.done(
-            parsed_args,
             'move',
             verb='provide',
             nodes=_nodes(parsed_args),
@@ -308,7 +320,7 @@ class ProvideNodes(NodeCommand):
         )
 
 
-def _action(entry: drivers.Report, dry_run: bool) -> str:
+def _action(entry: node_operations.Report, dry_run: bool) -> str:
     action = registering.NodeAction(entry['action'])
     conditional = dry_run and action in registering.CHANGES
     return f'would be {action}' if conditional else str(action)
@@ -323,11 +335,12 @@ def _nodes(parsed_args: argparse.Namespace) -> list[str] | None:
 def _save(
     core: node_operations.NodeOperations,
     folder: str,
-    machines: abc.Iterable[drivers.Report],
+    machines: abc.Iterable[node_operations.Report],
 ) -> None:
     with common.access('write', folder):
-        tree = private_files.Tree(pathlib.Path(folder))
+        path = private_files.folder(pathlib.Path(folder))
         for machine in machines:
             text = json.dumps(core.inventory(machine['uuid']), indent=2)
             name = machine['name'] or machine['uuid']
-            tree.write((), f'{name}.json', text + '\n')
+            file = private_files.file_name(f'{name}.json')
+            private_files.write(path / file, text + '\n')

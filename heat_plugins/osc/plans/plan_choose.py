@@ -7,12 +7,10 @@ from typing import Any
 
 from osc_lib import exceptions
 
-from heat_plugins import bounds
 from heat_plugins import stored
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc import drivers
 from heat_plugins.osc.plans import plan_common
 from heat_plugins.plans.parameters import parameters
 
@@ -29,10 +27,7 @@ class ListCapabilities(plan_common.PlanCommand):
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        driver = self.driver(parsed_args)
-        capabilities = driver.call(
-            'plan.get_capabilities', plan=parsed_args.plan
-        )
+        capabilities = self.plans().get_capabilities(parsed_args.plan)
         self.warn(capabilities['warnings'])
         return common.table(
             [
@@ -80,18 +75,12 @@ class SetCapabilities(plan_common.PlanCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         choices = dict.fromkeys(parsed_args.enable, True)
-        both = choices.keys() & set(parsed_args.disable)
-        if both:
-            raise exceptions.CommandError(
-                f'Cannot both enable and disable {sorted(both)[0]}'
-            )
         choices.update(dict.fromkeys(parsed_args.disable, False))
         if not choices:
             raise exceptions.CommandError('Give --enable or --disable')
-        changed = self.driver(parsed_args).call(
-            'plan.update_capabilities',
-            plan=parsed_args.plan,
-            choices=choices,
+        changed = self.plans().update_capabilities(
+            parsed_args.plan,
+            choices,
             requirements=parsed_args.with_requirements,
         )
         return ('Environment',), [(path,) for path in changed['environments']]
@@ -127,11 +116,8 @@ class ListParameters(plan_common.PlanCommand):
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        driver = self.driver(parsed_args)
-        answer = driver.call(
-            'plan.get_parameters',
-            plan=parsed_args.plan,
-            refresh=parsed_args.refresh,
+        answer = self.plans().get_parameters(
+            parsed_args.plan, refresh=parsed_args.refresh
         )
         self.warn(answer['warnings'])
         root = stored.read(parameters.TemplateParameters, answer['root'])
@@ -154,8 +140,6 @@ class ListParameters(plan_common.PlanCommand):
                 for parameter, paths in listed
                 if parameters.is_of_role(parameter, paths, role)
             ]
-            if not listed:
-                _require_role(driver, parsed_args.plan, role)
         headers = ['Name', 'Type', 'Value', 'Origin', 'Description']
         if parsed_args.long or parsed_args.nested:
             headers += ['Places']
@@ -163,17 +147,6 @@ class ListParameters(plan_common.PlanCommand):
             headers += ['Default', 'Constraints', 'Hidden']
         rows = [_parameter(*entry)[: len(headers)] for entry in listed]
         return headers, rows
-
-
-def _require_role(driver: drivers.Driver, plan: str, role: str) -> None:
-    known = [
-        role['name'] for role in driver.call('plan.list_roles', plan=plan)
-    ]
-    if role not in known:
-        raise exceptions.CommandError(
-            f'Plan {plan} has no role {role}, and no parameter of one'
-            + bounds.did_you_mean(role, known)
-        )
 
 
 def _parameter(
@@ -211,12 +184,8 @@ class _ChangeParameters(plan_common.PlanCommand):
         values: abc.Mapping[str, Any],
         unset: abc.Sequence[str],
     ) -> common.Shown:
-        changed = self.driver(parsed_args).call(
-            'plan.update_parameters',
-            plan=parsed_args.plan,
-            values=values,
-            unset=unset,
-            role=parsed_args.role,
+        changed = self.plans().update_parameters(
+            parsed_args.plan, values, unset, parsed_args.role
         )
         return ('Parameter',), [(name,) for name in changed['parameters']]
 
@@ -287,9 +256,7 @@ class ListRoles(plan_common.PlanCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         return common.table(
-            self.driver(parsed_args).call(
-                'plan.list_roles', plan=parsed_args.plan
-            ),
+            self.plans().list_roles(parsed_args.plan),
             {
                 'Name': 'name',
                 'Count': 'count',

@@ -7,19 +7,15 @@ import pathlib
 import tempfile
 from typing import Any
 
-from osc_lib import exceptions
-
 from heat_plugins import bounds
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc import drivers
 from heat_plugins.osc.plans import plan_common
 from heat_plugins.plans.content import exporting
-from heat_plugins.plans.content import plans
 
 
-def _shown(plan: drivers.Report) -> common.Shown:
+def _shown(plan: abc.Mapping[str, Any]) -> common.Shown:
     lists = ('environments', 'parameters', 'secrets', 'post_deployment')
     shown = {
         name: columns.NamesCell(value) if name in lists else value
@@ -42,8 +38,7 @@ class CreatePlan(plan_common.PlanCommand):
             command_line.value(
                 '--container',
                 '<container>',
-                'A container of the object store to copy. If it has the name '
-                'of the plan, it becomes the plan itself',
+                'A container of the object store to copy',
             ),
             required=True,
         ),
@@ -63,16 +58,15 @@ class CreatePlan(plan_common.PlanCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         plan = parsed_args.plan
-        shown = self.driver(parsed_args).change(
-            'plan.create',
+        shown = self.plans().create(
             plan,
-            plan_common.content(parsed_args),
-            self.files(f'Making {plan}'),
-            container=parsed_args.container or '',
+            parsed_args.container or '',
             template=parsed_args.template,
             description=parsed_args.description,
             render=parsed_args.render,
             resume=parsed_args.resume,
+            content=plan_common.content(parsed_args),
+            progress=self.files(f'Making {plan}'),
         )
         return _shown(shown)
 
@@ -94,23 +88,14 @@ class SetPlan(plan_common.PlanCommand):
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        driver = self.driver(parsed_args)
-        given = parsed_args.source or parsed_args.git
-        if not given and parsed_args.prune:
-            raise exceptions.CommandError('--prune needs --from or --git')
-        if not given and not parsed_args.remove:
-            raise exceptions.CommandError(
-                'Nothing to change: give --from, --git or --remove'
-            )
-        folders = driver.plans.plans.load(parsed_args.plan).folders
-        content = plan_common.content(parsed_args, folders)
-        changed = driver.change(
-            'plan.update',
+        plans = self.plans()
+        folders = plans.plans.load(parsed_args.plan).folders
+        changed = plans.update(
             parsed_args.plan,
-            content,
-            self.files(f'Changing {parsed_args.plan}'),
             delete=parsed_args.remove,
             prune=parsed_args.prune,
+            content=plan_common.content(parsed_args, folders),
+            progress=self.files(f'Changing {parsed_args.plan}'),
         )
         return _shown(changed)
 
@@ -124,15 +109,14 @@ class ListPlans(plan_common.PlanCommand):
 
     example = '-f value -c Name'
 
-    shared = (plan_common.LOCAL,)
+    shared = plan_common.PlanCommand.shared[1:]
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         return common.table(
-            self.driver(parsed_args).call('plan.list'),
+            self.plans().list(),
             {
                 'Name': 'name',
-                # Mistral's side may be of the release before.
-                'State': lambda row: row.get('state', plans.UNKNOWN),
+                'State': 'state',
                 'Description': 'description',
                 'Created': 'created_at',
             },
@@ -145,8 +129,7 @@ class ShowPlan(plan_common.PlanCommand):
     example = 'shop'
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        driver = self.driver(parsed_args)
-        return _shown(driver.call('plan.show', plan=parsed_args.plan))
+        return _shown(self.plans().show(parsed_args.plan))
 
 
 class DeletePlan(plan_common.PlanCommand):
@@ -156,9 +139,7 @@ class DeletePlan(plan_common.PlanCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         plan = parsed_args.plan
-        self.driver(parsed_args).change(
-            'plan.delete', plan, None, self.files(f'Deleting {plan}')
-        )
+        self.plans().delete(plan, progress=self.files(f'Deleting {plan}'))
         return (), []
 
     def produce_output(
@@ -188,7 +169,7 @@ class ExportPlan(plan_common.PlanCommand):
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        service = self.driver(parsed_args).plans.plans
+        service = self.plans().plans
         path = pathlib.Path(parsed_args.file)
         # All of it or nothing, and readable by the user alone.
         with (

@@ -7,16 +7,41 @@ import functools
 import pathlib
 from typing import Any, Final
 
+from heat_plugins import foreign
+from heat_plugins.clients import heat_plans
+from heat_plugins.clients import mistral_api
+from heat_plugins.clients import mistral_plans
+from heat_plugins.clients import swift
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc import drivers
+from heat_plugins.plans import plan_names
+from heat_plugins.plans import plan_operations
+from heat_plugins.plans import plan_service
 
-LOCAL: Final = command_line.flag(
-    '--local',
-    'Do the work in this command, without Mistral; the result is the same',
-)
+LOG = foreign.logger(__name__)
+
+# Scripts may still give it: these commands always work in this process.
+NO_LONGER_NEEDED: Final = command_line.flag('--local', argparse.SUPPRESS)
+
+
+def operations(manager: Any) -> plan_operations.PlanOperations:
+    """Return the operations on plans, with the session of a command."""
+    cloud = common.cloud(manager)
+    store = swift.connect(cloud)
+    registry: plan_names.Registry
+    if mistral_api.is_there(cloud):
+        registry = mistral_plans.MistralRegistry(cloud)
+    else:
+        LOG.info(
+            'The catalogue has no Mistral; keeping names and locks of plans '
+            'in the object store'
+        )
+        registry = plan_names.Names(store)
+    return plan_operations.PlanOperations(
+        plan_service.Plans(store, registry, heat_plans.PlanStacks(cloud))
+    )
 
 
 class PlanCommand(common.Report):
@@ -24,13 +49,14 @@ class PlanCommand(common.Report):
 
     shared: command_line.Arguments = (
         command_line.value('plan', '<plan>', 'The plan'),
-        LOCAL,
+        NO_LONGER_NEEDED,
     )
 
-    def driver(self, parsed_args: argparse.Namespace) -> drivers.Driver:
-        return drivers.driver(self.app.client_manager, parsed_args.local)
+    def plans(self) -> plan_operations.PlanOperations:
+        """Return the operations on plans."""
+        return operations(self.app.client_manager)
 
-    def files(self, what: str) -> drivers.Files:
+    def files(self, what: str) -> abc.Callable[[int, int], None]:
         """Return what is told how many files are done, and of how many."""
         return functools.partial(self.progress.show, what)
 
@@ -89,7 +115,7 @@ def content(
         return tarballs.read(file, folders=folders)
 
 
-def one(values: drivers.Report, *names: str) -> common.Shown:
+def one(values: abc.Mapping[str, Any], *names: str) -> common.Shown:
     """Return columns and values of a map, or of some of its entries."""
     names = names or tuple(values)
     return names, common.One(values[name] for name in names)

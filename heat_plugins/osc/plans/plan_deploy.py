@@ -2,14 +2,29 @@
 """``openstack deployment plan deploy|status|diff``."""
 
 import argparse
+from collections import abc
+import functools
+import time
+from typing import Any
 
-from heat_plugins import errors
+from heat_plugins import jobs
+from heat_plugins import retrying
+from heat_plugins.clients import heat_plans
+from heat_plugins.clients import mistral_api
+from heat_plugins.clients import mistral_plans
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc import drivers
 from heat_plugins.osc import progress
 from heat_plugins.osc.plans import plan_common
+from heat_plugins.plans import plan_operations
+from heat_plugins.plans.deploy import deploying
+from heat_plugins.plans.deploy import plan_deployment
+from heat_plugins.plans.deploy import stack_following
+from heat_plugins.validations import validation_operations
+
+# Seconds between two polls of a stack at most, and of an execution.
+_MOST, _INTERVAL = 5.0, 2.0
 
 _SHOWN = (
     'plan',
@@ -61,24 +76,18 @@ class DeployPlan(plan_common.PlanCommand):
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        driver = self.driver(parsed_args)
+        plans = self.plans()
         plan = parsed_args.plan
         if parsed_args.cancel:
-            return _status(driver.call('plan.cancel', plan=plan))
+            return _status(plans.cancel(plan))
         if parsed_args.validate_only:
-            return self._preview(driver, parsed_args)
+            return self._preview(plans, parsed_args)
         show = progress.DeploymentProgress(self.progress, plan)
         try:
-            driver.deploy(
-                plan,
-                show,
-                wait=not parsed_args.no_wait,
-                timeout=parsed_args.timeout,
-                take_over=parsed_args.take_over,
-            )
-        except errors.Failed as exc:
-            self.log.error('%s', exc)
-            self.exit_code = common.FAILED
+            step = self._deploy(plans, show, parsed_args)
+            if step.success is False:
+                self.log.error('%s', step.reason)
+                self.exit_code = common.FAILED
         except KeyboardInterrupt:
             show.note(
                 'Stopped waiting; Heat continues. Check or cancel it:\n  '
@@ -86,15 +95,60 @@ class DeployPlan(plan_common.PlanCommand):
                 f'openstack deployment plan deploy {plan} --cancel'
             )
             self.exit_code = common.INTERRUPTED
-        return _status(driver.call('plan.status', plan=plan))
+        return _status(plans.status(plan))
+
+    def _deploy(
+        self,
+        plans: plan_operations.PlanOperations,
+        show: progress.DeploymentProgress,
+        parsed_args: argparse.Namespace,
+    ) -> plan_deployment.Step:
+        follower: stack_following.StackFollower | None = None
+
+        def tell(step: plan_deployment.Step) -> bool:
+            nonlocal follower
+            started = step.state.started
+            if not step.state.has_started:
+                return False
+            show.note(started.action)
+            show.warn(started.warnings)
+            if not parsed_args.no_wait:
+                follower = follower or _follower(plans, show.plan, started)
+                show.changed(follower.look())
+            elif started.steps:
+                self.log.warning(
+                    "The plan's workflows and actions for after a deployment "
+                    'will not run, because the command does not wait for its '
+                    'end'
+                )
+            return bool(parsed_args.no_wait)
+
+        def run(call: jobs.Call) -> jobs.CallOutcome:
+            show.note(f'{call.kind} {call.name}')
+            return run_call(self.app.client_manager, plans, call, show.what)
+
+        state = plan_deployment.PlanDeployment(
+            plan=show.plan,
+            timeout=parsed_args.timeout,
+            take_over=parsed_args.take_over,
+        )
+        return jobs.drive(
+            plans.deployment,
+            state,
+            tell=tell,
+            run=run,
+            note=show.note,
+            most=_MOST,
+            sleep=time.sleep,
+        )
 
     def _preview(
-        self, driver: drivers.Driver, parsed_args: argparse.Namespace
+        self,
+        plans: plan_operations.PlanOperations,
+        parsed_args: argparse.Namespace,
     ) -> common.Shown:
-        preview = driver.call(
-            'plan.preview',
-            plan=parsed_args.plan,
-            take_over=parsed_args.take_over,
+        preview = plans.preview(
+            parsed_args.plan, take_over=parsed_args.take_over
         )
         self.warn(preview.pop('warnings'))
         action = preview.pop('action')
@@ -118,19 +172,32 @@ class ShowStatus(plan_common.PlanCommand):
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        driver = self.driver(parsed_args)
-        status = driver.call('plan.status', plan=parsed_args.plan)
+        plans = self.plans()
+        status = plans.status(parsed_args.plan)
         if parsed_args.wait and status['status'].endswith('_IN_PROGRESS'):
-            self._wait(driver, status)
-            status = driver.call('plan.status', plan=parsed_args.plan)
+            self._wait(plans, status)
+            status = plans.status(parsed_args.plan)
         if parsed_args.wait and status['status'].endswith('_FAILED'):
             self.exit_code = self.exit_code or common.FAILED
         return _status(status)
 
-    def _wait(self, driver: drivers.Driver, status: drivers.Report) -> None:
+    def _wait(
+        self,
+        plans: plan_operations.PlanOperations,
+        status: abc.Mapping[str, Any],
+    ) -> None:
         show = progress.DeploymentProgress(self.progress, status['plan'])
+        started = deploying.Started(stack_id=status['stack_id'])
+        follower = _follower(plans, show.plan, started)
+
+        def has_ended(stack: stack_following.StackProgress) -> bool:
+            show.changed(stack)
+            return stack.ended
+
         try:
-            driver.follow(status['plan'], status['stack_id'], show)
+            retrying.follow(
+                follower.look, has_ended, interval=_INTERVAL, sleep=time.sleep
+            )
         except KeyboardInterrupt:
             self.exit_code = common.INTERRUPTED
 
@@ -155,10 +222,7 @@ class ShowDiff(plan_common.PlanCommand):
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        driver = self.driver(parsed_args)
-        differences = driver.call('plan.diff', plan=parsed_args.plan)[
-            'differences'
-        ]
+        differences = self.plans().diff(parsed_args.plan)['differences']
         if parsed_args.exit_code and differences:
             self.exit_code = common.FAILED
         if not differences:
@@ -177,5 +241,48 @@ class ShowDiff(plan_common.PlanCommand):
         return tuple(name.capitalize() for name in shown), rows
 
 
-def _status(status: drivers.Report) -> common.Shown:
+def _status(status: abc.Mapping[str, Any]) -> common.Shown:
     return plan_common.one(status, *_SHOWN)
+
+
+def _follower(
+    plans: plan_operations.PlanOperations,
+    plan: str,
+    started: deploying.Started,
+) -> stack_following.StackFollower:
+    """Return what reads the progress of a plan's deployment."""
+    return stack_following.StackFollower(
+        plans.plans.stacks,
+        started.stack_id,
+        before=started.before,
+        after_event=started.after_event,
+        mask=plans.deployer.mask(plan),
+    )
+
+
+def run_call(
+    manager: Any,
+    plans: plan_operations.PlanOperations,
+    call: jobs.Call,
+    description: str,
+) -> jobs.CallOutcome:
+    """Let Mistral run what a deployment asks for, and wait for its end.
+
+    Where there is no Mistral, validations run in this process.
+    """
+    cloud = common.cloud(manager)
+    if call.name == plan_deployment.VALIDATIONS and not mistral_api.is_there(
+        cloud
+    ):
+        run = validation_operations.ValidationOperations(
+            plans.plans, heat_plans.PlanStacks(cloud)
+        ).run(**call.input)
+        return jobs.CallOutcome(success=run['success'], reason=run['reason'])
+    executions = mistral_plans.WorkflowExecutions(cloud)
+    execution_id = executions.start(call, description)
+    return retrying.follow(
+        functools.partial(executions.look, call, execution_id),
+        lambda outcome: outcome.success is not None,
+        interval=_INTERVAL,
+        sleep=time.sleep,
+    )

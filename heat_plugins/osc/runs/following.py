@@ -1,35 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Following runs and operations from a command, until they have ended."""
+"""Following runs from a command, until they have ended."""
 
 import argparse
 import codecs
 from collections import abc
-from concurrent import futures
+import dataclasses
 import itertools
 import math
 import pathlib
-import shlex
 import time
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins import retrying
+from heat_plugins.clients import runs as run_client
+from heat_plugins.objectstore import stores
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import private_files
 from heat_plugins.osc import progress
-from heat_plugins.osc.runs import operation_columns
-from heat_plugins.runs import run_service
+from heat_plugins.osc.runs import run_columns
+from heat_plugins.runs import logs
+from heat_plugins.runs import overview
+from heat_plugins.runs import run_objects
+from heat_plugins.runs import run_records
 from heat_plugins.runs import runs
-from heat_plugins.runs.fleet import advancing
-from heat_plugins.runs.fleet import deciding
-from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.fleet import overview
-from heat_plugins.runs.follow import logs
-from heat_plugins.runs.follow import settling
 from heat_plugins.signals import live
-from heat_plugins.timeline import operation_page
+from heat_plugins.timeline import run_page
 
 # Bytes of outputs that all readers together have in memory, twice: parts that
 # wait for earlier ones, and parts to show. Each may have one part.
@@ -41,69 +41,34 @@ _NAME = 200
 # Lines that are printed at once.
 _LINES = 1000
 
+# Seconds between two requests for a run, at first and at most; and between
+# two for all that may have changed: an answer of a server makes no version.
+_LEAST, _MOST, _GROWTH = 1.0, 5.0, 1.2
+_REFRESH = 10.0
 
-class Output:
-    """Shows what runs print.
+# Seconds between two pages.
+_PAGE = 5.0
 
-    :param show: returns what shows the output of a run.
-    :param silent: whether to say nothing of servers that report at the end
-        only.
-    """
+# The counts of a run with one target whose server has reported its start.
+_RUNNING = {runs.State.RUNNING.value: 1}
 
-    def __init__(
-        self,
-        service: run_service.Runs,
-        display: progress.Display,
-        show: abc.Callable[[runs.Run], 'Raw | Lines'],
-        *,
-        silent: bool = False,
-    ) -> None:
-        self._service = service
-        self._display = display
-        self._show = show
-        self._silent = silent
-        # None for a run that has nothing more to show.
-        self._tails: dict[str, tuple[logs.Tail, Raw | Lines] | None] = {}
+_HELD = (run_records.Phase.PAUSED.value, run_records.Phase.APPROVAL.value)
 
-    def add(self, run: runs.Run) -> None:
-        """Show that of a run, too."""
-        if run.id in self._tails:
-            return
-        sink = self._show(run)
-        tail = self._service.tail(
-            run,
-            show=sink.show,
-            note=lambda line: self._note(run, line),
-        )
-        self._tails[run.id] = tail, sink
+#: Targets whose servers have been given nothing.
+NOT_BEGUN = (
+    overview.PENDING,
+    overview.NOT_STARTED,
+    run_records.State.SKIPPED.value,
+)
 
-    def _note(self, run: runs.Run, line: str) -> None:
-        if not self._silent:
-            self._display.say(f'Run {run.id}: {line}')
-
-    def poll(self) -> None:
-        """Show what has come since."""
-        tails = [shown[0] for shown in self._tails.values() if shown]
-        room = max(live.SLOT, _ROOM // max(1, len(tails)))
-        pools.Pool().each(lambda tail: tail.fetch(room), tails)
-        for tail in tails:
-            tail.flush()
-
-    def finish(self, run: runs.Run, *, waits: bool = True) -> None:
-        """Show the rest of that of a run, and then no more.
-
-        :param waits: whether the run has ended, and its server may send more;
-            else only what has arrived is shown.
-        """
-        if shown := self._tails.get(run.id):
-            tail, sink = shown
-            if waits:
-                tail.finish(run)
-            else:
-                tail.drain()
-            sink.end()
-            # Not before: the caller may retry what has failed.
-            self._tails[run.id] = None
+#: The page of a run.
+PAGE: Final = command_line.value(
+    '--output',
+    '<file>',
+    'Write a page (.html) with all targets and their outputs; it refreshes '
+    'itself while the command waits',
+    type=command_line.file_of('.html'),
+)
 
 
 class Raw:
@@ -129,11 +94,12 @@ class Raw:
 class Lines:
     """Says output line by line; it wraps those that are too long.
 
+    :param say: prints lines.
     :param name: what stands before each line, with a colon.
     """
 
-    def __init__(self, display: progress.Display, name: str = '') -> None:
-        self._display = display
+    def __init__(self, say: abc.Callable[..., object], name: str = '') -> None:
+        self._print = say
         self._before = f'{foreign.line(name, _NAME)}: ' if name else ''
         self._width = foreign.LINE - len(self._before)
         self._decoder = codecs.getincrementaldecoder('utf-8')('replace')
@@ -161,7 +127,7 @@ class Lines:
             for piece in self._pieces(foreign.line(part, None))
         )
         while some := list(itertools.islice(shown, _LINES)):
-            self._display.say(*some)
+            self._print(*some)
 
     def _pieces(self, text: str) -> list[str]:
         """Divide a text into pieces that fit into a line."""
@@ -169,356 +135,402 @@ class Lines:
         return [text[start : start + self._width] for start in starts]
 
 
-# The follower of an output also waits for the end of the run.
-_QUICK = settling.Pace(most=2.0)
+class Output:
+    """Shows what targets of runs print.
 
-# Seconds between two pages.
-_PAGE = 5.0
+    :param show: returns what shows the output of a target.
+    :param wanted: says of which targets.
+    """
 
-# Seconds for which a command that does not wait for the end of an operation
-# waits until heat-engine has started its first runs.
-_FIRST = 60.0
+    def __init__(
+        self,
+        client: run_client.Runs,
+        store: stores.ObjectStore,
+        display: progress.Display,
+        show: abc.Callable[[run_client.Run, run_client.Target], Raw | Lines],
+        wanted: abc.Callable[[run_client.Target], bool] = lambda target: True,
+    ) -> None:
+        self._client = client
+        self._store = store
+        self._display = display
+        self._show = show
+        self._wanted = wanted
+        # By run and root stack.
+        self._sources: dict[tuple[str, str], logs.RunLogs] = {}
+        # None for an attempt that has nothing more to show.
+        self._tails: dict[
+            tuple[str, int, int], tuple[logs.Tail, Raw | Lines] | None
+        ] = {}
+
+    def update(self, run: run_client.Run) -> None:
+        """Show what started targets print, and the rest of ended ones."""
+        begun = [
+            each
+            for each in self._client.targets(run.id)
+            if each.state not in NOT_BEGUN and self._wanted(each)
+        ]
+        for target in begun:
+            self._add(run, target)
+        for target in begun:
+            if run.ended or target.state in run_columns.ENDED:
+                # What a server has not reported must not hold up the others.
+                waits = target.state in runs.REPORTED or len(begun) == 1
+                self._finish(run.id, target, waits=waits)
+
+    def drain(self) -> None:
+        """Show what has arrived until now."""
+        for shown in self._tails.values():
+            if shown:
+                shown[0].drain()
+                shown[1].end()
+
+    def _add(self, run: run_client.Run, target: run_client.Target) -> None:
+        run_id = run.id
+        key = run_id, target.number, target.attempt
+        if key in self._tails:
+            return
+        objects = _objects(self._store, run_id, target)
+        place = run_id, target.stack_id
+        if place not in self._sources:
+            # Other runs have folders of their own.
+            folder = objects.log[: objects.log.index(run_id) + len(run_id)]
+            self._sources[place] = logs.RunLogs(
+                self._store, objects.container, f'{folder}/', time.monotonic
+            )
+        sink = self._show(run, target)
+        tail = logs.Tail(
+            logs.Reader(self._sources[place], objects.log),
+            lambda: self._whole(run_id, target),
+            show=sink.show,
+            # Of many servers that would be much.
+            note=self._display.say if run.targets == 1 else lambda note: None,
+            clock=time.monotonic,
+            sleep=lambda seconds: time.sleep(seconds),
+        )
+        self._tails[key] = tail, sink
+
+    def _whole(
+        self, run_id: str, target: run_client.Target
+    ) -> abc.Mapping[str, Any]:
+        found = self._client.target(run_id, target.number, outputs=True)
+        return whole_outputs(self._store, run_id, found)
+
+    def poll(self) -> None:
+        """Show what has come since."""
+        tails = [shown[0] for shown in self._tails.values() if shown]
+        room = max(live.SLOT, _ROOM // max(1, len(tails)))
+        pools.Pool().each(lambda tail: tail.fetch(room), tails)
+        for tail in tails:
+            tail.flush()
+
+    def _finish(
+        self, run_id: str, target: run_client.Target, *, waits: bool
+    ) -> None:
+        """Show the rest of that of a target, and then no more.
+
+        :param waits: whether its server may send more; else only what has
+            arrived is shown.
+        """
+        key = run_id, target.number, target.attempt
+        if shown := self._tails.get(key):
+            tail, sink = shown
+            if waits:
+                tail.finish(target.state)
+            else:
+                tail.drain()
+            sink.end()
+            # Not before: the caller may retry what has failed.
+            self._tails[key] = None
 
 
-_COMMAND = 'openstack software deployment operation'
+def lines(command: common.Command, client: run_client.Runs) -> Output:
+    """Return what says the output of targets on standard error."""
+    display = command.progress
+
+    def show(run: run_client.Run, target: run_client.Target) -> Lines:
+        name = run_columns.name(target) if run.targets > 1 else ''
+        return Lines(display.say, name)
+
+    store = common.live_store(command.app.client_manager)
+    return Output(client, store, display, show)
 
 
-#: Says whether a member of an operation is wanted.
-Wanted = abc.Callable[[operations.Operation, int], bool]
+def _objects(
+    store: stores.ObjectStore, run_id: str, target: run_client.Target
+) -> run_objects.RunObjects:
+    return run_objects.RunObjects.of_target(
+        store, target.stack_id, run_id, target.number, target.attempt
+    )
+
+
+def whole_outputs(
+    store: stores.ObjectStore, run_id: str, target: run_client.Target
+) -> abc.Mapping[str, Any]:
+    """Return the outputs of a target, long ones whole if they are kept."""
+    known = runs.RunAttempt(outputs=target.outputs or {}, cut=target.cut)
+    return _objects(store, run_id, target).outputs(known)
 
 
 class _TooLong(Exception):
     """A command has waited for as long as it was told to."""
 
 
-class _Follower:
-    """Waits in a command for what runs, and sets its exit code.
+@dataclasses.dataclass(kw_only=True)
+class _Followed:
+    """A run that is followed.
+
+    :ivar is_shown: whether all is shown that has changed.
+    :ivar due: when to read all of it again, by the monotonic clock.
+    :ivar report: what the server of a single target says.
+    :ivar target: the one that is waited for; None for all.
+    """
+
+    run: run_client.Run
+    shown: run_columns.RunProgress
+    is_shown: bool = False
+    target: run_client.Target | None = None
+    due: float = 0.0
+    report: str = ''
+
+    @property
+    def ended(self) -> bool:
+        target = self.target
+        return self.run.ended or bool(
+            target and target.state in run_columns.ENDED
+        )
+
+    @property
+    def code(self) -> int:
+        """The exit code for how it has ended."""
+        if self.target is not None:
+            return common.code_of(runs.State(self.target.state))
+        return common.code_of(run_records.Phase(self.run.state))
+
+
+class Follower:
+    """Follows runs from a command until they have ended.
 
     :param limit: seconds after which to stop waiting; None for no limit.
-    :param output: shows what the runs print; None if that is not wanted.
+    :param output: shows what the targets print; None if that is not wanted.
+    :param page: the file of a page of the run; None for none.
+    :param target: the number of the target to wait for; None for all.
     """
 
     def __init__(
         self,
         command: common.Command,
+        client: run_client.Runs,
         *,
         limit: float | None = None,
         output: Output | None = None,
+        page: pathlib.Path | None = None,
+        target: int | None = None,
     ) -> None:
+        self._target = target
         self._command = command
+        self._client = client
+        self._limit = limit
         self._output = output
-        self._until = time.monotonic() + (math.inf if limit is None else limit)
+        self._page = page
+        self._next_page = 0.0
+        self._followed: list[_Followed] = []
 
-    def _await(
-        self,
-        wait: abc.Callable[[], None],
-        states: abc.Callable[[], list[runs.State | operations.Phase]],
-        hint: abc.Callable[[], abc.Sequence[str]],
-    ) -> None:
-        """Wait; the exit code is that of the worst state then.
+    def wait(self, run_ids: abc.Iterable[str]) -> list[run_client.Run]:
+        """Wait for runs; return them as they are then.
 
-        :param states: returns the states of what the command waits for.
-        :param hint: returns what to say if it stops before they have ended.
+        The exit code of the command is that of the worst state.
+
+        :raises errors.ServiceError: Heat does not answer for too long.
         """
+        until = time.monotonic() + (
+            math.inf if self._limit is None else self._limit
+        )
         code = None
         try:
-            wait()
+            for run_id in run_ids:
+                self._followed.append(self._begin(run_id))
+            self._follow(until)
         except KeyboardInterrupt:
             code = common.INTERRUPTED
         except _TooLong:
             code = common.STILL_RUNNING
-        reached = states()
-        if code is not None and not all(state.ended for state in reached):
-            self._command.progress.say(*hint())
-        if code is None:
-            code = max(map(common.code_of, reached), default=0)
-        self._command.exit_code = code
+        pending = [each.run for each in self._followed if not each.ended]
+        if pending:
+            self._command.progress.say(*_return_lines(pending))
+        elif self._followed or code is None:
+            code = max((each.code for each in self._followed), default=0)
+        self._command.exit_code = code or 0
+        return [each.run for each in self._followed]
 
-    def _check_time(self) -> None:
-        if time.monotonic() > self._until:
-            raise _TooLong
+    def _begin(self, run_id: str) -> _Followed:
+        display = self._command.progress
 
-
-class OperationFollower(_Follower):
-    """Advances an operation in a command.
-
-    :param page: the file of a page to write; None for none.
-    :param wanted: says of which members to show the output.
-    """
-
-    def __init__(
-        self,
-        command: common.Report,
-        *,
-        page: pathlib.Path | None = None,
-        wanted: Wanted = lambda operation, member: True,
-        **more: Any,
-    ) -> None:
-        super().__init__(command, **more)
-        self._page = page
-        self._next_page = 0.0
-        self._wanted = wanted
-        self._shown = operation_columns.OperationProgress(command.progress)
-
-    def start(self, advancer: advancing.Advancer) -> operations.Operation:
-        """Start what may run at first, and leave the rest to others."""
-        is_handed_over = False
-        try:
-            is_handed_over = self._hand_over(advancer)
-            self._shown.changed(advancer.step())
-            while advancer.is_leading and (
-                advancer.is_busy or _is_over(advancer.operation)
-            ):
-                self._shown.changed(advancer.step())
-            if is_handed_over:
-                self._await_first(advancer)
-        except errors.Unavailable as exc:
-            # It is recorded, and continues nevertheless.
-            self._command.progress.say(
-                f'Cannot start all runs now; retrying: {exc}'
+        def show() -> run_client.Run:
+            # A node of the database may lag.
+            return retrying.insist(
+                self._client.show,
+                run_id,
+                on=(errors.NotFound,),
+                seconds=run_client.GRACE,
+                most=run_client.POLL,
+                sleep=time.sleep,
+                clock=time.monotonic,
             )
-        finally:
-            advancer.release()
-        operation = advancer.operation
-        write_page(self._page, operation)
-        if not (operation.ended or is_handed_over):
-            self._command.progress.say(
-                'If your cloud is set up for that, heat-engine advances it '
-                'within a minute. To advance it yourself:',
-                f'  {_COMMAND} wait {operation.id}',
-            )
-        return operation
 
-    def _await_first(self, advancer: advancing.Advancer) -> None:
-        """Wait until heat-engine has started all runs that may run now.
+        def failures() -> abc.Iterable[run_client.Target]:
+            return self._client.targets(run_id, state=run_columns.FAILED)
 
-        How they continue is not shown: that is for commands that wait.
-        """
-        until = time.monotonic() + _FIRST
-        while (
-            not advancer.is_leading
-            and _is_starting(advancer.operation)
-            and time.monotonic() < until
-        ):
-            time.sleep(advancing.POLL)
-            advancer.step()
+        return _Followed(
+            run=common.read_first(display, show, self._limit),
+            shown=run_columns.RunProgress(display, failures),
+        )
 
-    def _hand_over(self, advancer: advancing.Advancer) -> bool:
-        """Let an engine advance a new operation; False if none does."""
-        is_handed_over = advancer.hand_over()
-        if is_handed_over:
-            self._shown.changed(advancer.operation)
-            self._command.progress.say(
-                f'heat-engine advances operation {advancer.operation.id}'
-            )
-        return is_handed_over
-
-    def follow(self, advancer: advancing.Advancer) -> operations.Operation:
-        """Advance an operation to its end, or see another one do so."""
-        try:
-            self._await(
-                lambda: self._follow(advancer),
-                lambda: [advancer.operation.control.phase],
-                lambda: _come_back(advancer.operation),
-            )
-        finally:
-            advancer.release()
-        write_page(self._page, advancer.operation)
-        return advancer.operation
-
-    def _follow(self, advancer: advancing.Advancer) -> None:
+    def _follow(self, until: float) -> None:
         outage = retrying.OutageBudget(
             self._command.progress.say, clock=time.monotonic
         )
-        with outage.ridden_out():
-            self._hand_over(advancer)
+        pause, due = _LEAST, 0.0
         while True:
-            operation = advancer.operation
-            with outage.ridden_out():
-                operation = self._step(advancer)
-            self._show_output(operation)
-            self._shown.changed(operation)
-            self._write(operation)
-            if advancer.is_over:
+            now = time.monotonic()
+            if now >= due:
+                for each in self._followed:
+                    if not (each.ended and each.is_shown):
+                        with outage.ridden_out():
+                            self._poll(each)
+                due = now + pause
+                pause = min(_MOST, pause * _GROWTH)
+            self._tick()
+            if all(e.ended and e.is_shown for e in self._followed):
                 return
-            self._check_time()
-            most = math.inf if self._output is None else advancing.POLL
-            rest = max(0.1, self._until - time.monotonic())
-            time.sleep(min(advancer.pause, most, rest))
-
-    def _step(self, advancer: advancing.Advancer) -> operations.Operation:
-        """Advance it; many results take a while, and no output waits."""
-        if self._output is None:
-            return advancer.step()
-        self._output.poll()
-        with futures.ThreadPoolExecutor(1) as executor:
-            step = executor.submit(advancer.step)
-            while not futures.wait([step], advancing.POLL).done:
+            now = time.monotonic()
+            if now >= until:
+                raise _TooLong
+            wake = min(due, until, now + _LEAST if self._output else due)
+            time.sleep(max(0.1, wake - now))
+            if self._output:
                 self._output.poll()
-        return step.result()
 
-    def _show_output(self, operation: operations.Operation) -> None:
-        if self._output is None:
-            return
-        for member, attempt in enumerate(operation.attempts):
-            if attempt.state is None or not self._wanted(operation, member):
-                continue
-            run = overview.run_of(operation, member)
-            self._output.add(run)
-            if run.ended:
-                # What a server has not reported must not hold up the others.
-                self._output.finish(run, waits=run.state in runs.REPORTED)
+    def _poll(self, each: _Followed) -> None:
+        """Read a run if it has changed, and show it then."""
+        if each.is_shown:
+            self._read(each)
+        if not each.is_shown:
+            self._show(each)
+            each.is_shown = True
 
-    def _write(self, operation: operations.Operation) -> None:
+    def _read(self, each: _Followed) -> None:
         now = time.monotonic()
-        if now >= self._next_page:
+        version = each.run.version if now < each.due else None
+        if self._target is not None:
+            version = None
+        try:
+            run = self._client.newer(each.run.id, version)
+        except run_client.NoDoor as exc:
+            # As long as engines are being upgraded.
+            raise errors.Unavailable(str(exc)) from exc
+        if version is None:
+            each.due = now + (_MOST if self._output else _REFRESH)
+        if run is not None:
+            each.is_shown = run == each.run
+            each.run = run
+            if version is None and run.counts == _RUNNING:
+                self._report(each)
+
+    def _report(self, each: _Followed) -> None:
+        """Show what the server of a single target reports."""
+        target = self._client.target(each.run.id, 0)
+        percent, message = target.progress, target.message
+        parts = ('' if percent is None else f'{percent:.0f}%', message or '')
+        text = ' '.join(filter(None, parts))
+        if text != each.report and not self._command.progress.live:
+            self._command.progress.say(f'Run {each.run.id}: running {text}')
+        each.report = text
+
+    def _show(self, each: _Followed) -> None:
+        run = each.run
+        if self._output:
+            # What it has printed comes before what became of it.
+            self._output.update(run)
+        if self._target is not None:
+            each.target = self._client.target(run.id, self._target)
+        each.shown.changed(run)
+        now = time.monotonic()
+        if self._page and (run.ended or now >= self._next_page):
             self._next_page = now + _PAGE
-            write_page(self._page, operation)
+            write_run_page(self._page, self._client, run)
+
+    def _tick(self) -> None:
+        """Show how the runs stand."""
+        pending = [each for each in self._followed if not each.ended]
+        total = len(self._followed)
+        if total > 1:
+            self._command.progress.show(
+                'runs have ended', total - len(pending), total
+            )
+        elif pending:
+            (each,) = pending
+            run, counted = each.run, run_columns.counted(each.run.counts)
+            self._command.progress.show(
+                f'{run.action}: {counted} {each.report}'.rstrip(),
+                run_columns.done(run),
+                run.targets,
+                since=heat_values.moment(run.created_at),
+            )
 
 
-def _is_over(operation: operations.Operation) -> bool:
-    """Say whether nothing is left to do but to record the end."""
-    return not (operation.ended or operation.live or operation.pending)
-
-
-def _is_starting(operation: operations.Operation) -> bool:
-    """Say whether runs start now, or their targets are being decided on."""
-    return any(
-        attempt.state is operations.State.STARTING
-        for attempt in operation.attempts
-    ) or bool(deciding.advance(operation, time.time()).start)
-
-
-def _come_back(operation: operations.Operation) -> list[str]:
-    """Return lines; a reason may end in a command to copy."""
-    control = operation.control
-    lines = ['Stopped waiting; the operation continues.']
-    if control.phase in (operations.Phase.PAUSED, operations.Phase.APPROVAL):
-        lines = [
-            f'Stopped waiting; the operation is {control.phase.value}.',
-            control.reason,
-        ]
+def _return_lines(pending: abc.Sequence[run_client.Run]) -> list[str]:
+    """Return lines on what continues; a reason may end in a command."""
+    noun = 'run continues' if len(pending) == 1 else 'runs continue'
+    lines = [f'Stopped waiting; the {noun}.']
+    for run in pending:
+        if run.state in _HELD:
+            lines += [f'Run {run.id} is {run.state}.', run.reason]
+    ids = ' '.join(run.id for run in pending)
+    prefix = 'openstack software deployment run'
     return [
         *lines,
-        'Wait again, or cancel it:',
-        f'  {_COMMAND} wait {operation.id}',
-        f'  {_COMMAND} cancel {operation.id}',
+        'Wait again, or cancel:',
+        f'  {prefix} wait {ids}',
+        f'  {prefix} cancel {ids}',
     ]
 
 
-def output(command: common.Command) -> Output:
-    """Return what shows the output of an operation, by server."""
-    display = command.progress
-    service = common.service(command.app.client_manager)
-
-    def lines(run: runs.Run) -> Lines:
-        name = run.server_name or run.resource
-        return Lines(display, f'{run.stack_name} {name}')
-
-    return Output(service, display, lines, silent=True)
-
-
 def follow(
-    command: common.Report,
+    command: common.Command,
     parsed_args: argparse.Namespace,
-    advancer: advancing.Advancer,
-    page: pathlib.Path | None = None,
-) -> operations.Operation:
-    """Start a new operation; wait and show its output as far as asked for.
+    client: run_client.Runs,
+    run: run_client.Run,
+) -> run_client.Run:
+    """Wait for a run, and show its output, as far as that is asked for.
 
-    :param parsed_args: with ``wait`` and ``follow``.
+    :param parsed_args: with ``wait``, ``follow`` and ``output``.
     """
-    follower = OperationFollower(
-        command,
-        page=page,
-        output=output(command) if parsed_args.follow else None,
-    )
+    page = parsed_args.output
     if parsed_args.wait or parsed_args.follow:
-        return follower.follow(advancer)
-    return follower.start(advancer)
+        output = lines(command, client) if parsed_args.follow else None
+        follower = Follower(command, client, output=output, page=page)
+        return (*follower.wait([run.id]), run)[0]
+    if page:
+        write_run_page(page, client, run)
+    return run
 
 
-def write_page(
-    path: pathlib.Path | None, operation: operations.Operation
+def write_run_page(
+    path: pathlib.Path, client: run_client.Runs, run: run_client.Run
 ) -> None:
-    """Write the page of an operation."""
-    if path is None:
-        return
+    """Write the page of a run."""
+    targets = list(client.targets(run.id, outputs=True))
     with common.access('write', path):
-        private_files.write(path, operation_page.draw(operation, time.time()))
+        private_files.write(path, run_page.draw(run, targets, time.time()))
 
 
-class RunFollower(_Follower):
-    """Waits for runs in a command.
-
-    :param stack: the stack as the user has named it, to name it again.
-    """
-
-    def __init__(
-        self,
-        command: common.Command,
-        service: run_service.Runs,
-        stack: str,
-        **more: Any,
-    ) -> None:
-        super().__init__(command, **more)
-        self._service = service
-        self._stack = stack
-        self.shown = progress.Runs(command.progress)
-
-    def started(self, run: runs.Run) -> None:
-        """Say that a run is on its way, and follow it."""
-        self.shown.started(run)
-        if self._output:
-            self._output.add(run)
-
-    def wait(self, started: abc.Sequence[runs.Run]) -> list[runs.Run]:
-        """Wait for runs of one root stack; return them as they end."""
-        if not started:
-            return []
-        waiter = self._service.waiter(
-            started[0].stack_id,
-            self._changed,
-            self._tick,
-            _QUICK if self._output else None,
-            note=self._command.progress.say,
+def shown(client: run_client.Runs, run: run_client.Run) -> common.Shown:
+    """Return columns and values of a run; reads the targets that it shows."""
+    targets: list[run_client.Target] = []
+    if run.targets == 1:
+        targets = list(client.targets(run.id, outputs=True))
+    elif run.failed:
+        targets = list(
+            client.targets(run.id, state=run_columns.FAILED, outputs=True)
         )
-        for run in started:
-            waiter.add(run)
-            self.shown.changed(run)
-        self._await(
-            lambda: self._see_to_the_end(waiter),
-            lambda: [run.state for run in waiter.all],
-            lambda: self._come_back(waiter.pending),
-        )
-        return waiter.all
-
-    def _see_to_the_end(self, waiter: settling.Waiter) -> None:
-        while waiter.pending:
-            waiter.step()
-        for run in waiter.all:
-            if self._output:
-                self._output.finish(run)
-
-    def _changed(self, run: runs.Run) -> None:
-        if self._output and run.ended:
-            # What it has printed comes before what became of it.
-            self._output.finish(run)
-        self.shown.changed(run)
-
-    def _tick(self) -> None:
-        self.shown.tick()
-        if self._output:
-            self._output.poll()
-        self._check_time()
-
-    def _come_back(self, pending: abc.Sequence[runs.Run]) -> list[str]:
-        noun = 'run continues' if len(pending) == 1 else 'runs continue'
-        ids = ' '.join(run.id for run in pending)
-        stack = shlex.quote(self._stack)
-        prefix = 'openstack software deployment run'
-        return [
-            f'Stopped waiting; the {noun}. Wait again, or cancel:',
-            f'  {prefix} wait {stack} {ids}',
-            f'  {prefix} cancel {stack} {ids}',
-        ]
+    return run_columns.one(run, targets)

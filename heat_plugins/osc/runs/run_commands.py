@@ -1,348 +1,523 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``openstack software deployment run …``."""
+"""``openstack software deployment run …``, but for ``start``."""
 
 import argparse
 from collections import abc
 import functools
+import itertools
 import time
 from typing import Any, Final
 
 from osc_lib import exceptions
 
-from heat_plugins import pools
-from heat_plugins.osc import columns
+from heat_plugins import bounds
+from heat_plugins.clients import runs as run_client
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import following
-from heat_plugins.runs import run_service
+from heat_plugins.osc.runs import run_columns
+from heat_plugins.runs import overview
+from heat_plugins.runs import run_records
+from heat_plugins.runs import run_store
 from heat_plugins.runs import runs
+from heat_plugins.runs.targets import stack_tree
 
-# Seconds for a server to stop what it has started: it asks every 2 s, and a
-# script that ignores SIGTERM has 5 s.
-_REACTION = 20
+# Seconds for a server to stop what it has started: it asks every 2 s, a
+# script that ignores SIGTERM has 5 s, and heat-engine polls for the result.
+_REACTION, _POLL = 30, 1.0
 
+_PHASES = [phase.value for phase in run_records.Phase]
+_ENDED = [phase.value for phase in run_records.Phase if phase.ended]
 
-#: How long a command waits for servers to stop runs.
-WAIT: Final = command_line.flag(
+#: The target that a command is about.
+TARGET: Final = command_line.value(
+    '--target',
+    '<target>',
+    'Only this target: its number, its resource, or the name or ID of its '
+    'server',
+)
+#: Which attempts a command shows.
+ATTEMPT: Final = command_line.number(
+    '--attempt',
+    '<number>',
+    'Show the attempt of this number on each target that had one (default: '
+    'the last)',
+)
+_WAIT: Final = command_line.flag(
     '--wait',
-    f'Wait until the server has stopped the script, for at most {_REACTION} s',
+    f'Wait until servers have stopped the script, for at most {_REACTION} s',
 )
 
 
-def run_id(**more: Any) -> command_line.Argument:
+def _run(**more: Any) -> command_line.Argument:
     """Return the run, or the runs, that a command is about."""
     text = 'ID of the run, or its beginning or end'
     return command_line.value('run', '<run>', text, **more)
 
 
-class _RunCommand(common.Report):
-    """A command about runs of a stack."""
+class RunCommand(common.Report):
+    """A command about runs of the project."""
 
-    arguments: command_line.Arguments = (command_line.PAST_STACK,)
+    arguments: command_line.Arguments = (_run(),)
 
     @functools.cached_property
-    def service(self) -> run_service.Runs:
-        return common.service(self.app.client_manager)
+    def runs(self) -> run_client.Runs:
+        return common.runs(self.app.client_manager)
+
+    def show(self, run: str, limit: float | None = 0) -> run_client.Run:
+        """Return a run.
+
+        :param run: its ID, or a part of it.
+        :param limit: see `common.read_first`.
+        """
+        return common.read_first(
+            self.progress,
+            lambda: self.runs.show(self.runs.run_id(run)),
+            limit,
+        )
+
+    def shown(self, run: run_client.Run) -> common.Shown:
+        """Return columns and values of a run."""
+        return following.shown(self.runs, run)
+
+    def targets(
+        self,
+        run_id: str,
+        name: str | None = None,
+        stack: str | None = None,
+        **more: Any,
+    ) -> list[run_client.Target]:
+        """Return the targets of a run, or the one that a user has named.
+
+        :param stack: the name or ID of the stack that they are in.
+        :param more: as `run_client.Runs.targets` takes it.
+        :raises exceptions.CommandError: there are none of that name.
+        """
+        found = list(self.runs.targets(run_id, **more))
+        if stack is not None:
+            known = {text for e in found for text in (e.stack, e.stack_id)}
+            found = [e for e in found if stack in (e.stack, e.stack_id)]
+            if not found:
+                raise exceptions.CommandError(
+                    f'Run {run_id} has no target in stack '
+                    + bounds.shortened(stack)
+                    + bounds.did_you_mean(stack, known)
+                )
+        return found if name is None else [named(run_id, found, name)]
 
 
-class ListRuns(_RunCommand):
-    """List the runs of a stack, or of all stacks, the newest first.
+def named(
+    run_id: str, known: abc.Sequence[run_client.Target], name: str
+) -> run_client.Target:
+    """Return the target that a user has named.
 
-    An empty list is no error; a resource, server or action that does not exist
-    in the stack is one.
+    :raises exceptions.CommandError: none has that name, or several have.
+    """
+    found = [
+        each
+        for each in known
+        if name in (str(each.number), each.resource)
+        or name in (each.server, each.server_name)
+    ]
+    # The number of one may be the name of another.
+    found = [each for each in found if name == str(each.number)] or found
+    if not found:
+        names = {
+            text
+            for each in known
+            for text in (each.resource, each.server, each.server_name or '')
+        }
+        raise exceptions.CommandError(
+            f'Run {run_id} has no target {bounds.shortened(name)}'
+            + bounds.did_you_mean(name, names - {''})
+        )
+    if len(found) > 1:
+        places = bounds.listed(
+            f'{each.number} ({each.stack} {each.resource}, server ID '
+            f'{each.server})'
+            for each in found
+        )
+        raise exceptions.CommandError(
+            f'Run {run_id} has several targets {bounds.shortened(name)}: '
+            f'{places}. Give the number of one'
+        )
+    return found[0]
+
+
+class ListRuns(RunCommand):
+    """List the runs of the project, the newest first.
+
+    An empty list is no error; a stack that does not exist is one.
     """
 
-    example = 'shop --failed --since 12h'
+    example = '--stack shop --failed --since 12h'
 
     arguments = (
         command_line.value(
-            'stack',
+            '--stack',
             '<stack>',
-            'Name or ID of the stack; for a deleted stack, its ID (default: '
-            'all stacks of the project)',
-            nargs='?',
+            'Only runs with targets in a stack (name, or ID); it may be '
+            'deleted',
         ),
         command_line.value(
-            '--resource',
-            '<resource>',
-            'Only runs of a deployment, or in a nested stack (path)',
+            '--server',
+            '<server>',
+            'Only runs with a target on a server: path of its resource, or '
+            'its ID',
         ),
+        command_line.value('--action', '<action>', 'Only runs of an action'),
         command_line.either(
-            command_line.choice(
-                '--state',
-                [state.value for state in runs.State],
-                'Only entries in a state',
-            ),
+            command_line.choice('--state', _PHASES, 'Only runs in a state'),
             command_line.flag(
                 '--failed', 'Only runs that failed or timed out'
             ),
         ),
-        command_line.several(
-            '--server',
-            '<server>',
-            'Only runs on a server: path of its resource, or its ID (repeat '
-            'option for several)',
-            dest='servers',
+        command_line.value(
+            '--who', '<user>', 'Only runs that this user has started'
         ),
-        *command_line.entries(50),
+        command_line.value(
+            '--schedule',
+            '<schedule>',
+            'Only runs that a schedule has started (its ID)',
+        ),
+        command_line.value(
+            '--since',
+            '<time>',
+            'Only runs that started at a time or later: a day (today, '
+            'yesterday, 2026-11-20), a time (2026-11-20T22:00), in UTC '
+            'without --local-time, or an age (30min, 12h, 7d)',
+            type=command_line.Since,
+        ),
+        command_line.value(
+            '--until',
+            '<time>',
+            'Only runs that started at a time or before',
+            type=command_line.Since,
+        ),
+        command_line.number(
+            '--limit',
+            '<number>',
+            'Maximum number of runs to list (default: %(default)s)',
+            default=run_store.PAGE,
+        ),
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        state = parsed_args.state
-        listed = self.service.history(
-            parsed_args.stack,
-            run_service.Filter(
-                resource=parsed_args.resource,
-                servers=parsed_args.servers,
-                action=parsed_args.action,
-                state=runs.State(state) if state else None,
-                failed=parsed_args.failed,
-                since=parsed_args.since,
-                limit=parsed_args.limit,
-            ),
+        stack = parsed_args.stack
+        listed = self.runs.list(
+            stack=stack,
+            server=parsed_args.server,
+            action=parsed_args.action,
+            state=_states(parsed_args),
+            who=parsed_args.who,
+            schedule=parsed_args.schedule,
+            since=parsed_args.since,
+            until=parsed_args.until,
+            limit=min(parsed_args.limit, run_store.PAGE),
         )
-        return columns.many(listed, stacks=parsed_args.stack is None)
+        found = list(itertools.islice(listed, parsed_args.limit))
+        if stack and not found and not any(self.runs.list(stack=stack)):
+            # Refuses a stack that does not exist.
+            heat = common.orchestration(self.app.client_manager)
+            stack_tree.stack(heat, stack)
+        return run_columns.many(found)
 
 
-class ShowRun(_RunCommand):
-    """Show a run."""
+def _states(parsed_args: argparse.Namespace) -> list[str]:
+    """Return the states that are asked for; none for all."""
+    if parsed_args.failed:
+        return list(run_columns.FAILED)
+    return [parsed_args.state] if parsed_args.state else []
 
-    example = 'shop 00f2c40a --watch'
+
+class ShowRun(RunCommand):
+    """Show a run, its targets, or one of them."""
+
+    example = '5bd8 --watch'
 
     arguments = (
-        *_RunCommand.arguments,
-        run_id(),
+        *RunCommand.arguments,
+        command_line.either(
+            command_line.flag('--targets', 'List its targets'),
+            command_line.flag(
+                '--failed', 'List the targets that failed or timed out'
+            ),
+            TARGET,
+        ),
+        command_line.choice(
+            '--state', overview.COUNTED, 'List the targets in a state'
+        ),
+        ATTEMPT,
         command_line.flag('--watch', 'Follow the run until it has ended'),
+        following.PAGE,
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        run = common.read_first(
-            self.progress,
-            lambda: self.service.show(parsed_args.stack, parsed_args.run),
-            None if parsed_args.watch else 0,
-        )
-        if parsed_args.watch:
-            follower = following.RunFollower(
-                self, self.service, parsed_args.stack
+        watch = parsed_args.watch
+        run = self.show(parsed_args.run, None if watch else 0)
+        if watch:
+            follower = following.Follower(
+                self, self.runs, page=parsed_args.output
             )
-            (run,) = follower.wait([run])
+            (run,) = follower.wait([run.id]) or [run]
             if self.exit_code != common.INTERRUPTED:
                 # The question was what it does, not whether it succeeds.
                 self.exit_code = 0
-        return columns.one(run)
+        elif parsed_args.output:
+            following.write_run_page(parsed_args.output, self.runs, run)
+        states, number = _states(parsed_args), parsed_args.attempt
+        if parsed_args.target:
+            (target,) = self.targets(
+                run.id, parsed_args.target, attempt=number, outputs=True
+            )
+            return run_columns.target(target)
+        if parsed_args.targets or states or number:
+            return run_columns.targets(
+                self.targets(
+                    run.id, state=states, attempt=number, outputs=True
+                )
+            )
+        return self.shown(run)
 
 
-class WaitRun(_RunCommand):
-    """Wait until runs have ended.
+class WaitRun(RunCommand):
+    """Wait until runs, or one target of a run, have ended.
 
     Exit codes: 0 success, 3 failed, 4 timed out, 5 cancelled, 6 not ended
     when --timeout had passed, 130 interrupted; of several runs the largest.
     """
 
-    example = 'shop --timeout 600'
+    example = '5bd8 --timeout 600'
 
     arguments = (
-        *_RunCommand.arguments,
-        run_id(nargs='*'),
+        _run(nargs='*'),
+        command_line.value(
+            '--stack',
+            '<stack>',
+            'Wait for all runs in progress with targets in a stack (name or '
+            'ID)',
+        ),
+        TARGET,
         command_line.number(
             '--timeout',
             '<seconds>',
             'Stop waiting after this many seconds; the runs continue',
         ),
+        following.PAGE,
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        stack = parsed_args.stack
+        names, stack = parsed_args.run, parsed_args.stack
+        if bool(names) == bool(stack):
+            raise exceptions.CommandError('Name a run, or give --stack')
+        name = parsed_args.target
+        if (parsed_args.output or name) and len(names) != 1:
+            raise exceptions.CommandError('--output and --target need one run')
 
-        def read() -> list[runs.Run]:
-            if parsed_args.run:
-                return [
-                    self.service.show(stack, each) for each in parsed_args.run
-                ]
-            every = self.service.history(
-                stack, run_service.Filter(single=True)
-            )
-            return [run for run in every if not run.ended]
+        def read() -> list[str]:
+            if names:
+                return list(dict.fromkeys(map(self.runs.run_id, names)))
+            going_on = [each for each in _PHASES if each not in _ENDED]
+            listed = self.runs.list(stack=stack, state=going_on)
+            return [run.id for run in listed]
 
-        waiting = common.read_first(self.progress, read, parsed_args.timeout)
-        follower = following.RunFollower(
-            self, self.service, stack, limit=parsed_args.timeout
+        limit = parsed_args.timeout
+        run_ids = common.read_first(self.progress, read, limit)
+        number = None
+        if name:
+            (target,) = self.targets(run_ids[0], name)
+            number = target.number
+        follower = following.Follower(
+            self,
+            self.runs,
+            limit=limit,
+            page=parsed_args.output,
+            target=number,
         )
-        ended = follower.wait(waiting)
-        return columns.many(ended, single=True)
+        ended = follower.wait(run_ids)
+        if len(names) == len(ended) == 1:
+            return self.shown(ended[0])
+        return run_columns.many(ended)
 
 
-class ShowOutput(_RunCommand):
-    """Show the outputs of a run."""
+class PauseRun(RunCommand):
+    """Start nothing further of a run; what is in progress continues."""
 
-    example = 'shop 00f2c40a deploy_stdout --whole'
-
-    arguments = (
-        *_RunCommand.arguments,
-        run_id(),
-        command_line.value(
-            'output', '<output>', 'Only this output (default: all)', nargs='?'
-        ),
-        command_line.flag(
-            '--whole', 'Show a long output completely, not only its end'
-        ),
-    )
+    example = '5bd8'
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        run = self.service.show(parsed_args.stack, parsed_args.run)
-        outputs = (
-            self.service.outputs(run) if parsed_args.whole else run.outputs
-        )
-        wanted = parsed_args.output
-        if wanted is not None and wanted not in outputs:
-            names = ', '.join(outputs) or 'none'
-            raise exceptions.CommandError(
-                f'Run {run.id} ({run.state.value}) has no output {wanted}; '
-                f'there are: {names}'
-            )
-        shown = dict(outputs) if wanted is None else {wanted: outputs[wanted]}
-        for name in shown:
-            if name in run.cut and not parsed_args.whole:
-                self.log.warning(
-                    'The last %(tail)d of %(all)d characters of %(name)s; '
-                    '--whole shows all',
-                    {'tail': runs.TAIL, 'all': run.cut[name], 'name': name},
-                )
-        return tuple(shown), common.One(shown.values())
+        run_id = self.runs.run_id(parsed_args.run)
+        return self.shown(self.runs.pause(run_id))
 
 
-class ShowLogs(common.Command):
-    """Show what a run has printed until now, byte for byte.
+class ResumeRun(RunCommand):
+    """Resume a run that is paused or waits for approval."""
 
-    Standard output and standard error are mixed in the order of the server. A
-    server without heat-config-supervisor sends them when the run has ended.
+    example = '5bd8'
+
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
+        run_id = self.runs.run_id(parsed_args.run)
+        return self.shown(self.runs.resume(run_id))
+
+
+class RetryRun(RunCommand):
+    """Run again where a run failed, timed out or did not start.
+
+    Exit codes with --wait are those of "run wait".
     """
 
-    example = 'shop 00f2c40a --follow'
+    example = '5bd8 --wait'
 
     arguments = (
-        command_line.PAST_STACK,
-        run_id(),
+        *RunCommand.arguments,
+        command_line.value(
+            '--only',
+            '<state or name>',
+            'Retry only targets in a state (failed, timed-out, not-started, '
+            'cancelled, skipped), or those of a server or resource',
+        ),
+        command_line.flag('--wait', 'Wait until the run has ended'),
         command_line.flag(
             '--follow',
-            'Continue until the run has ended; the exit code is that of '
-            '"software deployment run wait"',
-            '-f',
+            "Wait, and print the servers' output on standard error",
         ),
+        following.PAGE,
     )
 
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
-        service = common.service(self.app.client_manager)
-        stack = parsed_args.stack
-        run = common.read_first(
-            self.progress,
-            lambda: service.show(stack, parsed_args.run),
-            None if parsed_args.follow else 0,
-        )
-        output = following.Output(
-            service,
-            self.progress,
-            lambda run: following.Raw(self.app.stdout),
-        )
-        # It would be in the way of the output.
-        self.progress.stop()
-        output.add(run)
-        if run.ended:
-            output.finish(run)
-        elif parsed_args.follow:
-            follower = following.RunFollower(
-                self, service, stack, output=output
-            )
-            follower.wait([run])
-        else:
-            output.finish(run, waits=False)
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
+        if parsed_args.follow:
+            # Before anything starts.
+            common.live_store(self.app.client_manager)
+        run_id = self.runs.run_id(parsed_args.run)
+        run = self.runs.retry(run_id, parsed_args.only)
+        return self.shown(following.follow(self, parsed_args, self.runs, run))
 
 
-class CancelRun(_RunCommand):
-    """Withdraw runs from their servers.
+class CancelRun(RunCommand):
+    """Cancel runs, or one target of a run, and withdraw it from its server.
 
-    A server that has not fetched the run never runs it. A server that has
+    A server that has not fetched the script never runs it. A server that has
     started it stops it if it has heat-config-supervisor; any other runs it to
     its end, and nothing else until then. A later result is kept as
     late_result.
 
-    Exit codes with --wait: 0 stopped or ended, 6 the server has not reacted.
+    Exit codes with --wait: 0 stopped or ended, 6 a server has not reacted.
     """
 
-    example = 'shop 00f2c40a'
+    example = '5bd8 --wait'
 
-    arguments = (
-        *_RunCommand.arguments,
-        run_id(nargs='+'),
-        WAIT,
-    )
+    arguments = (_run(nargs='+'), TARGET, _WAIT)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        cancelled = self.each(
-            lambda run: self.service.cancel(parsed_args.stack, run),
-            parsed_args.run,
-        )
+        name = parsed_args.target
+        if name and len(parsed_args.run) > 1:
+            raise exceptions.CommandError('--target needs one run')
+
+        def cancel(run: str) -> tuple[run_client.Run, int | None]:
+            run_id, number = self.runs.run_id(run), None
+            if name:
+                (target,) = self.targets(run_id, name)
+                number = target.number
+            return self.runs.cancel(run_id, number), number
+
+        cancelled = self.each(cancel, parsed_args.run)
         if not parsed_args.wait:
             self.log.warning(
                 'A server with heat-config-supervisor stops a started '
                 'script, and --wait waits for that. Any other server runs '
                 'the script to its end, and nothing else until then'
             )
-            return columns.many(cancelled)
-        return columns.many(await_stop(self, cancelled))
-
-
-def await_stop(
-    command: common.Command, cancelled: abc.Sequence[runs.Run]
-) -> list[runs.Run]:
-    """Wait until servers have stopped runs; return these as they stand then.
-
-    The exit code says whether all servers have reacted.
-    """
-    service = common.service(command.app.client_manager)
-    end = time.monotonic() + _REACTION
-    stopped = pools.Pool().each(
-        lambda run: service.await_stop(run, max(1.0, end - time.monotonic())),
-        cancelled,
-    )
-    for run in stopped:
-        if run.late is not None:
-            command.progress.say(f'Run {run.id}: {run.reason}')
-            continue
-        command.exit_code = common.STILL_RUNNING
-        command.progress.say(
-            f'Run {run.id}: the server has not reacted. It is unreachable, '
-            'or has no heat-config-supervisor. If the script has started, it '
-            'continues, and the server runs nothing else until it ends'
+            return self._shown(parsed_args, [run for run, _ in cancelled])
+        end = time.monotonic() + _REACTION
+        for run, number in cancelled:
+            self._await_stop(run.id, number, end)
+        return self._shown(
+            parsed_args, [self.runs.show(run.id) for run, _ in cancelled]
         )
-    return stopped
+
+    def _shown(
+        self,
+        parsed_args: argparse.Namespace,
+        cancelled: abc.Sequence[run_client.Run],
+    ) -> common.Shown:
+        if len(parsed_args.run) == len(cancelled) == 1:
+            return self.shown(cancelled[0])
+        return run_columns.many(cancelled)
+
+    def _await_stop(self, run_id: str, number: int | None, end: float) -> None:
+        """Wait until servers have stopped what was cancelled.
+
+        The exit code says whether all have reacted.
+        """
+        while True:
+            found = [
+                each
+                for each in self.runs.targets(run_id)
+                if number in (None, each.number)
+            ]
+            alone = len(found) == 1
+            working = [each for each in found if _may_run(each, alone=alone)]
+            if not working or time.monotonic() >= end:
+                break
+            time.sleep(_POLL)
+        for each in found:
+            if each.late_result is not None:
+                name = run_columns.name(each)
+                self.progress.say(f'{name}: {each.reason}')
+        for each in working:
+            self.exit_code = common.STILL_RUNNING
+            self.progress.say(
+                f'{run_columns.name(each)}: the server has not reacted. It is '
+                'unreachable, or has no heat-config-supervisor. If the '
+                'script has started, it continues, and the server runs '
+                'nothing else until it ends'
+            )
 
 
-class DeleteRun(_RunCommand):
-    """Delete runs that have ended.
+def _may_run(target: run_client.Target, *, alone: bool) -> bool:
+    """Say whether a server may still run what was cancelled.
 
-    A run with an unreadable record can be deleted by its ID; the command
-    withdraws it from its server first, as it may not have ended.
+    :param alone: whether it is the only one; of many, those are waited for
+        that have reported their start.
     """
+    if target.started_at is None:
+        return False
+    if target.state not in run_columns.ENDED:
+        return True
+    return (
+        target.state == runs.State.CANCELLED.value
+        and target.late_result is None
+        and (alone or target.reported_at is not None)
+    )
 
-    example = 'shop --all'
+
+class DeleteRun(RunCommand):
+    """Delete runs that have ended, with the outputs of their targets."""
+
+    example = '5bd8'
 
     arguments = (
-        *_RunCommand.arguments,
-        run_id(nargs='*'),
+        _run(nargs='*'),
         command_line.flag('--all', 'Delete all ended runs'),
+        command_line.value(
+            '--stack',
+            '<stack>',
+            'With --all: only runs with targets in a stack (name, or ID)',
+        ),
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        if bool(parsed_args.run) == parsed_args.all:
+        names, stack = parsed_args.run, parsed_args.stack
+        if bool(names) == parsed_args.all or (names and stack):
             raise exceptions.CommandError('Name a run, or give --all')
-        wanted = parsed_args.run
         if parsed_args.all:
-            every = self.service.history(
-                parsed_args.stack, run_service.Filter(single=True)
-            )
-            wanted = [run.id for run in every if run.ended]
-        deleted = self.each(
-            lambda run: self.service.delete(parsed_args.stack, run), wanted
-        )
-        return columns.many(run for run in deleted if run is not None)
+            listed = self.runs.list(stack=stack, state=_ENDED)
+            names = [run.id for run in listed]
+
+        def delete(name: str) -> str:
+            run_id = self.runs.run_id(name)
+            self.runs.delete(run_id)
+            return run_id
+
+        deleted = [{'id': each} for each in self.each(delete, names)]
+        return ('id',), common.Many(deleted, ('id',))

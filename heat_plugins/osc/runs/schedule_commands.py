@@ -9,19 +9,18 @@ import time
 from typing import Any
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins import retrying
+from heat_plugins.clients import runs as run_client
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import timeline
-from heat_plugins.runs import schedule_reading
-from heat_plugins.runs import schedule_signals
-from heat_plugins.runs import schedules
+from heat_plugins.runs import run_records
 from heat_plugins.runs import summary
-from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.fleet import overview
-from heat_plugins.runs.records import record_names
+from heat_plugins.runs.schedules import schedule_reading
+from heat_plugins.runs.schedules import schedule_signals
+from heat_plugins.runs.schedules import schedules
 from heat_plugins.timeline import chart
 
 _COLUMNS = ('local', 'utc', 'latest_start', 'note')
@@ -39,10 +38,10 @@ _LISTED = (
     'reason',
 )
 
-# What there is to say about a time of the past, and of one that has no
-# operation yet.
-_BACKFILLED = ('local', 'utc', 'operation', 'state')
-_NO_OPERATION = 'not started'
+# What there is to say about a time of the past, and of one that has no run
+# yet.
+_BACKFILLED = ('local', 'utc', 'run', 'state')
+_NO_RUN = 'not started'
 
 # Seconds between two polls of a command that waits for a backfill.
 _POLL = 5.0
@@ -57,7 +56,7 @@ _NOTES = {
 # Days before and after today, and the most times that are drawn.
 _AROUND, _DRAWN = 3, 500
 
-# How a time without an operation stands.
+# How a time without a run stands.
 NEXT, _NOT_STARTED = 'next, within', 'not started within'
 
 _WHY = 'missed, skipped or paused, or before the schedule existed'
@@ -151,15 +150,13 @@ class PreviewSchedule(common.Report):
                 f'The schedule has no time after {summary.time(int(after))}: '
                 'check its time, its end and the days that it excludes'
             )
-        return _COLUMNS, common.Many(
-            [_row(schedule, tick) for tick in ticks], _listed(schedule)
-        )
-
-
-def _listed(schedule: schedules.Schedule) -> tuple[str, ...]:
-    return tuple(
-        name for name in _COLUMNS if name != 'latest_start' or schedule.jitter
-    )
+        listed = [
+            each
+            for each in _COLUMNS
+            if each != 'latest_start' or schedule.jitter
+        ]
+        rows = [_row(schedule, tick) for tick in ticks]
+        return _COLUMNS, common.Many(rows, listed)
 
 
 def _row(schedule: schedules.Schedule, tick: schedules.Tick) -> dict[str, Any]:
@@ -237,14 +234,13 @@ class ShowSchedule(_OfOne, timeline.Drawing):
         stack, path = parsed_args.stack, parsed_args.schedule
         if not (parsed_args.week or parsed_args.output):
             return _one(self.schedules.show(stack, path))
-        drawn = week(
-            stack,
-            path,
-            self.schedules.times(stack, path),
-            common.fleets(self.app.client_manager).history(fleets.Filter()),
-            time.time(),
+        schedule, now = self.schedules.times(stack, path), time.time()
+        days = _days(schedule, now)
+        begin, end = schedule.span(days[0], days[-1])
+        ran = common.runs(self.app.client_manager).list(
+            schedule=schedule.key, since=begin, until=end
         )
-        return self.drawn(parsed_args, drawn)
+        return self.drawn(parsed_args, week(stack, path, schedule, ran, now))
 
 
 class _Signal(_OfOne):
@@ -298,8 +294,8 @@ class RunSchedule(_Signal):
 class BackfillSchedule(_Signal):
     """Run the action of a schedule for times of the past.
 
-    Times that were missed, or lie before the schedule existed, become
-    operations, one after another. A time that has an operation is left out.
+    Times that were missed, or lie before the schedule existed, become runs,
+    one after another. A time that has a run is left out.
     """
 
     example = 'shop nightly --from 2026-11-20 --to 2026-11-22 --wait'
@@ -320,12 +316,10 @@ class BackfillSchedule(_Signal):
         ),
         command_line.either(
             command_line.flag('--dry-run', 'Only list what would start'),
-            command_line.flag(
-                '--wait', 'Wait until all operations have ended'
-            ),
+            command_line.flag('--wait', 'Wait until all runs have ended'),
             command_line.flag(
                 '--stop',
-                'Start nothing else of a backfill; an operation in progress '
+                'Start nothing else of a backfill; a run in progress '
                 'continues',
             ),
         ),
@@ -355,13 +349,13 @@ class BackfillSchedule(_Signal):
         return _BACKFILLED, [tuple(row.values()) for row in rows]
 
     def _rows(
-        self, schedule: schedules.Schedule, ticks: abc.Iterable[schedules.Tick]
+        self, schedule: schedules.Schedule, ticks: abc.Sequence[schedules.Tick]
     ) -> abc.Sequence[dict[str, Any]]:
-        """Return times of the past with the states of their operations."""
+        """Return times of the past with the states of their runs."""
         known = {
-            head.id: overview.of_head(head)['state']
-            for head in common.fleets(self.app.client_manager).history(
-                fleets.Filter()
+            run.id: run.state
+            for run in common.runs(self.app.client_manager).list(
+                schedule=schedule.key, since=ticks[0].time
             )
         }
         return [
@@ -370,10 +364,8 @@ class BackfillSchedule(_Signal):
                     name: _row(schedule, tick)[name]
                     for name in ('local', 'utc')
                 },
-                'operation': (
-                    found := record_names.id_of_tick(schedule.key, tick.time)
-                ),
-                'state': known.get(found, _NO_OPERATION),
+                'run': (run_id := schedules.run_id(schedule.key, tick.time)),
+                'state': known.get(run_id, _NO_RUN),
             }
             for tick in ticks
         ]
@@ -403,17 +395,17 @@ class BackfillSchedule(_Signal):
 
 
 def _left(rows: abc.Iterable[dict[str, Any]]) -> int:
-    """Return how many times have no operation."""
-    return sum(row['state'] == _NO_OPERATION for row in rows)
+    """Return how many times have no run."""
+    return sum(row['state'] == _NO_RUN for row in rows)
 
 
 def _code(rows: abc.Iterable[dict[str, Any]]) -> int:
-    """Return the exit code for the states of operations."""
+    """Return the exit code for the states of runs."""
     states = [row['state'] for row in rows]
-    for phase in operations.Phase:
+    for phase in run_records.Phase:
         if phase.ended and phase.value in states and common.code_of(phase):
             return common.code_of(phase)
-    return common.FAILED if _NO_OPERATION in states else 0
+    return common.FAILED if _NO_RUN in states else 0
 
 
 def _one(found: dict[str, Any]) -> common.Shown:
@@ -424,32 +416,25 @@ def week(
     stack: str,
     name: str,
     schedule: schedules.Schedule,
-    heads: abc.Iterable[operations.Head],
+    ran: abc.Iterable[run_client.Run],
     now: float,
 ) -> chart.Chart:
     """Return the chart of the week around today.
 
-    Each local day is a row. A time that has an operation is the bar of that;
-    any other one is the window in which it may start, or might have.
+    Each local day is a row. A time that has a run is the bar of that; any
+    other one is the window in which it may start, or might have.
 
-    :param heads: of the project's operations.
+    :param ran: the runs of the schedule in that week.
     """
-    today = datetime.datetime.fromtimestamp(now, schedule.zone).date()
-    days = [today + _DAY * number for number in range(-_AROUND, _AROUND + 1)]
+    days = _days(schedule, now)
     begin, end = schedule.span(days[0], days[-1])
-    suffix = record_names.id_of_tick(schedule.key, 0).partition('-')[2]
-    ran = {
-        record_names.started_at(head.id): head
-        for head in heads
-        if head.id.endswith(suffix) and begin <= head.created_at <= end
-    }
     ticks = list(itertools.islice(schedule.ticks(begin - 1, end), _DRAWN + 1))
-    bars = [_ran(schedule, time, head) for time, head in ran.items()]
-    bars += [
-        _window(schedule, tick, now)
+    due = {
+        schedules.run_id(schedule.key, tick.time): tick
         for tick in ticks[:_DRAWN]
-        if tick.time not in ran
-    ]
+    }
+    bars = [_ran(schedule, run, due.pop(run.id, None)) for run in ran]
+    bars += [_window(schedule, tick, now) for tick in due.values()]
     left_out = f'Only the first {_DRAWN} times of the week are drawn'
     return chart.Chart(
         stack=f'{stack} {name}',
@@ -476,24 +461,36 @@ def _day(
     )
 
 
+def _days(schedule: schedules.Schedule, now: float) -> list[datetime.date]:
+    """Return the days of the week around today."""
+    today = datetime.datetime.fromtimestamp(now, schedule.zone).date()
+    return [today + _DAY * number for number in range(-_AROUND, _AROUND + 1)]
+
+
 def _ran(
-    schedule: schedules.Schedule, time: int, head: operations.Head
+    schedule: schedules.Schedule,
+    run: run_client.Run,
+    tick: schedules.Tick | None,
 ) -> chart.Bar:
-    phase = head.state or operations.Phase.FAILED
+    """Return the bar of a run.
+
+    :param tick: its time; None if a user has asked for it.
+    """
+    begun = heat_values.moment(run.created_at)
     return chart.Bar(
-        label=_clock(schedule, time),
-        state=chart.State(phase.value) if phase.ended else chart.State.RUNNING,
-        start=head.created_at,
-        end=head.ended_at if phase.ended else None,
-        working_since=head.created_at,
-        reason=head.reason,
+        label=_clock(schedule, tick.time if tick else int(begun)),
+        state=chart.State(run.state) if run.ended else chart.State.RUNNING,
+        start=begun,
+        end=heat_values.moment(run.ended_at) if run.ended_at else None,
+        working_since=begun,
+        reason=run.reason,
     )
 
 
 def _window(
     schedule: schedules.Schedule, tick: schedules.Tick, now: float
 ) -> chart.Bar:
-    """Return the bar of a time without an operation."""
+    """Return the bar of a time without a run."""
     is_over = now > tick.start + schedule.lateness
     window = schedule.cut_off or schedule.lateness
     return chart.Bar(

@@ -105,7 +105,7 @@ class ShowTimeline(Drawing):
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         manager = self.app.client_manager
         reader = chart_reading.ChartReader(
-            common.orchestration(manager), common.service(manager)
+            common.orchestration(manager), common.runs(manager).list
         )
         drawn = reader.read(
             parsed_args.stack,

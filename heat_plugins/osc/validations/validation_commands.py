@@ -3,33 +3,61 @@
 
 import argparse
 from collections import abc
+import contextlib
+import io
+import json
 import time
 from typing import Any
 
 from osc_lib import exceptions
 
+from heat_plugins import errors
+from heat_plugins.clients import heat_plans
+from heat_plugins.clients import mistral_plans
+from heat_plugins.clients import swift
 from heat_plugins.content import sources
+from heat_plugins.content import tarballs
+from heat_plugins.objectstore import parcels
+from heat_plugins.objectstore import stores
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc import drivers
 from heat_plugins.osc import progress
 from heat_plugins.osc.plans import plan_common
+from heat_plugins.validations import origins
 from heat_plugins.validations import running
+from heat_plugins.validations import validation_ledger
+from heat_plugins.validations import validation_operations
 from heat_plugins.validations import validation_runs
 
 # Seconds for which a run that was stopped is waited for.
 _TIMEOUT = 90
 _INTERVAL = 1.0
 
-# How many files that are left out have a line each.
-_NAMED = 3
+# What no plan has at its top.
+_TOP = '.heat-plugins-upload'
 
 _CODES = {
     validation_runs.ValidationState.PASSED: 0,
     validation_runs.ValidationState.STOPPED: common.CANCELLED,
     validation_runs.ValidationState.RUNNING: common.STILL_RUNNING,
 }
+
+
+def operations(manager: Any) -> validation_operations.ValidationOperations:
+    """Return the operations on validations, with the session of a command."""
+    return validation_operations.ValidationOperations(
+        plan_common.operations(manager).plans,
+        heat_plans.PlanStacks(common.cloud(manager)),
+    )
+
+
+def services(
+    manager: Any,
+) -> tuple[stores.ObjectStore, mistral_plans.WorkflowExecutions]:
+    """Return what a run by Mistral needs: the object store, and Mistral."""
+    cloud = common.cloud(manager)
+    return swift.connect(cloud), mistral_plans.WorkflowExecutions(cloud)
 
 
 def exit_code(run: dict[str, Any]) -> int:
@@ -74,32 +102,32 @@ class _HostGroup:
         self.hosts = [host for host in hosts.split(',') if host]
 
 
-class _SourceCommand(plan_common.PlanCommand):
-    """A command about the validations of a plan, of files or of a package."""
-
-    shared = (
-        plan_common.LOCAL,
+_SOURCE = (
+    command_line.value(
+        'plan',
+        '<plan>',
+        'A plan with validations in its folder "validations"',
+        nargs='?',
+    ),
+    plan_common.source(
         command_line.value(
-            'plan',
-            '<plan>',
-            'A plan with validations in its folder "validations"',
-            nargs='?',
-        ),
-        plan_common.source(
-            command_line.value(
-                '--package',
-                '<package>',
-                'A Python package on the machine that runs the playbooks, '
-                'such as validations-common',
-            )
-        ),
-        command_line.several(
-            '--group',
-            '<group>',
-            'Validations of a group (repeat option for several)',
-            dest='groups',
-        ),
-    )
+            '--package',
+            '<package>',
+            'A Python package on the machine that runs the playbooks, '
+            'such as validations-common',
+        )
+    ),
+    command_line.several(
+        '--group',
+        '<group>',
+        'Validations of a group (repeat option for several)',
+        dest='groups',
+    ),
+)
+
+
+class _SourceCommand(common.Report):
+    """A command about the validations of a plan, of files or of a package."""
 
     def source(
         self, parsed_args: argparse.Namespace
@@ -116,21 +144,24 @@ class _SourceCommand(plan_common.PlanCommand):
 
 
 class ListValidations(_SourceCommand):
-    """List validations: Ansible playbooks that describe what they check."""
+    """List validations: Ansible playbooks that describe what they check.
+
+    A package is that of this machine.
+    """
 
     example = 'shop --group before'
+    shared = (plan_common.NO_LONGER_NEEDED, *_SOURCE)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        driver = self.driver(parsed_args)
+        core = operations(self.app.client_manager)
         source, content = self.source(parsed_args)
         groups = parsed_args.groups
         if content is not None:
-            listed = driver.validations.listed(content, groups)
-        elif 'package' in source:
-            listed = driver.call('validations.list', **source, groups=groups)
+            listed = core.listed(content, groups)
         else:
-            listed = driver.validations.list(**source, groups=groups)
-        self._warn(listed['warnings'])
+            listed = core.list(**source, groups=groups)
+        for warning in listed['warnings']:
+            self.log.warning('%s', warning)
         return common.table(
             listed['validations'],
             {
@@ -140,18 +171,6 @@ class ListValidations(_SourceCommand):
                 'Hosts': columns.of(columns.NamesCell, 'hosts'),
                 'Description': columns.of(columns.Value, 'description'),
             },
-        )
-
-    def _warn(self, warnings: abc.Sequence[str]) -> None:
-        if len(warnings) <= _NAMED:
-            self.warn(warnings)
-            return
-        for warning in warnings:
-            self.log.info('%s', warning)
-        self.log.warning(
-            'Left out %d files; -v names each. The first: %s',
-            len(warnings),
-            warnings[0],
         )
 
 
@@ -164,6 +183,14 @@ class RunValidations(_SourceCommand):
 
     example = 'shop --group before'
 
+    shared = (
+        command_line.flag(
+            '--local',
+            'Run the playbooks in this command, on this machine, rather than '
+            "by one of Mistral's executors",
+        ),
+        *_SOURCE,
+    )
     arguments = (
         command_line.several(
             '--validation',
@@ -250,42 +277,123 @@ class RunValidations(_SourceCommand):
                 '--no-wait cannot be used with --local: local playbooks end '
                 'with the command'
             )
-        driver = self.driver(parsed_args)
         source, content = self.source(parsed_args)
-        options = {
-            name: getattr(parsed_args, name)
-            for name in (
-                'validations',
-                'groups',
-                'stack',
-                'connection',
-                'user',
-                'at_once',
-                'timeout',
-            )
+        names = ('validations', 'groups', 'stack', 'connection', 'user')
+        options: dict[str, Any] = {
+            **source,
+            **{name: getattr(parsed_args, name) for name in names},
+            'at_once': parsed_args.at_once,
+            'timeout': parsed_args.timeout,
+            'host_groups': {
+                group.group: group.hosts for group in parsed_args.host_groups
+            },
+            'variables': {
+                variable.name: variable.value
+                for variable in parsed_args.variables
+            },
         }
-        options['host_groups'] = {
-            group.group: group.hosts for group in parsed_args.host_groups
-        }
-        options['variables'] = {
-            variable.name: variable.value for variable in parsed_args.variables
-        }
+        secrets = _secrets(parsed_args)
         show = progress.Validations(self.progress)
+        core = operations(self.app.client_manager)
         try:
-            run = driver.validate(
-                source,
-                content,
-                show,
-                wait=not parsed_args.no_wait,
-                secrets=_secrets(parsed_args),
-                **options,
-            )
+            if parsed_args.local:
+                run = _run_here(core, content, show, secrets, options)
+            else:
+                run = _run_by_mistral(
+                    core,
+                    *services(self.app.client_manager),
+                    content,
+                    show,
+                    secrets,
+                    options,
+                    wait=not parsed_args.no_wait,
+                )
         except KeyboardInterrupt:
             self.exit_code = common.INTERRUPTED
             self.progress.say(*_interrupted(parsed_args.local, show.run_id))
             return (), []
+        if run['reason']:
+            self.log.warning('%s', run['reason'])
         self.exit_code = exit_code(run)
         return outcomes(run)
+
+
+def _run_here(
+    core: validation_operations.ValidationOperations,
+    content: sources.Content | None,
+    show: progress.Validations,
+    secrets: dict[str, Any],
+    options: dict[str, Any],
+) -> dict[str, Any]:
+    """Run validations in this process; return the run."""
+    if content is not None:
+        options['source'] = origins.PlaybookSource(
+            name='files', content=content
+        )
+    return core.run(
+        **options,
+        secrets=secrets,
+        tell=lambda run: show.changed(validation_operations.report(run)),
+    )
+
+
+def _run_by_mistral(
+    core: validation_operations.ValidationOperations,
+    store: stores.ObjectStore,
+    executions: mistral_plans.WorkflowExecutions,
+    content: sources.Content | None,
+    show: progress.Validations,
+    secrets: dict[str, Any],
+    options: dict[str, Any],
+    *,
+    wait: bool,
+) -> dict[str, Any]:
+    """Let the workflow validations.run run validations; return the run."""
+    at = time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())
+    run_id = validation_ledger.new_id(at)
+    # Mistral keeps its input and shows it, so it gets references.
+    given = {**options, 'run_id': run_id, 'secrets': None}
+    with contextlib.ExitStack() as uploads:
+        if content is not None:
+            place = parcels.send(store, _packed(content))
+            uploads.callback(parcels.forget, store, place)
+            given |= {key: place[key] for key in ('container', 'object')}
+        if secrets:
+            place = parcels.send(store, json.dumps(secrets).encode())
+            uploads.callback(parcels.forget, store, place)
+            given['secrets'] = place
+        execution_id = executions.start_workflow(
+            'validations.run', given, f'validations {run_id}'
+        )
+        # The run needs them, whatever becomes of this command.
+        kept = uploads.pop_all()
+    show.begun(run_id)
+
+    def tell() -> bool:
+        with contextlib.suppress(errors.Unavailable, errors.NotFound):
+            show.changed(core.result(run_id))
+            return not wait
+        return False
+
+    execution = mistral_plans.follow(executions, execution_id, tell=tell)
+    if execution.ended:
+        kept.close()
+    with contextlib.suppress(errors.NotFound):
+        run = core.result(run_id)
+        # An executor that has died has not said how it ends.
+        if run['success'] is not None or not execution.ended:
+            return run
+    raise execution.error()
+
+
+def _packed(content: sources.Content) -> bytes:
+    file = io.BytesIO()
+    with tarballs.writer(file) as add:
+        for path in sorted(content):
+            # A single folder at the top is taken off again, unless the plan
+            # has one of that name.
+            add(f'{_TOP}/{path}', content[path])
+    return file.getvalue()
 
 
 class StopValidations(common.Report):
@@ -296,7 +404,7 @@ class StopValidations(common.Report):
     arguments = (command_line.value('run', '<run>', 'The run'),)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        core = drivers.driver(self.app.client_manager, True).validations
+        core = operations(self.app.client_manager)
         run = core.stop(parsed_args.run)
         until = time.monotonic() + _TIMEOUT
         while run['success'] is None and time.monotonic() < until:
@@ -341,7 +449,7 @@ class ListResults(common.Report):
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        core = drivers.driver(self.app.client_manager, True).validations
+        core = operations(self.app.client_manager)
         runs = core.results(parsed_args.plan)
         if not runs:
             self.log.warning('There are no recorded runs of validations')
@@ -382,7 +490,7 @@ class ShowResult(common.Report):
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        core = drivers.driver(self.app.client_manager, True).validations
+        core = operations(self.app.client_manager)
         if parsed_args.validation is None:
             run = core.result(parsed_args.run)
             self.exit_code = exit_code(run)

@@ -21,7 +21,7 @@ _FOLDER = 'environments/'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Environment:
+class OptionalEnvironment:
     """An environment that can be enabled; its path is what identifies it.
 
     :ivar requires: the paths of the environments that it requires.
@@ -48,7 +48,7 @@ class Group:
     description: str = ''
     tags: tuple[str, ...] = ()
     mutually_exclusive: bool = False
-    environments: tuple[Environment, ...] = ()
+    environments: tuple[OptionalEnvironment, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,48 +77,13 @@ class Capabilities:
         return tuple(group for topic in self.topics for group in topic.groups)
 
     @functools.cached_property
-    def environments(self) -> dict[str, Environment]:
-        """The environments by their paths.
-
-        One that comes several times requires what it does anywhere.
-        """
-        environments: dict[str, Environment] = {}
-        requires: dict[str, dict[str, None]] = {}
+    def environments(self) -> dict[str, OptionalEnvironment]:
+        """The environments by their paths; the first of each path counts."""
+        environments: dict[str, OptionalEnvironment] = {}
         for group in self.groups:
             for environment in group.environments:
                 environments.setdefault(environment.path, environment)
-                requires.setdefault(environment.path, {}).update(
-                    dict.fromkeys(environment.requires)
-                )
-        return {
-            path: dataclasses.replace(
-                environment, requires=tuple(requires[path])
-            )
-            for path, environment in environments.items()
-        }
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Root:
-    """What older maps say of a plan, which has no other place there."""
-
-    template: str | None = None
-    environment: str | None = None
-
-
-def root(text: str) -> Root:
-    """Return the root template and environment that a map names."""
-    entries = texts.mapping(text, PATH)
-    return Root(
-        template=_optional(entries.get('root_template'), 'root_template'),
-        environment=_optional(
-            entries.get('root_environment'), 'root_environment'
-        ),
-    )
-
-
-def _optional(value: Any, what: str) -> str | None:
-    return None if value is None else texts.path(value, f'{what} of {PATH}')
+        return environments
 
 
 def read(
@@ -133,12 +98,7 @@ def read(
     :raises errors.Invalid: it is no such map.
     """
     entries = texts.mapping(text or '', PATH)
-    reader = _Reader(
-        paths,
-        enabled,
-        # Before the map could say so, a group was a choice.
-        exclusive='root_template' in entries or 'root_environment' in entries,
-    )
+    reader = _Reader(paths, enabled)
     topics = tuple(
         reader.topic(topic) for topic in _maps(entries, 'topics', PATH)
     )
@@ -152,16 +112,11 @@ class _Reader:
     """Reads the parts of a map, and keeps what it meets."""
 
     def __init__(
-        self,
-        paths: abc.Collection[str],
-        enabled: abc.Collection[str],
-        *,
-        exclusive: bool,
+        self, paths: abc.Collection[str], enabled: abc.Collection[str]
     ) -> None:
         self._paths = set(paths)
         self._enabled = set(enabled)
-        self._exclusive = exclusive
-        self._met: dict[str, list[Environment]] = {}
+        self._met: dict[str, OptionalEnvironment] = {}
 
     def topic(self, entry: abc.Mapping[str, Any]) -> Topic:
         title = _text(entry.get('title'))
@@ -191,15 +146,10 @@ class _Reader:
         return (Topic(title=OTHER, groups=(group,)),)
 
     def warnings(self) -> abc.Iterator[str]:
-        for path, met in self._met.items():
-            if not met[0].present:
+        for path, environment in self._met.items():
+            if not environment.present:
                 yield f'{PATH} names {path}, which the plan does not have'
-            if len(met) > 1:
-                yield f'{PATH} names {path} {len(met)} times'
-            required = dict.fromkeys(
-                name for environment in met for name in environment.requires
-            )
-            for name in required:
+            for name in environment.requires:
                 if name not in self._paths:
                     yield (
                         f'{path} requires {name}, which the plan does not have'
@@ -211,26 +161,25 @@ class _Reader:
             self._environment(member)
             for member in _maps(entry, 'environments', f'group {title!r}')
         )
-        exclusive = entry.get('mutually_exclusive')
-        if exclusive is None:
-            exclusive = self._exclusive and len(environments) > 1
         return Group(
             name=_text(entry.get('name')),
             title=title,
             description=_text(entry.get('description')),
             tags=_tags(entry.get('tags')),
-            mutually_exclusive=exclusive is True,
+            mutually_exclusive=entry.get('mutually_exclusive') is True,
             environments=environments,
         )
 
-    def _environment(self, entry: abc.Mapping[str, Any]) -> Environment:
+    def _environment(
+        self, entry: abc.Mapping[str, Any]
+    ) -> OptionalEnvironment:
         path = texts.path(entry.get('file'), f'file of an entry of {PATH}')
         requires = entry.get('requires') or ()
         if not isinstance(requires, list | tuple):
             raise errors.Invalid(
                 f'requires of {path} in {PATH} must be a list'
             )
-        environment = Environment(
+        environment = OptionalEnvironment(
             path=path,
             title=_text(entry.get('title')) or path,
             description=_text(entry.get('description')),
@@ -241,7 +190,7 @@ class _Reader:
             enabled=path in self._enabled,
             present=path in self._paths,
         )
-        self._met.setdefault(path, []).append(environment)
+        self._met.setdefault(path, environment)
         return environment
 
 

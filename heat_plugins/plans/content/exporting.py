@@ -21,7 +21,7 @@ _CHUNK = 64
 class LeftOut:
     """The secrets that a tarball lacks, and those that it has all the same.
 
-    :ivar values: names of what was set; an entry of a map as ``Map.key``.
+    :ivar values: names of what was set.
     :ivar passwords: how many were generated.
     :ivar files: those that set secrets; they are in the tarball, unchanged.
     """
@@ -74,8 +74,8 @@ def _without_secrets(
     left_out: set[str] = set()
 
     def shown(section: abc.Mapping[str, Any]) -> dict[str, Any]:
-        visible, more = names.without(section)
-        left_out.update(more)
+        visible = names.without(section)
+        left_out.update(map(str, section.keys() - visible.keys()))
         return visible
 
     def entry(given: environments.Entry) -> environments.Entry:
@@ -90,12 +90,11 @@ def _without_secrets(
         return environments.Entry(data=data)
 
     exported = dataclasses.replace(
-        secrecy.withhold_passwords(plan),
+        plan,
+        passwords=dict.fromkeys(plan.passwords),
         parameter_defaults=shown(plan.parameter_defaults),
         derived_parameters=shown(plan.derived_parameters),
-        workflow_parameters=secrecy.without_entries(
-            dict(plan.workflow_parameters), 'workflow_parameters', left_out
-        ),
+        workflow_parameters=shown(plan.workflow_parameters),
         environments=tuple(map(entry, plan.environments)),
     )
     return exported, LeftOut(

@@ -5,12 +5,8 @@ The name is claimed first, so that of two at once one is told; then come the
 container with its mark, the files, plan-environment.yaml, and last the mark
 that says that all is there. What fails is undone. What is interrupted can be
 resumed: files that are there are not sent again.
-
-A container that is there already can become the plan's; what is undone then
-is told in `marks.Adoption`.
 """
 
-import contextlib
 import dataclasses
 
 from heat_plugins import bounds
@@ -20,11 +16,12 @@ from heat_plugins.content import sources
 from heat_plugins.content import storage
 from heat_plugins.content import texts
 from heat_plugins.plans import plan_claims
-from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import marks
-from heat_plugins.plans.content import plan_checking
 from heat_plugins.plans.content import plans
+from heat_plugins.plans.content import references
+from heat_plugins.plans.deploy import deploy_records
+from heat_plugins.plans.deploy import steps
 from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.rendering import rendering
 
@@ -54,8 +51,7 @@ def prepare(
 ) -> Prepared:
     """Check the content of a plan before any of it is stored.
 
-    Passwords that it needs are generated. What later commands need of the
-    files is checked, so that none of them finds out.
+    Passwords that it needs are generated.
 
     :raises errors.Invalid: it is not enough for a plan.
     """
@@ -67,7 +63,7 @@ def prepare(
         )
     files = dict(rendering.render(content, limits) if render else content)
     given = files.pop(environments.PATH, None)
-    environment = _environment(files, given, template, remedy)
+    environment = _environment(given, template, remedy)
     lacking = [
         path
         for path in (environment.template, *environment.enabled)
@@ -85,27 +81,36 @@ def prepare(
         if description is None
         else description,
     )
-    rendered = render and rendering.is_due(content)
-    plan_checking.check(
+    check(
         environment,
-        files.keys(),
         lambda paths: {path: files[path] for path in paths if path in files},
-        rendered=rendered,
     )
     return Prepared(
         files=files,
         environment=secrecy.with_passwords(environment, files),
-        rendered=rendered,
+        rendered=render and rendering.is_due(content),
     )
 
 
+def check(
+    environment: environments.PlanEnvironment, fetch: references.Fetch
+) -> None:
+    """Check a plan's environment, what it enables, and what that refers to.
+
+    :raises errors.Invalid: a file cannot be used, the root template or an
+        enabled environment is not there, or it is all too large.
+    """
+    steps.read(environment)
+    deploy_records.read(environment)
+    references.check(environment, fetch)
+
+
 def _environment(
-    files: sources.Content,
     given: bytes | None,
     template: str | None,
     remedy: str,
 ) -> environments.PlanEnvironment:
-    """Read plan-environment.yaml, or put together what it would say."""
+    """Read plan-environment.yaml, or make one of the root template."""
     if template is not None:
         template = texts.path(template, 'root template')
     if given is not None:
@@ -114,41 +119,29 @@ def _environment(
         if template is not None:
             environment = dataclasses.replace(environment, template=template)
         return environment
-    root = capabilities.Root()
-    if capabilities.PATH in files:
-        text = texts.decode(files[capabilities.PATH], capabilities.PATH)
-        root = capabilities.root(text)
-    template = template or root.template
     if template is None:
         raise errors.Invalid(
             f'The plan has no {environments.PATH}; name the root template '
             f'(--template){remedy}'
         )
-    entries: tuple[environments.Entry, ...] = ()
-    if root.environment is not None:
-        entries = (environments.Entry(path=root.environment),)
-    return environments.PlanEnvironment(
-        template=template, environments=entries
-    )
+    return environments.PlanEnvironment(template=template)
 
 
 class Maker:
     """Makes a plan of what was prepared.
 
-    :param container: the plan's, to be made or adopted.
+    :param container: the plan's, to be made.
     :param resume: whether to resume the creation that a caller interrupted.
-    :param adopt: whether the container is there and becomes the plan's.
     """
 
     def __init__(
         self,
         claims: plan_claims.Claims,
         locks: plan_claims.Locks,
-        container: marks.Container,
+        container: marks.PlanContainer,
         prepared: Prepared,
         *,
         resume: bool,
-        adopt: bool,
         progress: pools.Progress | None,
     ) -> None:
         self._claims = claims
@@ -157,7 +150,6 @@ class Maker:
         self._prepared = prepared
         self._name = prepared.environment.name
         self._resumes = resume
-        self._adoption = marks.Adoption(container) if adopt else None
         self._progress = progress
         text = prepared.environment.to_text()
         self._last = {environments.PATH: text.encode()}
@@ -168,31 +160,20 @@ class Maker:
         :raises errors.Exists: the name or the container is taken.
         :raises errors.PlanUnfinished: another caller is making it, or died
             before its end.
-        :raises errors.Refused: others may read or write the container.
         """
         claim = self._claim()
         try:
-            self._container.check_unshared()
             self._open()
         except BaseException:
             with self._locks.lock(claim.name):
                 self._claims.release(claim)
             raise
         try:
-            if self._adoption:
-                self._adoption.begin(
-                    {**self._prepared.files, **self._last},
-                    rendered=self._prepared.rendered,
-                )
             self._fill()
             self._finish(claim)
         except BaseException as exc:
             self._undo(claim, exc)
             raise
-        if self._adoption:
-            # The plan is there; leftovers of this do no harm.
-            with contextlib.suppress(errors.ServiceError):
-                self._adoption.forget()
 
     def _claim(self) -> plan_claims.Claim:
         claim = self._take()
@@ -238,25 +219,14 @@ class Maker:
 
     def _open(self) -> None:
         """Make a container of the plan's own, with its mark."""
-        if self._adoption:
-            return
-        name = self._name
+        # Another may make it, with its mark, between the two.
+        exists = self._container.exists()
         mark = self._container.mark()
-        exists = mark is not None or self._container.exists()
-        if exists and mark is None:
-            # Another may have made it, with its mark, between the two.
-            mark = self._container.mark()
         begun = mark is not None and mark.state is plans.PlanState.CREATING
-        if mark is not None and mark.adopted:
-            raise errors.PlanUnfinished(
-                f'Plan {name} is being created from the existing container '
-                f'{name}. Resume that from this container, or delete the '
-                'plan, which leaves the container as it was'
-            )
         if exists and not begun:
             raise errors.Exists(
-                f'Container {name} exists already, and is not a plan; create '
-                'the plan from it, or choose another name'
+                f'Container {self._name} exists already, and is not a plan; '
+                'choose another name'
             )
         self._mark(plans.PlanState.CREATING)
 
@@ -265,8 +235,6 @@ class Maker:
         files = storage.changed(self._prepared.files, entries)
         self._container.write(files, self._progress)
         surplus = set(entries) - set(self._prepared.files) - set(self._last)
-        if self._adoption:
-            surplus &= self._adoption.added()
         self._container.delete(surplus)
         self._container.write(self._last)
 
@@ -291,10 +259,7 @@ class Maker:
                 if not self._claims.has(claim):
                     # It now belongs to another caller.
                     return
-                if self._adoption:
-                    self._adoption.undo()
-                else:
-                    self._container.remove()
+                self._container.remove()
                 self._claims.release(claim)
         except errors.Error as undoing:
             exc.add_note(

@@ -51,16 +51,16 @@ class Plan:
 
     :ivar container: where it lies; for now always its name.
     :ivar rendered: whether its Jinja templates were rendered into it.
-    :ivar shared: whether others than its project may read or write it.
     :ivar entries: the objects in its container by their paths.
     """
 
     name: str
     container: str
     rendered: bool
-    shared: bool = False
     environment: environments.PlanEnvironment
-    entries: abc.Mapping[str, stores.Entry] = dataclasses.field(repr=False)
+    entries: abc.Mapping[str, stores.ListedObject] = dataclasses.field(
+        repr=False
+    )
 
     @property
     def folders(self) -> frozenset[str]:

@@ -7,12 +7,12 @@ reached is fetched once, and the references in it are rewritten as paths from
 the plan's root, which are the keys.
 """
 
+import base64
 from collections import abc
+import contextlib
 import dataclasses
 import json
 from typing import Final
-
-import yaml
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -66,12 +66,6 @@ _BODY: Final = 1024 * 1024
 #: files that they refer to.
 LARGEST: Final = 4 * 1024 * 1024
 
-#: Characters of those that only PyYAML's slow loader reads.
-REWRITTEN: Final = 512 * 1024
-
-# The most that the YAML library takes.
-_LONGEST_LINE: Final = 2**31 - 1
-
 
 def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
     """Collect what a plan consists of, from its root template on.
@@ -81,11 +75,33 @@ def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
 
     :param fetch: is asked for no path twice.
     :raises errors.Invalid: a file is not what it should be, or refers to
-        what lies outside of the plan.
-    :raises errors.NotFound: the root template or an enabled environment is
-        not there.
+        what lies outside of the plan; or the root template or an enabled
+        environment is not there.
     """
-    walk = _Walk(fetch)
+    walk, keys = check(plan, fetch)
+    files = dict(walk.files)
+    # The bytes of the files in a request.
+    if sum(len(json.dumps(text)) for text in files.values()) > _BODY:
+        files |= {path: _compact(files[path], path) for path in walk.yaml}
+    template = files[plan.template]
+    if plan.template not in walk.referred:
+        del files[plan.template]
+    return Resolved(
+        template=template,
+        environments=tuple(dict.fromkeys(keys)),
+        files=files,
+        missing=tuple(walk.missing),
+    )
+
+
+def check(
+    plan: environments.PlanEnvironment, fetch: Fetch
+) -> tuple['Walk', list[str]]:
+    """Read all that a plan refers to; return it, and its environments' keys.
+
+    :raises errors.Invalid: see `resolve`.
+    """
+    walk = Walk(fetch)
     keys = []
     for entry in _merged(plan):
         if isinstance(entry, str):
@@ -99,63 +115,29 @@ def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
     walk.run()
     lacking = sorted({plan.template, *keys} - set(walk.files))
     if lacking:
-        raise errors.NotFound(
+        raise errors.Invalid(
             'The plan lacks its root template or an enabled environment: '
             f'{bounds.listed(lacking)}'
         )
-    files = dict(walk.files)
-    if sum(_size(text) for text in files.values()) > _BODY:
-        files |= {path: _compact(files[path], path) for path in walk.yaml}
-    template = files[plan.template]
-    if plan.template not in walk.referred:
-        del files[plan.template]
-    return Resolved(
-        template=template,
-        environments=tuple(dict.fromkeys(keys)),
-        files=files,
-        missing=tuple(walk.missing),
-    )
+    return walk, keys
 
 
-def follow(environments: abc.Iterable[str], fetch: Fetch) -> None:
-    """Read environments and what they refer to.
+def _text(content: bytes, path: str, kind: links.LinkKind) -> str:
+    """Return a file's text; that of a binary one is in base64.
 
-    :raises errors.Invalid: see `resolve`.
+    So ``openstack stack create`` sends what ``get_file`` names.
     """
-    walk = _Walk(fetch)
-    for path in environments:
-        walk.want(path, links.LinkKind.ENVIRONMENT)
-    walk.run()
-
-
-def _size(text: str) -> int:
-    """Return how many bytes a text takes in a request."""
-    return len(json.dumps(text))
+    if kind is links.LinkKind.FILE:
+        with contextlib.suppress(errors.Invalid):
+            return texts.decode(content, path)
+        return base64.encodebytes(content).decode()
+    return texts.decode(content, path)
 
 
 def _compact(text: str, path: str) -> str:
-    """Return YAML that says the same in less space."""
-    compacted = _compacted(text, path)
-    return compacted if len(compacted) < len(text) else text
-
-
-def _compacted(text: str, path: str) -> str:
     """Return YAML that says the same, without comments and layout."""
-    # By default references to one value stay references, so nothing grows.
-    try:
-        written: str = yaml.dump(
-            texts.load(text, path),
-            Dumper=yaml.CSafeDumper,
-            default_flow_style=True,
-            sort_keys=False,
-            allow_unicode=True,
-            width=_LONGEST_LINE,
-        )
-    except UnicodeEncodeError as exc:
-        raise errors.BadFile(
-            f'{path} holds an incomplete character', path
-        ) from exc
-    return written
+    compacted = texts.dump(texts.load(text, path), compact=True)
+    return min(compacted, text, key=len)
 
 
 def _merged(
@@ -186,7 +168,7 @@ def _merged(
         yield SET, last
 
 
-class _Walk:
+class Walk:
     """Goes from file to file, all of one distance at a time."""
 
     def __init__(self, fetch: Fetch) -> None:
@@ -195,7 +177,6 @@ class _Walk:
         self._asked: set[str] = set()
         self._by: dict[str, str] = {}
         self._size = 0
-        self._rewritten = 0
         self.files: dict[str, str] = {}
         #: Of `files`, the templates and environments.
         self.yaml: list[str] = []
@@ -220,27 +201,11 @@ class _Walk:
                 f'refer to, exceed {LARGEST} characters; enable fewer, or '
                 'remove large files'
             )
-        text, targets = self._links(text, key, kind)
-        self.files[key] = links.spell(text, targets)
+        self.files[key], targets = links.rewrite(text, key, kind)
         for link in targets:
             self.referred.add(link.path)
             self._by.setdefault(link.path, key)
             self.want(link.path, link.kind)
-
-    def _links(
-        self, text: str, key: str, kind: links.LinkKind
-    ) -> tuple[str, list[links.Link]]:
-        """Find references; text that only Heat's slow loader reads changes."""
-        try:
-            return text, links.find(text, key, kind)
-        except errors.BadFile as exc:
-            if not exc.is_unreadable:
-                raise
-            self._rewritten += len(text)
-            if self._rewritten > REWRITTEN:
-                raise
-        text = _compacted(text, key)
-        return text, links.find(text, key, kind)
 
     def run(self) -> None:
         while self._wanted:
@@ -248,6 +213,6 @@ class _Walk:
             fetched = self._fetch(list(wanted))
             for path, kind in wanted.items():
                 if path in fetched:
-                    self.take(path, texts.decode(fetched[path], path), kind)
+                    self.take(path, _text(fetched[path], path, kind), kind)
                 elif path in self._by:
                     self.missing.append(Missing(path=path, by=self._by[path]))

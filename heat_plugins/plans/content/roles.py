@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The roles that servers of a plan play."""
 
-import collections
 from collections import abc
 import dataclasses
 from typing import Any, Final, Self
@@ -53,34 +52,32 @@ class Role:
         )
 
 
-def read(text: str, path: str) -> tuple[Role, ...]:
-    """Return the roles of roles_data.yaml, or of a root template."""
-    if path == PATH:
-        return from_roles_data(text)
-    return from_template(text, path)
-
-
 def from_roles_data(text: str) -> tuple[Role, ...]:
     """Read roles_data.yaml.
 
-    :raises errors.Invalid: it is not a list of maps with a name each, or a
-        name comes twice.
+    :raises errors.Invalid: it is not a list of maps with a name each.
     """
     entries = texts.load(text, PATH)
     if not isinstance(entries, list):
         raise errors.Invalid(f'{PATH} must be a list of roles')
-    for entry in entries:
-        if not isinstance(entry, dict) or not isinstance(
-            entry.get('name'), str
-        ):
-            raise errors.Invalid(
-                f'Each role of {PATH} must be a map with a name'
-            )
-    counts = collections.Counter(entry['name'] for entry in entries)
-    if len(counts) < len(entries):
-        twice = sorted(name for name, count in counts.items() if count > 1)
-        raise errors.Invalid(f'{PATH} has {bounds.listed(twice)} twice')
+    check_names(entries, PATH)
     return tuple(Role.from_dict(entry) for entry in entries)
+
+
+def check_names(entries: abc.Iterable[Any], path: str) -> None:
+    """Refuse an entry of a list in a file that has no text for a name.
+
+    :raises errors.Invalid: there is one; for YAML, ``Off`` is no text.
+    """
+    for number, entry in enumerate(entries, 1):
+        name = entry.get('name') if isinstance(entry, dict) else None
+        if not isinstance(name, str):
+            found = bounds.shortened(repr(name))
+            raise errors.Invalid(
+                f'Entry {number} of {path} must be a map with a name that is '
+                f'a text, and has {found}; YAML takes words such as Off and '
+                'Yes for texts only in quotes'
+            )
 
 
 def from_template(text: str, where: str) -> tuple[Role, ...]:

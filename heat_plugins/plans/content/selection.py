@@ -3,14 +3,11 @@
 
 from collections import abc
 import dataclasses
-import graphlib
-import heapq
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.content import plans
 
 
 def select(
@@ -28,7 +25,7 @@ def select(
     :param choices: by path, whether to enable the environment.
     :param requirements: whether to enable what is required, too.
     :raises errors.Invalid: what is enabled then would lack what it requires,
-        or exclude each other; or require each other in a circle.
+        or exclude each other.
     """
     known = offered.environments
     if requirements:
@@ -59,37 +56,9 @@ def select(
     return _arranged(plan, after, known)
 
 
-def offered(
-    plan: plans.Plan, read: abc.Callable[[str], str]
-) -> capabilities.Capabilities:
-    """Return what can be chosen in a plan.
-
-    :param read: returns a file of the plan.
-    """
-    path = capabilities.PATH
-    text = read(path) if path in plan.entries else None
-    readable = capabilities.read(text, plan.entries, plan.environment.enabled)
-    return dataclasses.replace(
-        readable,
-        warnings=readable.warnings + cycles(readable),
-    )
-
-
-def cycles(
-    offered: capabilities.Capabilities,
-) -> tuple[str, ...]:
-    """Return a sentence about a circle of requirements, if there is one."""
-    known = offered.environments
-    try:
-        _sorted(list(known), known)
-    except errors.Invalid as exc:
-        return (str(exc),)
-    return ()
-
-
 def _with_requirements(
     choices: abc.Mapping[str, bool],
-    known: abc.Mapping[str, capabilities.Environment],
+    known: abc.Mapping[str, capabilities.OptionalEnvironment],
 ) -> dict[str, bool]:
     """Add what the enabled ones require, but for what is not there."""
     full = dict(choices)
@@ -105,7 +74,7 @@ def _with_requirements(
 
 def _in_order(
     choices: abc.Mapping[str, bool],
-    known: abc.Mapping[str, capabilities.Environment],
+    known: abc.Mapping[str, capabilities.OptionalEnvironment],
 ) -> list[str]:
     """Return the choices in the map's order, whatever order they came in."""
     places = {path: place for place, path in enumerate(known)}
@@ -113,7 +82,7 @@ def _in_order(
 
 
 def _enforced(
-    required: str, known: abc.Mapping[str, capabilities.Environment]
+    required: str, known: abc.Mapping[str, capabilities.OptionalEnvironment]
 ) -> bool:
     """Say whether a requirement counts: it does not if it cannot be met."""
     return required in known and known[required].present
@@ -146,7 +115,7 @@ def _violations(
 def _arranged(
     plan: environments.PlanEnvironment,
     paths: abc.Sequence[str],
-    known: abc.Mapping[str, capabilities.Environment],
+    known: abc.Mapping[str, capabilities.OptionalEnvironment],
 ) -> environments.PlanEnvironment:
     """Put environments into order; those written out keep their places."""
     ordered = iter(_sorted(paths, known))
@@ -162,33 +131,24 @@ def _arranged(
 
 def _sorted(
     paths: abc.Sequence[str],
-    known: abc.Mapping[str, capabilities.Environment],
+    known: abc.Mapping[str, capabilities.OptionalEnvironment],
 ) -> list[str]:
     """Sort so that each follows what it requires, and else as given.
 
-    :raises errors.Invalid: there is no such order.
+    Those that require each other in a circle are as given.
     """
-    places = {path: place for place, path in enumerate(paths)}
-    sorter: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
-    for path in places:
+    wanted, begun = set(paths), set[str]()
+    ordered: dict[str, None] = {}
+    waiting = list(reversed(paths))
+    while waiting:
+        path = waiting[-1]
+        begun.add(path)
         requires = known[path].requires if path in known else ()
-        sorter.add(
-            path, *(required for required in requires if required in places)
-        )
-    try:
-        sorter.prepare()
-    except graphlib.CycleError as exc:
-        # Each is required by the next one.
-        names = bounds.listed(exc.args[1][::-1], between=' requires ')
-        raise errors.Invalid(
-            f'Environments require each other in a cycle: {names}'
-        ) from exc
-    ready: list[tuple[int, str]] = []
-    ordered = []
-    while sorter.is_active():
-        for path in sorter.get_ready():
-            heapq.heappush(ready, (places[path], path))
-        _, path = heapq.heappop(ready)
-        ordered.append(path)
-        sorter.done(path)
-    return ordered
+        lacking = [
+            each for each in requires if each in wanted and each not in begun
+        ]
+        if lacking:
+            waiting += reversed(lacking)
+        else:
+            ordered[waiting.pop()] = None
+    return list(ordered)

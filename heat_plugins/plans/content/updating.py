@@ -10,14 +10,14 @@ from heat_plugins.content import sources
 from heat_plugins.content import storage
 from heat_plugins.content import texts
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.content import plan_checking
+from heat_plugins.plans.content import plan_making
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.rendering import rendering
 
 
-class Update:
+class PlanUpdate:
     """An update of a plan.
 
     :param content: the new files.
@@ -46,15 +46,16 @@ class Update:
 
         :param delete: paths to remove.
         :param prune: whether to remove all that the new files lack.
-        :raises errors.Invalid: the plan would lack its root template, or an
-            environment that is enabled; or a path to delete is not in the
-            plan, or among the new files.
+        :raises errors.Invalid: a file cannot be used; a path to delete is
+            not in the plan, or among the new files; or the plan would lack
+            its root template, or an environment that is enabled.
         """
         files, gone = self._difference(delete, prune=prune)
         written = storage.changed(files, self._plan.entries)
         # With passwords for what the root template now asks for.
         environment = secrecy.with_passwords(self._plan.environment, files)
-        self._check(written, gone, environment)
+        paths = set(self._plan.entries) - gone | set(written)
+        plan_making.check(environment, self._fetch(paths, written))
         # Write first, so that what refers to new files finds them.
         self._container.write(written, progress)
         if environment != self._plan.environment:
@@ -91,39 +92,7 @@ class Update:
         if prune:
             gone |= set(plan.entries) - set(files)
         gone.discard(environments.PATH)
-        needed = {plan.environment.template, *plan.environment.enabled} & gone
-        if needed:
-            raise errors.Invalid(
-                f'{bounds.listed(sorted(needed))} cannot be deleted: it '
-                'is the root template, or enabled; disable it first'
-            )
         return files, gone
-
-    def _check(
-        self,
-        written: sources.Content,
-        gone: abc.Set[str],
-        environment: environments.PlanEnvironment,
-    ) -> None:
-        """Refuse new files that later commands cannot use.
-
-        What was wrong before is no reason: it may take several steps to mend
-        it.
-        """
-        paths = set(self._plan.entries) - gone | set(written)
-        try:
-            plan_checking.check(
-                environment,
-                paths,
-                self._fetch(paths, written),
-                rendered=self._plan.rendered,
-            )
-        except errors.BadFile as exc:
-            if exc.path in written:
-                raise
-        except errors.NotFound:
-            # Of what is enabled a file was lost before.
-            pass
 
     def _rendered(
         self, gone: abc.Collection[str], *, prune: bool

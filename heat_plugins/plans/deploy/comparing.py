@@ -20,7 +20,6 @@ from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import heat_validation
-from heat_plugins.plans.parameters import refusals
 from heat_plugins.plans.parameters import secrecy
 
 #: Lines that one comparison compares one by one.
@@ -77,7 +76,7 @@ class Comparer:
         if stack is None:
             raise errors.NotFound(f'Plan {name} is not deployed')
         wanted = self._plans.resolve(plan)
-        with refusals.explained(self._stacks, plan, wanted):
+        with secrecy.guarding(wanted, plan.environment):
             answer = self._stacks.validate(wanted)
         template, environment, files = self._stacks.content(stack)
         hiding = _Hiding(plan, answer, wanted, environment)
@@ -119,7 +118,7 @@ class _Hiding:
     def shown(self, name: str, value: Any) -> str:
         if not self._names.may_be_seen(name):
             return masking.MASK
-        shown = self.mask.value(secrecy.masked(value))
+        shown = self.mask.value(value)
         return json.dumps(shown, sort_keys=True, ensure_ascii=False)
 
 

@@ -20,14 +20,11 @@ from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 
-#: Number of deployments of a plan that are remembered.
-KEPT = 10
-
-_DEPLOYED = 'deployed/'
+_DEPLOYED = 'deployed'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Record:
+class DeployRecord:
     """A content that Heat was given, secrets and all.
 
     :ivar at: in UTC, as in 2026-11-21T01:40:36Z.
@@ -45,7 +42,7 @@ def write_deployed(
     content: references.Resolved,
     now: float,
 ) -> None:
-    """Record a content, and forget those before the last few."""
+    """DeployRecord a content in place of the one before it."""
     when = datetime.datetime.fromtimestamp(now, datetime.UTC)
     at = when.strftime('%Y-%m-%dT%H:%M:%SZ')
     value = {
@@ -57,20 +54,15 @@ def write_deployed(
             'files': dict(content.files),
         },
     }
-    annex.write(f'{_DEPLOYED}{at}-{content_hash[:12]}', value)
-    annex.delete(*annex.names(_DEPLOYED)[:-KEPT])
+    annex.write(_DEPLOYED, value)
 
 
 def find_deployed(
     annex: json_records.Records, content_hash: str
-) -> Record | None:
-    """Return the latest record of a content."""
-    for name in reversed(annex.names(_DEPLOYED)):
-        if name.endswith(content_hash[:12]):
-            record = annex.load(Record, name)
-            if record is not None and record.content_hash == content_hash:
-                return record
-    return None
+) -> DeployRecord | None:
+    """Return the record of the last content, if it is this one."""
+    record = annex.load(DeployRecord, _DEPLOYED)
+    return record if record and record.content_hash == content_hash else None
 
 
 #: The section of the file.
@@ -111,7 +103,7 @@ def read(environment: environments.PlanEnvironment) -> tuple[str, ...]:
 def record(
     annex: json_records.Records, content_hash: str, group: str, now: float
 ) -> None:
-    """Record that a group has passed with a content."""
+    """DeployRecord that a group has passed with a content."""
     annex.write(
         _name(group),
         {'group': group, 'content_hash': content_hash, 'at': now},

@@ -9,28 +9,21 @@ each time; here is only recorded what Heat was given.
 from collections import abc
 import dataclasses
 import functools
-import re
 from typing import Any
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins import jobs
 from heat_plugins import masking
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import deploy_records
-from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.deploy import stack_following
 from heat_plugins.plans.deploy import steps as steps_module
 from heat_plugins.plans.parameters import parameters
-from heat_plugins.plans.parameters import refusals
 from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.parameters import settings
-
-# What Heat says of a stack as long as all goes well.
-_QUOTES_NOTHING = re.compile(
-    r'|Stack \w+ (started|completed successfully)', re.ASCII
-)
 
 #: Tags of a plan's stack: that it is one, and from which content it is.
 TAG = 'deployment-plan'
@@ -135,9 +128,9 @@ class Deployer:
         :param before: what `observe` returned before the first call.
         :param timeout: the most minutes that Heat may take.
         :param take_over: whether the stack may be one that no plan has made.
-        :raises errors.Refused: the stack cannot be deployed to now, or what
-            the plan requires has not passed.
-        :raises errors.ServiceError: Heat does not take the plan.
+        :raises errors.Refused: no plan has made the stack, or what the plan
+            requires has not passed.
+        :raises errors.ServiceError: Heat does not take the plan, or not now.
         """
         with self._plans.lock(name) as plan:
             wanted = steps_module.read(plan.environment)
@@ -158,35 +151,40 @@ class Deployer:
                 started,
                 content_hash=plan.content_hash,
                 steps=wanted,
-                warnings=settings.warnings(content, plan),
+                warnings=settings.warnings(content),
             )
 
     def _give(
         self,
-        stack: plan_stacks.Stack | None,
+        stack: heat_values.Stack | None,
         plan: plans.Plan,
         content: references.Resolved,
         timeout: int | None,
     ) -> Started:
         """Give a content to Heat, and record it."""
+        tags = (TAG, f'{CONTENT_TAG}{plan.content_hash}')
+        with secrecy.guarding(content, plan.environment):
+            if stack is None:
+                stack_id = self._stacks.create(
+                    plan.name, content, tags=tags, timeout=timeout
+                )
+                started = Started(stack_id=stack_id, action='CREATE')
+            else:
+                started = dataclasses.replace(
+                    self._after(stack), action='UPDATE'
+                )
+                self._stacks.replace(
+                    stack, content, tags=tags, timeout=timeout
+                )
         deploy_records.write_deployed(
             self._plans.annex(plan),
             plan.content_hash,
             content,
             self._plans.clock(),
         )
-        tags = (TAG, f'{CONTENT_TAG}{plan.content_hash}')
-        with refusals.explained(self._stacks, plan, content):
-            if stack is None:
-                stack_id = self._stacks.create(
-                    plan.name, content, tags=tags, timeout=timeout
-                )
-                return Started(stack_id=stack_id, action='CREATE')
-            started = self._after(stack)
-            self._stacks.replace(stack, content, tags=tags, timeout=timeout)
-            return dataclasses.replace(started, action='UPDATE')
+        return started
 
-    def _after(self, stack: plan_stacks.Stack) -> Started:
+    def _after(self, stack: heat_values.Stack) -> Started:
         if stack.is_deploying:
             return Started(stack_id=stack.id)
         return Started(
@@ -205,15 +203,17 @@ class Deployer:
         stack = self._stacks.find(name)
         _check(stack, plan, take_over)
         content = self._plans.resolve(plan)
-        with refusals.explained(self._stacks, plan, content):
+        with secrecy.guarding(content, plan.environment):
             if stack is None:
                 self._stacks.preview(name, content)
-                changes = {'added': _resources(content.template)}
+                # Of a nested stack Heat's preview has not its name.
+                names = parameters.section(content.template, 'resources')
+                changes = {'added': tuple(sorted(names))}
             else:
                 changes = dict(self._stacks.preview_replace(stack, content))
         return Preview(
             action='UPDATE' if stack else 'CREATE',
-            warnings=settings.warnings(content, plan),
+            warnings=settings.warnings(content),
             **changes,
         )
 
@@ -229,7 +229,7 @@ class Deployer:
         return Status(
             plan=name,
             status=stack.status,
-            reason=self.mask(name)(stack.reason),
+            reason=self.mask(name)(stack_following.judge(stack, '').reason),
             stack_id=stack.id,
             changed_at=stack.changed_at,
             content_hash=plan.content_hash,
@@ -241,8 +241,8 @@ class Deployer:
     def cancel(self, name: str) -> None:
         """Stop a deployment where it stands; the stack fails.
 
-        :raises errors.Refused: none is in progress, or the stack of that
-            name is not the plan's.
+        :raises errors.Refused: the stack of that name is not the plan's.
+        :raises errors.ServiceError: Heat has none in progress.
         """
         stack = self._stacks.find(name)
         if stack is None:
@@ -251,10 +251,6 @@ class Deployer:
             raise errors.Refused(
                 f'No plan created stack {name}. To stop it nevertheless: '
                 f'openstack stack cancel --no-rollback {name}'
-            )
-        if not (stack.in_progress and stack.deploys):
-            raise errors.Refused(
-                f'Nothing to cancel: stack {name} is {stack.status}'
             )
         self._stacks.cancel(stack)
 
@@ -292,8 +288,8 @@ class Deployer:
             return masking.Mask(self._secrets(name))
 
         def masked(text: str) -> str:
-            if _QUOTES_NOTHING.fullmatch(text):
-                return text
+            if not text:
+                return ''
             try:
                 return made().text(text)
             except (errors.NotFound, errors.PlanUnfinished):
@@ -312,8 +308,8 @@ class Deployer:
         return secrecy.of_content(content, plan.environment)
 
     def _deployed(
-        self, plan: plans.Plan, stack: plan_stacks.Stack | None
-    ) -> deploy_records.Record | None:
+        self, plan: plans.Plan, stack: heat_values.Stack | None
+    ) -> deploy_records.DeployRecord | None:
         """Return the record of the content that a stack is from, if any."""
         tag = _content_tag(stack) if stack else ''
         annex = self._plans.annex(plan)
@@ -321,21 +317,17 @@ class Deployer:
 
 
 def _check(
-    stack: plan_stacks.Stack | None, plan: plans.Plan, take_over: bool
+    stack: heat_values.Stack | None, plan: plans.Plan, take_over: bool
 ) -> None:
-    """Refuse what would harm a stack, or be refused later on."""
+    """Refuse to replace what another user or deployment has made."""
     if stack is None:
         return
-    if stack.action == 'DELETE':
-        raise errors.Refused(
-            f'Stack {stack.name} is {stack.status}; deploy the plan when the '
-            'stack is deleted'
-        )
     if TAG not in stack.tags and not take_over:
         raise errors.Refused(
             f'No plan created stack {stack.name}. To replace all of it by '
             'the plan, add --take-over (in a workflow, take_over: true)'
         )
+    # Heat itself would let another update in.
     if stack.in_progress and not _is_content(stack, plan):
         raise errors.Refused(
             f'Stack {stack.name} is {stack.status}; wait until that ends, or '
@@ -344,7 +336,7 @@ def _check(
 
 
 def _has_taken(
-    stack: plan_stacks.Stack, plan: plans.Plan, before: Started | None
+    stack: heat_values.Stack, plan: plans.Plan, before: Started | None
 ) -> bool:
     """Return whether Heat has been given the plan as it is.
 
@@ -356,17 +348,12 @@ def _has_taken(
     )
 
 
-def _resources(template: str) -> tuple[str, ...]:
-    # Of a nested stack Heat's preview has what is in it, and not its name.
-    return tuple(sorted(parameters.section(template, 'resources')))
-
-
-def _content_tag(stack: plan_stacks.Stack) -> str:
+def _content_tag(stack: heat_values.Stack) -> str:
     for tag in stack.tags:
         if tag.startswith(CONTENT_TAG):
             return tag.removeprefix(CONTENT_TAG)
     return ''
 
 
-def _is_content(stack: plan_stacks.Stack, plan: plans.Plan) -> bool:
+def _is_content(stack: heat_values.Stack, plan: plans.Plan) -> bool:
     return _content_tag(stack) == plan.content_hash

@@ -157,8 +157,8 @@ class _Reader:
         nested: bool,
     ) -> parameters.Parameter:
         hidden = name in self._names.secret
-        shown = _masked if hidden else self._shown
-        default = own.get('default', own.get('Default'))
+        shown = _masked if hidden else self._mask.value
+        default = own.get('default')
         value = given.get('Value', given.get('Default'))
         return parameters.Parameter(
             name=name,
@@ -174,9 +174,6 @@ class _Reader:
             },
             tags=tuple(given.get('Tag') or ()),
         )
-
-    def _shown(self, value: Any) -> Any:
-        return self._mask.value(secrecy.masked(value))
 
     def _origin(
         self, name: str, given: abc.Mapping[str, Any], nested: bool
@@ -199,15 +196,8 @@ class _Reader:
 
     def _own_parameters(self, type_: str) -> abc.Mapping[str, Any]:
         """Return what the template behind a resource type declares."""
-        key: Any = type_
-        # Names may stand for names; a circle ends somewhere.
-        for _ in range(10):
-            if not isinstance(key, str):
-                break
-            if key in self._resolved.files:
-                return parameters.declared(self._resolved.files[key])
-            key = self._registry.get(key)
-        return {}
+        path = str(self._registry.get(type_, type_))
+        return parameters.declared(self._resolved.files.get(path, ''))
 
 
 #: Heat's names for the types of HOT.
@@ -218,6 +208,9 @@ TYPES = {
     'Json': 'json',
     'Boolean': 'boolean',
 }
+
+#: The same the other way round.
+HEATS_TYPES = {type_: name for name, type_ in TYPES.items()}
 
 #: What limits a value, by Heat's names.
 CONSTRAINTS = (

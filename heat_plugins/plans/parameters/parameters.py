@@ -81,12 +81,10 @@ class Effective:
     """A parameter that can be set, wherever it is used.
 
     :ivar parameter: as the first template that has it says.
-    :ivar others: as others say that have it with other constraints.
     :ivar paths: of all templates that have it.
     """
 
     parameter: Parameter
-    others: tuple[Parameter, ...] = ()
     paths: tuple[str, ...] = ()
 
 
@@ -100,15 +98,12 @@ def declared(template: str) -> dict[str, abc.Mapping[str, Any]]:
 
 
 def section(template: str, name: str) -> abc.Mapping[str, Any]:
-    """Return a section of a template, of AWS' form too.
-
-    Nothing if there is none, or it is no template.
-    """
+    """Return a section of a template; nothing if there is none."""
     try:
         sections = texts.mapping(template, 'a template')
     except errors.Invalid:
         return {}
-    content = sections.get(name, sections.get(name.capitalize()))
+    content = sections.get(name)
     return content if isinstance(content, dict) else {}
 
 
@@ -132,21 +127,9 @@ def effective(root: TemplateParameters) -> dict[str, Effective]:
                 )
                 continue
             by_name[parameter.name] = dataclasses.replace(
-                known,
-                others=known.others
-                if _checks_alike(parameter, known)
-                else (*known.others, parameter),
-                paths=(*known.paths, template.path),
+                known, paths=(*known.paths, template.path)
             )
     return by_name
-
-
-def _checks_alike(parameter: Parameter, known: Effective) -> bool:
-    return any(
-        (parameter.type, parameter.constraints)
-        == (checked.type, checked.constraints)
-        for checked in (known.parameter, *known.others)
-    )
 
 
 def is_of_role(

@@ -5,28 +5,37 @@ from collections import abc
 import contextlib
 import copy
 import dataclasses
-import datetime
-from typing import Any
+from typing import Any, Final
+import uuid
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins import masking
+from heat_plugins.content import texts
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.content import links
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
-from heat_plugins.plans.parameters import constraints
 from heat_plugins.plans.parameters import heat_validation
 from heat_plugins.plans.parameters import parameters
-from heat_plugins.plans.parameters import patterns
-from heat_plugins.plans.parameters import refusals
 from heat_plugins.plans.parameters import secrecy
 
-# What Heat answers to what is wrong with a content.
-_BAD_REQUEST = 400
-
 # Another form of what is kept takes another name.
-_KEPT = 'parameters/3/'
+_KEPT = 'parameters/4/'
+
+# Heat's answer to what is wrong with a content.
+_BAD_REQUEST: Final = 400
+
+# Types whose values a user may write as a text of YAML.
+_WRITTEN: Final = ('number', 'boolean', 'json')
+
+# What a template of the form in which Heat describes parameters cannot say,
+# and what only another service knows, such as which flavors there are.
+_LEFT_TO_HEAT: Final = ('Step', 'Offset', 'CustomConstraint')
+
+# Heat's name of the error where a project has reached its quota of stacks,
+# which it counts before it looks at a preview.
+_QUOTA: Final = 'RequestLimitExceeded'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,26 +69,14 @@ class Settings:
 
     def of(self, plan: plans.Plan, *, refresh: bool = False) -> Shown:
         """Return the parameters of a plan that has been loaded."""
-        shown = None if refresh else self.kept(plan)
+        kept = f'{_KEPT}{plan.content_hash}'
+        shown = None
+        if not refresh:
+            shown = self._plans.annex(plan).load(Shown, kept)
         if shown is None:
-            if not refresh:
-                self._raise_kept(plan)
-            try:
-                shown = self._ask(plan)
-            except (errors.Refused, errors.ServiceError) as exc:
-                self._keep_refusal(plan, exc)
-                raise
-            self._keep(plan, dataclasses.asdict(shown))
-        # What changes although the content does not is not kept.
-        return dataclasses.replace(
-            shown, warnings=(*_shared(plan), *shown.warnings)
-        )
-
-    def kept(self, plan: plans.Plan) -> Shown | None:
-        """Return what Heat has said of this content, if it was asked."""
-        return self._plans.annex(plan).load(
-            Shown, f'{_KEPT}{plan.content_hash}'
-        )
+            shown = self._ask(plan)
+            self._keep(plan, shown)
+        return shown
 
     def update(
         self,
@@ -97,8 +94,8 @@ class Settings:
         :param role: do so for one role: ``Count`` stands for
             ``ComputeCount`` then, and other names for entries of
             ``ComputeParameters``.
-        :raises errors.Invalid: there is no such parameter, a value does not
-            fit, or one to unset was not set.
+        :raises errors.Invalid: there is no such parameter, Heat does not
+            take a value, or one to unset was not set.
         :raises errors.ServiceError: Heat does not take the plan with it.
         """
         shown: list[Shown] = []
@@ -111,14 +108,9 @@ class Settings:
             for parameter in unset:
                 _take_out(defaults, parameter, role)
             if values:
-                if self.kept(plan) is None:
-                    # What is wrong in any case is told before Heat is asked.
-                    resolved = self._plans.resolve(plan)
-                    names = secrecy.SecretNames.of(resolved, environment)
-                    declared = _declared(resolved, names)
-                    _put_in({}, declared, values, role)
                 known = parameters.effective(self.of(plan).root)
-                _put_in(defaults, known, values, role)
+                changed = _put_in(defaults, known, values, role)
+                self._check({name: defaults[name] for name in changed}, known)
             edited = dataclasses.replace(
                 environment, parameter_defaults=defaults
             )
@@ -129,87 +121,75 @@ class Settings:
             return edited
 
         plan = self._plans.change(name, edit)
-        self._keep(plan, dataclasses.asdict(shown[-1]))
+        self._keep(plan, shown[-1])
         return shown[-1]
+
+    def _check(
+        self,
+        values: abc.Mapping[str, Any],
+        known: abc.Mapping[str, parameters.Effective],
+    ) -> None:
+        """Let Heat check values, by a template that has only parameters.
+
+        Heat's validation of a plan does not look at values; it would find out
+        in the middle of a deployment. A project that has reached its quota of
+        stacks sets values unchecked.
+
+        :raises errors.Invalid: Heat does not take one of them.
+        """
+        declared = {}
+        for name in values:
+            parameter = known[name].parameter
+            declared[name] = {
+                'Type': heat_validation.HEATS_TYPES.get(parameter.type),
+                **parameter.constraints,
+            }
+            for constraint in _LEFT_TO_HEAT:
+                declared[name].pop(constraint, None)
+        template = {
+            'HeatTemplateFormatVersion': '2012-12-12',
+            'Parameters': declared,
+        }
+        content = references.Resolved(
+            template=texts.dump(template),
+            environments=(references.SET,),
+            files={references.SET: texts.dump({'parameters': dict(values)})},
+        )
+        try:
+            self._stacks.preview(f'heat-plugins-{uuid.uuid4()}', content)
+        except errors.ServiceError as exc:
+            if exc.kind == _QUOTA:
+                return
+            if exc.status != _BAD_REQUEST:
+                raise
+            hidden = [
+                value
+                for name, value in values.items()
+                if known[name].parameter.hidden
+            ]
+            said = masking.Mask(masking.texts(hidden)).text(str(exc))
+            raise errors.Invalid(said) from None
 
     def _ask(self, plan: plans.Plan) -> Shown:
         resolved = self._plans.resolve(plan)
-        with refusals.explained(self._stacks, plan, resolved):
+        with secrecy.guarding(resolved, plan.environment):
             answer = self._stacks.validate(resolved)
         return Shown(
             root=heat_validation.read(answer, resolved, plan.environment),
-            warnings=(
-                *_missing(resolved),
-                *refusals.warnings(self._stacks, plan, resolved),
-            ),
+            warnings=warnings(resolved),
         )
 
-    def _keep_refusal(self, plan: plans.Plan, exc: errors.Error) -> None:
-        """Keep a refusal that will be the same for the same content."""
-        status = getattr(exc, 'status', None)
-        if type(exc) is not errors.Refused and status != _BAD_REQUEST:
-            return
-        now = datetime.datetime.now(datetime.UTC)
-        at = now.isoformat(timespec='seconds')
-        self._keep(plan, {'refused': str(exc), 'status': status, 'at': at})
-
-    def _raise_kept(self, plan: plans.Plan) -> None:
-        """Repeat a refusal of the same content.
-
-        :raises errors.Refused: there is one; or an `errors.ServiceError`.
-        """
-        kept = self._plans.annex(plan).find(f'{_KEPT}{plan.content_hash}')
-        if not (isinstance(kept, dict) and 'refused' in kept):
-            return
-        message = (
-            f'{kept["refused"]} (answer of {kept.get("at")}. To ask Heat '
-            'again: openstack deployment plan parameter list --refresh '
-            f'{plan.name})'
-        )
-        if kept.get('status') == _BAD_REQUEST:
-            raise errors.ServiceError(message, _BAD_REQUEST)
-        raise errors.Refused(message)
-
-    def _keep(self, plan: plans.Plan, answer: abc.Mapping[str, Any]) -> None:
+    def _keep(self, plan: plans.Plan, shown: Shown) -> None:
         annex = self._plans.annex(plan)
         name = f'{_KEPT}{plan.content_hash}'
         # Who may only read does without.
         with contextlib.suppress(errors.ServiceError):
-            annex.write(name, answer)
+            annex.write(name, dataclasses.asdict(shown))
             annex.delete(*{*annex.names('parameters/')} - {name})
 
 
-def _declared(
-    resolved: references.Resolved, names: secrecy.SecretNames
-) -> dict[str, parameters.Effective]:
-    """Return the parameters that the plan's templates declare, by name.
-
-    One that several of them declare with different types has none.
-    """
-    known: dict[str, parameters.Effective] = {}
-    nested = filter(links.is_template, resolved.files.values())
-    for text in (resolved.template, *nested):
-        for name, declaration in parameters.declared(text).items():
-            type_ = str(declaration.get('type', declaration.get('Type')))
-            type_ = heat_validation.TYPES.get(type_, type_.lower())
-            if name in known and known[name].parameter.type != type_:
-                type_ = ''
-            known[name] = parameters.Effective(
-                parameter=parameters.Parameter(
-                    name=name, type=type_, hidden=name in names.secret
-                )
-            )
-    return known
-
-
-def warnings(
-    resolved: references.Resolved, plan: plans.Plan
-) -> tuple[str, ...]:
-    """Say what is no error, a sentence each."""
-    return (*_shared(plan), *_missing(resolved))
-
-
-def _missing(resolved: references.Resolved) -> tuple[str, ...]:
+def warnings(resolved: references.Resolved) -> tuple[str, ...]:
+    """Say which references lead nowhere, a sentence each."""
     return bounds.few(
         [
             f'{link.by} refers to {link.path}, which the plan does not have'
@@ -218,36 +198,26 @@ def _missing(resolved: references.Resolved) -> tuple[str, ...]:
     )
 
 
-def _shared(plan: plans.Plan) -> tuple[str, ...]:
-    if not plan.shared:
-        return ()
-    return (
-        f'Container {plan.container} is shared: its access control lists let '
-        "others read or write the plan's templates and passwords",
-    )
-
-
 def _put_in(
     defaults: dict[str, Any],
     known: abc.Mapping[str, parameters.Effective],
     values: abc.Mapping[str, Any],
     role: str | None,
-) -> None:
-    """Set values; each parameter has to fit with all that is set in it."""
-    tries = patterns.Tries()
-    maps: dict[str, dict[str, Any]] = {}
+) -> dict[str, None]:
+    """Set values; return the names of the parameters that are set."""
+    changed: dict[str, None] = {}
     for given, value in values.items():
         name, key = _place(known, given, role)
-        if key is None:
-            maps.pop(name, None)
-            defaults[name] = constraints.fitted(value, known[name], tries)
-            continue
-        if name not in maps:
+        changed[name] = None
+        if key is not None:
             current = defaults.get(name)
-            maps[name] = dict(current) if isinstance(current, dict) else {}
-        maps[name][key] = value
-    for name, value in maps.items():
-        defaults[name] = constraints.fitted(value, known[name], tries)
+            entries = dict(current) if isinstance(current, dict) else {}
+            defaults[name] = {**entries, key: value}
+            continue
+        if isinstance(value, str) and known[name].parameter.type in _WRITTEN:
+            value = texts.load(value, f'the value of {name}')
+        defaults[name] = value
+    return changed
 
 
 def _place(

@@ -13,7 +13,6 @@ import sys
 from typing import Any, Final
 
 import jinja2
-from jinja2 import exceptions
 from jinja2 import sandbox
 
 from heat_plugins import bounds
@@ -37,7 +36,7 @@ _LONGEST_REASON = 500
 # Files that are made in all, as `sources.SourceLimits` has it.
 _FILES = 50_000
 
-# Of what one multiplication, power or file may make.
+# Characters of what one template renders to.
 _LARGEST = 1024 * 1024
 
 
@@ -100,14 +99,14 @@ class _Data:
 
     def __init__(self, content: abc.Mapping[str, str]) -> None:
         self._content = content
-        text = self._text(roles.PATH)
+        text = self._content.get(roles.PATH)
         self._roles = [
             role.data for role in roles.from_roles_data(text or '[]')
         ]
         self._networks = self._read_networks()
 
     def excluded(self) -> set[str]:
-        excludes = texts.mapping(self._text(EXCLUDES) or '', EXCLUDES)
+        excludes = texts.mapping(self._content.get(EXCLUDES) or '', EXCLUDES)
         names = excludes.get('name') or []
         if not isinstance(names, list):
             raise errors.Invalid(f'name of {EXCLUDES} must be a list')
@@ -149,7 +148,7 @@ class _Data:
         self, path: str, role: abc.Mapping[str, Any]
     ) -> dict[str, Any]:
         values: dict[str, Any] = {'role': role, 'networks': self._networks}
-        if '{{role.name}}' in (self._text(path) or ''):
+        if '{{role.name}}' in (self._content.get(path) or ''):
             return values
         # In templates from before roles had more than a name, it is that.
         values['role'] = role['name']
@@ -158,14 +157,10 @@ class _Data:
         return values
 
     def _read_networks(self) -> list[dict[str, Any]]:
-        networks = texts.load(self._text(NETWORKS) or '[]', NETWORKS)
-        if not isinstance(networks, list) or not all(
-            isinstance(network, dict) and isinstance(network.get('name'), str)
-            for network in networks
-        ):
-            raise errors.Invalid(
-                f'{NETWORKS} must be a list of maps with names'
-            )
+        networks = texts.load(self._content.get(NETWORKS) or '[]', NETWORKS)
+        if not isinstance(networks, list):
+            raise errors.Invalid(f'{NETWORKS} must be a list of maps')
+        roles.check_names(networks, NETWORKS)
         return [
             network
             | {
@@ -176,14 +171,9 @@ class _Data:
             for network in networks
         ]
 
-    def _text(self, path: str) -> str | None:
-        return self._content.get(path)
-
 
 class _Sandbox(sandbox.SandboxedEnvironment):
-    """Renders a plan's files; lets nothing grow out of all proportion."""
-
-    intercepted_binops = frozenset({'*', '**'})
+    """Renders a plan's files; the process around it has limits."""
 
     def __init__(self, content: abc.Mapping[str, str]) -> None:
         super().__init__(loader=jinja2.FunctionLoader(content.get))
@@ -191,20 +181,6 @@ class _Sandbox(sandbox.SandboxedEnvironment):
 
     def join_path(self, template: str, parent: str) -> str:
         return join(template, parent, self._content)
-
-    def call_binop(
-        self, context: Any, operator: str, left: Any, right: Any
-    ) -> Any:
-        if operator == '**':
-            raise exceptions.SecurityError('the operator ** is not allowed')
-        for repeated, other in ((left, right), (right, left)):
-            if (
-                isinstance(repeated, str | bytes | list | tuple)
-                and isinstance(other, int)
-                and len(repeated) * other > _LARGEST
-            ):
-                raise exceptions.SecurityError('a repetition is too large')
-        return super().call_binop(context, operator, left, right)
 
     def rendered(self, path: str, values: abc.Mapping[str, Any]) -> str:
         """Render a file.

@@ -15,14 +15,12 @@ is not made.
 
 They are parsed and run in Jinja's sandbox, which keeps them from Python and
 from the machine, and in a process of their own, which keeps them from taking
-long and from making large things. Here only the names of what they include
-are searched for.
+long and from making large things.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
-import posixpath
-import re
 from typing import Final
 
 from heat_plugins import errors
@@ -37,15 +35,6 @@ Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
 
 _DATA: Final = frozenset({roles.PATH, jinja.NETWORKS, jinja.EXCLUDES})
 _PROCESS: Final = jinja.__name__
-
-# A statement that names other files, the constants in it, and what else it
-# may hold.
-_STATEMENT: Final = re.compile(r'\{%[-+]?\s*(?:include|import|extends|from)\b')
-_CONSTANT: Final = re.compile(r'"[^"\\]*"|\'[^\'\\]*\'')
-_REST: Final = re.compile(
-    r'[\s\[\](),+-]*(?:(?:ignore|with|without|as|import)\b.*)?', re.DOTALL
-)
-_LONGEST_STATEMENT: Final = 2000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -99,10 +88,24 @@ def outputs(
     """
     if not is_due(paths):
         return {}
-    needed = _needed(frozenset(paths), fetch, limits)
-    made = _render(needed, limits)
+    # A template may include any file.
+    needed = _texts(paths, fetch)
+    if sum(map(len, needed.values())) > limits.source:
+        raise errors.Invalid(
+            'The texts of the plan, which Jinja templates may include, exceed '
+            f'{limits.source} characters'
+        )
+    code, outcome = confinement.run(
+        _PROCESS,
+        needed,
+        seconds=limits.seconds,
+        memory=limits.memory,
+        output=limits.output,
+    )
+    if 'files' not in outcome:
+        raise errors.Invalid(outcome.get('error') or _cause(code, limits))
     gathered = sources.Gathering()
-    for path, text in made.items():
+    for path, text in outcome['files'].items():
         gathered.add(path, text.encode())
     return gathered.files
 
@@ -118,73 +121,13 @@ def targets(paths: abc.Collection[str], fetch: Fetch) -> dict[str, str]:
     )
 
 
-def _needed(
-    paths: frozenset[str], fetch: Fetch, limits: RenderingLimits
-) -> dict[str, str]:
-    """Return templates, their data, and all that is included anywhere."""
-    contents: dict[str, str] = {}
-    size = 0
-    wanted: abc.Set[str] = {
-        path
-        for path in paths
-        if path in _DATA or '.j2' in posixpath.basename(path)
-    }
-    while wanted:
-        fetched = {
-            path: texts.decode(file, path)
-            for path, file in fetch(sorted(wanted)).items()
-        }
-        contents |= fetched
-        size += sum(map(len, fetched.values()))
-        if size > limits.source:
-            raise errors.Invalid(
-                'The Jinja templates and the files that they include exceed '
-                f'{limits.source} characters'
-            )
-        named = {
-            jinja.join(name, path, paths) if name else ''
-            for path, text in fetched.items()
-            if path not in _DATA
-            for name in _included(text)
-        }
-        # What is only known when it is rendered may be any of them.
-        wanted = (paths if '' in named else named & paths) - contents.keys()
+def _texts(paths: abc.Collection[str], fetch: Fetch) -> dict[str, str]:
+    """Return the files that are texts."""
+    contents = {}
+    for path, file in fetch(sorted(paths)).items():
+        with contextlib.suppress(errors.Invalid):
+            contents[path] = texts.decode(file, path)
     return contents
-
-
-def _included(text: str) -> abc.Iterator[str]:
-    """Give what a template names; '' for what no constant names.
-
-    It need not be Jinja: what is named in a comment is fetched without need.
-    """
-    for statement in _STATEMENT.finditer(text):
-        start = statement.end()
-        statement_text, end, _ = text[
-            start : start + _LONGEST_STATEMENT
-        ].partition('%}')
-        constants = _CONSTANT.findall(statement_text)
-        if not (
-            end
-            and constants
-            and _REST.fullmatch(_CONSTANT.sub('', statement_text))
-        ):
-            yield ''
-        yield from (constant[1:-1] for constant in constants)
-
-
-def _render(
-    content: abc.Mapping[str, str], limits: RenderingLimits
-) -> dict[str, str]:
-    code, outcome = confinement.run(
-        _PROCESS,
-        dict(content),
-        seconds=limits.seconds,
-        memory=limits.memory,
-        output=limits.output,
-    )
-    if 'files' in outcome:
-        return dict(outcome['files'])
-    raise errors.Invalid(outcome.get('error') or _cause(code, limits))
 
 
 def _cause(code: int, limits: RenderingLimits) -> str:

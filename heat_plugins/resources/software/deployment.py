@@ -25,11 +25,11 @@ from heat_plugins.deployments import failures
 from heat_plugins.deployments import lifecycle
 from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import rollout
-from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
 from heat_plugins.engine import deriving
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import histories
+from heat_plugins.engine import run_room
 from heat_plugins.engine import server_fleets
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
@@ -37,95 +37,35 @@ from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
-from heat_plugins.engine.runs import triggering
-from heat_plugins.resources import eventful
+from heat_plugins.resources import bases
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import server_bound
-from heat_plugins.runs.start import orders
-from heat_plugins.runs.start import targets
 from heat_plugins.signals import signal_names
-from heat_plugins.signals import transport_names
 
 LOG = foreign.logger(__name__)
 
 
 class DeploymentMixin(server_bound.ServerBound):
-    """The behaviour of our deployment classes; see the module.
-
-    :ivar signaller: who sends the signal, if a group hands it on.
-    """
-
-    signaller: signallers.Signaller | None = None
+    """The behaviour of our deployment classes; see the module."""
 
     NOUN = 'Deployment'
 
-    SIGNAL_TRANSPORTS = transport_names.NAMES
+    @property
+    def _row(self) -> heat_values.DeploymentRow | None:
+        """What its server was given last; None if nothing."""
+        return histories.row(self)
+
+    def _fleet(self) -> server_fleets.ServerFleet:
+        return server_fleets.ServerFleet(self, lambda: self.properties)
 
     @property
-    def _history(self) -> histories.History:
-        """What it has made."""
-        return histories.History(self)
-
-    @property
-    def _servers(self) -> servers.Servers:
-        """The servers, as its stack sees them."""
-        return servers.Servers(self, transports.root_stack_id(self))
-
-    @property
-    def _terms(self) -> deliveries.Terms:
-        """What the template says of all actions."""
-        return deliveries.Terms(self.properties)
-
-    @property
-    def member(self) -> plan_tasks.Member:
-        """The only one."""
+    def _member(self) -> plan_tasks.Member:
+        """The single member of a deployment."""
         return plan_tasks.Member(
             id=self.resource_id or str(uuid.uuid4()),
             key=self.name,
             server_id=self.properties[self.SERVER],
         )
-
-    def _triggering(
-        self, row: heat_values.DeploymentRow | None = None
-    ) -> triggering.Triggering:
-        """Return what starts runs.
-
-        :param row: what its server was given last, if anything.
-        """
-        return triggering.Triggering(
-            triggering.Subject(
-                resource=self,
-                name=self.name,
-                names=[self.name],
-                deployment_id=self.resource_id,
-            ),
-            row,
-            terms=self._terms,
-            servers=self._servers,
-            draft=lambda action: server_fleets.SingleFleet(self).draft(
-                self.member, action
-            ),
-            named_config=lambda: deriving.named_config(self),
-        )
-
-    # What the engine needs of it
-
-    def take_id(self, number: str) -> None:
-        """Get an id, if it has none; it is stored by `keep_id`."""
-        if self.resource_id is None:
-            self.resource_id: str | None = number
-
-    def keep_id(self) -> None:
-        """Store its id, before Heat has a row of that.
-
-        Heat's resource_id_set ignores a failure of the database, and the row
-        would then have no owner.
-        """
-        resources.note_physical_id(self.context, self.id, self.resource_id)
-
-    def source(self) -> heat_values.DerivedConfig:
-        """Return the config that the template names."""
-        return deriving.load_source(self)
 
     def _delete_swift_signal_url(self) -> None:
         """Leave the object store to the removal, which may take longer."""
@@ -135,26 +75,35 @@ class DeploymentMixin(server_bound.ServerBound):
     def validate(self) -> None:
         """Validate as Heat does, and refuse what this cloud cannot have."""
         super().validate()
-        transports.check(self)
+        deployment_schema.check(self, self.SERVER)
 
     def get_attribute(self, key: str, *path: object) -> object:
         """Return an output of the last action, or what Heat adds to those.
 
         :raises exception.InvalidTemplateAttribute: there is no such one.
         """
-        row = self._history.row()
+        row = self._row
         outputs = row.outputs if row else {}
         if key in outputs:
             return attributes.select_from_attribute(outputs[key], path)
-        if key in self.ATTRIBUTES or key in self._declared_names(row):
+        config = row.config if row else None
+        with contextlib.suppress(exception.NotFound):
+            config = deriving.named_config(self) or config
+        declared = {each['name'] for each in config.outputs} if config else ()
+        if key in self.ATTRIBUTES or key in declared:
             return None
         if key == deployment_schema.TRANSPORT_ATTR:
             return row.transport if row else None
         if key == deployment_schema.RUNS_ATTR:
-            latest = self._triggering().latest()
-            return attributes.select_from_attribute(latest, path)
+            number = self.resource_id or ''
+            latest = run_room.room().latest(self, [number])
+            shown = latest and latest[number]
+            return attributes.select_from_attribute(shown, path)
         if key == deployment_schema.TRIGGER_URL:
-            return self.data().get(triggering.URL_KEY)
+            # A user who has the URL starts actions.
+            if callers.may_not_update(self.stack):
+                return None
+            return self.data().get(run_room.URL_KEY)
         raise exception.InvalidTemplateAttribute(resource=self.name, key=key)
 
     def _resolve_attribute(self, name: str) -> object:
@@ -176,8 +125,8 @@ class DeploymentMixin(server_bound.ServerBound):
     def get_live_resource_data(self) -> dict[str, object] | None:
         """Return the deployment as Heat has it; None if that is gone.
 
-        Heat replaces what is gone. But a deployment is withdrawn when its
-        action fails or is cancelled, and the update then delivers it again.
+        Heat replaces what is gone. An update delivers it again instead: the
+        former release deleted one whose action failed or was cancelled.
         """
         try:
             live: dict[str, object] | None = super().get_live_resource_data()
@@ -200,15 +149,6 @@ class DeploymentMixin(server_bound.ServerBound):
         if (stored.action, stored.status) == self.state:
             super().store_attributes()
 
-    def _declared_names(
-        self, row: heat_values.DeploymentRow | None
-    ) -> set[str]:
-        """Return the names of the outputs that the config declares."""
-        config = row.config if row else None
-        with contextlib.suppress(exception.NotFound):
-            config = deriving.named_config(self) or config
-        return {each['name'] for each in config.outputs} if config else set()
-
     # Actions
 
     def _handle_action(
@@ -219,76 +159,51 @@ class DeploymentMixin(server_bound.ServerBound):
     ) -> lifecycle.LifecycleAction | None:
         """Deliver an action; return what waits for it, if anything does."""
         task = plan_tasks.repeated(
-            self.member,
-            self._history.row(),
+            self._member,
+            self._row,
             action,
             repeats=self._state_before == (action, self.FAILED),
         )
-        return self._begin_task(server_fleets.SingleFleet(self), task)
+        return self._begin_task(action, self._fleet(), task)
 
     def _begin_task(
-        self, fleet: server_fleets.SingleFleet, task: plan_tasks.Task | None
+        self,
+        action: str,
+        fleet: server_fleets.ServerFleet,
+        task: plan_tasks.Task | None,
+        finish: lifecycle.Finish = lifecycle.nothing_more,
     ) -> lifecycle.LifecycleAction | None:
-        rollouts = self._rollouts(fleet, task)
-        if task is None or not rollouts:
+        """Begin an action of the stack, if there is anything to do.
+
+        :param task: what the server must do; None for nothing.
+        :param finish: what comes after it.
+        """
+        rollouts = []
+        listed = deliveries.Terms(self.properties).actions
+        if task and fleet.source.runs(task.action, listed):
+            if self.resource_id is None:
+                # Heat's resource_id_set ignores a failure of the database,
+                # and the row would then have no owner.
+                self.resource_id: str | None = task.member.id
+                resources.note_physical_id(
+                    self.context, self.id, task.member.id
+                )
+            rollouts = [self._rollout(fleet, task.action, [task], {})]
+        if not rollouts and finish is lifecycle.nothing_more:
             return None
         return self._begin(
-            lifecycle.LifecycleAction(task.action, fleet, rollouts)
+            lifecycle.LifecycleAction(action, fleet, rollouts, finish)
         )
-
-    def _rollouts(
-        self, fleet: server_fleets.SingleFleet, task: plan_tasks.Task | None
-    ) -> list[rollout.Rollout]:
-        """Return what takes a task to the server, if it runs anything."""
-        if task is None:
-            return []
-        if not fleet.source.runs(task.action, self._terms.actions):
-            return []
-        task = dataclasses.replace(task, member=self.member)
-        return [self._rollout(fleet, task.action, [task], {})]
 
     def handle_create(self) -> lifecycle.LifecycleAction | None:
         """Begin CREATE, once the template has what it asks for."""
-        self._offer_trigger_url()
-        row = self._taken_row()
+        run_room.offer_url(
+            self, self.properties[deployment_schema.TRIGGER_URL]
+        )
+        row = _taken_row(self)
         if row is None:
             return self._handle_action(self.CREATE)
-        self._history.note_configs([row.config.id])
-        fleet = server_fleets.SingleFleet(self)
-        return self._begin_task(fleet, self._task_of(fleet, row, changed=None))
-
-    def _former_group(self) -> str | None:
-        """Return the group whose nested stack this one's is, as one claims."""
-        former: str | None = self.stack.env.param_defaults.get(
-            deployment_schema.FORMER_GROUP
-        )
-        return former
-
-    def _taken_row(self) -> heat_values.DeploymentRow | None:
-        """Take over the row of a member whose group gets a nested stack."""
-        former = self._former_group()
-        if former is None:
-            return None
-        # Users write to environments as well; the data of the group count.
-        if former not in resources.data_of_later(
-            self.context,
-            self.stack.owner_id,
-            self.stack.parent_resource_name,
-            0,
-            deployment_schema.FORMER_GROUP,
-        ):
-            return None
-        server_id = self.properties[self.SERVER]
-        number = plan_tasks.Member.of_group(former, self.name, server_id).id
-        row = self._history.rows.read([number]).get(number)
-        if row is None or resources.is_physical_id(self.context, number):
-            return None
-        self.resource_id = number
-        self.keep_id()
-        if row.transport == transport_names.TEMP_URL_POLL:
-            container = transports.hub_for(self).container
-            self.data_set(rows.CONTAINER_KEY, container)
-        return row
+        return self._begin_update(self.CREATE, self._fleet(), row, None)
 
     def handle_update(
         self,
@@ -303,29 +218,30 @@ class DeploymentMixin(server_bound.ServerBound):
         self.properties = json_snippet.properties(
             self.properties_schema, self.context
         )
-        fleet = server_fleets.SingleFleet(self)
+        fleet, row = self._fleet(), self._row
         inputs = derived.inputs(
             fleet.source, self.UPDATE, self.properties[self.INPUT_VALUES]
         )
-        if derived.asks_replacement(inputs, self._history.inputs()):
+        if row and derived.asks_replacement(inputs, row.inputs):
             raise resource.UpdateReplace(self.name)
-        self._offer_trigger_url()
-        task = self._task_of(
-            fleet, self._history.row(), self.changed_by(prop_diff)
+        run_room.offer_url(
+            self, self.properties[deployment_schema.TRIGGER_URL]
         )
-        return self._begin_task(fleet, task)
+        changed = self.changed_by(prop_diff)
+        return self._begin_update(self.UPDATE, fleet, row, changed)
 
-    def _task_of(
+    def _begin_update(
         self,
-        fleet: server_fleets.SingleFleet,
+        action: str,
+        fleet: server_fleets.ServerFleet,
         row: heat_values.DeploymentRow | None,
         changed: abc.Collection[str] | None,
-    ) -> plan_tasks.Task | None:
-        """Return what the server must run to be up to date."""
-        listed = self._terms.actions
+    ) -> lifecycle.LifecycleAction | None:
+        """Begin what the server must run to be up to date."""
+        terms = deliveries.Terms(self.properties)
         update = plan_tasks.Update(
-            runs=lambda action: fleet.source.runs(action, listed),
-            transport=self._terms.transport,
+            runs=lambda action: fleet.source.runs(action, terms.actions),
+            transport=terms.transport,
             changed=changed,
             is_after_update=self.is_after_update,
         )
@@ -339,21 +255,21 @@ class DeploymentMixin(server_bound.ServerBound):
             # It is that of the resource, and changes with the nested stack.
             return dataclasses.replace(drafted, name=row.config.name)
 
-        # A row that was withdrawn is gone.
+        # Without an ID, CREATE was none of its actions.
         is_lost = self.resource_id is not None
-        return update.task(
-            self.member,
+        repeats_create = is_lost and not update.runs(self.UPDATE)
+        task = update.task(
+            self._member,
             row,
             draft,
-            self.CREATE
-            if is_lost and not update.runs(self.UPDATE)
-            else self.UPDATE,
+            self.CREATE if repeats_create else self.UPDATE,
         )
+        if task is None and row is not None:
+            fleet.refresh([row])
+        return self._begin_task(action, fleet, task)
 
-    def _offer_trigger_url(self) -> None:
-        triggering.offer_url(
-            self, self.properties[deployment_schema.TRIGGER_URL]
-        )
+    # Heat calls it, too, and logs how it fails.
+    _handle_cancel = server_bound.ServerBound._withdraw
 
     check_create_complete = server_bound.ServerBound._has_ended
     check_update_complete = server_bound.ServerBound._has_ended
@@ -361,76 +277,52 @@ class DeploymentMixin(server_bound.ServerBound):
     check_resume_complete = server_bound.ServerBound._has_ended
     check_delete_complete = server_bound.ServerBound._has_ended
 
-    def handle_delete(self) -> lifecycle.LifecycleAction:
+    def handle_delete(self) -> lifecycle.LifecycleAction | None:
         """Begin with the DELETE action, if there is one to run."""
-        fleet = server_fleets.SingleFleet(self)
-        rollouts = []
+        fleet, row, task = self._fleet(), self._row, None
         with self.rpc_client().ignore_error_by_name('NotFound'):
-            rollouts = self._rollouts(fleet, self._undoing(fleet))
-        return self._begin(
-            lifecycle.LifecycleAction(
-                self.DELETE,
-                fleet,
-                rollouts,
-                sweeping.Removal(self, self._delete_all),
-            )
-        )
+            if self._must_undo(fleet.source, row):
+                task = plan_tasks.repeated(
+                    self._member, row, self.DELETE, repeats=True
+                )
 
-    def _undoing(
-        self, fleet: server_fleets.SingleFleet
-    ) -> plan_tasks.Task | None:
-        """Return the DELETE that its server must run, if any."""
-        listed, history = self._terms.actions, self._history
-        if not fleet.source.runs(self.DELETE, listed):
-            return None
-        if self._has_given_way():
+        def delete_all() -> None:
+            histories.forget_former(self)
+            if self.resource_id is not None:
+                row = self._row
+                rollout.take_back(fleet, [row] if row else [])
+                fleet.erase([self.resource_id])
+            self._delete_signals()
+            self._delete_user()
+            self.data_delete(run_room.URL_KEY)
+
+        removal = sweeping.Removal(self, delete_all)
+        return self._begin_task(self.DELETE, fleet, task, removal)
+
+    def _must_undo(
+        self,
+        source: heat_values.DerivedConfig,
+        row: heat_values.DeploymentRow | None,
+    ) -> bool:
+        """Say whether its server must run DELETE."""
+        listed = deliveries.Terms(self.properties).actions
+        if not source.runs(self.DELETE, listed):
+            return False
+        if histories.is_replaced(self, row):
             LOG.info(
                 '%s is deleted without running DELETE: another deployment '
                 'replaced it on its server',
                 self.label,
             )
-            return None
-        # Without an ID, CREATE may have been none of its actions.
-        is_known = self.resource_id is not None or self._state_before == (
-            self.CREATE,
-            self.FAILED,
+            return False
+        if row is not None or not source.runs(self.CREATE, listed):
+            return True
+        before = self._state_before or (self.INIT, self.COMPLETE)
+        # In the first case the server was never given it. In the second an
+        # engine that has died had deleted the row.
+        return before != (self.CREATE, self.FAILED) and (
+            before[0] != self.DELETE or self.resource_id is None
         )
-        if (
-            is_known
-            and fleet.source.runs(self.CREATE, listed)
-            and not history.has_run()
-        ):
-            # Nothing remains to be undone.
-            return None
-        return plan_tasks.repeated(
-            self.member, history.row(), self.DELETE, repeats=True
-        )
-
-    def _has_given_way(self) -> bool:
-        """Say whether another one has run CREATE there in this one's place.
-
-        Until then, a DELETE must undo what this one did.
-        """
-        return histories.GIVEN_WAY_KEY in self.data() and self.properties[
-            self.SERVER
-        ] in resources.data_of_later(
-            self.context,
-            self.stack.id,
-            self.name,
-            self.id,
-            histories.TAKEN_OVER_KEY,
-        )
-
-    def _delete_all(self) -> None:
-        """Delete all that it has made in Heat and Keystone."""
-        self._history.delete()
-        self._delete_signals()
-        self._delete_user()
-        self.data_delete(triggering.URL_KEY)
-
-    def _handle_cancel(self) -> None:
-        # Heat calls it, too, and logs how it fails.
-        self._withdraw()
 
     @rows.unquoted()
     def handle_signal(self, details: object) -> str | None:
@@ -439,62 +331,91 @@ class DeploymentMixin(server_bound.ServerBound):
         Heat answers the sender of a signal before it handles the signal, so
         an event tells the result.
         """
-        row = self._history.row()
+        row = self._row
         declared = row.config.outputs if row else ()
-        signaller = self.signaller or callers.of(self.stack)
+        signaller = callers.of(self.stack)
         try:
-            wanted = orders.read(details, declared)
+            wanted = run_room.room().read(details, declared)
             if wanted is not None:
-                signallers.check_may_start(
+                callers.check_may_start(
                     signaller,
                     servers_may=deployment_schema.permits_servers(self),
                 )
-                if wanted.limits is not None:
-                    return triggering.operate(
-                        self, wanted, wanted.limits, [self]
-                    )
-                return self._triggering(row).start(wanted)
+                return run_room.room().start(self, wanted, [self])
         except Exception as exc:
-            raise eventful.not_triggered(self, exc) from exc
+            raise bases.refused(self, exc) from exc
         is_resting = row is None or not row.in_progress
-        if orders.cannot_be_result(details, declared) or (
-            is_resting and orders.looks_like_one(details)
+        if run_room.room().cannot_be_result(details, declared) or (
+            is_resting and run_room.room().looks_like_one(details)
         ):
-            raise eventful.not_triggered(self, eventful.ambiguous())
+            raise bases.refused(self, bases.ambiguous())
         try:
-            return histories.Answers(self, self._history.rows, signaller).take(
-                details, row
-            )
-        except failures.Error as exc:
-            raise eventful.refused(self, str(exc)) from exc
+            return histories.Answers(self, signaller).take(details, row)
+        except failures.ActionFailed as exc:
+            raise bases.refused(
+                self, exc, kind=heat_values.EventKind.RESULT_REFUSED
+            ) from exc
 
-    def run_target(self, wanted: orders.RunOrder) -> targets.Target:
-        """Return this deployment as what a run is started on."""
-        row = self._history.row()
-        return self._triggering(row).run_target(wanted)
+    def run_target(self, wanted: Any) -> Any:
+        """Return this deployment as what a run is started on.
+
+        :raises errors.Refused: nothing can be started on it, or not that.
+        """
+        row = self._row
+        # The template alone does not resolve references.
+        with self.frozen_properties():
+            return run_room.Subject(
+                resource=self,
+                name=self.name,
+                names=[self.name],
+                deployment_id=self.resource_id,
+                # A run takes the config that its server would get now.
+                row=None if row is None or row.is_withdrawn else row,
+                terms=deliveries.Terms(self.properties),
+                draft=lambda action: self._fleet().draft(self._member, action),
+                named_config=lambda: deriving.named_config(self),
+            ).run_target(wanted)
 
     # Check, adopt, delete
 
     def handle_check(self) -> None:
         """Check that the deployment and its server are there.
 
-        :raises failures.Error: one of them is not.
+        :raises failures.ActionFailed: one of them is not.
         """
-        row = self._history.check()
-        server_id = self.properties[self.SERVER]
-        if row and not self._servers.is_reachable(server_id):
+        row = self._row
+        if row is None and self.resource_id is not None:
+            raise failures.ActionFailed(
+                f'Deployment {self.resource_id} no longer exists in Heat; an '
+                'update of the stack creates it again'
+            )
+        stand = servers.Servers(self, transports.root_stack_id(self))
+        server = stand.find(self.properties[self.SERVER])
+        if row and not stand.is_reachable(server):
             rows.mark_unhealthy(self.context, [row.id])
-            raise failures.Error(f'Server {row.server_id} does not exist')
+            raise failures.ActionFailed(
+                f'Server {row.server_id} does not exist'
+            )
 
     def handle_adopt(
         self, resource_data: abc.Mapping[str, Any] | None = None
     ) -> None:
         """Take over a deployment that was abandoned.
 
-        :raises failures.Error: it is not there, or not complete.
+        :raises failures.ActionFailed: it is not there, or not complete.
         """
         super().handle_adopt(resource_data)
-        self._history.adopt()
+        row = self._row
+        if row is None:
+            raise failures.ActionFailed(
+                f'Cannot adopt deployment {self.resource_id}: Heat has none '
+                'with this ID'
+            )
+        if row.status != heat_values.COMPLETE:
+            raise failures.ActionFailed(
+                f'Cannot adopt deployment {row.id}: it is {row.status}, and '
+                'must be COMPLETE'
+            )
         sweeping.forget_former_life(self)
 
     def needs_replace_failed(self) -> bool:
@@ -505,14 +426,14 @@ class DeploymentMixin(server_bound.ServerBound):
         """
         if self.action == self.ADOPT:
             # It may be there and only not be complete.
-            return self._history.row() is None
-        former = self._former_group()
+            return self._row is None
+        former = _former_group(self)
         if former and self.resource_id and self.action == self.CREATE:
             # It took over a row, and CREATE may have run long ago.
             kept = signal_names.group_prefix(former)
             return not self.resource_id.startswith(kept)
         if self.action == self.CREATE:
-            return not plan_tasks.is_resumable(self._history.row())
+            return not plan_tasks.is_resumable(self._row)
         return self.action not in (
             self.UPDATE,
             self.SUSPEND,
@@ -522,13 +443,43 @@ class DeploymentMixin(server_bound.ServerBound):
 
     def take_back(self) -> None:
         """Withdraw an action in progress that no engine waits for."""
-        self._history.take_back()
+        row = self._row
+        # An engine may have died before it told the server.
+        if row is not None and (row.in_progress or row.is_withdrawn):
+            rollout.take_back(self._fleet(), [row], failures.ENGINE_DIED)
 
-    def give_way(self) -> None:
-        """Leave the server to the resource that replaces this one.
 
-        Signals of this one no longer count. If it is in progress, its engine
-        has died, and no other waits for its signal.
-        """
-        has_run = self.action in (self.CREATE, self.DELETE)
-        self._history.give_way(self.action if has_run else None)
+def _former_group(deployment: heat_types.Resource) -> str | None:
+    """Return the group whose nested stack has a deployment, as one claims."""
+    former: str | None = deployment.stack.env.param_defaults.get(
+        deployment_schema.FORMER_GROUP
+    )
+    return former
+
+
+def _taken_row(
+    deployment: heat_types.Resource,
+) -> heat_values.DeploymentRow | None:
+    """Take over the row of a member whose group gets a nested stack."""
+    former = _former_group(deployment)
+    context, stack = deployment.context, deployment.stack
+    # Users write to environments as well; the data of the group count.
+    if former is None or former not in resources.data_of_later(
+        context,
+        stack.owner_id,
+        stack.parent_resource_name,
+        0,
+        deployment_schema.FORMER_GROUP,
+    ):
+        return None
+    server_id = deployment.properties[deployment.SERVER]
+    number = plan_tasks.Member.of_group(former, deployment.name, server_id).id
+    row = rows.visible(context, [number]).get(number)
+    if row is None or resources.is_physical_id(context, number):
+        return None
+    deployment.resource_id = number
+    resources.note_physical_id(context, deployment.id, number)
+    if row.transport == heat_values.TEMP_URL_POLL:
+        container = transports.hub_for(deployment).container
+        deployment.data_set(rows.CONTAINER_KEY, container)
+    return row

@@ -4,24 +4,25 @@
 from collections import abc
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from heat.common import exception
 from heat.common.i18n import _
+from heat.engine import resource
 from heat.engine import rsrc_defn
 from heat.engine.resources.openstack.heat import value
 from heat.objects import stack as stack_objects
 
 from heat_plugins import errors
+from heat_plugins import foreign
 from heat_plugins.deployments import rollout
-from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
+from heat_plugins.engine import run_room
 from heat_plugins.engine import server_fleets
-from heat_plugins.engine import transports
 from heat_plugins.engine.database import rows
-from heat_plugins.engine.runs import triggering
-from heat_plugins.resources import eventful
+from heat_plugins.resources import bases
 from heat_plugins.resources.software import deployment_schema
-from heat_plugins.runs.start import orders
+from heat_plugins.signals import presigned
 from heat_plugins.signals import signal_names
+
+LOG = foreign.logger(__name__)
 
 # What Heat does first in the stack of the members, and what it does last.
 _FIRST = 'before_all_members'
@@ -46,7 +47,7 @@ class GroupMixin(_Group):
         """Validate as Heat does, and refuse what this cloud cannot have."""
         super().validate()
         # There may be no member yet that would raise this.
-        transports.check(self)
+        deployment_schema.check(self, self.SERVERS)
 
     def _assemble_nested(
         self, names: abc.Iterable[str], *args: object, **kwargs: object
@@ -116,65 +117,30 @@ class GroupMixin(_Group):
         }
 
     def handle_signal(self, details: object) -> str:
-        """Start a run on each member, or an operation on all of them."""
-        signaller = callers.of(self.stack)
+        """Start a run with a target for each member."""
+        room = run_room.room()
+        if isinstance(
+            details, presigned.Presigned
+        ) and not room.looks_like_one(details):
+            # What a member waits for has been taken before Heat knows of it.
+            LOG.info('%s: ignoring a late result of a member', self)
+            raise resource.NoActionRequired(self.name, _('it is late'))
         try:
-            wanted = orders.read(details)
+            wanted = room.read(details)
             if wanted is None:
                 raise errors.Refused(
                     _(
                         'a group accepts only signals that start an action: '
-                        '{"trigger": "<action>"} or {"operate": {…}}'
+                        '{"trigger": "<action>"} or {"run": {…}}'
                     )
                 )
-            signallers.check_may_start(
-                signaller,
+            callers.check_may_start(
+                callers.of(self.stack),
                 servers_may=deployment_schema.permits_servers(self),
             )
-            if wanted.limits is not None:
-                return triggering.operate(
-                    self, wanted, wanted.limits, self.deployments()
-                )
+            return room.start(self, wanted, self.deployments())
         except Exception as exc:
-            raise eventful.not_triggered(self, exc) from exc
-        members = self.deployments()
-        failed = [
-            member.name
-            for member in members
-            if not self.trigger_member(member, details, signaller)
-        ]
-        begun: str = _(
-            '%(action)s has started on %(number)d of %(all)d members'
-        ) % {
-            'action': wanted.action,
-            'number': len(members) - len(failed),
-            'all': len(members),
-        }
-        if not failed:
-            return begun
-        raise eventful.not_triggered(
-            self,
-            errors.Refused(
-                _('%(begun)s; see the events of %(failed)s')
-                % {'begun': begun, 'failed': ', '.join(sorted(failed))}
-            ),
-        )
-
-    def trigger_member(
-        self, member: Any, details: object, signaller: signallers.Signaller
-    ) -> bool:
-        """Start a run on a member; say whether it has started."""
-        member.signaller = signaller
-        try:
-            member.signal(details)
-        except exception.ResourceFailure:
-            # It has written an event.
-            return False
-        except Exception as exc:
-            # Heat lets no signal to it while it goes, for one.
-            eventful.not_triggered(member, exc)
-            return False
-        return True
+            raise bases.refused(self, exc) from exc
 
     def deployments(self) -> list[Any]:
         """Return its members, on which a signal starts runs."""
@@ -262,8 +228,9 @@ class Nestable(_Group):
         done = super().check_update_complete(change)
         if done and deployment_schema.FORMER_GROUP in self.data():
             self.data_delete(deployment_schema.FORMER_GROUP)
-            # Members note it themselves.
+            # Members note it themselves, and have users of their own.
             self.data_delete(rows.CONTAINER_KEY)
+            self._delete_user()
         return done
 
     def check_delete_complete(self, *args: object) -> Any:
@@ -272,6 +239,9 @@ class Nestable(_Group):
             return False
         former = self.data().get(deployment_schema.FORMER_GROUP)
         if former is not None and not signal_names.is_group(self.resource_id):
-            fleet = server_fleets.GroupFleet(self, former)
+            fleet = server_fleets.ServerFleet(
+                self, self.member_properties, former
+            )
             rollout.remove(fleet, fleet.all())
+        self._delete_user()
         return True

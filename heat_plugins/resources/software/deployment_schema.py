@@ -8,15 +8,17 @@ from typing import Any, TypeVar
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
+from heat.engine import support
 from heat.engine.resources.openstack.heat import software_deployment as base
 from oslo_config import cfg
 
 from heat_plugins import config
-from heat_plugins.deployments import signallers
+from heat_plugins.engine import callers
 from heat_plugins.engine import heat_types
+from heat_plugins.engine import transports
+from heat_plugins.engine.database import resources
 from heat_plugins.objectstore import keys
-from heat_plugins.resources import schemas
-from heat_plugins.signals import transport_names
+from heat_plugins.resources import bases
 
 config.register_opts(cfg.CONF)
 
@@ -29,14 +31,13 @@ TRANSPORT_ATTR = 'signal_transport'
 RUNS_ATTR = 'runs'
 #: A property that asks for it, and an attribute.
 TRIGGER_URL = 'trigger_url'
-TRIGGER_BY_SERVERS = signallers.BY_SERVERS
+TRIGGER_BY_SERVERS = callers.BY_SERVERS
 #: A property that says how a group has its members, and an attribute.
 MEMBERS = 'members'
 SINGLE, NESTED = 'single', 'nested'
 MAX_FAILURES = 'max_failures'
-#: The key in the data of a group that gets a nested stack: its id before that.
 #: In the environment of the nested stack it is a hint.
-FORMER_GROUP = 'heat_plugins_former_group'
+FORMER_GROUP = resources.FORMER_GROUP
 #: What a group has, and its members have not.
 OF_GROUP = frozenset({MEMBERS, MAX_FAILURES})
 #: The properties with which a template lets others than users of the project
@@ -49,6 +50,20 @@ OURS = frozenset({TIMEOUT, DELIVERY_TIMEOUT, SIGNAL_URL_LIFETIME, *CONSENTS})
 def permits_servers(deployment: heat_types.Resource) -> bool:
     """Say whether a template lets servers start actions."""
     return any(deployment.properties[name] for name in CONSENTS)
+
+
+def check(deployment: heat_types.Resource, servers: str) -> None:
+    """Refuse what this cloud cannot have.
+
+    :param servers: the property that names the server, or the servers.
+    :raises exception.StackValidationFailed: the template asks for it.
+    """
+    transports.check(deployment, servers)
+    if not deployment.properties[TRIGGER_URL]:
+        return
+    refusal = transports.refusal_of_runs(deployment)
+    if refusal and not resources.exists(deployment):
+        raise heat_types.invalid(deployment, refusal, TRIGGER_URL)
 
 
 def properties_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
@@ -70,50 +85,51 @@ def properties_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
         'HEAT_SIGNAL.'
     )
     transport.default = config.default_signal_transport(cfg.CONF)
-    transport.constraints = [constraints.AllowedValues(transport_names.NAMES)]
+    transport.constraints = [constraints.AllowedValues(transports.names())]
     transport.update_allowed = True
-    schema = dict(heats)
-    schema[SIGNAL_TRANSPORT] = transport
-    schema[TIMEOUT] = schemas.number(
-        _(
-            'Seconds that one action may take at most, from its delivery to '
-            "the server until its result. The stack's own timeout applies, "
-            'too.'
+    return {
+        **heats,
+        SIGNAL_TRANSPORT: transport,
+        TIMEOUT: bases.number(
+            _(
+                'Seconds that one action may take at most, from its delivery '
+                "to the server until its result. The stack's own timeout "
+                'applies, too.'
+            ),
+            constraints=[constraints.Range(min=1)],
         ),
-        constraints=[constraints.Range(min=1)],
-    )
-    schema[DELIVERY_TIMEOUT] = schemas.number(
-        _(
-            'Seconds from the delivery of an action until the server must '
-            'report its start. Only for servers with heat-config-supervisor: '
-            'others never report a start. Not for ZAQAR_SIGNAL, which has no '
-            'start reports.'
+        DELIVERY_TIMEOUT: bases.number(
+            _(
+                'Seconds from the delivery of an action until the server must '
+                'report its start. Only for servers with '
+                'heat-config-supervisor: others never report a start. Not for '
+                'ZAQAR_SIGNAL, which has no start reports.'
+            ),
+            constraints=[constraints.Range(min=1)],
         ),
-        constraints=[constraints.Range(min=1)],
-    )
-    schema[SIGNAL_URL_LIFETIME] = schemas.number(
-        _(
-            'Seconds for which the TempURL of an action is valid, if longer '
-            'than the action may take. A result after the end of the action '
-            'never counts.'
+        SIGNAL_URL_LIFETIME: bases.number(
+            _(
+                'Seconds for which the TempURL of an action is valid, if '
+                'longer than the action may take. A result after the end of '
+                'the action never counts.'
+            ),
+            constraints=[constraints.Range(min=60, max=keys.MAX_EXPIRES)],
         ),
-        constraints=[constraints.Range(min=60, max=keys.MAX_EXPIRES)],
-    )
-    schema[TRIGGER_URL] = schemas.flag(
-        _(
-            'Whether to create a URL that starts an action of the config, '
-            'such as BACKUP, on the server. The attribute of the same name '
-            'has the URL; its holder needs no other credentials.'
-        )
-    )
-    schema[TRIGGER_BY_SERVERS] = schemas.flag(
-        _(
-            'Whether signals of servers, which hold credentials of the '
-            'stack, may start an action. Users of the project always may; '
-            '"trigger_url" implies this property.'
-        )
-    )
-    return schema
+        TRIGGER_URL: bases.flag(
+            _(
+                'Whether to create a URL that starts an action of the config, '
+                'such as BACKUP, on the server. The attribute of the same '
+                'name has the URL; its holder needs no other credentials.'
+            )
+        ),
+        TRIGGER_BY_SERVERS: bases.flag(
+            _(
+                'Whether signals of servers, which hold credentials of the '
+                'stack, may start an action. Users of the project always may; '
+                '"trigger_url" implies this property.'
+            )
+        ),
+    }
 
 
 def group_properties_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
@@ -121,27 +137,28 @@ def group_properties_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
 
     :param heats: the `properties_schema` of the class.
     """
-    schema = properties_schema(heats)
-    schema[MEMBERS] = schemas.text(
-        _(
-            'The kind of the group. single: this resource delivers to all '
-            'servers, if the signal transport is TEMP_URL_POLL or NO_SIGNAL, '
-            'or AUTO chooses TEMP_URL_POLL. nested: each member is a '
-            'resource of a nested stack. The default is the option '
-            'group_members in heat.conf. A change to single replaces the '
-            'group.'
+    return {
+        **properties_schema(heats),
+        MEMBERS: bases.text(
+            _(
+                'The kind of the group. single: this resource delivers to all '
+                'servers, if the signal transport is TEMP_URL_POLL, '
+                'CFN_SIGNAL or NO_SIGNAL, or AUTO chooses one of these. '
+                'nested: each member is a resource of a nested stack. The '
+                'default is the option group_members in heat.conf. A change '
+                'of the kind replaces the group.'
+            ),
+            constraints=[constraints.AllowedValues([SINGLE, NESTED])],
         ),
-        constraints=[constraints.AllowedValues([SINGLE, NESTED])],
-    )
-    schema[MAX_FAILURES] = schemas.text(
-        _(
-            'Members that may fail before the group fails: a number, or a '
-            'percentage such as 10%. Groups with a nested stack ignore it.'
+        MAX_FAILURES: bases.text(
+            _(
+                'Members that may fail before the group fails: a number, or a '
+                'percentage such as 10%. Not for groups with a nested stack.'
+            ),
+            default='0',
+            constraints=[constraints.AllowedPattern('[0-9]{1,6}%?')],
         ),
-        default='0',
-        constraints=[constraints.AllowedPattern('[0-9]{1,6}%?')],
-    )
-    return schema
+    }
 
 
 def allowed_failures(text: str, number: int) -> int:
@@ -159,28 +176,30 @@ def attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
 
     :param heats: the `attributes_schema` of the class.
     """
-    schema = {}
-    schema[TRANSPORT_ATTR] = attributes.Schema(
-        _('The transport of the last action, which AUTO has chosen.'),
-        type=attributes.Schema.STRING,
-    )
-    schema[RUNS_ATTR] = schemas.live(
-        attributes.Schema.LIST,
-        _(
-            'The latest runs of actions, started by hand, by a signal or by '
-            'a workflow, the newest first; null if the object store is '
-            'unavailable.'
+    ours = {
+        TRANSPORT_ATTR: attributes.Schema(
+            _('The transport of the last action, which AUTO has chosen.'),
+            type=attributes.Schema.STRING,
         ),
-    )
-    schema[TRIGGER_URL] = schemas.live(
-        attributes.Schema.STRING,
-        _(
-            'A URL that starts an action: POST {"trigger": "BACKUP", '
-            '"input_values": {...}} to it as application/json. Null unless '
-            'the property of the same name is true.'
+        RUNS_ATTR: bases.live(
+            attributes.Schema.LIST,
+            _(
+                'The latest runs of actions, started by hand, by a signal or '
+                'by a workflow, the newest first; null if the database does '
+                'not tell.'
+            ),
         ),
-    )
-    return schemas.AttributesSchema(heats, schema)
+        TRIGGER_URL: bases.live(
+            attributes.Schema.STRING,
+            _(
+                'A URL that starts an action: POST {"trigger": "BACKUP", '
+                '"input_values": {...}} to it as application/json. Null '
+                'unless the property of the same name is true, and for users '
+                'who may not update the stack.'
+            ),
+        ),
+    }
+    return bases.AttributesSchema(heats, ours)
 
 
 def group_attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
@@ -189,7 +208,7 @@ def group_attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
     :param heats: the `attributes_schema` of the class.
     """
     ours = {
-        MEMBERS: schemas.live(
+        MEMBERS: bases.live(
             attributes.Schema.MAP,
             _(
                 'A map by member, with the server, the ID of the deployment, '
@@ -198,14 +217,14 @@ def group_attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
             ),
         ),
         **{
-            name: schemas.live(
+            name: bases.live(
                 attributes.Schema.MAP,
                 _('A map, by member: %s') % schema.description,
             )
             for name, schema in attributes_schema({}).items()
         },
     }
-    return schemas.AttributesSchema(heats, ours)
+    return bases.AttributesSchema(heats, ours)
 
 
 def of_deployment(ours: type[_Kind]) -> type[_Kind]:
@@ -222,3 +241,16 @@ def of_group(ours: type[_Kind]) -> type[_Kind]:
     kind.properties_schema = group_properties_schema(kind.properties_schema)
     kind.attributes_schema = group_attributes_schema(kind.attributes_schema)
     return ours
+
+
+def renamed(heats: type[Any], ours: type[Any]) -> support.SupportStatus:
+    """Return the support of a type whose resources another type takes over.
+
+    Heat updates them in place if that is the very class named here.
+
+    :param heats: Heat's class of the type.
+    :param ours: our class of the other type.
+    """
+    status = copy.copy(heats.support_status)
+    status.substitute_class = ours
+    return status

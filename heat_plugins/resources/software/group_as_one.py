@@ -29,13 +29,12 @@ from heat_plugins.engine import heat_types
 from heat_plugins.engine import server_fleets
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import resources
 from heat_plugins.resources.software import deployment_group
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import group_members
 from heat_plugins.resources.software import server_bound
 from heat_plugins.signals import signal_names
-from heat_plugins.signals import transport_names
-from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)
 
@@ -46,6 +45,12 @@ _POLICIES = {
     plan_tasks.CREATE: 'batch_create',
     plan_tasks.UPDATE: 'rolling_update',
 }
+
+_NOT_NESTED = (
+    'max_failures does not count in a group with a nested stack: it needs '
+    '"members: single", TEMP_URL_POLL, CFN_SIGNAL or NO_SIGNAL, and no '
+    'trigger_url'
+)
 
 
 def _for_single(name: str, do: abc.Callable[..., Any]) -> Any:
@@ -76,6 +81,34 @@ class GroupAsOne(
         """Say whether members run anything for an action."""
         return source.runs(action, self.properties[self.DEPLOY_ACTIONS])
 
+    def _fleet(self) -> server_fleets.ServerFleet:
+        return server_fleets.ServerFleet(
+            self, self.member_properties, self.resource_id
+        )
+
+    def validate(self) -> None:
+        """Validate as Heat does, and refuse limits that would not count."""
+        super().validate()
+        kind = self._environment().get(signal_names.GROUP_MEMBERS)
+        if not self._tolerates(self.properties) or kind is not None:
+            return
+        default = cfg.CONF.heat_plugins.group_members
+        name = self.properties[self.SIGNAL_TRANSPORT]
+        is_nested = not self._may_be_single(self.properties, default)
+        if name == heat_values.AUTO:
+            kinds = transports.of_auto(self, is_group=True, is_new=True)
+            is_nested |= all(transports.lacks(self, k.name) for k in kinds)
+        # An update continues with what former releases have created.
+        if is_nested and not resources.exists(self):
+            raise heat_types.invalid(
+                self, _NOT_NESTED, deployment_schema.MAX_FAILURES
+            )
+
+    def _tolerates(self, properties: abc.Mapping[str, Any]) -> bool:
+        """Say whether members may fail, by properties."""
+        allowed = properties.get(deployment_schema.MAX_FAILURES)
+        return bool(str(allowed or '').strip('0%'))
+
     # Life
 
     def handle_create(self) -> object:
@@ -84,19 +117,21 @@ class GroupAsOne(
         if not self._may_be_single(self.properties, default):
             return super().handle_create()
         self.resource_id = signal_names.new_group_id()
-        name = transport_names.canonical(
-            self.properties[self.SIGNAL_TRANSPORT]
-        )
-        if name == transport_names.AUTO:
+        transport = deliveries.Terms(self.properties).transport
+        if transport == heat_values.AUTO:
             try:
-                transports.for_members(self)
+                transports.usable(self, transport, is_group=True, is_new=True)
             except (failures.NoAnswer, errors.Unavailable) as exc:
                 LOG.info(
-                    '%(group)s becomes a nested stack, because TEMP_URL_POLL '
-                    'is unavailable: %(error)s',
+                    '%(group)s becomes a nested stack, because AUTO finds '
+                    'no transport that serves it as one resource: %(error)s',
                     {'group': self.label, 'error': exc},
                 )
                 self.resource_id = None
+                if self._tolerates(self.properties):
+                    raise failures.ActionFailed(
+                        f'{_NOT_NESTED}. {exc}'
+                    ) from exc
                 return super().handle_create()
         # Heat's resource_id_set ignores a failure of the database, and the
         # rows would then have no owner.
@@ -113,6 +148,8 @@ class GroupAsOne(
     ) -> object:
         """Bring the members up to date."""
         if not self._is_single():
+            if self._tolerates(prop_diff):
+                self.warn(self.UPDATE, _NOT_NESTED)
             return super().handle_update(json_snippet, tmpl_diff, prop_diff)
         after = json_snippet.properties(self.properties_schema, self.context)
         if not self._may_be_single(after):
@@ -137,7 +174,7 @@ class GroupAsOne(
         known: abc.Collection[str] = (),
     ) -> lifecycle.LifecycleAction:
         self._check_servers()
-        fleet = server_fleets.GroupFleet(self)
+        fleet = self._fleet()
         wanted, rows = self._wanted(), fleet.all()
         source = fleet.source
 
@@ -157,6 +194,8 @@ class GroupAsOne(
             fleet.draft,
             known,
         )
+        busy = {task.member.id for task in tasks}
+        fleet.refresh(rows[k] for k in wanted.keys() & rows.keys() - busy)
         gone = {k: row for k, row in rows.items() if k not in wanted}
         undone = plan_tasks.to_undo(gone)
         removed = undone if runs(self.DELETE) else []
@@ -170,7 +209,7 @@ class GroupAsOne(
         )
 
     def _remove(
-        self, fleet: server_fleets.GroupFleet, gone: abc.Collection[str]
+        self, fleet: server_fleets.ServerFleet, gone: abc.Collection[str]
     ) -> None:
         """Delete the rows of members that have gone."""
         if gone:
@@ -180,7 +219,7 @@ class GroupAsOne(
     def _check_servers(self) -> None:
         """Refuse members without a server.
 
-        :raises failures.Error: it names them.
+        :raises failures.ActionFailed: it names them.
         """
         lacking = [
             key
@@ -188,13 +227,13 @@ class GroupAsOne(
             if not isinstance(server_id, str) or not server_id
         ]
         if lacking:
-            raise failures.Error(
+            raise failures.ActionFailed(
                 _('These members have no server: %s') % bounds.listed(lacking)
             )
 
     def _check_replacement(
         self,
-        fleet: server_fleets.GroupFleet,
+        fleet: server_fleets.ServerFleet,
         wanted: abc.Mapping[str, plan_tasks.Member],
         rows: abc.Mapping[str, heat_values.DeploymentRow],
     ) -> None:
@@ -219,7 +258,7 @@ class GroupAsOne(
         )
 
     def _begin_action(self, action: str) -> lifecycle.LifecycleAction:
-        fleet = server_fleets.GroupFleet(self)
+        fleet = self._fleet()
         tasks = []
         if self.runs(fleet.source, action):
             tasks = plan_tasks.to_act(
@@ -232,17 +271,23 @@ class GroupAsOne(
 
     def _begin_delete(self) -> lifecycle.LifecycleAction:
         """Deliver DELETE to all members; then delete what they had."""
-        fleet = server_fleets.GroupFleet(self)
+        fleet = self._fleet()
         rows = fleet.all()
         tasks = []
         with self.rpc_client().ignore_error_by_name('NotFound'):
             if self.runs(fleet.source, self.DELETE):
                 tasks = plan_tasks.to_undo(rows)
+
+        def delete_all() -> None:
+            self._remove(fleet, rows)
+            # Its key pair has signed the URLs of CFN_SIGNAL.
+            self._delete_user()
+
         return self._begin_tasks(
             self.DELETE,
             fleet,
             {self.DELETE: tasks},
-            sweeping.Removal(self, lambda: self._remove(fleet, rows)),
+            sweeping.Removal(self, delete_all),
         )
 
     def handle_adopt(
@@ -263,9 +308,9 @@ class GroupAsOne(
     def _begin_tasks(
         self,
         action: str,
-        fleet: server_fleets.GroupFleet,
+        fleet: server_fleets.ServerFleet,
         tasks: abc.Mapping[str, abc.Sequence[plan_tasks.Task]],
-        finish: lifecycle.Finish = lambda outage: True,
+        finish: lifecycle.Finish = lifecycle.nothing_more,
     ) -> lifecycle.LifecycleAction:
         """Begin an action.
 
@@ -282,7 +327,7 @@ class GroupAsOne(
 
     def _rollout_of(
         self,
-        fleet: server_fleets.GroupFleet,
+        fleet: server_fleets.ServerFleet,
         action: str,
         tasks: abc.Sequence[plan_tasks.Task],
     ) -> rollout.Rollout:
@@ -309,23 +354,26 @@ class GroupAsOne(
     def _report(self, progress: fleets.Progress) -> None:
         self.tell(
             self.action,
-            kinds.reason(kinds.EventKind.PROGRESS, str(progress)),
+            heat_values.event_reason(
+                heat_values.EventKind.PROGRESS, str(progress)
+            ),
         )
 
     def take_back(self) -> None:
         """Withdraw actions in progress that no engine waits for."""
         if not self._is_single():
             return
-        fleet = server_fleets.GroupFleet(self)
+        fleet = self._fleet()
         rollout.take_back(
             fleet,
-            [row for row in fleet.all().values() if row.in_progress],
-            _('The engine that waited for the server has died'),
+            [
+                row
+                for row in fleet.all().values()
+                # An engine may have died before it told the server.
+                if row.in_progress or row.is_withdrawn
+            ],
+            failures.ENGINE_DIED,
         )
-
-    def give_way(self) -> None:
-        """Leave the servers to a group that takes this one's place."""
-        self.take_back()
 
     handle_suspend = _for_single(
         'handle_suspend', lambda self: self._begin_action('SUSPEND')

@@ -11,7 +11,6 @@ import functools
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from heat.common import exception
-from heat.common import timeutils
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import resource
@@ -21,26 +20,19 @@ from oslo_config import cfg
 from heat_plugins import bounds
 from heat_plugins import config
 from heat_plugins import heat_values
-from heat_plugins import tokens
-from heat_plugins.configs import config_checking
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import signallers
 from heat_plugins.engine import deriving
 from heat_plugins.engine import heat_types
+from heat_plugins.engine import run_room
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import deployment_rows
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
-from heat_plugins.engine.runs import run_ledgers
-from heat_plugins.engine.runs import triggering
-from heat_plugins.resources import eventful
 from heat_plugins.resources.software import deployment
 from heat_plugins.resources.software import deployment_schema
-from heat_plugins.runs import single_groups
-from heat_plugins.runs.start import orders
+from heat_plugins.signals import body
 from heat_plugins.signals import signal_names
-from heat_plugins.signals import transport_names
 
 config.register_opts(cfg.CONF)
 
@@ -51,11 +43,8 @@ _SHOWN = {
     'deploy_status_codes': 'deploy_status_code',
 }
 
-# The transports of a group without nested stack; AUTO is tried.
-_TRANSPORTS = (transport_names.TEMP_URL_POLL, transport_names.NO_SIGNAL)
-
 #: What is known of the members, by key; None: it was given nothing.
-_States: TypeAlias = dict[str, deployment_rows.State | None]
+_States: TypeAlias = dict[str, deployment_rows.MemberState | None]
 
 if TYPE_CHECKING:
     _Base: TypeAlias = Any
@@ -80,16 +69,13 @@ class GroupMembers(_Base):
         :param default: its kind if the template names none.
         """
         wanted = properties[deployment_schema.MEMBERS] or default
-        default_kind = self._environment().get(single_groups.PARAMETER_DEFAULT)
-        if deployment_schema.NESTED in (wanted, default_kind):
+        if wanted == deployment_schema.NESTED or self._is_to_nest():
             return False
         if properties[deployment_schema.TRIGGER_URL]:
             # Each member has a URL with credentials of its own.
             return False
-        name = transport_names.canonical(properties[self.SIGNAL_TRANSPORT])
-        if name not in (*_TRANSPORTS, transport_names.AUTO):
-            return False
-        return self._has_our_members()
+        transport = deliveries.Terms(properties).transport
+        return transports.serves_groups(transport) and self._has_our_members()
 
     # The stack as the update at hand leaves it.
     _stack_after: heat_types.Stack | None = None
@@ -114,6 +100,11 @@ class GroupMembers(_Base):
         stack = self._stack_after or self.stack
         defaults: abc.Mapping[str, object] = stack.env.param_defaults
         return defaults
+
+    def _is_to_nest(self) -> bool:
+        """Say whether ``group nest`` asks for nested stacks."""
+        kind = self._environment().get(signal_names.GROUP_MEMBERS)
+        return kind == deployment_schema.NESTED
 
     def _member_type(self) -> str:
         member = self.build_resource_definition('', {self.SERVERS: {'': ''}})
@@ -142,71 +133,47 @@ class GroupMembers(_Base):
         """Return its members, on which a signal starts runs."""
         if not self._is_single():
             return list(super().deployments())
-        with self.frozen_properties():
-            # Outside of an action Heat resolves nothing for a template.
-            derivation = deriving.Derivation(self, self.member_properties())
+        derivation = deriving.Derivation(self, self.member_properties())
 
         @functools.cache
         def named_config() -> heat_values.Config | None:
-            with self.frozen_properties():
-                return deriving.named_config(self)
+            return deriving.named_config(self)
 
         return [
-            self._triggering(state, derivation, named_config)
+            self._subject(state, derivation, named_config)
             for state in self.states().values()
             # A server that was given nothing has no action to run.
-            if state and state.row.server_id == state.member.server_id
+            if state and not state.row.is_withdrawn
         ]
 
-    def _triggering(
+    def _subject(
         self,
-        state: deployment_rows.State,
+        state: deployment_rows.MemberState,
         derivation: deriving.Derivation,
         named_config: abc.Callable[[], heat_values.Config | None],
-    ) -> triggering.Triggering:
+    ) -> run_room.Subject:
         member = state.member
 
         def draft(action: str) -> heat_values.DerivedConfig:
-            with self.frozen_properties():
-                source = deriving.load_source(self)
             return derivation.draft(
-                source, action, name=member.key, server_id=member.server_id
+                deriving.load_source(self),
+                action,
+                name=member.key,
+                server_id=member.server_id,
             )
 
-        return triggering.Triggering(
-            triggering.Subject(
-                resource=self,
-                name=member.key,
-                names=[self.name, member.key],
-                deployment_id=member.id,
-            ),
-            state.row,
+        return run_room.Subject(
+            resource=self,
+            name=member.key,
+            names=[self.name, member.key],
+            deployment_id=member.id,
+            row=state.row,
             terms=deliveries.Terms(
                 {**derivation.properties, 'server': member.server_id}
             ),
-            servers=servers.Servers(self, transports.root_stack_id(self)),
             draft=draft,
             named_config=named_config,
         )
-
-    def trigger_member(
-        self, member: Any, details: object, signaller: signallers.Signaller
-    ) -> bool:
-        """Start a run on a member; say whether it has started."""
-        if not self._is_single():
-            return bool(super().trigger_member(member, details, signaller))
-        try:
-            wanted = orders.read(details, member.row.config.outputs)
-            if wanted is None:
-                raise eventful.ambiguous()
-            text = member.start(wanted)
-        except Exception as exc:
-            eventful.not_triggered(self, exc, member.name)
-            return False
-        self._add_event(
-            'SIGNAL', self.status, f'{member.name}: Signal: {text}'
-        )
-        return True
 
     def member_properties(self) -> dict[str, Any]:
         """Return the properties that each member has, without a server."""
@@ -247,11 +214,12 @@ class GroupMembers(_Base):
         """
         known = (after, before, after_props, before_props, *args)
         if self._is_single():
-            if not self._has_our_members():
+            stays = self._may_be_single(after_props)
+            may_nest = self._is_to_nest() and self._has_our_members()
+            if not (stays or may_nest):
                 raise resource.UpdateReplace(self.name)
             changed = resource.Resource._needs_update(self, *known)
-            differs = changed or self.may_differ
-            return differs or not self._may_be_single(after_props)
+            return changed or self.may_differ or not stays
         former = before_props[deployment_schema.MEMBERS]
         wanted = after_props[deployment_schema.MEMBERS]
         if wanted == deployment_schema.SINGLE != former:
@@ -296,16 +264,13 @@ class GroupMembers(_Base):
     def states(self) -> _States:
         """Return what is known of the members, by key.
 
-        Their keys and servers are those of the rows: outside of an action,
-        Heat does not resolve what the template refers to. None stands for a
-        member that has been given nothing.
+        The rows say who they are, with their servers. None stands for a
+        server of the template that has been given nothing.
         """
-        stored = deployment_rows.MemberRows(self.context, self.resource_id)
+        stored = deployment_rows.states(self.context, self.resource_id)
+        named: _States = dict.fromkeys(self.properties[self.SERVERS] or {})
         # Of several of a key, one goes and the last one stays.
-        shown = {state.member.key: state for state in stored.states()}
-        return {
-            key: shown.get(key) for key in self.properties[self.SERVERS] or {}
-        }
+        return named | {state.member.key: state for state in stored}
 
     def _values(self, key: str) -> dict[str, object]:
         states = self.states()
@@ -340,18 +305,14 @@ class GroupMembers(_Base):
     def _runs_of(self, states: _States) -> dict[str, object]:
         """Return what has become of the last runs of each member."""
         ids = {key: state.row.id for key, state in states.items() if state}
-        if not ids:
-            return {key: [] for key in states}
-        latest = run_ledgers.latest(
-            self, transports.hub_for(self), None, list(ids.values())
-        )
+        latest = run_room.room().latest(self, ids.values())
         if latest is None:
             return dict.fromkeys(states)
         return {key: latest[ids[key]] if key in ids else [] for key in states}
 
     def _is_output(self, name: str, states: _States) -> bool:
         return (
-            name in config_checking.BUILT_IN_OUTPUTS
+            name in body.STANDARD_OUTPUTS
             or any(
                 state
                 and any(
@@ -375,7 +336,11 @@ class GroupMembers(_Base):
 
     def _shown(self) -> dict[str, object]:
         states = self.states()
-        return {name: _shown(state) for name, state in states.items()}
+        nothing = dict.fromkeys(deployment_rows.SHOWN)
+        return {
+            name: state.shown() if state else nothing
+            for name, state in states.items()
+        }
 
     def check_members(self) -> None:
         """Check that the members have rows, and their servers exist.
@@ -431,36 +396,3 @@ class GroupMembers(_Base):
                 )
                 % bounds.listed(waiting + failed)
             )
-
-
-def _shown(state: deployment_rows.State | None) -> dict[str, object]:
-    if state is None:
-        return dict.fromkeys(
-            (
-                'server',
-                'deployment',
-                'config',
-                'config_digest',
-                'action',
-                'status',
-                'status_reason',
-                'delivered_at',
-                'ended_at',
-            )
-        )
-    row = state.row
-    # What was withdrawn from its server is not the member's.
-    is_given = row.server_id == state.member.server_id
-    return {
-        'server': state.member.server_id,
-        'deployment': row.id,
-        'config': row.config.id if is_given else None,
-        'config_digest': row.config.digest if is_given else None,
-        'action': row.action,
-        'status': row.status,
-        'status_reason': row.reason and tokens.shown(row.reason),
-        'delivered_at': timeutils.isotime(state.delivered_at),
-        'ended_at': (
-            None if row.in_progress else timeutils.isotime(state.changed_at)
-        ),
-    }

@@ -16,14 +16,13 @@ from heat_plugins.deployments import fleets
 from heat_plugins.deployments import lifecycle
 from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import rollout
+from heat_plugins.engine import heat_types
 from heat_plugins.engine import hubs
-from heat_plugins.engine import rescue
 from heat_plugins.engine import server_fleets
 from heat_plugins.engine import transports
-from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
-from heat_plugins.resources import eventful
+from heat_plugins.resources import bases
 from heat_plugins.resources.software import deployment_schema
 
 LOG = foreign.logger(__name__)
@@ -72,7 +71,7 @@ class Blocking:
     delete_convergence = _with_loop('delete_convergence')
 
 
-class ServerBound(eventful.Eventful, Blocking, rescue.Rescuable):
+class ServerBound(bases.Eventful, Blocking, heat_types.Rescuable):
     """A resource whose actions run on servers.
 
     An update or a replacement is done once, however often Heat checks it. A
@@ -101,6 +100,10 @@ class ServerBound(eventful.Eventful, Blocking, rescue.Rescuable):
     # read for that.
     _checked_for: tuple[object, object] | None = None
 
+    def __init__(self, name: str, definition: Any, stack: Any) -> None:
+        super().__init__(name, definition, stack)
+        self.context = heat_types.in_project(stack.context, stack.tenant_id)
+
     @property
     def label(self) -> str:
         """What the log calls it, to be found by any of its names and ids."""
@@ -109,9 +112,10 @@ class ServerBound(eventful.Eventful, Blocking, rescue.Rescuable):
             f'{self.stack.name}, {self.stack.id})'
         )
 
-    def rpc_client(self) -> in_process.Client:
-        """Return what answers as Heat's RPC client, mostly by itself."""
-        return in_process.Client(super().rpc_client)
+    def FnGetAtt(self, key: str, *path: object) -> object:
+        """Return an attribute, by the properties of the last action."""
+        with self.frozen_properties():
+            return super().FnGetAtt(key, *path)
 
     def tell(self, action: str, reason: str) -> None:
         """Write an event of an action that is in progress."""
@@ -124,7 +128,7 @@ class ServerBound(eventful.Eventful, Blocking, rescue.Rescuable):
 
     def _rollout(
         self,
-        fleet: server_fleets.SingleFleet | server_fleets.GroupFleet,
+        fleet: server_fleets.ServerFleet,
         action: str,
         tasks: abc.Sequence[plan_tasks.Task],
         pace: abc.Mapping[str, Any],
@@ -299,7 +303,7 @@ class ServerBound(eventful.Eventful, Blocking, rescue.Rescuable):
         )
         if has_failed:
             # First, as no engine repeats this if this one dies.
-            self.give_way()
+            self.take_back()
         replacement = super().make_replacement(new_tmpl_id, *args, **kwargs)
         if not has_failed:
             self.take_back()

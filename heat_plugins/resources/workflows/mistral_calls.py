@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls to Mistral from resources, with retries after temporary failures."""
+"""Bases of the resource types that keep something in Mistral."""
 
 from collections.abc import Callable, Mapping
-import datetime
-from typing import Any, NoReturn
+from typing import Any
 
 from heat.common import exception
 from heat.common.i18n import _
@@ -11,25 +10,19 @@ from heat.engine import function
 from heat.engine import properties
 from heat.engine import resource
 from heat.engine import support
-from keystoneauth1 import exceptions
 from oslo_config import cfg
 
-from heat_plugins import absences
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import wording
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_api
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import transports
 from heat_plugins.mistral import calling
-from heat_plugins.mistral.triggers import schedule
-from heat_plugins.resources import eventful
+from heat_plugins.resources import bases
 
 LOG = foreign.logger(__name__)
-
-# Should the deletion of a probe's trust fail, it expires soon.
-_LIFETIME = datetime.timedelta(minutes=2)
 
 config.register_opts(cfg.CONF)
 
@@ -39,14 +32,24 @@ NOT_HEATS = support.SupportStatus(
     message=_('Provided by heat-plugins, not by Heat.'),
 )
 
-
-def retry_budget() -> calling.RetryBudget:
-    """Return how long an action retries while Mistral fails."""
-    return calling.RetryBudget(cfg.CONF.heat_plugins.mistral_error_budget)
+#: A retry budget, and the properties after the update.
+Update = tuple[calling.RetryBudget, heat_types.Properties]
 
 
-class NeedsMistral(resource.Resource):
-    """Mixin for a resource type, which says why there is no Mistral."""
+class MistralCalls(bases.Eventful, resource.Resource):
+    """Mixin for a resource type, in front of Heat's class.
+
+    Each ``check_*_complete`` may be repeated while Mistral fails. An update
+    recreates what is missing or has failed: a replacement would need the name
+    that the failed object still has.
+    """
+
+    default_client_name = heat_mistral.CLIENT_NAME
+
+    always_replace_on_check_failed = False
+
+    # The state that an update finds, which becomes its own later on.
+    _state_before = None, None
 
     @classmethod
     def is_service_available(
@@ -55,14 +58,8 @@ class NeedsMistral(resource.Resource):
         """Say it as Heat does, but why it is not as everything here."""
         available, reason = super().is_service_available(context)
         if not available:
-            reason = absences.service(mistral_api.SERVICE_TYPE)
+            reason = wording.no_service(mistral_api.SERVICE_TYPE)
         return available, reason
-
-
-class MistralCalls(eventful.Eventful, NeedsMistral):
-    """Mixin for a resource type, in front of Heat's class."""
-
-    default_client_name = heat_mistral.CLIENT_NAME
 
     @classmethod
     def resource_to_template(
@@ -86,27 +83,35 @@ class MistralCalls(eventful.Eventful, NeedsMistral):
         ).resource_to_template(resource_type, template_type)
         return template
 
-    @property
-    def project_id(self) -> str:
-        """The project that it belongs to."""
-        return str(self.context.project_id)
+    def needs_replace_failed(self) -> bool:
+        return False
+
+    def _needs_update(self, *args: object, **kwargs: object) -> bool:
+        self._state_before = self.state
+        needed = super()._needs_update(*args, **kwargs)
+        return bool(needed) or self.status == self.FAILED
 
     def retry_budget(self) -> calling.RetryBudget:
-        """Return how long an action retries."""
-        return retry_budget()
+        """Return how long an action retries while Mistral fails."""
+        return calling.RetryBudget(cfg.CONF.heat_plugins.mistral_error_budget)
 
-    def pause(self, seconds: int) -> NoReturn:
-        """End this step; Heat calls the next one after some seconds."""
-        raise resource.PollDelay(seconds)
+    def handle_create(self) -> Any:
+        return self.retry_budget()
 
-    def tell(self, text: str) -> None:
-        """Write an event."""
-        self._add_event(self.action, self.status, text)
+    def handle_update(
+        self,
+        json_snippet: heat_types.Definition,
+        tmpl_diff: heat_types.Definition,
+        prop_diff: Mapping[str, object],
+    ) -> Any:
+        after = json_snippet.properties(self.properties_schema, self.context)
+        return self.retry_budget(), after
 
-    def is_cancelled(self, since: float) -> bool:
-        """See `calling.Caller.is_cancelled`."""
-        hub = transports.hub_for(self)
-        return hub.cancellation.of(self.stack, since)
+    def handle_check(self) -> Any:
+        return self.retry_budget()
+
+    def handle_delete(self) -> Any:
+        return self.retry_budget()
 
     def ask(
         self,
@@ -123,69 +128,18 @@ class MistralCalls(eventful.Eventful, NeedsMistral):
         :raises errors.ServiceError: any other failure.
         """
         try:
-            answer = call(*arguments, **named)
-        except Exception as exc:
-            judged = mistral_api.judge(exc)
-            if judged is None:
-                raise
-            delay = budget.delay(judged, what)
+            answer = mistral_api.ask(call, *arguments, **named)
+        except errors.ServiceError as exc:
+            delay = budget.delay(exc, what)
             if delay is None:
-                raise self.failure(what, exc, judged) from exc
+                raise type(exc)(f'{what}: {exc}', exc.status) from exc
             LOG.warning(
                 '%(resource)s: %(what)s: %(text)s; retrying in %(delay)s s',
-                {
-                    'resource': self,
-                    'what': what,
-                    'text': judged,
-                    'delay': delay,
-                },
+                {'resource': self, 'what': what, 'text': exc, 'delay': delay},
             )
             raise resource.PollDelay(delay) from exc
         budget.reset(what)
         return answer
-
-    def failure(
-        self, what: str, error: Exception, judged: errors.ServiceError
-    ) -> errors.ServiceError:
-        """Return the exception for a permanent failure."""
-        return type(judged)(f'{what}: {judged}', judged.status)
-
-    def pending(self, *names: str) -> bool:
-        """Say whether properties depend on resources that do not exist yet."""
-        return any(
-            needed.action == resource.Resource.INIT
-            for name in names
-            for needed in function.dependencies(self.properties.data.get(name))
-        )
-
-    def invalid(
-        self, prop: str, message: object
-    ) -> exception.StackValidationFailed:
-        """Return the exception for an invalid property."""
-        return heat_types.invalid(self, message, prop)
-
-    def validate_workflow(
-        self, prop: str, name: str, namespace: str = ''
-    ) -> None:
-        """Refuse a workflow that does not exist; ignore failures of Mistral.
-
-        :raises StackValidationFailed: Mistral does not have it.
-        """
-        if self.pending(prop) or not name:
-            return
-        try:
-            self.client().workflows.get(name, namespace)
-        except Exception as exc:
-            judged = mistral_api.judge(exc)
-            if isinstance(judged, errors.NotFound):
-                raise self.invalid(
-                    prop, f'there is no workflow "{name}".'
-                ) from exc
-            LOG.warning(
-                '%(resource)s: cannot check that workflow "%(name)s" exists: '
-                '%(error)s',
-                {'resource': self, 'name': name, 'error': judged or exc},
-            )
 
     def find(
         self,
@@ -199,115 +153,142 @@ class MistralCalls(eventful.Eventful, NeedsMistral):
         try:
             return self.ask(budget, what, call, *arguments, **named)
         except errors.NotFound:
-            budget.reset(what)
             return None
 
-
-class Mended(resource.Resource):
-    """Mixin for types whose update recreates what is missing or has failed.
-
-    A replacement would need the name that the failed object still has.
-    """
-
-    always_replace_on_check_failed = False
-
-    # The state that an update finds, which becomes its own later on.
-    _state_before = None, None
-
-    def needs_replace_failed(self) -> bool:
-        return False
-
-    def _needs_update(self, *args: object, **kwargs: object) -> bool:
-        self._state_before = self.state
-        needed = super()._needs_update(*args, **kwargs)
-        return bool(needed) or self.status == self.FAILED
-
-
-class TrustingCalls(MistralCalls):
-    """Mixin for types for which Mistral gets a trust from Keystone."""
-
-    def trust_refusal(self) -> str | None:
-        """Return why Keystone gives no trust; None if it does."""
-        return trust_refusal(self)
-
-    def failure(
-        self, what: str, error: Exception, judged: errors.ServiceError
-    ) -> errors.ServiceError:
-        """Add Keystone's explanation to a failure of Mistral."""
-        refused = mistral_api.trust_refused(error, self.context.trust_id)
-        if refused is None:
-            return super().failure(what, error, judged)
-        return type(judged)(f'{what}: {refused}', judged.status)
-
-
-class Stepwise(MistralCalls, Mended):
-    """Mixin for types that call Mistral in each step of an action."""
-
-    def handle_create(self) -> calling.RetryBudget:
-        return self.retry_budget()
-
-    def handle_update(
-        self,
-        json_snippet: heat_types.Definition,
-        tmpl_diff: heat_types.Definition,
-        prop_diff: Mapping[str, object],
-    ) -> tuple[calling.RetryBudget, heat_types.Properties]:
-        after = json_snippet.properties(self.properties_schema, self.context)
-        return self.retry_budget(), after
-
-    def handle_check(self) -> calling.RetryBudget:
-        return self.retry_budget()
-
-    def handle_delete(self) -> calling.RetryBudget:
-        return self.retry_budget()
-
-
-def trust_refusal(resource: heat_types.Resource) -> str | None:
-    """Return why Keystone gives no trust for a cron trigger; None if it does.
-
-    Mistral asks Keystone for the trust only when it creates the trigger; in an
-    update, that is after the deletion of the old one. So this creates such a
-    trust and deletes it at once. If Keystone does not answer, the trust counts
-    as given: the creation of the trigger will tell.
-    """
-    try:
-        _probe_trust(resource)
-    except exceptions.HttpError as exc:
-        if exc.http_status not in (400, 401, 403, 404):
-            _warn_unprobed(resource, exc)
-            return None
-        return mistral_api.explain_trust(
-            str(exc.http_status), str(exc), resource.context.trust_id
+    def pending(self, *names: str) -> bool:
+        """Say whether properties depend on resources that do not exist yet."""
+        return not self.stack.strict_validate or any(
+            needed.action == resource.Resource.INIT
+            for name in names
+            for needed in function.dependencies(self.properties.data.get(name))
         )
-    except Exception as exc:
-        _warn_unprobed(resource, exc)
-    return None
+
+    def invalid(
+        self, prop: str, message: object
+    ) -> exception.StackValidationFailed:
+        """Return the exception for an invalid property."""
+        return heat_types.invalid(self, message, prop)
+
+    def validate_by(self, call: Callable[..., Any], *arguments: object) -> Any:
+        """Ask Mistral while the stack is validated; None if it fails.
+
+        :raises errors.NotFound: Mistral has no such object.
+        """
+        try:
+            return mistral_api.ask(call, *arguments)
+        except errors.NotFound:
+            raise
+        except errors.ServiceError as exc:
+            LOG.warning('%s: Mistral cannot validate it now: %s', self, exc)
+            return None
+
+    def validate_workflow(
+        self, prop: str, name: str, namespace: str = ''
+    ) -> None:
+        """Refuse a workflow that does not exist; ignore failures of Mistral.
+
+        :raises StackValidationFailed: Mistral does not have it.
+        """
+        if self.pending(prop) or not name:
+            return
+        try:
+            self.validate_by(self.client().workflows.get, name, namespace)
+        except errors.NotFound as exc:
+            raise self.invalid(
+                prop, f'there is no workflow "{name}".'
+            ) from exc
 
 
-def _warn_unprobed(resource: heat_types.Resource, error: Exception) -> None:
-    LOG.warning(
-        '%(resource)s: cannot check that Keystone gives a trust for it: '
-        '%(error)s',
-        {'resource': resource, 'error': error},
-    )
+class MistralObject(MistralCalls):
+    """Mixin for a type that is one object of Mistral's API.
 
+    A subclass has ``KIND``, for people, and ``entity``, its name in Mistral's
+    client.
+    """
 
-def _probe_trust(resource: heat_types.Resource) -> None:
-    context = resource.context
-    session = context.keystone_session
-    access = context.auth_plugin.get_access(session)
-    trusts = _trusts(resource)
-    trust = trusts.create(
-        trustor_user=access.user_id,
-        # Whom it is for makes no difference to Keystone.
-        trustee_user=access.user_id,
-        project=access.project_id,
-        role_names=access.role_names,
-        impersonation=True,
-        expires_at=schedule.now() + _LIFETIME,
-    )
-    trusts.delete(trust.id)
+    KIND: str
 
+    @property
+    def calls(self) -> mistral_api.Manager:
+        """Mistral's calls for objects of this kind."""
+        return getattr(self.client(), self.entity)
 
-def _trusts(resource: heat_types.Resource) -> Any:
-    return resource.client('keystone').client.trusts
+    def row(
+        self, budget: calling.RetryBudget, identifier: str | None
+    ) -> mistral_api.Row | None:
+        """Return the object, or None."""
+        if identifier is None:
+            return None
+        return self.find(
+            budget, f'cannot read the {self.KIND}', self.calls.get, identifier
+        )
+
+    def make(
+        self,
+        budget: calling.RetryBudget,
+        name: str,
+        /,
+        **values: object,
+    ) -> None:
+        """Create the object, once, under a name that is free.
+
+        The resource has the name before Mistral is asked: after a lost answer
+        or a crash, the object is found by it.
+
+        :raises errors.Conflict: another object has the name.
+        """
+        there = self.row(budget, name)
+        if name == self.resource_id and there is not None:
+            return
+        if there is not None:
+            raise errors.Conflict(
+                f'there is another {self.KIND} "{name}" already; choose '
+                'another name, or leave "name" out.'
+            )
+        self.resource_id_set(name)
+        try:
+            self.ask(
+                budget,
+                f'cannot create the {self.KIND}',
+                self.calls.create,
+                **values,
+            )
+        except errors.Unavailable:
+            raise
+        except errors.ServiceError:
+            self.resource_id_set(None)
+            raise
+
+    def check_check_complete(self, budget: calling.RetryBudget) -> bool:
+        if self.row(budget, self.resource_id) is None:
+            raise errors.NotFound(
+                f'the {self.KIND} is no longer in Mistral; an update of the '
+                'stack creates it again.'
+            )
+        return True
+
+    def check_delete_complete(
+        self, budget: calling.RetryBudget | None
+    ) -> bool:
+        if budget is not None and self.resource_id is not None:
+            self.find(
+                budget,
+                f'cannot delete the {self.KIND}',
+                self.calls.delete,
+                self.resource_id,
+            )
+        return True
+
+    def attribute(self, name: str, row: mistral_api.Row | None) -> object:
+        """Return an attribute of the object; None where it is missing."""
+        raise NotImplementedError
+
+    def _resolve_attribute(self, name: str) -> object:
+        if self.resource_id is None:
+            return None
+        try:
+            row = self.row(calling.RetryBudget(0), self.resource_id)
+        except errors.ServiceError as exc:
+            LOG.warning('%s: %s', self, exc)
+            return None
+        return self.attribute(name, row)

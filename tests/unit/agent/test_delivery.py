@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A result is sent until it has been accepted."""
 
+import fcntl
 import itertools
 import json
 import logging
@@ -73,6 +74,22 @@ def test_nobody_else_can_read_it(server):
     folder = server.state / 'pending'
     assert folder.stat().st_mode & 0o077 == 0
     assert (folder / 'c1.json').stat().st_mode & 0o077 == 0
+
+
+def test_no_other_user_can_hold_what_sends(server, http, spawned):
+    # As the former release has left it, held by another user.
+    server.state.mkdir(mode=0o755, exist_ok=True)
+    server.state.chmod(0o755)
+    lock = server.state / 'delivery.lock'
+    lock.touch(mode=0o644)
+    lock.chmod(0o644)
+    with lock.open() as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        pend(server)
+        delivery.deliver_now('c1')
+    assert len(http.sent) == 1
+    for path in (server.state, *server.state.rglob('*')):
+        assert not path.stat().st_mode & 0o077, path
 
 
 def test_one_that_is_not_accepted_is_left_to_a_process(server, http, spawned):

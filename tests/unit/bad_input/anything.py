@@ -4,6 +4,7 @@
 import json
 
 from hypothesis import strategies as st
+import yaml
 
 #: Texts that have broken one reader or another.
 ODD = (
@@ -144,3 +145,51 @@ def map_of(**values):
         ),
         json_value,
     )
+
+
+#: YAML that its reader in Python makes errors of its own from.
+YAML = (
+    '!!bool x',
+    '!!int ""',
+    '!!int "_"',
+    '!!float ""',
+    '!!float x',
+    '!!timestamp x',
+    '!!binary x',
+    '!!binary é',
+    '!!python/name:os.system ',
+    '!!set {a, b}',
+    '!!omap [a: 1]',
+    '!!pairs [a]',
+    '=',
+    '<<: a',
+    '? [a]\n: b',
+    '? {a: b}\n: c',
+    '2001-02-31',
+    '2001-02-03 04:05:06+99:99',
+    '9999-12-31 23:59:59-23:59',
+    '[' * 2000,
+    '{a: ' * 2000,
+    '- ' * 2000,
+    '9' * 5000,
+    '0x' + 'f' * 5000,
+    '1:' * 2000 + '1',
+    '.inf',
+    '.nan',
+    '\t',
+    '%YAML 3.0\n---\na',
+    '--- a\n--- b',
+    '&a [*a]',
+    '{a: 1, a: 2}',
+    '"\\ud800"',
+    '|\n a',
+    "'",
+    '!<',
+    '@',
+    '`',
+)
+
+
+def dumped(value):
+    """Return a value as YAML."""
+    return yaml.safe_dump(value, allow_unicode=True, sort_keys=False)

@@ -19,7 +19,6 @@ from heat_plugins.plans.content import roles
 from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.rendering import rendering
 from tests.unit.bad_input import anything
-from tests.unit.bad_input import test_workflows
 
 PATH = 'plan-environment.yaml'
 
@@ -27,14 +26,14 @@ PATH = 'plan-environment.yaml'
 def yaml_of(value):
     """Return YAML texts of values, and others."""
     return st.one_of(
-        value.map(test_workflows.dumped),
+        value.map(anything.dumped),
         value.map(json.dumps),
         anything.odd_text,
-        st.sampled_from(test_workflows.YAML),
+        st.sampled_from(anything.YAML),
         st.builds(
             '{}: {}'.format,
             st.sampled_from(['template', 'name', 'environments', 'version']),
-            st.sampled_from(test_workflows.YAML),
+            st.sampled_from(anything.YAML),
         ),
     )
 
@@ -194,8 +193,6 @@ group = anything.map_of(
 @hypothesis.given(
     yaml_of(
         anything.map_of(
-            root_template=path,
-            root_environment=path,
             topics=st.lists(
                 anything.map_of(
                     title=anything.scalar,
@@ -208,7 +205,6 @@ group = anything.map_of(
 )
 def test_a_map_of_choices_is_read_or_refused(text):
     try:
-        capabilities.root(text)
         found = capabilities.read(text, ['a/b.yaml'], ['shop.yaml'])
     except errors.Invalid:
         return

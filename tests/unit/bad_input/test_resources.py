@@ -20,13 +20,18 @@ from heat_plugins.clients import heat_mistral
 from heat_plugins.resources.workflows import workflow_schema
 from tests.unit import heat_fixture
 from tests.unit.bad_input import anything
-from tests.unit.bad_input import test_workflows
+from tests.unit.mistral import test_definitions
 from tests.unit.resources import fake_mistral
 
 #: The values that are more than their schema says.
 SPECIAL = {
-    'definition': test_workflows.definition,
-    'pattern': test_workflows.pattern,
+    'definition': test_definitions.definition,
+    'pattern': st.one_of(
+        anything.odd_text,
+        st.sampled_from(
+            ['@hourly', '@reboot', '0 0 31 2 *', '* * * * * 2199']
+        ),
+    ),
     'workflow': st.one_of(
         anything.odd_text,
         anything.map_of(

@@ -9,7 +9,7 @@ from oslo_upgradecheck import upgradecheck
 import requests
 import testtools
 
-from heat_plugins import absences
+from heat_plugins import wording
 from heat_plugins.checks import agents
 from tests.unit import web_service
 
@@ -40,7 +40,10 @@ class SignedURLTest(testtools.TestCase):
             'auth_uri', 'http://keystone.invalid', 'clients_keystone'
         )
         self.useFixture(
-            fixtures.MockPatchObject(agents, '_logs_in', return_value=None)
+            # Its options have no auth_type.
+            fixtures.MockPatchObject(
+                cfg.ConfigOpts.GroupAttr, '__contains__', return_value=False
+            )
         )
 
     def by(self, out, back, session=None):
@@ -70,7 +73,7 @@ class SignedURLTest(testtools.TestCase):
             ((300,), URL, Code.SUCCESS, f'answers at {URL}'),
             ((503,), URL, Code.FAILURE, f'answers 503 at {URL}'),
             (away, URL, Code.FAILURE, 'not answer from here (ConnectFailure)'),
-            ((), None, Code.FAILURE, absences.service('object-store')),
+            ((), None, Code.FAILURE, wording.no_service('object-store')),
         ):
             service = web_service.Service()
             service.answer = mock.Mock(side_effect=[answer])

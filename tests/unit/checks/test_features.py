@@ -7,8 +7,8 @@ from oslo_config import cfg
 import pytest
 import testtools
 
-from heat_plugins import absences
 from heat_plugins import config
+from heat_plugins import wording
 from heat_plugins.checks import agents
 from heat_plugins.checks import engine
 from heat_plugins.checks import features
@@ -27,9 +27,8 @@ DEPLOYMENTS = (
 OF_MISTRAL = ('Workflows', 'Cron triggers', 'Plans by workflow')
 OF_THE_STORE = (
     'Deployments by TEMP_URL_POLL',
-    'Runs and operations',
-    'Schedules',
-    'Actions by webhook',
+    'Live output and stopping of runs',
+    'Machines that join',
     'Plans',
     'Plans by workflow',
 )
@@ -42,9 +41,10 @@ class FeaturesTest(testtools.TestCase):
         super().setUp()
         self.checks = {
             (engine, 'check_served'): lambda report, names: None,
+            (engine, 'check_tables'): lambda report: True,
             (agents, 'check_transport'): lambda report, session, name: None,
             (object_store, 'connect'): lambda session: None,
-            (object_store, 'check_temp_urls'): lambda report, transport: None,
+            (object_store, 'check_temp_urls'): lambda *_, absent: None,
             (mistral, 'connect'): lambda report, session, absent: mock.Mock(),
             (mistral, 'check_trust'): lambda report, session: None,
             (mistral, 'check_cron_triggers'): lambda report, client: None,
@@ -76,21 +76,40 @@ class FeaturesTest(testtools.TestCase):
             self.assertIn(name, rows)
 
     def test_without_an_object_store_its_features_say_so(self):
-        def fail(report, transport):
-            report.fail('There is none.')
+        def fail(report, transport, absent):
+            absent('object-store')
 
         self.checks[object_store, 'check_temp_urls'] = fail
         self.assertEqual(set(OF_THE_STORE), self.names(False))
-        self.assertEqual((False, 'There is none.'), self.of()['Plans'])
+        reason = f'{wording.no_service("object-store")}.'
+        self.assertEqual((False, reason), self.of()['Plans'])
+
+    def test_runs_need_the_object_store_or_heat_api_cfn(self):
+        def fail(report, transport, absent):
+            absent('object-store')
+
+        def lacking(report, session, name):
+            if name == 'CFN_SIGNAL':
+                report.fail('There is no heat-api-cfn.')
+
+        self.checks[agents, 'check_transport'] = lacking
+        self.assertTrue(self.of()['Runs'][0])
+        self.checks[object_store, 'check_temp_urls'] = fail
+        for name in ('Runs', 'Schedules'):
+            works, reason = self.of()[name]
+            self.assertIs(False, works)
+            self.assertIn('no object store', reason)
+            self.assertIn('There is no heat-api-cfn.', reason)
 
     def test_without_mistral_its_features_say_so(self):
         def absent(report, session, absent):
-            absent('There is none.')
+            absent('workflowv2')
 
         self.checks[mistral, 'connect'] = absent
         self.assertEqual(set(OF_MISTRAL), self.names(False))
         for name in OF_MISTRAL:
-            self.assertEqual((False, 'There is none.'), self.of()[name])
+            reason = f'{wording.no_service("workflowv2")}.'
+            self.assertEqual((False, reason), self.of()[name])
 
     def test_a_transport_that_lacks_its_service_is_the_only_one(self):
         def lacking(report, session, name):
@@ -107,6 +126,18 @@ class FeaturesTest(testtools.TestCase):
 
         self.checks[engine, 'check_served'] = unserved
         self.assertEqual({'Cron triggers'}, self.names(False))
+
+    def test_runs_need_their_tables(self):
+        self.checks[engine, 'check_tables'] = lambda report: report.doubt(
+            'They are not there yet.'
+        )
+        of_runs = {
+            'Runs',
+            'Live output and stopping of runs',
+            'Schedules',
+            'Actions by webhook',
+        }
+        self.assertEqual(of_runs, self.names(None))
 
     def test_triggers_that_may_not_fire_are_no_yes(self):
         def unsure(report, client):
@@ -169,19 +200,18 @@ class GatewayTest(testtools.TestCase):
             object_store, 'connect', lambda session: cluster.transport()
         )
         (reason,) = features.report('object_store', mock.Mock(), '').failures
-        self.assertIn(absences.account(fake_swift.CEPH), reason)
+        self.assertIn(wording.no_account(fake_swift.CEPH), reason)
 
 
 @pytest.mark.parametrize(
     ('service_type', 'part', 'command', 'more'),
     [
         (
-            commands.SWIFT,
-            'object_store',
-            'software deployment operation list',
+            commands.MISTRAL,
+            'mistral_answers',
+            'deployment plan validation run',
             (),
         ),
-        (commands.MISTRAL, 'mistral_answers', 'deployment plan deploy', ()),
         (commands.SWIFT, 'object_store', 'deployment plan show', ('--local',)),
     ],
 )
@@ -191,5 +221,5 @@ def test_commands_give_the_reason_of_the_table(
     session = commands.session(service_type)
     (reason,) = features.report(part, session, '').failures
     said = commands.outcome(command, service_type, tmp_path, *more)
-    assert said == absences.service(service_type)
+    assert said == wording.no_service(service_type)
     assert reason == f'{said}.'

@@ -2,7 +2,9 @@
 """What Heat's policy permits readers of a project."""
 
 import pathlib
+import re
 import tempfile
+import textwrap
 
 from heat.common import policy
 from oslo_config import cfg
@@ -12,6 +14,8 @@ import testtools
 from heat_plugins.checks import engine
 
 Code = upgradecheck.Code
+
+PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/install.rst'
 
 
 class PolicyTest(testtools.TestCase):
@@ -34,6 +38,15 @@ class PolicyTest(testtools.TestCase):
         found = self.check()
         self.assertEqual(Code.SUCCESS, found.code, found.details)
         self.assertIn('asks the policy stacks:update', found.details)
+        self.assertIn('accept results: software_configs:show', found.details)
+
+    def test_the_lines_of_the_page_leave_strangers_nothing_to_read(self):
+        (lines,) = re.findall(
+            r'\.\. code-block:: yaml\n\n((?: +"\w+:\w+".*\n)+)',
+            PAGE.read_text(),
+        )
+        found = self.check(textwrap.dedent(lines))
+        self.assertNotIn('accept results', found.details)
 
     def test_the_rules_of_former_years_are_too_wide(self):
         found = self.check(new_defaults=False)

@@ -4,6 +4,7 @@
 import testtools
 
 from heat_plugins import errors
+from heat_plugins.clients import heat_plans
 from heat_plugins.validations import inventory
 from tests.unit.clients import test_heat
 
@@ -11,6 +12,8 @@ URL = test_heat.URL
 
 
 class HeatServersTest(test_heat.HeatCase):
+    CLIENT = heat_plans.PlanStacks
+
     def answer(self, asked, body=None, status=200):
         super().answer(f'GET {asked}', body, status)
 
@@ -82,7 +85,7 @@ class HeatServersTest(test_heat.HeatCase):
         self.attributes('/stacks/shop/root/resources/node', name='node')
         self.assertEqual(
             [
-                inventory.Server(
+                inventory.StackServer(
                     path=('Tier', 'web'), name='web-0', address='10.0.0.7'
                 )
             ],

@@ -4,12 +4,13 @@
 import json
 
 from heat_plugins import errors
+from heat_plugins import heat_values
+from heat_plugins.clients import heat_plans
 from heat_plugins.plans.content import references
-from heat_plugins.plans.deploy import plan_stacks
 from tests.unit.clients import test_heat
 
 URL = test_heat.URL
-STACK = plan_stacks.Stack(id='id-1', name='shop', status='CREATE_COMPLETE')
+STACK = heat_values.Stack(id='id-1', name='shop', status='CREATE_COMPLETE')
 CONTENT = references.Resolved(
     template='a: ü',
     environments=('env.yaml',),
@@ -29,6 +30,8 @@ VALIDATE = '/validate?show_nested=true&ignore_errors=99001'
 
 
 class HeatStacksTest(test_heat.HeatCase):
+    CLIENT = heat_plans.PlanStacks
+
     def refuse(self, asked, status, message=''):
         self.answer(asked, {'error': {'message': message}}, status)
 
@@ -94,30 +97,14 @@ class HeatStacksTest(test_heat.HeatCase):
         body = self.wire.sent[f'POST {VALIDATE}'].body
         self.assertIn('"template":"a: ü",'.encode(), body)
 
-    def test_each_limit_of_heat_s_is_named(self):
-        for said, option in (
-            (
-                'Request limit exceeded: JSON body size (9 bytes) exceeds '
-                'maximum allowed size (8 bytes).',
-                'max_json_body_size',
-            ),
-            ('Recursion depth exceeds 5.', 'max_nested_stack_depth'),
-            ('Template size (9 bytes) exceeds', 'max_template_size'),
-            (
-                'Maximum resources per stack exceeded.',
-                'max_resources_per_stack',
-            ),
-        ):
-            self.refuse(f'POST {VALIDATE}', 400, said)
-            exc = self.assertRaises(
-                errors.OverHeatLimit, self.heat.validate, CONTENT
-            )
-            self.assertEqual(option, exc.option)
-            self.assertIn(f'raises [DEFAULT] {option} in heat.conf', str(exc))
-
-    def test_the_types_that_a_cloud_has_are_listed(self):
-        self.answer('GET /resource_types', {'resource_types': ['OS::A::B']})
-        self.assertEqual({'OS::A::B'}, self.heat.resource_types())
+    def test_heat_s_name_of_an_error_is_passed_on(self):
+        body = {'error': {'message': 'Too many.', 'type': 'RequestLimit'}}
+        self.answer(f'POST {VALIDATE}', body, 400)
+        exc = self.assertRaises(
+            errors.ServiceError, self.heat.validate, CONTENT
+        )
+        self.assertIn('Too many.', str(exc))
+        self.assertEqual('RequestLimit', exc.kind)
 
     def test_why_heat_refuses_is_passed_on(self):
         self.refuse('POST /stacks', 400, 'Invalid type Shop::Tier')
@@ -177,7 +164,7 @@ class HeatStacksTest(test_heat.HeatCase):
             {'events': [event]},
         )
         (found,) = self.heat.events(STACK, 'e1', 9)
-        self.assertEqual('shop-tier/id-2/server', found.place)
+        self.assertEqual('id-2/server', found.place)
         self.assertFalse(found.of_stack)
         self.answer(
             'GET /stacks/shop/id-1/events?sort_dir=asc&limit=9'

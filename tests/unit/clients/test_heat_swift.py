@@ -6,6 +6,7 @@ from unittest import mock
 from heat.engine.clients.os import swift as heats
 from oslo_config import cfg
 
+from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins.clients import heat_swift
 from heat_plugins.clients import swift
@@ -15,7 +16,7 @@ from tests.unit import heat_fixture
 
 class SwiftClientPluginTest(heat_fixture.HeatTestCase):
     def plugin(self):
-        return self.heat.context.clients.client_plugin(heat_swift.CLIENT_NAME)
+        return self.heat.context.clients.client_plugin(config.SWIFT_CLIENT)
 
     def test_heat_finds_it_beside_its_own(self):
         self.assertIsInstance(self.plugin(), heat_swift.SwiftClientPlugin)
@@ -26,9 +27,9 @@ class SwiftClientPluginTest(heat_fixture.HeatTestCase):
 
     def test_a_context_has_one_store(self):
         clients = self.heat.context.clients
-        made = clients.client(heat_swift.CLIENT_NAME)
+        made = clients.client(config.SWIFT_CLIENT)
         self.assertIsInstance(made, stores.ObjectStore)
-        self.assertIs(made, clients.client(heat_swift.CLIENT_NAME))
+        self.assertIs(made, clients.client(config.SWIFT_CLIENT))
 
     def test_it_keeps_to_what_the_operator_says_of_swift(self):
         for name, value in (

@@ -10,7 +10,6 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.clients import ironic
-from heat_plugins.nodes import node
 from tests.unit import web_service
 
 URL = 'http://ironic.example.com'
@@ -64,17 +63,6 @@ class BaremetalTest(testtools.TestCase):
             self.ironic.asked[1],
         )
 
-    def test_drivers_are_those_that_are_enabled(self):
-        self.answer(200, {'drivers': [{'name': 'ipmi'}, {'name': 'snmp'}]})
-        self.assertEqual({'ipmi', 'snmp'}, self.baremetal.drivers())
-        self.assertEqual(
-            ('GET', f'{URL}/v1/drivers', None), self.ironic.asked[0]
-        )
-
-    def test_a_token_of_the_wrong_scope_is_denied(self):
-        self.refuse(500, 'x requires a scope of [system], not project scope')
-        self.assertRaises(errors.Denied, self.baremetal.drivers)
-
     def test_a_version_is_asked_for(self):
         self.answer(200, {'nodes': []})
         self.baremetal.nodes()
@@ -120,9 +108,7 @@ class BaremetalTest(testtools.TestCase):
 
     def test_ports_are_in_lower_case(self):
         self.answer(200, {'ports': [{'node_uuid': 'id', 'address': 'AA:BB'}]})
-        self.assertEqual(
-            [node.Port(node='id', address='aa:bb')], self.baremetal.ports()
-        )
+        self.assertEqual({'aa:bb': 'id'}, self.baremetal.ports())
 
     def test_an_inventory_is_read(self):
         self.answer(200, {'inventory': {}})
@@ -150,11 +136,6 @@ class BaremetalTest(testtools.TestCase):
         self.answer(400, {'error_message': fault})
         error = self.assertRaises(errors.Refused, self.baremetal.nodes)
         self.assertIn('Bad driver', str(error))
-
-    def test_an_ironic_that_is_too_old_is_told(self):
-        self.refuse(406, 'Version 1.81 was requested')
-        error = self.assertRaises(errors.ServiceError, self.baremetal.nodes)
-        self.assertIn('older than its API 1.81', str(error))
 
     def test_what_is_no_json_is_an_error(self):
         self.ironic.answers.append((200, b'<html>'))

@@ -65,8 +65,7 @@ def test_nothing_that_is_sent_is_logged(cloud, wire, caplog):
     assert SECRET not in caplog.text
 
 
-@pytest.mark.parametrize('content', [b'<html>', b'[' * 300 + b']' * 300])
-def test_an_answer_that_cannot_be_read_is_an_error(cloud, wire, content):
-    wire.content = content
-    with pytest.raises(errors.ServiceError, match='not JSON'):
+def test_an_answer_that_cannot_be_read_is_an_error(cloud, wire):
+    wire.content = b'<html>'
+    with pytest.raises(errors.Unavailable, match='Mistral does not answer'):
         begin(mistral_api.connect(cloud))

@@ -34,62 +34,11 @@ def action(state, **output):
 
 
 class ActionTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.patch(mistral_plans, '_SOON', 0)
-
     def executions(self, *answers):
         self.mistral = Mistral(*answers)
         return mistral_plans.WorkflowExecutions(
             web_service.cloud(self.mistral, URL)
         )
-
-    def run_action(self, *answers):
-        result = self.executions(*answers).run_action('plan.x', {}, 'plan p')
-        self.assertEqual([], self.mistral.answers)
-        return result
-
-    def test_an_action_is_waited_for_and_its_result_returned(self):
-        found = self.run_action(
-            ('POST /action_executions', 201, action('RUNNING')),
-            ('GET /action_executions/a-1', 200, action('RUNNING')),
-            ('GET /action_executions/a-1', 200, action('SUCCESS', result=7)),
-        )
-        self.assertEqual(7, found)
-
-    def test_a_mistral_that_is_away_meanwhile_is_waited_for(self):
-        found = self.run_action(
-            ('POST /action_executions', 201, action('RUNNING')),
-            ('GET /action_executions/a-1', 503, {}),
-            ('GET /action_executions/a-1', 500, {}),
-            ('GET /action_executions/a-1', 200, action('SUCCESS', result=7)),
-        )
-        self.assertEqual(7, found)
-
-    def test_what_is_not_begun_is_not_waited_for(self):
-        self.assertRaises(
-            errors.Unavailable,
-            self.run_action,
-            ('POST /action_executions', 503, {}),
-        )
-
-    def test_an_error_of_the_action_is_the_same_here(self):
-        result = {'code': 'unavailable', 'message': 'Heat is away'}
-        error = self.assertRaises(
-            errors.Unavailable,
-            self.run_action,
-            ('POST /action_executions', 201, action('ERROR', result=result)),
-        )
-        self.assertEqual('Heat is away', str(error))
-
-    def test_one_that_is_no_error_of_ours_is_told(self):
-        for said in ('boom', {'x': 1}):
-            error = self.assertRaises(
-                errors.ServiceError,
-                self.run_action,
-                ('POST /action_executions', 201, action('ERROR', result=said)),
-            )
-            self.assertEqual(f'Action plan.x has failed: {said}', str(error))
 
     def test_a_step_of_a_plan_is_begun_and_polled_by_its_kind(self):
         said = {'state_info': 'boom'}
@@ -121,11 +70,6 @@ class ActionTest(testtools.TestCase):
                 ],
                 [executions.look(step, 'a-1') for _ in range(3)],
             )
-
-    def test_an_execution_is_cancelled_by_its_state(self):
-        found = self.executions(('PUT /executions/e-1', 200, {'id': 'e-1'}))
-        found.cancel('e-1')
-        self.assertEqual([{'state': 'CANCELLED'}], self.mistral.bodies)
 
 
 class Polled:

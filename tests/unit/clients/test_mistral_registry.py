@@ -94,7 +94,7 @@ class RegistryTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.mistral = Mistral()
-        self.registry = mistral_plans.Registry(
+        self.registry = mistral_plans.MistralRegistry(
             web_service.cloud(self.mistral, URL, auth=Auth)
         )
 

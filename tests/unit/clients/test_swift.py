@@ -400,6 +400,19 @@ class EndpointTest(Case):
         self.plugin.error = None
         self.assertEqual(self.url, self.transport.storage_url())
 
+    def test_a_storage_url_that_nothing_answers_is_read_again(self):
+        with socket.create_server(('127.0.0.1', 0)) as free:
+            port = free.getsockname()[1]
+        self.plugin.endpoint = f'http://127.0.0.1:{port}/v1/AUTH_p'
+        request = wire.Request(
+            method='GET', url=f'{self.transport.storage_url()}/hello'
+        )
+        self.assertRaises(errors.Unavailable, self.transport.send, request)
+        # The catalogue comes with the token.
+        self.assertEqual('renewed', self.plugin.token)
+        self.plugin.endpoint = self.url
+        self.assertEqual(self.url, self.transport.storage_url())
+
     def test_options_for_tls_go_with_each_request(self):
         seen = []
         self.patch(

@@ -21,6 +21,14 @@ from heat_plugins.signals import watcher
 
 GROUP = signal_names.new_group_id()
 
+ANSWERS_BY = {
+    'TEMP_URL_POLL': deliveries.AnswersBy.OBJECT,
+    'CFN_SIGNAL': deliveries.AnswersBy.ROW,
+    'HEAT_SIGNAL': deliveries.AnswersBy.ROW,
+    'ZAQAR_SIGNAL': deliveries.AnswersBy.QUEUE,
+    'NO_SIGNAL': deliveries.AnswersBy.NONE,
+}
+
 OK = {body.STATUS_CODE: 0}
 BAD = {body.STATUS_CODE: 1, body.STDERR: 'boom'}
 
@@ -116,6 +124,10 @@ class Fleet:
             group='script',
             config='#!/bin/sh',
             inputs=[
+                *(
+                    {'name': 'deploy_control_url', 'value': 'http://swift/x'}
+                    for _ in range(self.transport == 'TEMP_URL_POLL')
+                ),
                 {'name': 'who', 'value': self.who},
                 {'name': 'deploy_server_id', 'value': member.server_id},
                 {'name': 'deploy_action', 'value': action},
@@ -155,7 +167,7 @@ class Fleet:
             input_values=None,
             signalling=deliveries.Signalling(
                 transport=self.transport,
-                watched=self.transport != 'ZAQAR_SIGNAL',
+                answers_by=ANSWERS_BY[self.transport],
                 object_name=name if is_polled else None,
                 report_name=body.report_name(name) if is_polled else None,
                 signer=self.signer if is_polled else None,

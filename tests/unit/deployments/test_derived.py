@@ -15,7 +15,6 @@ import pytest
 from heat_plugins import heat_values
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import derived
-from heat_plugins.signals import transport_names
 
 names = st.text('abcd_', min_size=1, max_size=3)
 scalars = st.one_of(
@@ -110,16 +109,30 @@ CREDENTIALS = {
 }
 SIGNALLINGS = (
     deliveries.NOTHING,
-    deliveries.Signalling(transport='TEMP_URL_POLL', url='http://swift/x'),
-    deliveries.Signalling(transport='CFN_SIGNAL', url='http://cfn/x'),
-    deliveries.Signalling(transport='HEAT_SIGNAL', credentials=CREDENTIALS),
+    deliveries.Signalling(
+        transport='TEMP_URL_POLL',
+        answers_by=deliveries.AnswersBy.OBJECT,
+        url='http://swift/x',
+    ),
+    deliveries.Signalling(
+        transport='CFN_SIGNAL',
+        answers_by=deliveries.AnswersBy.ROW,
+        verb='POST',
+        url='http://cfn/x',
+    ),
     deliveries.Signalling(
         transport='HEAT_SIGNAL',
+        answers_by=deliveries.AnswersBy.ROW,
+        credentials=CREDENTIALS,
+    ),
+    deliveries.Signalling(
+        transport='HEAT_SIGNAL',
+        answers_by=deliveries.AnswersBy.ROW,
         credentials={**CREDENTIALS, 'region_name': 'west'},
     ),
     deliveries.Signalling(
         transport='ZAQAR_SIGNAL',
-        watched=False,
+        answers_by=deliveries.AnswersBy.QUEUE,
         credentials=CREDENTIALS,
         queue_id='q',
     ),
@@ -259,7 +272,7 @@ def test_a_server_is_given_what_heats_own_class_derives(
     )
     expected['options'] = expected['options'] or {}
     for each in expected['inputs']:
-        if each['name'] == transport_names.INPUT:
+        if each['name'] == heat_values.TRANSPORT_INPUT:
             # So that Heat's own poller keeps out.
             each['value'] = signalling.transport
     assert shown == expected

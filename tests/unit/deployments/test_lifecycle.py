@@ -67,7 +67,9 @@ def test_a_stack_that_is_cancelled_ends_it_and_withdraws_it():
     group = test_rollout.Group('a', 'b')
     action = action_of(group, 'CREATE', group.waiting())
     group.fleet.is_stack_cancelled = True
-    with pytest.raises(failures.Error, match='CREATE was cancelled before 2'):
+    with pytest.raises(
+        failures.ActionFailed, match='CREATE was cancelled before 2'
+    ):
         action.step()
     action.withdraw()
     reasons = {row.reason for row in group.fleet.rows.values()}
@@ -79,7 +81,7 @@ def test_rows_that_an_outage_ends_say_so():
     waiting = group.waiting()
     action = action_of(group, 'CREATE', waiting)
     group.send(errors.Unavailable('503 of the store'))
-    with pytest.raises(failures.Error, match='503 of the store'):
+    with pytest.raises(failures.ActionFailed, match='503 of the store'):
         go_on(group, action)
     action.withdraw()
     (row,) = group.fleet.rows.values()
@@ -109,7 +111,7 @@ def test_servers_that_run_a_delete_are_not_left_alone_for_an_outage():
     action.begin()
     group.fleet.work()
     group.send(errors.Unavailable('503'))
-    with pytest.raises(failures.Error, match='503'):
+    with pytest.raises(failures.ActionFailed, match='503'):
         go_on(group, action)
     assert not group.fleet.events
 

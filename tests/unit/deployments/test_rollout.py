@@ -227,7 +227,7 @@ def test_those_that_wait_may_answer_a_while_longer():
     group = Group('a', 'b')
     group.fleet.answer = lambda key: fake_fleet.BAD if key == 'a' else None
     began = group.clock.now
-    with pytest.raises(failures.Error, match='1 have not answered'):
+    with pytest.raises(failures.ActionFailed, match='1 have not answered'):
         group.update('CREATE')
     assert rollout.GRACE <= group.clock.now - began < rollout.GRACE + 5
     assert not len(group.fleet.watcher)
@@ -242,7 +242,7 @@ def test_each_end_is_counted():
     group = Group('a', 'b', 'c', timeout=30)
     answers = {'a': fake_fleet.BAD, 'b': fake_fleet.OK, 'c': None}
     group.fleet.answer = answers.get
-    with counted.Counted() as counts, pytest.raises(failures.Error):
+    with counted.Counted() as counts, pytest.raises(failures.ActionFailed):
         group.update('CREATE')
     assert counts.of(metrics.RESULTS) == {
         'complete': 1,
@@ -298,7 +298,7 @@ def test_the_page_on_groups_has_a_reason_as_it_is():
 def test_a_member_that_is_late_is_withdrawn(limit, said):
     group = Group('a', **{limit: 30})
     group.fleet.answer = lambda key: None
-    with pytest.raises(failures.Error, match=said):
+    with pytest.raises(failures.ActionFailed, match=said):
         group.update('CREATE')
     assert group.states() == {'a': ('CREATE', 'FAILED')}
     assert not group.fleet.told['server-a']
@@ -371,7 +371,7 @@ def test_what_another_process_ends_has_ended(change, said):
     if said is None:
         assert group.drive(waiting).complete
     else:
-        with pytest.raises(failures.Error, match=said):
+        with pytest.raises(failures.ActionFailed, match=said):
             group.drive(waiting)
 
 
@@ -408,7 +408,7 @@ def test_one_that_is_no_result_is_a_failure():
     group = Group('a')
     change = group.waiting()
     group.send(errors.TooLarge('it is too large'))
-    with pytest.raises(failures.Error, match='it is too large'):
+    with pytest.raises(failures.ActionFailed, match='it is too large'):
         group.drive(change)
 
 
@@ -444,7 +444,7 @@ def test_and_given_up_after_the_budget(broken, seconds):
     group = Group('a', budget=60)
     group.fleet.broken = broken
     change, began = group.begun(), group.clock.now
-    with pytest.raises(failures.Error, match='it says no'):
+    with pytest.raises(failures.ActionFailed, match='it says no'):
         group.drive(change)
     assert seconds < group.clock.now - began < seconds + 5
 
@@ -452,7 +452,9 @@ def test_and_given_up_after_the_budget(broken, seconds):
 def test_a_server_that_takes_nothing_is_a_failure():
     group = Group('a', 'b')
     group.fleet.refusals['a'] = 'its policy forbids it'
-    with pytest.raises(failures.Error, match='a: its policy forbids it'):
+    with pytest.raises(
+        failures.ActionFailed, match='a: its policy forbids it'
+    ):
         group.update('CREATE')
     assert group.states() == {'b': ('CREATE', 'COMPLETE')}
 
@@ -478,7 +480,7 @@ def test_suspend_runs_on_each_and_is_repeated_where_it_failed():
     group.fleet.answer = lambda key: (
         fake_fleet.BAD if key == 'a' else fake_fleet.OK
     )
-    with pytest.raises(failures.Error):
+    with pytest.raises(failures.ActionFailed):
         group.act('SUSPEND')
     group.fleet.answer = lambda key: fake_fleet.OK
     group.act('SUSPEND', repeats=True)
@@ -553,7 +555,7 @@ def test_urls_of_a_changed_key_are_made_again_where_a_repetition_is_safe(
 def test_progress_is_told_once_in_a_while():
     group = Group('a', 'b', timeout=60)
     group.fleet.answer = lambda key: fake_fleet.OK if key == 'a' else None
-    with pytest.raises(failures.Error):
+    with pytest.raises(failures.ActionFailed):
         group.update('CREATE')
     assert [str(each) for each in group.told] == [
         'CREATE: 1 of 2 members complete, 1 waiting for their servers'
@@ -693,7 +695,7 @@ def test_the_time_of_a_member_is_not_prolonged_by_that():
     group.clock.now += 20
     group.fleet.dead.add(group.fleet.signer)
     group.fleet.signer = dataclasses.replace(group.fleet.signer, key='second')
-    with pytest.raises(failures.Error, match='not signalled'):
+    with pytest.raises(failures.ActionFailed, match='not signalled'):
         group.drive(change)
     assert group.clock.now - began <= 31
 
@@ -722,7 +724,7 @@ def test_a_report_that_cannot_be_fetched_now_may_be_there():
     assert not change.step()
     assert not change.failures
     group.fleet.fetch = fetch
-    with pytest.raises(failures.Error, match='not reported'):
+    with pytest.raises(failures.ActionFailed, match='not reported'):
         group.drive(change)
 
 
@@ -749,7 +751,7 @@ def test_a_server_that_goes_while_it_runs_delete_is_left_out():
     group.fleet.lost.add('server-a')
     tasks = plan_tasks.to_undo(dict(group.fleet.rows))
     change = group.drive(group.rollout('DELETE', tasks), 40)
-    assert change.skipped == {'a': 'server server-a no longer exists'}
+    assert change.skipped == {'a': 'Server server-a no longer exists'}
     assert not change.failures
 
 
@@ -783,7 +785,7 @@ def test_no_object_is_asked_for_where_none_will_come(transport):
     change = group.waiting()
     with (
         mock.patch.object(group.fleet, 'fetch', side_effect=AssertionError),
-        pytest.raises(failures.Error, match='not signalled'),
+        pytest.raises(failures.ActionFailed, match='not signalled'),
     ):
         group.drive(change)
     assert not group.fleet.stopped
@@ -816,7 +818,7 @@ def test_what_is_refused_when_it_is_repeated_is_taken_back():
     changed = ChangedKey('a', 'b')
     group = changed.group
     group.fleet.refusals['a'] = 'its policy forbids it'
-    with pytest.raises(failures.Error, match='its policy forbids it'):
+    with pytest.raises(failures.ActionFailed, match='its policy forbids it'):
         group.drive(changed.change)
     assert group.states()['a'] == ('CREATE', 'FAILED')
     assert not group.fleet.told['server-a']
@@ -828,7 +830,7 @@ def test_a_server_is_told_of_a_withdrawal_though_it_fails_once():
     group.fleet.breaks_as_it_tells = True
     group.clock.now += 30
     assert not change.step()
-    with pytest.raises(failures.Error, match='not signalled'):
+    with pytest.raises(failures.ActionFailed, match='not signalled'):
         group.drive(change)
     assert not group.fleet.told['server-a']
 
@@ -848,7 +850,7 @@ def test_a_server_that_goes_in_an_outage_is_left_out_of_a_delete():
 def test_what_waits_in_a_later_batch_is_left_when_another_fails():
     group = Group('a', 'b')
     group.fleet.answer = lambda key: fake_fleet.BAD if key == 'a' else None
-    with pytest.raises(failures.Error):
+    with pytest.raises(failures.ActionFailed):
         group.update('CREATE')
     group.pace = dataclasses.replace(group.pace, batch=1)
     tasks = plan_tasks.to_update(
@@ -859,7 +861,7 @@ def test_what_waits_in_a_later_batch_is_left_when_another_fails():
     )
     tasks.sort(key=lambda task: task.member.key)
     change = group.rollout('UPDATE', tasks)
-    with pytest.raises(failures.Error, match='a: '):
+    with pytest.raises(failures.ActionFailed, match='a: '):
         group.drive(change)
     change.withdraw('UPDATE failed')
     assert group.states()['b'] == ('CREATE', 'IN_PROGRESS')

@@ -9,36 +9,21 @@ from heat_plugins import errors
 from heat_plugins.engine.database import own_heat
 
 
-class Failing:
-    """Heat's RPC client, where one call fails."""
-
-    def __init__(self, error):
-        self._error = error
-
-    def create_software_deployment(self, cnxt, **values):
-        raise self._error
-
-
 class FailureTest(testtools.TestCase):
     def told(self, error, kind):
-        heat = own_heat.OwnHeat(Failing(error), None)
-        found = self.assertRaises(
-            kind,
-            heat.create_deployment,
-            config_id='c1',
-            server_id='4f',
-            action='BACKUP',
-            reason='',
-        )
-        return str(found)
+        def fail():
+            with own_heat.translated('read stack 4f'):
+                raise error
+
+        return str(self.assertRaises(kind, fail))
 
     def test_it_names_what_was_to_be_done_and_none_of_heats_words(self):
         self.assertEqual(
-            'Heat cannot deliver BACKUP to server 4f: Error',
+            'Heat cannot read stack 4f: Error',
             self.told(exception.Error('hunter2'), errors.ServiceError),
         )
         self.assertEqual(
-            'Heat cannot deliver BACKUP to server 4f now: DBError',
+            'Heat cannot read stack 4f now: DBError',
             self.told(db_exception.DBError('hunter2'), errors.Unavailable),
         )
 

@@ -308,13 +308,11 @@ class OverfullTest(Case):
         there.objects['runs/open/d1/BACKUP/x'] = b''
         there.objects['runs/open/d2/BACKUP/x'] = b''
 
-    def test_what_goes_is_listed_by_its_folders(self):
+    def test_what_goes_is_listed_by_its_folder(self):
         found = self.stored.contents.below(
-            self.stored.container, 'runs/open/d1/', 'signals/d1/'
+            self.stored.container, 'runs/open/d1/'
         )
-        self.assertEqual(
-            ['runs/open/d1/BACKUP/x', 'signals/d1/c'], sorted(found)
-        )
+        self.assertEqual(['runs/open/d1/BACKUP/x'], list(found))
 
     def test_the_whole_is_not_listed_again_for_a_while(self):
         for _ in range(5):
@@ -344,25 +342,19 @@ class RefusalTest(Case):
     def refused(self, status):
         """Let the store refuse all for now; return the hub that was told."""
         hub = self.hub(f'root{status}')
-        self.swift.fail(2, status)
+        self.swift.fail(1, status)
         self.assertRaises(errors.ServiceError, hub.signing.signer)
-        self.assertRaises(
-            errors.ServiceError, hub.contents.below, hub.container, ''
-        )
         return hub
 
     def test_who_is_not_let_in_is_not_let_in_for_a_while(self):
         hub = self.refused(403)
         self.now += 200
         self.assertIsInstance(hub.signing.refusal, errors.TempURLsUnusable)
-        self.assertTrue(hub.contents.is_shut)
         self.now += 200
         self.assertIsNone(hub.signing.refusal)
-        self.assertFalse(hub.contents.is_shut)
 
     def test_a_token_that_is_not_taken_may_be_so_before_long(self):
         hub = self.refused(401)
-        self.assertFalse(hub.contents.is_shut)
         self.now += 20
         self.assertIsInstance(hub.signing.refusal, errors.TokenRejected)
         self.now += 20
@@ -371,4 +363,3 @@ class RefusalTest(Case):
     def test_a_store_that_is_out_of_order_has_refused_nothing(self):
         hub = self.refused(503)
         self.assertIsNone(hub.signing.refusal)
-        self.assertFalse(hub.contents.is_shut)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics of several processes on one host."""
 
-import contextlib
+import functools
 import logging
+import operator
 import os
 import pathlib
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from unittest import mock
@@ -17,26 +17,30 @@ from urllib import request
 
 import fixtures
 from oslo_config import cfg
-from prometheus_client import mmap_dict
 import testtools
 
+from heat_plugins import errors
 from heat_plugins import metrics
 from heat_plugins.engine import metrics_scan
 from heat_plugins.engine import metrics_serving
 from heat_plugins.engine import process
 from heat_plugins.engine import rescue
 from heat_plugins.engine import traversals
-from heat_plugins.engine.runs import fleet_watching
+from heat_plugins.engine.database import run_rows
+from heat_plugins.engine.runs import leading
+from heat_plugins.engine.runs import notices
+from heat_plugins.engine.runs import run_scans
 from heat_plugins.engine.runs import schedule_keeping
 from tests.unit import heat_fixture
+from tests.unit.engine import run_world
 
 #: A process that counts what it is told to, and serves.
 WORKER = """
-import pathlib, sys
+import pathlib, sys, time
 from heat_plugins import metrics
 from heat_plugins.engine import metrics_serving
 
-folder = metrics_serving.Folder(pathlib.Path(sys.argv[1]))
+folder = pathlib.Path(sys.argv[1])
 metrics.install(metrics_serving.recorders(folder))
 waiting = float(sys.argv[3])
 metrics.count(metrics.RESULTS, 'complete', waiting)
@@ -51,7 +55,8 @@ exporter = metrics_serving.Exporter(
 )
 print(flush=True)
 while True:
-    exporter.step(0.2)
+    exporter.step()
+    time.sleep(0.2)
 """
 
 #: The same where threads are green, and one of them must not wait.
@@ -66,13 +71,6 @@ def tick():
         waiting += 1
 
 threading.Thread(target=tick, daemon=True).start()
-{WORKER}
-"""
-
-#: The same in a container, where numbers of processes recur.
-CONTAINED = f"""
-import os
-os.getpid = lambda: 9
 {WORKER}
 """
 
@@ -154,39 +152,13 @@ class SeveralProcessesTest(testtools.TestCase):
         # What the dead one has waited for, it no longer does.
         self.shows(complete=5, waiting=3, oldest=30, requests=2)
 
-    def test_files_of_the_dead_become_one_of_each_type(self):
-        last = self.worker(1)
-        for _ in range(5):
-            dead = self.worker(1)
-            dead.kill()
-            dead.wait()
-        self.shows(complete=6, waiting=1)
-        until(lambda: len(os.listdir(self.folder)) == 8)
-        (alive,) = pathlib.Path(self.folder).glob(f'{last.pid}-*.alive')
-        self.assertEqual(
-            {
-                'serving',
-                'counter_dead.db',
-                'histogram_dead.db',
-                f'counter_{alive.stem}.db',
-                f'histogram_{alive.stem}.db',
-                f'gauge_livemax_{alive.stem}.db',
-                f'gauge_livesum_{alive.stem}.db',
-                alive.name,
-            },
-            set(os.listdir(self.folder)),
-        )
-
-    def test_processes_of_one_number_count_apart(self):
-        self.worker(2, CONTAINED)
-        self.worker(3, CONTAINED)
-        self.shows(complete=5, waiting=5, requests=2)
-
-    def test_an_unreadable_file_of_the_dead_is_dropped(self):
-        for name in ('counter_1.db', 'histogram_2.db'):
-            pathlib.Path(self.folder, name).write_bytes(b'\xff\x7f\0\0')
-        self.worker(1)
-        self.shows(complete=1)
+    def test_a_new_start_counts_from_zero(self):
+        first = self.worker(2)
+        self.shows(complete=2)
+        first.kill()
+        first.wait()
+        self.worker(3)
+        self.shows(complete=3, waiting=3, requests=1)
 
     def test_it_works_on_green_threads(self):
         """Those of Heat 24 are eventlet's."""
@@ -201,77 +173,33 @@ class SeveralProcessesTest(testtools.TestCase):
         self.worker(0)
         shown = until(lambda: scrape(self.port))
         for metric in metrics.TABLE:
-            is_histogram = metric.kind is metrics.Kind.HISTOGRAM
+            is_histogram = metric.kind is metrics.MetricKind.HISTOGRAM
             name = f'{metric.name}_count' if is_histogram else metric.name
             for value in metric.values:
                 label = f'{{{metric.label}="{value}"}}' if value else ''
                 self.assertIn(f'{name}{label}', shown)
 
-    def test_a_silent_client_holds_up_others_for_seconds_only(self):
+    def test_a_silent_client_holds_up_no_other(self):
         self.worker(1)
         self.shows(complete=1)
         with socket.create_connection(('127.0.0.1', self.port)):
-            begun = time.monotonic()
             self.shows(complete=1)
-        self.assertLess(time.monotonic() - begun, 15)
-
-    def exporter(self):
-        """Return one of this process, which has bound the port if it can."""
-        folder = metrics_serving.Folder(pathlib.Path(self.folder))
-        exporter = metrics_serving.Exporter(
-            folder, ('127.0.0.1', self.port), lambda: None
-        )
-        exporter.step(0)
-        return exporter
-
-    def test_a_slow_client_holds_up_others_for_seconds_only(self):
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'heat_plugins.engine.metrics_serving._PATIENCE', 0.3
-            )
-        )
-        exporter, left = self.exporter(), threading.Event()
-        end = time.monotonic() + 10
-
-        def drip():
-            slow = socket.create_connection(('127.0.0.1', self.port))
-            # The server may close it.
-            with slow, contextlib.suppress(OSError):
-                while time.monotonic() < end and not left.wait(0.05):
-                    slow.sendall(b'x')
-
-        client = threading.Thread(target=drip)
-        client.start()
-        self.addCleanup(client.join)
-        self.addCleanup(left.set)
-        exporter.step(0.2)
-        self.assertLess(time.monotonic(), end)
 
     def test_one_warning_says_that_another_service_has_the_port(self):
         log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
-        dead = pathlib.Path(self.folder, 'gauge_livesum_1.db')
+        dead = pathlib.Path(self.folder, 'gauge_livesum_999999999.db')
         dead.touch()
+        exporter = metrics_serving.Exporter(
+            pathlib.Path(self.folder), ('127.0.0.1', self.port), lambda: None
+        )
         with socket.create_server(('127.0.0.1', self.port)):
-            exporter = self.exporter()
             for _ in range(3):
-                exporter.step(0)
+                exporter.step()
         (line,) = log.output.splitlines()
         self.assertIn(f'cannot bind port {self.port}', line)
         self.assertFalse(dead.exists())
-        exporter.step(0)
-        socket.create_connection(('127.0.0.1', self.port)).close()
-
-    def test_no_request_starts_a_thread(self):
-        exporter = self.exporter()
-        threads, shown = [], []
-        client = threading.Thread(
-            target=lambda: shown.append(scrape(self.port))
-        )
-        client.start()
-        with mock.patch.object(threading.Thread, 'start', threads.append):
-            while client.is_alive():
-                exporter.step(0.1)
-        self.assertEqual(([], 1), (threads, len(shown)))
+        exporter.step()
+        self.assertIsInstance(scrape(self.port), dict)
 
 
 class FolderTest(testtools.TestCase):
@@ -283,53 +211,30 @@ class FolderTest(testtools.TestCase):
         )
 
     def test_no_other_user_may_read_it(self):
-        folder = metrics_serving.Folder.of('127.0.0.1', 9)
-        self.assertEqual(0o700, folder.path.stat().st_mode & 0o777)
+        path = metrics_serving.folder_of('127.0.0.1', 9)
+        self.assertEqual(0o700, path.stat().st_mode & 0o777)
 
     def test_each_port_has_its_own(self):
-        paths = {metrics_serving.Folder.of('::1', n).path for n in (1, 2)}
+        paths = {metrics_serving.folder_of('::1', n) for n in (1, 2)}
         self.assertEqual(2, len(paths))
 
+    def refused(self):
+        self.assertRaises(OSError, metrics_serving.folder_of, '127.0.0.1', 9)
+
     def test_one_that_others_may_write_into_is_refused(self):
-        path = metrics_serving.Folder.of('127.0.0.1', 9).path
-        path.chmod(0o770)
-        self.assertRaises(OSError, metrics_serving.Folder.of, '127.0.0.1', 9)
+        metrics_serving.folder_of('127.0.0.1', 9).chmod(0o770)
+        self.refused()
 
     def test_a_link_to_elsewhere_is_refused(self):
-        path = metrics_serving.Folder.of('127.0.0.1', 9).path
+        path = metrics_serving.folder_of('127.0.0.1', 9)
         there = path.rename(self.home / 'elsewhere')
         path.symlink_to(there)
-        self.assertRaises(OSError, metrics_serving.Folder.of, '127.0.0.1', 9)
+        self.refused()
 
     def test_a_full_disk_is_refused(self):
         usage = mock.Mock(free=1000)
         with mock.patch('shutil.disk_usage', return_value=usage):
-            self.assertRaises(
-                OSError, metrics_serving.Folder.of, '127.0.0.1', 9
-            )
-
-    def test_files_in_use_stay_young(self):
-        folder = metrics_serving.Folder.of('127.0.0.1', 9)
-        (held,) = folder.path.iterdir()
-        os.utime(held, (0, 0))
-        folder.refresh()
-        self.assertGreater(held.stat().st_mtime, time.time() - 60)
-
-    def test_who_dies_as_it_sums_counts_nothing_twice(self):
-        folder = metrics_serving.Folder.of('127.0.0.1', 9)
-        dead, total = (
-            folder.path / f'counter_{name}.db' for name in ('1', 'dead')
-        )
-        for number, path in enumerate((dead, total), start=1):
-            counted = mmap_dict.MmapedDict(str(path))
-            counted.write_value('key', number, 0.0)
-            counted.close()
-        with mock.patch.object(pathlib.Path, 'unlink', side_effect=OSError):
-            self.assertRaises(OSError, folder.bury)
-        folder.bury()
-        read = mmap_dict.MmapedDict.read_all_values_from_file
-        self.assertEqual([3.0], [value for _, value, _, _ in read(total)])
-        self.assertFalse(dead.exists())
+            self.refused()
 
 
 class ScanTest(heat_fixture.HeatTestCase):
@@ -375,51 +280,74 @@ class ScanTest(heat_fixture.HeatTestCase):
         self.assertEqual(1, len(lines), done.stderr)
         self.assertIn('pip install heat-plugins[metrics]', lines[0])
 
-    def test_an_engine_that_cannot_count_leaves_no_file_behind(self):
-        home = self.useFixture(fixtures.TempDir()).path
-        self.patch(tempfile, 'tempdir', home)
-        cfg.CONF.set_override('metrics_port', 9, 'heat_plugins')
-
-        def recorders(folder):
-            raise OSError
-
-        self.patch(metrics_serving, 'recorders', recorders)
-        self.assertIsNone(metrics_scan.begin())
-        folder = metrics_serving.Folder.of('127.0.0.1', 9)
-        folder.bury()
-        self.assertEqual(
-            [f'{folder.owner}.alive'], os.listdir(str(folder.path))
-        )
-
-    def test_an_engine_measures_what_waits(self):
-        # Another test may have left operations that have failed.
-        backoff = fleet_watching.Backoff()
-        self.patch(fleet_watching, 'BACKOFF', backoff)
+    def observed(self):
+        """Return what a process measures, by metric and label."""
         observed = {}
         metrics.install(
             {
-                (each, ''): lambda number, each=each: observed.update(
-                    {each.name: number}
+                (each, value): functools.partial(
+                    operator.setitem, observed, (each.name, value)
                 )
                 for each in metrics.TABLE
+                for value in each.values
             }
         )
         metrics_scan.measure()
+        return {
+            (name.removeprefix('heat_plugins_'), value): number
+            for (name, value), number in observed.items()
+        }
+
+    def test_an_engine_measures_what_waits(self):
+        leader = run_world.World().leader()
+        leader.wake('run-1', 'run-2')
+        leader._led['run-1'].failures = 1
+        self.patch(leading, '_leaders', {1: leader})
+        found = {
+            'running': (3, int(time.time()) - 60),
+            'paused': (1, 0),
+        }
+        self.patch(run_rows.RunRows, 'in_progress', lambda rows: found)
+        observed = self.observed()
+        self.assertAlmostEqual(
+            60, observed.pop(('runs_oldest_seconds', '')), delta=9
+        )
         self.assertEqual(
             {
-                metrics.WAITING.name: 0,
-                metrics.OLDEST.name: 0,
-                metrics.STUCK.name: 0,
+                ('deployments_waiting', ''): 0,
+                ('deployments_oldest_wait_seconds', ''): 0,
+                ('runs_stuck', ''): 1,
+                ('runs_in_progress', 'running'): 3,
+                ('runs_in_progress', 'paused'): 1,
+                ('runs_in_progress', 'waiting-for-approval'): 0,
+                ('runs_in_progress', 'stopping'): 0,
             },
             observed,
+        )
+
+    def test_what_the_database_does_not_say_is_left_as_it_is(self):
+        def fail(rows):
+            raise errors.Unavailable('away')
+
+        self.patch(run_rows.RunRows, 'in_progress', fail)
+        names = {name for name, _ in self.observed()}
+        self.assertEqual(
+            {
+                'deployments_waiting',
+                'deployments_oldest_wait_seconds',
+                'runs_stuck',
+            },
+            names,
         )
 
     def test_each_scan_that_fails_is_counted(self):
         scans = (
             rescue.SCAN,
             traversals.SCAN,
-            fleet_watching.SCAN,
             schedule_keeping.SCAN,
+            run_scans.SCAN,
+            run_scans.RETENTION,
+            notices.SCAN,
         )
         self.assertEqual(
             tuple(scan.name for scan in scans), metrics.SCANS_FAILED.values

@@ -2,25 +2,18 @@
 """Engines tell webhooks of schedules."""
 
 import contextlib
-import ipaddress
 import json
 import logging
 import pathlib
 import socket
 import subprocess
 import sys
-import threading
 import time
-import types
 
 import fixtures
 from heat.common import exception
 from heat.db import api as db_api
-from keystoneauth1 import access
-from keystoneauth1 import exceptions
-from keystoneauth1 import fixture as keystone_fixture
 from oslo_config import cfg
-import testtools
 
 from heat_plugins import config
 from heat_plugins import errors
@@ -28,7 +21,6 @@ from heat_plugins import metrics
 from heat_plugins.clients import webhooks
 from heat_plugins.engine import process
 from heat_plugins.engine.database import schedule_rows
-from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import notices
 from heat_plugins.engine.runs import schedule_keeping
 from tests.unit.engine import test_schedule_keeping as keeping
@@ -50,22 +42,13 @@ class NoticeCase(keeping.KeepingCase):
         hosts = ['hooks.example.com']
         cfg.CONF.set_override('notify_hosts', hosts, config.GROUP)
         self.patch(notices, 'PLACES', process.Places(32, 2))
-        self.patch(notices.CLOUD, 'addresses', lambda stack: frozenset())
         self.patch(webhooks, 'send', self.send)
-        self.patch(
-            fleet_watching,
-            'load_stack',
-            # No test keeps it alive.
-            lambda stack_id, project_id: self.heat.load(
-                types.SimpleNamespace(id=stack_id)
-            ),
-        )
         #: What the receiver was sent: headers and bodies.
         self.sent = []
         #: Why it does not take that.
         self.refuses = None
 
-    def send(self, webhook, hosts, own, headers, body):
+    def send(self, webhook, hosts, headers, body):
         self.assertEqual('/p4th?t0ken', webhook.target)
         self.sent.append((headers, json.loads(body)))
         if self.refuses is not None:
@@ -80,7 +63,7 @@ class NoticeCase(keeping.KeepingCase):
         self.at(hours)
         keeper.look()
         self.finish(*self.ids(hours), fail=fail)
-        self.now += 5
+        self.now += 30
         keeper.look()
         keeper.look()
 
@@ -98,11 +81,11 @@ class TellingTest(NoticeCase):
                 'version': 1,
                 'id': f'{made}.failure',
                 'event': 'failure',
-                'why': 'The operation has failed.',
+                'why': 'The run has failed.',
                 'project': self.made.tenant_id,
                 'stack': {'id': self.made.id, 'name': self.made.name},
                 'schedule': {'id': uuid, 'name': 'nightly'},
-                'operation': made,
+                'run': made,
                 'action': 'BACKUP',
                 'due': '2027-01-15T09:00:00Z',
                 'failures': 1,
@@ -166,19 +149,16 @@ class TellingTest(NoticeCase):
         self.at(1)
         keeper = self.keeper()
         keeper.look()
-        self.finish(*self.ids(1), fail=[0])
-        self.now += 5
+        (made,) = self.ids(1)
+        self.finish(made, fail=[0])
+        self.later = []
+        self.now += 30
         keeper.look()
-        self.patch(keeping.schedule_keeping, '_door', self.door_of_none)
-        keeper.look()
+        self.store.delete(self.made.tenant_id, made)
+        for send in self.later:
+            send()
         ((_, body),) = self.sent
         self.assertEqual(('failure', None), (body['event'], body['servers']))
-
-    def door_of_none(self, row, stack, limits=None):
-        def show(operation_id):
-            raise errors.Denied('no trust')
-
-        return types.SimpleNamespace(show=show)
 
     def test_a_dead_receiver_delays_no_tick_and_is_given_up_in_an_hour(self):
         logger = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
@@ -189,12 +169,11 @@ class TellingTest(NoticeCase):
         self.end(1, fail=[0], keeper=keeper)
         for minute in range(1, 58):
             self.now = base.NOW + HOUR + minute * 60
-            self.world.now = self.now
             keeper.look()
         self.assertEqual(['failure'] * 10, self.told())
         self.at(2)
         keeper.look()
-        self.assertEqual(self.ids(1, 2), self.operations())
+        self.assertEqual(self.ids(1, 2), self.runs())
         for minute in range(1, 9):
             self.now = base.NOW + 2 * HOUR + minute * 60
             keeper.look()
@@ -245,24 +224,27 @@ class TellingTest(NoticeCase):
 
         def opened():
             stack = self.load_stack(row.stack_id, row.project_id)
-            return stack, stack['nightly'], self.door(row, stack)
+            return stack, stack['nightly']
 
-        notices.tell(row, tried, opened, lambda: self.now + HOUR)
+        def read(run_id):
+            return self.store.load(run_id).run
+
+        notices.tell(row, tried, opened, read, lambda: self.now + HOUR)
         self.assertEqual(['failure'] * 3, self.told())
         self.assertEqual('', self.get(self.made, 'notify_error'))
         self.assertEqual([], counted)
 
     def test_the_action_is_the_one_that_is_stored(self):
         self.scheduled(notify=NOTIFY)
-        resource = schedule_keeping._resource
+        resource = schedule_keeping._Stack.resource
 
-        def changed(row, stack):
-            found = resource(row, stack)
+        def changed(stack, row):
+            found = resource(stack, row)
             # As in the midst of an update.
             found.properties = {'action': 'OTHER'}
             return found
 
-        self.patch(schedule_keeping, '_resource', changed)
+        self.patch(schedule_keeping._Stack, 'resource', changed)
         self.at(3.5)
         self.keeper().look()
         ((_, body),) = self.sent
@@ -274,8 +256,7 @@ class TellingTest(NoticeCase):
         keeper = self.keeper()
         keeper.look()
         self.finish(*self.ids(1), fail=[0])
-        self.now += 5
-        keeper.look()
+        self.now += 30
         cfg.CONF.set_override('notify_hosts', ['a.org'], config.GROUP)
         read = []
         self.patch(notices, 'servers', lambda *given: read.append(given))
@@ -322,8 +303,7 @@ class TellingTest(NoticeCase):
         keeper = self.keeper()
         keeper.look()
         self.finish(*self.ids(1), fail=[0])
-        self.now += 5
-        keeper.look()
+        self.now += 30
         self.later = []
         keeper.look()
         # Its threads never run.
@@ -374,24 +354,20 @@ class TellingTest(NoticeCase):
         keeper = self.keeper()
         keeper.look()
         self.finish(*self.ids(1), fail=[0])
-        self.now += 5
-        keeper.look()
+        self.now += 30
         self.patch(schedule_rows, 'replace', lambda *args: False)
         keeper.look()
         self.assertEqual([], self.sent)
-        self.assertFalse(notices.PLACES.has(self.rows()[0].id))
+        self.assertTrue(notices.PLACES.take(self.rows()[0].id, 'any'))
 
 
 class ExampleTest(NoticeCase):
     """The example of a receiver, and all of the way to it."""
 
     def setUp(self):
-        send, addresses = webhooks.send, notices.CloudAddresses().addresses
+        send = webhooks.send
         super().setUp()
         self.patch(webhooks, 'send', send)
-        self.patch(notices.CLOUD, 'addresses', addresses)
-        catalogue = ['https://192.0.2.1:5000']
-        self.patch(notices, '_endpoints', lambda stack: catalogue)
         # Notices are of now.
         self.patch(
             notices.notifying,
@@ -520,153 +496,10 @@ class PropertyTest(base.ScheduleCase):
         rules = self.kept(stack).rules
         self.assertEqual(('https://b.example.com', 3), (rules.to, rules.after))
         receiver = self.heat.load(stack)['nightly'].receiver()
-        self.assertEqual('https://b.example.com', receiver.url)
+        self.assertEqual('https://b.example.com', receiver['url'])
         self.heat.update(stack, base.template())
         self.assertIsNone(self.kept(stack).rules)
         self.assertEqual('', self.get(stack, 'show')['notify'])
         self.assertRaises(
             errors.Refused, self.heat.load(stack)['nightly'].receiver
-        )
-
-
-class AddressesTest(testtools.TestCase):
-    """Which addresses are the cloud's own."""
-
-    def setUp(self):
-        super().setUp()
-        self.now, self.resolved, self.fails = 0.0, [], None
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'heat_plugins.clients.webhooks.resolve', self.resolve
-            )
-        )
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'heat_plugins.engine.runs.notices.cfg.CONF', self.conf()
-            )
-        )
-        self.found = notices.CloudAddresses(lambda: self.now)
-
-    def resolve(self, host, port):
-        self.resolved.append(host)
-        if self.fails is not None:
-            raise self.fails
-        return [ipaddress.ip_address(f'192.0.2.{len(self.resolved)}')]
-
-    def conf(self):
-        conf = cfg.ConfigOpts()
-        conf.register_opts([cfg.StrOpt('where'), cfg.StrOpt('needed')])
-        conf.register_opt(cfg.StrOpt('auth_url'), group='trustee')
-        conf([])
-        conf.set_override('auth_url', 'http://keystone/v3', 'trustee')
-        conf.set_override('where', 'rabbit://u:p@mq1,u:p@mq2:1/')
-        return conf
-
-    def stack(self, get_access):
-        context = types.SimpleNamespace(
-            keystone_session=None,
-            auth_plugin=types.SimpleNamespace(get_access=get_access),
-        )
-        return types.SimpleNamespace(context=context)
-
-    def catalogue(self, session):
-        token = keystone_fixture.V3Token()
-        service = token.add_service('orchestration')
-        service.add_standard_endpoints(
-            public='https://heat.example.com/v1', internal='http://inner:8004'
-        )
-        return access.create(body=token, auth_token='t')
-
-    def test_they_are_those_of_catalogue_and_heat_conf(self):
-        stack = self.stack(self.catalogue)
-        found = self.found.addresses(stack)
-        self.assertEqual(5, len(found))
-        hosts = ['heat.example.com', 'inner', 'keystone', 'mq1', 'mq2']
-        self.assertEqual(hosts, self.resolved)
-        self.assertEqual(found, self.found.addresses(stack))
-        self.assertEqual(5, len(self.resolved))
-        # A trust that is gone leaves what was read last.
-        self.now = 301
-
-        def refuse(session):
-            raise exceptions.Unauthorized
-
-        again = self.found.addresses(self.stack(refuse))
-        self.assertEqual(hosts * 2, self.resolved)
-        # Each host keeps what it had, as it may have several.
-        self.assertEqual(10, len(again))
-        self.assertLess(found, again)
-
-    def test_an_outage_of_the_dns_neither_permits_nor_forbids(self):
-        found = self.found.addresses(self.stack(self.catalogue))
-        self.now = 301
-        self.fails = errors.Unavailable('Cannot resolve host mq1')
-        again = self.found.addresses(self.stack(self.catalogue))
-        self.assertEqual(found, again)
-        self.now = 602
-        self.fails = None
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'heat_plugins.clients.webhooks.resolve',
-                lambda host, port: [],
-            )
-        )
-        again = self.found.addresses(self.stack(self.catalogue))
-        self.assertLessEqual(found, again)
-
-    def test_two_that_read_at_once_forget_nothing(self):
-        stack, resolve = self.stack(self.catalogue), self.resolve
-        other = threading.Thread(target=self.found.addresses, args=(stack,))
-
-        def meet(host, port):
-            if other.ident is None:
-                other.start()
-                # It waits for this one, or else has ended before it.
-                other.join(0.2)
-            return resolve(host, port)
-
-        self.useFixture(
-            fixtures.MonkeyPatch('heat_plugins.clients.webhooks.resolve', meet)
-        )
-        found = self.found.addresses(stack)
-        other.join()
-        again = self.found.addresses(stack)
-        self.assertEqual(len(self.resolved), len(again))
-        self.assertEqual(found, again)
-
-    def test_no_user_reads_the_name_of_a_host_of_the_cloud(self):
-        self.fails = errors.Unavailable('Cannot resolve host mq1')
-        exc = self.assertRaises(
-            errors.Unavailable,
-            self.found.addresses,
-            self.stack(self.catalogue),
-        )
-        self.assertEqual(
-            "heat-engine cannot find out which addresses are the cloud's own",
-            str(exc),
-        )
-
-    def test_an_owner_with_another_catalogue_hides_no_host(self):
-        self.found.addresses(self.stack(self.catalogue))
-        self.now = 301
-        self.resolved.clear()
-        self.found.addresses(self.stack(self.empty))
-        self.assertIn('heat.example.com', self.resolved)
-
-    def test_an_empty_catalogue_is_none(self):
-        self.assertRaises(
-            errors.Unavailable,
-            self.found.addresses,
-            self.stack(self.empty),
-        )
-
-    def empty(self, session):
-        return access.create(body=keystone_fixture.V3Token(), auth_token='t')
-
-    def test_without_a_catalogue_nothing_is_sent(self):
-        def refuse(session):
-            raise exceptions.Unauthorized
-
-        self.assertRaises(
-            errors.Unavailable, self.found.addresses, self.stack(refuse)
         )

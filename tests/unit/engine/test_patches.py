@@ -299,12 +299,17 @@ class SignatureTest(testtools.TestCase):
             if each.function == 'EngineService.resource_signal'
         )
         signal = patch.wrap(lambda *args, **_: seen.append(args[-1]))
+        found = mock.patch.object(
+            patches.histories, 'take_of_member', return_value=False
+        )
+        found.start()
+        self.addCleanup(found.stop)
         checked = '{"ec2Credentials": {"signature": "a"}}'
         for credentials in (checked, None):
             signal(
                 'engine',
                 mock.Mock(aws_creds=credentials),
-                stack_identity={},
+                stack_identity={'stack_id': 'stack'},
                 resource_name='deployment',
                 details={'deploy_status_code': 0},
                 sync_call=False,
@@ -312,6 +317,9 @@ class SignatureTest(testtools.TestCase):
         self.assertEqual([{'deploy_status_code': 0}] * 2, seen)
         self.assertEqual('a', seen[0].signature)
         self.assertNotIsInstance(seen[1], presigned.Presigned)
+        patches.histories.take_of_member.assert_called_once_with(
+            'stack', 'deployment', 'a', {'deploy_status_code': 0}
+        )
 
 
 class ReplacedTest(heat_fixture.HeatTestCase):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The threads of one process of heat-engine."""
 
-from concurrent import futures
 import contextlib
 import os
 import threading
@@ -9,9 +8,7 @@ import time
 from unittest import mock
 
 from oslo_config import cfg
-import testtools
 
-from heat_plugins import errors
 from heat_plugins.engine import process
 from tests.unit import heat_fixture
 
@@ -50,19 +47,23 @@ class WatchTest(heat_fixture.HeatTestCase):
 
     def start(self):
         """Start an engine, of which Heat's part does nothing."""
-        wrap = process.with_scans(*SCANS, report=self.started.append)
-        wrap(lambda engine: self.started.append('Heat'))('engine')
+        wrap = process.with_scans(
+            *SCANS,
+            before=lambda: self.started.append('before'),
+            after=lambda engine: self.started.append(f'after {engine}'),
+        )
+        wrap(self.started.append)('Heat')
 
     def test_it_begins_when_an_engine_has_started(self):
         cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
         self.start()
-        self.assertEqual(['Heat', 1, 1, 'engine'], self.started)
+        self.assertEqual(['before', 'Heat', 1, 1, 'after Heat'], self.started)
 
     def test_an_engine_starts_without_it(self):
         self.patch(threading.Thread, 'start', mock.Mock(side_effect=OSError))
         cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
         self.start()
-        self.assertEqual(['Heat', 'engine'], self.started)
+        self.assertEqual(['before', 'Heat', 'after Heat'], self.started)
 
     def test_an_interval_of_nothing_means_never(self):
         self.assertEqual(0, self.watch(interval=0))
@@ -107,6 +108,14 @@ class WatchTest(heat_fixture.HeatTestCase):
         cfg.CONF.set_override('rescue_interval', 0.01, 'heat_plugins')
         process.watch(*scans)
         self.assertTrue(has_scanned.wait(10))
+
+    def test_a_scan_without_an_option_starts_in_any_case(self):
+        cfg.CONF.set_override('rescue_interval', 0, 'heat_plugins')
+        always = process.Scan(
+            name='x', wanted='y', begin=lambda: None, option=None
+        )
+        process.watch(*SCANS, always)
+        self.assertEqual([1], self.started)
 
     def test_a_scan_that_fails_is_repeated_with_a_warning(self):
         scan = mock.Mock(side_effect=[OSError('why\nSELECT'), SystemExit])
@@ -170,137 +179,3 @@ class PlacesTest(heat_fixture.HeatTestCase):
             ZeroDivisionError, places.run, 'a', 'name', lambda: 1 / 0
         )
         self.assertTrue(places.take('a', '1'))
-
-
-class BoundedReadsTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.asked = []
-        self.answers = threading.Event()
-        self.ended = threading.Semaphore(0)
-        self.addCleanup(self.answers.set)
-
-    def hang(self):
-        self.asked.append(1)
-        self.answers.wait(30)
-        self.ended.release()
-        return 'late'
-
-    def unavailable(self, reads, key='stack', **group):
-        raised = self.assertRaises(
-            errors.Unavailable, reads.read, key, self.hang, **group
-        )
-        self.assertIn('no answer within', str(raised))
-
-    def let_end(self, reads):
-        self.answers.set()
-        while reads._reads:
-            time.sleep(0.01)
-
-    def test_it_returns_what_is_read(self):
-        reads = process.BoundedReads(30)
-        self.assertEqual('read', reads.read('stack', lambda: 'read'))
-
-    def test_it_raises_what_the_service_does(self):
-        def deny():
-            raise errors.Denied('no role')
-
-        reads = process.BoundedReads(30)
-        self.assertRaises(errors.Denied, reads.read, 'stack', deny)
-
-    def test_a_caller_waits_once_for_all_that_a_service_does_not_tell(self):
-        reads = process.BoundedReads(0.05)
-        for _ in range(3):
-            self.unavailable(reads)
-        self.assertEqual(1, len(self.asked))
-        # It does not hold up others.
-        self.assertEqual('read', reads.read('other', lambda: 'read'))
-
-    def test_it_waits_once_for_a_group(self):
-        reads = process.BoundedReads(0.5)
-        self.unavailable(reads, 1, group='stack')
-        began = time.monotonic()
-        for key in range(8):
-            self.unavailable(reads, key, group='stack')
-        self.assertLess(time.monotonic() - began, 0.5)
-        # The threads of a group are limited, and so are all.
-        self.assertEqual(4, len(self.asked))
-        reads = process.BoundedReads(0.01, most=(2, 1))
-        for key in range(3):
-            self.unavailable(reads, key)
-        self.assertEqual(6, len(self.asked))
-
-    def test_who_asks_meanwhile_waits_for_the_same_read(self):
-        reads = process.BoundedReads(30)
-        found, waiting = [], []
-        wait = futures.wait
-
-        def let_end_when_two_wait(*args):
-            waiting.append(1)
-            if len(waiting) == 2:
-                self.answers.set()
-            return wait(*args)
-
-        self.patch(futures, 'wait', let_end_when_two_wait)
-        callers = [
-            threading.Thread(
-                target=lambda: found.append(reads.read('stack', self.hang))
-            )
-            for _ in range(2)
-        ]
-        for each in callers:
-            each.start()
-        for each in callers:
-            each.join()
-        self.assertEqual(['late'] * 2, found)
-        self.assertEqual(1, len(self.asked))
-
-    def test_what_comes_late_is_for_who_gets_no_answer_in_time(self):
-        reads = process.BoundedReads(0.05)
-        self.unavailable(reads)
-        self.let_end(reads)
-        self.answers.clear()
-        # Also while the service is asked again.
-        for _ in range(2):
-            self.assertEqual('late', reads.read('stack', self.hang))
-        self.assertEqual(2, len(self.asked))
-        self.let_end(reads)
-        # What is new goes before.
-        self.assertEqual('new', reads.read('stack', lambda: 'new'))
-        self.answers.clear()
-        self.unavailable(reads)
-
-    def test_it_is_forgotten_after_a_while(self):
-        reads = process.BoundedReads(0.05, memory=0.3)
-        self.unavailable(reads)
-        self.let_end(reads)
-        self.answers.clear()
-        time.sleep(0.3)
-        self.unavailable(reads)
-
-    def test_it_reads_again_once_the_service_has_answered(self):
-        reads = process.BoundedReads(0.05)
-        self.unavailable(reads)
-        self.let_end(reads)
-        self.assertEqual('late', reads.read('stack', self.hang))
-        self.assertEqual(2, len(self.asked))
-
-    def test_it_reads_again_where_a_service_never_answers(self):
-        reads = process.BoundedReads(0.05, memory=0.0)
-        self.unavailable(reads)
-        self.unavailable(reads)
-        self.assertEqual(2, len(self.asked))
-
-    def test_the_end_of_an_old_read_leaves_a_newer_one_overdue(self):
-        reads = process.BoundedReads(0.05, memory=0.2)
-        old = threading.Event()
-        self.addCleanup(old.set)
-        self.assertRaises(
-            errors.Unavailable, reads.read, 'stack', lambda: old.wait(30)
-        )
-        time.sleep(0.2)
-        self.unavailable(reads)
-        old.set()
-        while len(reads._reads) > 1:
-            time.sleep(0.01)
-        self.assertTrue(reads._is_overdue('stack'))

@@ -1,22 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How engines start what a schedule has to run for times of the past."""
 
-import types
+import collections
 
-from heat.common import exception as heat_exception
-
-from heat_plugins import errors
 from heat_plugins import metrics
-from heat_plugins.engine import process
-from heat_plugins.engine.database import scans
-from heat_plugins.engine.database import schedule_rows
-from heat_plugins.engine.runs import fleet_watching
-from heat_plugins.engine.runs import schedule_keeping
-from heat_plugins.objectstore import lease
-from heat_plugins.runs.fleet import operations
 from tests.unit import counted
 from tests.unit.engine import test_schedule_keeping as keeping
-from tests.unit.runs.fleet import simulation
+from tests.unit.resources import deployments
 
 HOUR, NOW = keeping.HOUR, keeping.NOW
 
@@ -29,36 +19,33 @@ class BackfillTest(keeping.KeepingCase):
         self.signal(self.made, {'do': 'backfill', **RANGE, **more})
 
     def refused(self, details):
-        self.assertRaises(
-            heat_exception.ResourceFailure, self.signal, self.made, details
-        )
+        before = collections.Counter(deployments.events(self.made))
+        self.signal(self.made, details)
+        (event,) = collections.Counter(deployments.events(self.made)) - before
+        self.assertIn('Not triggered: ', event)
 
-    def end(self, keeper, *hours):
-        """Let operations run to their end, one after another."""
+    def end(self, keeper, *hours, fail=()):
+        """Let runs end, one after another."""
         for made in self.ids(*hours):
             keeper.look()
-            self.assertIn(made, self.operations())
-            self.finish(made)
+            self.assertIn(made, self.runs())
             self.now += 60
-            self.world.now = self.now
+            self.finish(made, fail)
             keeper.look()
 
-    def test_a_range_becomes_one_operation_after_another(self):
+    def test_a_range_becomes_one_run_after_another(self):
         self.scheduled(cut_off=600)
         keeper = self.keeper()
         self.backfill()
         self.assertEqual(2, self.get(self.made, 'backfill'))
         keeper.look()
-        self.assertEqual(self.ids(-2), self.operations())
-        operation = self.finish(*self.ids(-2))
-        self.assertIs(operations.Phase.COMPLETE, operation.control.phase)
+        self.assertEqual(self.ids(-2), self.runs())
+        (first,) = self.ids(-2)
         # The cut-off counts from the start, not from the time of the past.
-        self.assertEqual(600, operation.order.limits.cut_off)
-        self.now += 60
-        self.world.now = self.now
-        keeper.look()
-        self.end(keeper, -1)
-        self.assertEqual(self.ids(-2, -1), self.operations())
+        order = self.store.load(first).run.order
+        self.assertEqual(600, order.limits.cut_off)
+        self.end(keeper, -2, -1)
+        self.assertEqual(self.ids(-2, -1), self.runs())
         record = self.record()
         self.assertEqual(
             ((), 'complete', 0),
@@ -78,16 +65,15 @@ class BackfillTest(keeping.KeepingCase):
         self.assertEqual({}, counts.of(metrics.TICKS))
 
     def test_what_has_run_is_left_out(self):
-        self.scheduled()
+        self.scheduled(cron='0 6,7 * * *')
         keeper = self.keeper()
         self.backfill()
         self.end(keeper, -2, -1)
-        self.patch(scans, 'is_registered', lambda *args: True)
         last = self.record().last
         self.backfill()
         for _ in range(4):
             keeper.look()
-        self.assertEqual(self.ids(-2, -1), self.operations())
+        self.assertEqual(self.ids(-2, -1), self.runs())
         record = self.record()
         self.assertEqual(
             ((), None, last, 'complete', 0),
@@ -100,87 +86,15 @@ class BackfillTest(keeping.KeepingCase):
             ),
         )
 
-    def test_what_ended_before_its_engine_recorded_it_is_recorded(self):
+    def test_how_each_has_ended_is_recorded(self):
         self.scheduled(cron='0 6,7 * * *')
         keeper = self.keeper()
         self.backfill()
-        record = schedule_rows.change
-        self.patch(schedule_rows, 'change', self.die)
-        self.assertRaises(simulation.Killed, keeper.look)
-        self.patch(schedule_rows, 'change', record)
-        self.patch(schedule_keeping, '_PLACES', process.Places(32, 4))
-        self.finish(*self.ids(-2), fail=[0])
-        self.patch(scans, 'is_registered', lambda *args: True)
-        keeper = self.keeper()
-        for _ in range(2):
-            self.now += 60
-            self.world.now = self.now
-            keeper.look()
+        self.end(keeper, -2, fail=[0])
         record = self.record()
         self.assertEqual(
-            ('failed', (NOW - HOUR,)), (record.outcome, record.backfill)
+            ('failed', (NOW - HOUR,)), (record.backfilled, record.backfill)
         )
-
-    def die(self, *args):
-        raise simulation.Killed
-
-    def test_an_engine_killed_at_any_request_leaves_one_operation_each(self):
-        kills = 0
-        while self.killed_at(kills + 1):
-            kills += 1
-            keeper = self.keeper()
-            for _ in range(9):
-                self.now += lease.EXPIRY / 2
-                self.world.now = self.now
-                keeper.look()
-            self.end(keeper, -2, -1)
-            self.assertEqual(self.ids(-2, -1), self.operations(), kills)
-            # Of two times on two servers.
-            self.assertEqual([1] * 4, [*self.world.executed.values()], kills)
-            self.assertEqual((), self.record().backfill)
-            self.heat.delete(self.made)
-        self.assertGreater(kills, 20)
-
-    def killed_at(self, number):
-        """Let an engine die at a request; False if it sends fewer."""
-        self.set_world(2)
-        self.now = self.world.now = NOW
-        self.scheduled(cron='0 6,7 * * *')
-        self.backfill()
-        return self.dies_at(number)
-
-    def test_an_engine_keeps_what_it_has_created(self):
-        self.is_full = False
-        step_on = fleet_watching._step_on
-        self.patch(
-            fleet_watching,
-            '_step_on',
-            lambda *led: step_on(*led, self.world.sleep),
-        )
-        self.patch(fleet_watching, 'ADVANCED', process.Places(32, 4))
-        self.scheduled()
-        keeper = self.keeper()
-        self.at(1)
-        keeper.look()
-        # No other one looks for it.
-        self.assertEqual([], self.looked)
-        (operation_id,) = self.ids(1)
-        door = self.door(types.SimpleNamespace(name=''), None)
-        ended = door.show(operation_id)
-        self.assertIs(operations.Phase.COMPLETE, ended.control.phase)
-        self.assertEqual(0, len(fleet_watching.ADVANCED))
-
-    def test_what_it_cannot_advance_it_releases(self):
-        self.is_full = False
-
-        def fail(*led):
-            raise errors.Denied('no', 403)
-
-        self.patch(fleet_watching, '_step_on', fail)
-        self.scheduled()
-        self.at(1)
-        self.keeper().look()
-        self.finish(*self.ids(1))
 
     def test_it_stops_and_a_bad_range_is_refused(self):
         self.scheduled()
@@ -188,7 +102,7 @@ class BackfillTest(keeping.KeepingCase):
         self.signal(self.made, {'do': 'stop-backfill'})
         self.assertEqual(0, self.get(self.made, 'backfill'))
         self.keeper().look()
-        self.assertEqual([], self.operations())
+        self.assertEqual([], self.runs())
         for details in (
             {'do': 'backfill'},
             {'do': 'backfill', 'from': '2027-01-15'},

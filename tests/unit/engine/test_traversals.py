@@ -307,17 +307,20 @@ class TraversalsTest(heat_fixture.HeatTestCase):
     def test_a_stack_is_deleted_wherever_an_engine_dies(self):
         self.assertEqual(19, self.survives('DELETE'))
 
-    def stalled(self):
+    def stalled(self, action='CREATE'):
         """Return a stack whose engine died after its first resource."""
-        stack = self.act('CREATE')
+        stack = self.act(action)
         self.engines.point = 1
         self.assertTrue(self.engines.run())
         return stack
 
     def test_it_is_left_for_a_minute(self):
-        stack = self.stalled()
-        self.assertEqual([], self.look(60))
-        self.assertEqual([stack.id], self.look(60))
+        for action in ('CREATE', 'DELETE'):
+            self.heat.database.empty()
+            with self.subTest(action=action):
+                stack = self.stalled(action)
+                self.assertEqual([], self.look(60))
+                self.assertEqual([stack.id], self.look(60))
 
     def test_a_message_that_may_wait_is_not_sent_again_for_five(self):
         self.act('CREATE')

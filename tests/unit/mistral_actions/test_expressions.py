@@ -346,10 +346,10 @@ class TestFollowers:
     RUNS = (
         ('software_deployment.wait', 'look', {}, 'run'),
         (
-            'software_deployment.operate',
-            'advance',
-            {'operation': {'id': 'o', 'success': None}},
-            'operation',
+            'software_deployment.run',
+            'follow',
+            {'run': {'id': 'r', 'success': None}},
+            'run',
         ),
     )
 
@@ -404,11 +404,52 @@ class TestFollowers:
     def workflow_outputs(task):
         return task.workflow['output-on-error'].items()
 
-    @pytest.mark.parametrize('result', [*MISTRALS_OWN, {'result': 'stopped'}])
-    def test_a_trigger_keeps_the_run_whose_wait_was_stopped(self, result):
-        run = {'id': 'r', 'stack_id': 's', 'timeout': 60}
-        task = Task('software_deployment.trigger', 'follow', run=run)
-        (found,) = task.end('on-error', result)
-        stopped = isinstance(result, dict)
-        assert found == f'fail: {"stopped" if stopped else "Task timed out"}'
-        assert task.context['run'] == run
+    @pytest.mark.parametrize(
+        ('workflow', 'key'),
+        [
+            ('software_deployment.trigger', 'run'),
+            ('software_deployment.operate', 'operation'),
+        ],
+    )
+    @pytest.mark.parametrize(
+        ('result', 'run', 'error', 'message'),
+        [
+            (DIED, None, DIED, 'Task timed out'),
+            ({'result': 'stopped'}, None, None, 'stopped'),
+            ({'run': None, 'error': REFUSED, 'result': 'no'},) * 2
+            + (REFUSED, 'no'),
+            ({'run': {'id': 'r'}, 'error': None, 'result': 'bad'},) * 2
+            + (None, 'bad'),
+        ],
+    )
+    def test_a_former_name_ends_as_the_run_does(
+        self, workflow, key, result, run, error, message
+    ):
+        task = Task(workflow, 'run')
+        assert task.end('on-error', result) == [f'fail: {message}']
+        expected = run and run['run']
+        assert (task.context[key], task.context['error']) == (expected, error)
+
+
+class TestStart:
+    """A start that is repeated has the same ID."""
+
+    def test_what_passes_is_repeated(self):
+        task = Task('software_deployment.run', 'start', run_id='r')
+        for error in (UNAVAILABLE, *MISTRALS_OWN, UNAVAILABLE):
+            assert task.end('on-error', error) == ['start']
+        assert task.value(task.spec['wait-before']) == 120
+        assert task.end('on-error', UNAVAILABLE) == ['fail: down']
+
+    def test_a_refusal_is_the_end(self):
+        task = Task('software_deployment.run', 'start', run_id='r')
+        assert task.end('on-error', REFUSED) == ['fail: no']
+        assert task.context['error'] == REFUSED
+
+    @pytest.mark.parametrize('wait', [True, False])
+    def test_it_is_waited_for_unless_the_user_does_not_want_that(self, wait):
+        task = Task('software_deployment.run', 'start', wait=wait)
+        task.end('on-error', UNAVAILABLE)
+        run = {'id': 'r', 'next_look': 5}
+        assert task.end('on-success', run) == ['follow'] * wait
+        assert (task.context['run'], task.context['error']) == (run, None)

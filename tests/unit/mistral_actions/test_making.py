@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions made from operations, as Mistral reads, makes and runs them."""
 
+from collections import abc
 import sys
+from typing import Any
 
 from mistral_lib import actions
 from mistral_lib.utils import inspect_utils
@@ -22,13 +24,31 @@ def cut_down(self, tree, tools=('axe',), depth=1, *, tell=print):
     """
 
 
+def plant(
+    self,
+    tree: str,
+    count: int = 1,
+    weight: float | None = None,
+    marks: abc.Mapping[str, bool] | None = None,
+    roots: abc.Collection[str] = (),
+    more: Any = None,
+):
+    """Plant a tree."""
+
+
 def _call(context, operation, arguments):
     if arguments['tree'] == 'oak':
         raise errors.Refused('too hard')
     return operation, arguments
 
 
-CutDown = making.Maker(__name__, _call)(cut_down)
+CutDown = making.ActionMaker(__name__, _call)(cut_down)
+Plant = making.ActionMaker(__name__, _call)(plant)
+
+
+def planted(**arguments):
+    """Return the action; Mistral makes it of the arguments by their names."""
+    return Plant(**{'tree': 'ash', **arguments})
 
 
 class MakingTest(testtools.TestCase):
@@ -79,3 +99,53 @@ class MakingTest(testtools.TestCase):
         self.assertEqual(
             {'code': 'refused', 'message': 'too hard'}, found.error
         )
+
+    def test_an_input_of_another_type_is_an_error(self):
+        for name, value, wanted in (
+            ('tree', {'a': 1}, 'str'),
+            ('count', '3.5', 'int'),
+            ('count', True, 'int'),
+            ('weight', 'x', 'float | None'),
+            ('marks', {'a': 'yes'}, 'Mapping[str, bool] | None'),
+            ('roots', {'a': 'b'}, 'Collection[str]'),
+            ('roots', [['a']], 'Collection[str]'),
+        ):
+            found = base.run(planted(**{name: value}))
+            self.assertEqual(
+                {
+                    'code': 'invalid',
+                    'message': f'plant: {name} must be of type {wanted}',
+                },
+                found.error,
+            )
+
+    def test_what_an_input_may_be_goes_through(self):
+        given = {
+            'tree': 'ash',
+            'count': 2,
+            'weight': 3,
+            'marks': {'a': True},
+            'roots': ['a'],
+            'more': [1],
+        }
+        self.assertEqual(('plant', given), base.run(planted(**given)))
+
+    def test_numbers_and_lists_may_be_written_as_texts(self):
+        found = base.run(planted(tree=7, count='2', weight='3', roots='a'))
+        self.assertEqual(
+            {
+                'tree': '7',
+                'count': 2,
+                'weight': 3,
+                'marks': None,
+                'roots': ['a'],
+                'more': None,
+            },
+            found[1],
+        )
+
+    def test_a_null_stands_for_the_default(self):
+        _, arguments = base.run(planted(tree='ash', count=None, roots=None))
+        self.assertEqual((1, ()), (arguments['count'], arguments['roots']))
+        found = base.run(planted(tree=None))
+        self.assertIn('tree must be of type str', found.error['message'])

@@ -14,7 +14,7 @@ FILE = {
     'nodes': [
         {
             'name': 'a',
-            'pm_type': 'fake',
+            'pm_type': 'fake-hardware',
             'pm_password': 'hunter22',
             'mac': ['52:54:00:00:00:01'],
         }

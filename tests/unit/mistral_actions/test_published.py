@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for each of our actions that Mistral knows."""
 
+from collections import abc
 import inspect
 
 from oslo_config import cfg
@@ -11,10 +12,9 @@ from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import sessions
-from heat_plugins.nodes import node_jobs
+from heat_plugins.mistral_actions import software_deployment
 from heat_plugins.nodes import node_operations
 from heat_plugins.plans import plan_operations
-from heat_plugins.runs import run_operations
 from heat_plugins.validations import validation_operations
 from tests.unit.mistral_actions import base
 
@@ -23,21 +23,18 @@ from tests.unit.mistral_actions import base
 OPERATIONS = {
     'nodes': (
         node_operations.NodeOperations,
-        {'inventory', 'gather', 'registered', 'forget'},
+        {'inventory', 'gather', 'advance', 'registered', 'forget'},
     ),
     'plan': (plan_operations.PlanOperations, set()),
-    'software_deployment': (run_operations.RunCalls, set()),
+    'software_deployment': (software_deployment.RunActions, set()),
     'validations': (
         validation_operations.ValidationOperations,
         {'listed'},
     ),
 }
 
-#: What a namespace has beside those.
-MORE = {
-    'nodes': [node_jobs.NodeWorkOperations],
-    'software_deployment': [run_operations.OperationCalls],
-}
+#: What is given for a required argument; a map for others.
+GIVEN = {str: 'x', abc.Collection[str]: ['x']}
 
 ACTIONS = {
     name: action
@@ -51,8 +48,7 @@ def test_there_is_one_for_each_operation_with_its_arguments(namespace):
     operations, by_hand = OPERATIONS[namespace]
     wanted = {
         f'{namespace}.{name}': base.arguments(method)
-        for core in (operations, *MORE.get(namespace, ()))
-        for name, method in vars(core).items()
+        for name, method in vars(operations).items()
         if not name.startswith('_') and name not in by_hand
     }
     assert wanted == {
@@ -76,9 +72,9 @@ def failing(monkeypatch):
         monkeypatch.setattr(sessions, 'session', fail)
         action = ACTIONS[name]
         given = {
-            argument: 'x'
-            for argument, default in base.arguments(action)
-            if default is inspect.Parameter.empty
+            parameter.name: GIVEN.get(parameter.annotation, {})
+            for parameter in inspect.signature(action).parameters.values()
+            if parameter.default is parameter.empty
         }
         return base.run(action(**given), 'workflow-1').error
 

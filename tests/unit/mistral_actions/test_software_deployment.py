@@ -2,6 +2,7 @@
 """Mistral's actions on runs, as an executor runs them."""
 
 import json
+import uuid
 
 from mistral_lib import actions
 import testtools
@@ -9,26 +10,36 @@ import testtools
 from heat_plugins import errors
 from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import software_deployment
-from heat_plugins.runs import run_operations
-from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.records import record_names
+from heat_plugins.runs import run_records
+from tests.unit.engine import heat_door
 from tests.unit.mistral_actions import base
-from tests.unit.runs import base as runs_base
-from tests.unit.runs.fleet import simulation
+from tests.unit.resources import deployments
+from tests.unit.resources import test_deployment_triggers as triggers
+from tests.unit.resources import test_group_as_one as groups
 
 SECRET = 's3cret-of-the-day'
+RUN = str(uuid.UUID(int=1))
+
+State, Phase = run_records.State, run_records.Phase
 
 
-class ActionsTest(runs_base.RunsTestCase):
+class Case(heat_door.DoorCase):
     def setUp(self):
         super().setUp()
+        self.clock = heat_door.NOW
+        self.stack = self.created(self.template())
         self.patch(
             software_deployment,
             'core',
-            lambda context: run_operations.RunCalls(
-                self.service(), clock=lambda: self.now
+            lambda context: software_deployment.RunActions(
+                self.runs,
+                lambda: self.clock,
+                execution=context.execution.workflow_execution_id,
             ),
         )
+
+    def template(self):
+        return deployments.template(resources={'config': triggers.CONFIG})
 
     def run_action(self, action):
         """Run an action on another machine than where it was made."""
@@ -39,127 +50,191 @@ class ActionsTest(runs_base.RunsTestCase):
             return json.loads(json.dumps(found.error))
         return json.loads(json.dumps(found))
 
-    def trigger(self, **given):
-        whole = {'stack': 'shop', 'resource': 'db', 'action': 'BACKUP'}
-        action = software_deployment.Trigger(**{**whole, **given})
-        return self.run_action(action)
+    def start(self, **given):
+        given = {'stacks': self.stack.name, 'run_id': RUN, **given}
+        return self.run_action(software_deployment.RunStart('BACKUP', **given))
 
-    def show(self, run_id, action=software_deployment.Show):
-        return self.run_action(action(self.stack.id, run_id))
+    def show(self):
+        return self.run_action(software_deployment.RunShow(RUN))
 
-    def test_trigger_returns_the_run_that_it_has_started(self):
-        found = self.trigger(timeout='90')
-        self.assertEqual('waiting', found['state'])
+    def cancel(self, target=None):
+        return self.run_action(software_deployment.RunCancel(RUN, target))
+
+    def end(self, phase, *attempts):
+        """Let a run end, as its leader does."""
+        now = int(heat_door.NOW)
+        self.change(
+            RUN,
+            {
+                number: {'number': 1, 'started_at': now, 'ended_at': now, **a}
+                for number, a in enumerate(attempts)
+            },
+            phase=phase,
+            ended_at=now,
+        )
+
+
+class ActionsTest(Case):
+    def test_start_returns_the_run_that_it_has_started(self):
+        found = self.start(timeout='90', max_concurrent='25%')
+        self.assertEqual(('running', 1), (found['state'], found['targets']))
         self.assertIsNone(found['success'])
         self.assertEqual(self.stack.id, found['stack_id'])
-        self.assertEqual(90, found['timeout'])
-        self.assertEqual('2027-01-15T08:00:00Z', found['started_at'])
-        self.assertEqual('BACKUP', self.inputs()['deploy_action'])
+        self.assertEqual('2027-01-15T08:00:00Z', found['created_at'])
+        limits = self.store.load(RUN).run.order.limits
+        self.assertEqual(
+            (90, run_records.Share(25, is_percent=True)),
+            (limits.timeout, limits.max_concurrent),
+        )
+
+    def test_a_run_names_the_execution_that_has_started_it(self):
+        start = software_deployment.RunStart('BACKUP', self.stack.name)
+        found = base.run(start, 'execution-1')
+        self.assertEqual(
+            'user, by workflow execution execution-1', found['created_by']
+        )
+        (listed,) = self.runs.list(who='user')
+        self.assertEqual(found['id'], listed.id)
+
+    def test_with_the_same_id_nothing_starts_twice(self):
+        first = self.start()
+        self.assertEqual(first, self.start())
+        self.assertEqual([RUN], self.woken)
+        self.assertEqual('exists', self.start(canary=1)['code'])
+
+    def test_another_number_of_targets_than_expected_starts_nothing(self):
+        found = self.start(expected=2)
+        self.assertEqual('refused', found['code'])
+        self.assertIn('2 targets', found['message'])
+        self.assertEqual({}, self.stored())
 
     def test_no_result_holds_the_value_of_an_input(self):
-        found = self.trigger(input_values={'password': SECRET})
-        self.assertEqual(SECRET, self.inputs()['password'])
+        found = self.start(input_values={'password': SECRET})
         self.assertEqual(['password'], found['inputs'])
-        self.assertNotIn(SECRET, json.dumps(found))
-        refused = self.trigger(input_values=SECRET)
-        self.assertEqual('refused', refused['code'])
+        self.assertNotIn(SECRET, json.dumps([found, self.show()]))
+        refused = self.start(input_values=SECRET)
+        self.assertEqual('invalid', refused['code'])
         self.assertNotIn(SECRET, json.dumps(refused))
 
-    def test_a_resource_with_several_deployments_is_refused_by_their_names(
-        self,
-    ):
-        nested = self.heat.add_stack('shop-group', parent=self.stack.id)
-        self.heat.add_resource(
-            self.stack,
-            'group',
-            'OS::Heat::SoftwareDeploymentGroup',
-            nested.id,
-            nested=nested.id,
+    def test_what_is_no_limit_is_refused(self):
+        for given, code in (
+            ({'timeout': 'soon'}, 'invalid'),
+            ({'timeout': [1]}, 'invalid'),
+            ({'timeout': 0}, 'refused'),
+            ({'max_concurrent': 'all'}, 'refused'),
+            ({'if_running': 'kill'}, 'refused'),
+            ({'stacks': {'a': 1}}, 'invalid'),
+        ):
+            self.assertEqual(code, self.start(**given)['code'], given)
+        self.assertEqual({}, self.stored())
+
+    def test_a_single_target_is_shown_with_its_outputs(self):
+        self.start()
+        found = self.show()
+        self.assertEqual(
+            ('deployment', 'server', None, []),
+            (
+                found['resource'],
+                found['server_name'],
+                found['outputs'],
+                found['failures'],
+            ),
         )
-        for name in ('0', '1'):
-            self.heat.add_deployment(nested, name)
-        found = self.trigger(resource='group')
-        self.assertEqual('refused', found['code'])
-        self.assertIn('group.0, group.1', found['message'])
+        complete = {'state': State.COMPLETE, 'outputs': {'size': '12 MB'}}
+        self.end(Phase.COMPLETE, complete)
+        found = self.show()
+        self.assertEqual(
+            ('complete', True, '12 MB', 0),
+            (
+                found['state'],
+                found['success'],
+                found['outputs']['size'],
+                found['next_look'],
+            ),
+        )
 
-    def test_a_time_that_is_none_is_refused(self):
-        for timeout in ('soon', 0, -1, [1]):
-            found = self.trigger(timeout=timeout)
-            self.assertEqual('refused', found['code'])
-            self.assertIn(repr(timeout), found['message'])
-        self.assertEqual([], self.heat.given('server-1'))
+    def test_a_run_that_failed_is_no_error_to_poll(self):
+        self.start()
+        self.end(
+            Phase.FAILED, {'state': State.FAILED, 'reason': 'exit code 3'}
+        )
+        found = self.show()
+        self.assertEqual(
+            ('failed', False, 'exit code 3'),
+            (found['state'], found['success'], found['reason']),
+        )
 
-    def test_a_second_run_is_refused_with_a_code_of_its_own(self):
-        first = self.trigger()
-        found = self.trigger()
-        self.assertEqual('already-running', found['code'])
-        self.assertIn(first['id'], found['message'])
-
-    def test_show_tells_how_a_run_has_ended(self):
-        run_id = self.trigger()['id']
-        self.answer(size='12 MB')
-        found = self.show(run_id)
-        self.assertEqual('complete', found['state'])
-        self.assertIs(True, found['success'])
-        self.assertEqual('12 MB', found['outputs']['size'])
-        self.assertEqual(0, found['next_look'])
-
-    def test_a_run_that_failed_is_no_error_to_look_at(self):
-        run_id = self.trigger()['id']
-        self.answer(deploy_status_code=3)
-        found = self.show(run_id)
-        self.assertIs(False, found['success'])
-        self.assertEqual('failed', found['state'])
-
-    def test_the_older_a_run_the_seldomer_the_looks(self):
-        run_id = self.trigger(timeout=90000)['id']
-        begun = self.now
+    def test_the_older_a_run_the_seldomer_the_polls(self):
+        self.start()
         pauses = []
-        for age in (0, 40, 100, 1000, 80000, 89900, 89999):
-            self.now = begun + age
-            pauses.append(self.show(run_id)['next_look'])
-        self.assertEqual([5, 5, 10, 100, 300, 100, 5], pauses)
+        for age in (-10, 0, 40, 100, 1000, 80000):
+            self.clock = heat_door.NOW + age
+            pauses.append(self.show()['next_look'])
+        self.assertEqual([5, 5, 5, 10, 100, 300], pauses)
 
-    def test_cancel_takes_a_run_back(self):
-        run_id = self.trigger()['id']
-        found = self.show(run_id, software_deployment.Cancel)
-        self.assertEqual('cancelled', found['state'])
-        self.assertEqual([], self.heat.given('server-1'))
-        again = self.show(run_id, software_deployment.Cancel)
-        self.assertEqual('ended', again['code'])
+    def test_a_run_is_cancelled(self):
+        self.start()
+        found = self.cancel()
+        self.assertEqual(
+            ('cancelled', False), (found['state'], found['success'])
+        )
+        self.assertEqual('refused', self.cancel()['code'])
 
     def test_a_run_that_is_not_there_has_a_code(self):
-        self.assertEqual('not-found', self.show('20270115')['code'])
+        self.assertEqual('not-found', self.show()['code'])
 
-    def test_so_has_one_that_cannot_be_read(self):
-        run_id = self.trigger()['id']
-        (key,) = self.records.keys()
-        self.records.store.put_object(
-            self.records.container, record_names.record_name(key), b'garbage'
-        )
-        for found in (
-            self.show(run_id),
-            self.show(run_id, software_deployment.Cancel),
-        ):
-            self.assertEqual('unreadable', found['code'])
-            self.assertIn(run_id, found['message'])
-            self.assertEqual(0, found['next_look'])
-        self.assertEqual('refused', self.trigger()['code'])
+    def test_a_reader_is_refused(self):
+        self.start()
+        self.runs = self.client(roles=['reader'], is_admin=False)
+        for found in (self.cancel(), self.start(run_id=str(uuid.uuid4()))):
+            self.assertEqual('denied', found['code'])
 
-    def test_what_may_pass_says_when_to_look_again(self):
-        run_id = self.trigger()['id']
+    def test_engines_of_a_former_release_may_be_upgraded_soon(self):
+        self.start()
+        self.api.old = 100
+        for found in (self.show(), self.start(), self.cancel()):
+            self.assertEqual('unavailable', found['code'])
+            self.assertIn('upgrade it', found['message'])
+
+    def test_what_may_pass_says_when_to_poll_again(self):
+        self.start()
         for error, pause in (
             (errors.Unavailable('Heat answered 503', 503), 60),
             (errors.Denied('Heat answered 403', 403), 0),
         ):
-            self.heat.failing['stack'] = error
-            found = self.show(run_id)
+
+            def fail(run_id, error=error):
+                raise error
+
+            self.patch(self.runs, 'show', fail)
+            found = self.show()
             self.assertEqual(str(error), found['message'])
             self.assertEqual(pause, found['next_look'])
 
 
-class CodesTest(runs_base.RunsTestCase):
-    def test_errors_of_the_object_store_have_the_codes_of_heats(self):
+class ManyTargetsTest(Case):
+    def template(self):
+        return groups.group('a', 'b', resources={'config': triggers.CONFIG})
+
+    def test_failures_are_named_once_it_has_ended(self):
+        self.assertEqual(2, self.start(resources=['deployment'])['targets'])
+        self.assertEqual([], self.show()['failures'])
+        self.end(
+            Phase.FAILED,
+            {'state': State.COMPLETE},
+            {'state': State.FAILED, 'reason': 'no space'},
+        )
+        found = self.show()
+        self.assertEqual((False, 1), (found['success'], found['failed']))
+        (failure,) = found['failures']
+        self.assertEqual(
+            ('failed', 'no space'), (failure['state'], failure['reason'])
+        )
+        self.assertNotIn('outputs', found)
+
+
+class CodesTest(testtools.TestCase):
+    def test_errors_of_services_have_codes(self):
         for error, code in (
             (errors.NoObject('no'), 'not-found'),
             (errors.Denied('no'), 'denied'),
@@ -168,56 +243,3 @@ class CodesTest(runs_base.RunsTestCase):
             (errors.Conflict('no'), 'error'),
         ):
             self.assertEqual(code, results.error(error)['code'])
-
-
-class FleetActionsTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.world = simulation.World(4)
-        self.patch(
-            software_deployment,
-            'fleet_core',
-            lambda context: run_operations.OperationCalls(
-                fleets.Fleets(self.world.heat, self.world.tools()),
-                self.world.heat,
-            ),
-        )
-
-    def run_action(self, action):
-        found = base.run(action)
-        found = found.error if isinstance(found, actions.Result) else found
-        return json.loads(json.dumps(found))
-
-    def test_an_operation_is_started_and_advanced_to_its_end(self):
-        self.world.heat.tags = {one.id: ['all'] for one in self.world.stacks}
-        found = self.run_action(
-            software_deployment.Operate(
-                'BACKUP',
-                stack_tags='all',
-                resources=['db*'],
-                server_metadata={'role': 'web'},
-                max_concurrent='25%',
-                pause='30',
-            )
-        )
-        self.assertEqual('running', found['state'])
-        self.assertIsNone(found['success'])
-        while found['next_look']:
-            self.world.sleep(found['next_look'])
-            found = self.run_action(software_deployment.Advance(found['id']))
-        self.assertTrue(found['success'])
-        self.assertEqual({'complete': 2}, found['counts'])
-
-    def test_what_is_no_limit_or_map_is_refused(self):
-        for given in (
-            {'max_concurrent': 'all'},
-            {'canary': 'two'},
-            {'input_values': 'hunter2'},
-            {'stacks': {'a': 1}},
-        ):
-            given = {'stacks': ['s0'], **given}
-            found = self.run_action(
-                software_deployment.Operate('BACKUP', **given)
-            )
-            self.assertEqual('refused', found['code'])
-            self.assertNotIn('hunter2', found['message'])

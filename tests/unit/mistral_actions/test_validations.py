@@ -80,7 +80,7 @@ class ActionsTest(testtools.TestCase):
         self.assertFalse(conf.heat_plugins.run_validations)
 
     def test_it_ends_when_its_execution_does(self):
-        endless = [{'kind': 'task', 'task': 'wait'}]
+        endless = [fakes.began('wait')]
         self.cloud.machine.reports['validations/dns.yaml'] = endless
         for answer, root in (
             ('CANCELLED', ''),
@@ -100,7 +100,7 @@ class ActionsTest(testtools.TestCase):
         def end_after_looks():
             if machine.now - begun > 10:
                 for process in machine.running:
-                    process._news = [fakes.end()]
+                    process.end = fakes.end()
 
         machine.while_waiting = end_after_looks
         for answer, root in (
@@ -115,7 +115,7 @@ class ActionsTest(testtools.TestCase):
             self.assertEqual('PASSED', run['state'])
 
     def test_it_ends_when_nobody_may_ask_about_its_execution_any_more(self):
-        endless = [{'kind': 'task', 'task': 'wait'}]
+        endless = [fakes.began('wait')]
         self.cloud.machine.reports['validations/dns.yaml'] = endless
         self.answer(errors.Denied('expired', 401))
         found = base.run(validations.Run(plan='plan'), 'execution-1')

@@ -89,14 +89,7 @@ class Ironic:
 
     def ports(self):
         self._fail('ports')
-        return [
-            node.Port(node=uuid, address=mac)
-            for mac, uuid in self._ports.items()
-        ]
-
-    def drivers(self):
-        self._fail('drivers')
-        return frozenset(self.enabled)
+        return dict(self._ports)
 
     def create_node(self, fields):
         with self._lock:

@@ -6,7 +6,6 @@ import json
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.nodes import node_jobs
 from heat_plugins.nodes import node_operations
 from heat_plugins.objectstore import parcels
 from tests.unit import fake_swift
@@ -15,7 +14,11 @@ from tests.unit.nodes import test_operations
 
 FILE = {
     'nodes': [
-        {'name': name, 'pm_type': 'fake', 'mac': [f'52:54:00:00:00:0{number}']}
+        {
+            'name': name,
+            'pm_type': 'fake-hardware',
+            'mac': [f'52:54:00:00:00:0{number}'],
+        }
         for number, name in enumerate('ab', 1)
     ]
 }
@@ -26,10 +29,9 @@ class NodeJobsTest(testtools.TestCase):
         super().setUp()
         self.ironic = fake_ironic.Ironic()
         self.store = fake_swift.Cluster().store()
-        core = node_operations.NodeOperations(
+        self.operations = node_operations.NodeOperations(
             self.ironic, self.store, clock=lambda: 1000.0
         )
-        self.operations = node_jobs.NodeWorkOperations(core)
         self.repeats = 1
         self.wrong = {}
 
@@ -60,7 +62,7 @@ class NodeJobsTest(testtools.TestCase):
         self.assertEqual({'a': 'available', 'b': 'available'}, self.states())
         self.assertEqual(
             ['manage', 'provide'],
-            [one['verb'] for one in step['state']['convoys']],
+            [one['verb'] for one in step['state']['moves']],
         )
 
     def test_each_step_can_be_repeated(self):
@@ -92,7 +94,7 @@ class NodeJobsTest(testtools.TestCase):
         self.wrong['b'] = 'no route to host'
         step = self.work('register', nodes=FILE, provide=True)
         self.assertFalse(step['success'])
-        self.assertEqual('manage: 1 of 2 done, 1 failed', step['reason'])
+        self.assertEqual('manage: 1 done, 1 failed', step['reason'])
         self.assertEqual({'a': 'available', 'b': 'enroll'}, self.states())
 
     def test_what_was_inspected_is_summarized_and_provided(self):
@@ -107,7 +109,7 @@ class NodeJobsTest(testtools.TestCase):
     def test_a_move_of_no_nodes_is_done(self):
         step = self.work('move', verb='provide', nodes=None)
         self.assertTrue(step['success'])
-        self.assertEqual([], step['state']['convoys'][0]['members'])
+        self.assertEqual([], step['state']['moves'][0]['members'])
 
     def test_a_verb_that_is_none_is_refused(self):
         self.assertRaises(

@@ -13,7 +13,11 @@ from tests.unit.nodes import fake_ironic
 
 NODES = {
     'nodes': [
-        {'name': 'a', 'pm_type': 'fake', 'mac': ['52:54:00:00:00:01']},
+        {
+            'name': 'a',
+            'pm_type': 'fake-hardware',
+            'mac': ['52:54:00:00:00:01'],
+        },
         {'name': 'b', 'pm_type': 'nope', 'mac': ['52:54:00:00:00:02']},
     ]
 }
@@ -80,7 +84,7 @@ class OperationsTest(testtools.TestCase):
         found = self.core.begin('inspect', ['a', 'id-a'])
         self.assertIsNone(found['success'])
         found = self.core.step(found['convoy'])
-        self.assertEqual(2, found['next_look'])
+        self.assertEqual(10, found['next_look'])
         self.ironic.finish('a')
         found = self.core.step(found['convoy'])
         self.assertTrue(found['success'])
@@ -136,8 +140,8 @@ class OperationsTest(testtools.TestCase):
                 'cpus': 4,
                 'architecture': 'x86_64',
                 'memory_mb': 8192,
-                'disks_gb': (40,),
-                'macs': ('52:54:00:00:00:01',),
+                'disks_gb': [40],
+                'macs': ['52:54:00:00:00:01'],
                 'product': 'KVM',
             },
             first,

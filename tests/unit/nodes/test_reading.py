@@ -8,8 +8,6 @@ import re
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.nodes import addresses
-from heat_plugins.nodes import drivers
 from heat_plugins.nodes import node
 from heat_plugins.nodes import node_reading
 from heat_plugins.osc.nodes import node_commands
@@ -55,29 +53,34 @@ class EntryTest(testtools.TestCase):
                 'ipmi_address': '192.0.2.1',
                 'ipmi_username': 'admin',
                 'ipmi_password': 'hunter22',
-                'ipmi_port': 6230,
+                'ipmi_port': '6230',
             },
             found.driver_info,
         )
 
-    def test_drivers_of_old_are_known(self):
-        for old, new in (
-            ('pxe_ipmitool', 'ipmi'),
-            ('PXE_IPMITOOL', 'ipmi'),
-            ('pxe_ilo', 'ilo'),
-            ('pxe_drac', 'idrac'),
-            ('pxe_irmc', 'irmc'),
-            ('fake_pxe', 'fake-hardware'),
+    def test_a_driver_of_old_is_told_with_those_there_are(self):
+        for old in ('pxe_ipmitool', 'pxe_ssh', 'iscsi_ilo', 'fake', 'drac'):
+            reason = self.flaw(pm_type=old)
+            self.assertIn(f'no longer has driver {old}', reason)
+            self.assertIn('ipmi, redfish', reason)
+
+    def test_each_hardware_type_has_its_own_settings(self):
+        for driver, wanted in (
+            ('redfish', {'redfish_address', 'redfish_system_id'}),
+            ('idrac', {'redfish_address', 'redfish_system_id'}),
+            ('ilo', {'ilo_address', 'client_port'}),
+            ('irmc', {'irmc_address', 'irmc_port'}),
+            ('snmp', {'snmp_address', 'snmp_port'}),
+            ('fake-hardware', {'fake_address', 'fake_port'}),
         ):
-            self.assertEqual(new, self.good(pm_type=old).driver)
-
-    def test_a_driver_that_is_gone_is_told_with_what_to_use(self):
-        self.assertIn('sushy-tools', self.flaw(pm_type='pxe_ssh'))
-
-    def test_an_unknown_pm_type_is_told_with_those_there_are(self):
-        reason = self.flaw(pm_type='abacus')
-        self.assertIn('abacus', reason)
-        self.assertIn('redfish', reason)
+            found = self.good(
+                pm_type=driver,
+                pm_user=None,
+                pm_password=None,
+                pm_system_id='/1',
+                pm_port='99',
+            )
+            self.assertEqual(wanted, found.driver_info.keys())
 
     def test_any_driver_goes_with_settings_as_ironic_has_them(self):
         found = self.good(
@@ -86,43 +89,22 @@ class EntryTest(testtools.TestCase):
         self.assertEqual('my-kind', found.driver)
         self.assertEqual({'my_address': 'x'}, found.driver_info)
 
-    def test_what_a_driver_needs_is_asked_for(self):
-        self.assertEqual('driver ipmi needs pm_addr', self.flaw(pm_addr=None))
-
-    def test_redfish_has_its_port_in_the_address(self):
-        for address, wanted in (
-            ('192.0.2.1', 'https://192.0.2.1:8000'),
-            ('http://bmc.example.com/', 'http://bmc.example.com:8000'),
-            ('2001:db8::1', 'https://[2001:db8::1]:8000'),
-        ):
-            found = self.good(pm_type='redfish', pm_addr=address, pm_port=8000)
-            self.assertEqual(wanted, found.driver_info['redfish_address'])
-
-    def test_numbers_may_be_text(self):
-        found = self.good(cpu='4', memory=' 8192', disk=40, arch='x86_64')
+    def test_properties_are_handed_on_as_they_are(self):
+        found = self.good(cpu='4', memory='8192', disk=40, arch='x86_64')
         self.assertEqual(
             {
-                'cpus': 4,
-                'memory_mb': 8192,
+                'cpus': '4',
+                'memory_mb': '8192',
                 'local_gb': 40,
                 'cpu_arch': 'x86_64',
             },
             found.properties,
         )
 
-    def test_what_is_no_number_is_told(self):
-        self.assertEqual('cpu must be a whole number', self.flaw(cpu='four'))
-        self.assertEqual('cpu must be a whole number', self.flaw(cpu=True))
-        self.assertEqual(
-            'pm_port must be a whole number', self.flaw(pm_port='x')
-        )
-
     def test_mac_addresses_come_in_many_spellings(self):
         for spelling in (
             '52:54:00:AA:BB:CC',
             '52-54-00-aa-bb-cc',
-            '5254.00aa.bbcc',
-            '525400AABBCC',
         ):
             found = self.good(mac=[spelling])
             self.assertEqual(('52:54:00:aa:bb:cc',), found.macs)
@@ -140,12 +122,9 @@ class EntryTest(testtools.TestCase):
         )
 
     def test_what_is_no_mac_address_is_told(self):
-        self.assertEqual(
-            "'52:54' is not a MAC address", self.flaw(mac=['52:54'])
-        )
-        self.assertIn('twice', self.flaw(mac=[MAC, MAC.upper()]))
-        self.assertIn('ports', self.flaw(mac=None, ports='x'))
-        self.assertIn('colour', self.flaw(ports=[{'colour': 'red'}]))
+        for given in ('52:54', 52, {'colour': 'red'}):
+            self.assertIn('is not a MAC address', self.flaw(mac=[given]))
+            self.assertIn('is not a MAC address', self.flaw(ports=[given]))
 
     def test_both_forms_of_capabilities_are_read(self):
         wanted = {'boot_mode': 'uefi', 'profile': 'compute'}
@@ -157,15 +136,14 @@ class EntryTest(testtools.TestCase):
 
     def test_other_capabilities_are_told(self):
         self.assertIn('name:value', self.flaw(capabilities='uefi'))
-        self.assertIn('must be a map or', self.flaw(capabilities=['uefi']))
+        self.assertIn('must be a map', self.flaw(capabilities=['a:b']))
 
     def test_hints_for_the_root_device_are_kept(self):
         found = self.good(root_device={'size': '100', 'name': '/dev/sda'})
         self.assertEqual(
-            {'size': 100, 'name': '/dev/sda'}, found.properties['root_device']
+            {'size': '100', 'name': '/dev/sda'},
+            found.properties['root_device'],
         )
-        found = self.good(root_device={'size': '>= 100'})
-        self.assertEqual('>= 100', found.properties['root_device']['size'])
 
     def test_fields_of_ironics_own_are_handed_on(self):
         found = self.good(
@@ -189,16 +167,13 @@ class EntryTest(testtools.TestCase):
 
     def test_a_node_that_nothing_tells_from_others_is_refused(self):
         self.assertIn(
-            'uuid', self.flaw(pm_type='fake', pm_addr=None, mac=None)
+            'uuid', self.flaw(pm_type='fake-hardware', pm_addr=None, mac=None)
         )
 
     def test_a_password_is_in_no_representation(self):
         found = self.good()
         self.assertNotIn('hunter22', repr(found))
         self.assertEqual({'hunter22'}, found.secrets)
-
-    def test_a_wrong_uuid_is_told(self):
-        self.assertEqual('7 is not a UUID', self.flaw(uuid=7))
 
 
 class FileTest(testtools.TestCase):
@@ -210,17 +185,6 @@ class FileTest(testtools.TestCase):
         self.assertEqual(
             [node.Flaw, node.Wanted, node.Flaw], [type(each) for each in found]
         )
-
-    def test_two_entries_of_one_machine_are_told(self):
-        for more, said in (
-            ({'pm_addr': '192.0.2.2'}, 'its MAC address is that of a'),
-            ({'mac': ['52:54:00:00:00:02']}, 'its BMC is that of a'),
-        ):
-            first, second = node_reading.read(
-                [entry(name='a'), entry(name='b', **more)]
-            )
-            self.assertEqual('a', first.label)
-            self.assertEqual(node.Flaw(label='b', reason=said), second)
 
     def test_several_systems_may_share_an_address(self):
         found = node_reading.read(
@@ -246,19 +210,18 @@ class LoadTest(testtools.TestCase):
                 pm_addr: 192.0.2.1
                 pm_user: admin
                 pm_password: hunter22
-                mac: [{MAC}]
+                mac: ['{MAC}']
         """
         self.assertEqual(wanted, node_commands.load_nodes(text))
 
-    def test_yaml_makes_no_numbers_of_what_looks_like_some(self):
-        found = node_commands.load_nodes(
-            '{mac: 52:54:00:12:34:56, pm_password: 0123}'
-        )
-        self.assertEqual(
-            {'mac': '52:54:00:12:34:56', 'pm_password': '0123'}, found
-        )
-        found = node_commands.load_nodes('{a: yes, b: true, c: null, d: ~}')
-        self.assertEqual({'a': 'yes', 'b': True, 'c': None, 'd': None}, found)
+    def test_what_yaml_makes_a_number_of_is_refused(self):
+        for given in (
+            '{pm_type: ipmi, mac: 52:54:00:12:34:56}',
+            '{pm_type: ipmi, pm_password: 0123}',
+        ):
+            [found] = node_reading.read([node_commands.load_nodes(given)])
+            self.assertIn('into quotes', found.reason)
+            self.assertNotIn('83', found.reason)
 
     def test_what_is_neither_is_refused_and_not_quoted(self):
         error = self.assertRaises(
@@ -289,10 +252,6 @@ class HostileTest(testtools.TestCase):
             self.assertIn(reason, str(error))
             self.assertNotIn('hunter22', str(error))
 
-    def test_a_number_of_many_digits_is_refused(self):
-        [found] = node_reading.read([entry(cpu='9' * 5000)])
-        self.assertIn('cpu must be a whole number', found.reason)
-
 
 class DocumentedTest(testtools.TestCase):
     def test_the_example_is_a_node_of_which_all_is_understood(self):
@@ -308,7 +267,7 @@ class DocumentedTest(testtools.TestCase):
 
     def test_every_driver_is_named(self):
         text = PAGE.read_text()
-        for name in drivers.NAMES:
+        for name in node_reading.DRIVERS:
             self.assertIn(f'``{name}``', text)
 
 
@@ -321,28 +280,23 @@ class PlaceTest(testtools.TestCase):
             {'redfish_address': 'https://192.0.2.1:443/'},
         ):
             self.assertEqual(
-                ('192.0.2.1', '', ''), addresses.place(settings), settings
+                ('192.0.2.1', '', ''), node_reading.place(settings), settings
             )
 
     def test_ports_and_systems_part_places(self):
         self.assertEqual(
             ('bmc', '8000', '/1'),
-            addresses.place(
+            node_reading.place(
                 {'redfish_address': 'BMC:8000', 'redfish_system_id': '/1'}
             ),
         )
 
-    def test_addresses_of_ip_6_have_one_spelling(self):
-        for address in (
-            '2001:DB8:0::1',
-            'https://[2001:db8::1]',
-            '[2001:db8::1]',
-        ):
+    def test_an_address_of_ip_6_may_have_brackets(self):
+        for address in ('2001:DB8::1', 'https://[2001:db8::1]'):
             self.assertEqual(
                 ('2001:db8::1', '', ''),
-                addresses.place({'redfish_address': address}),
-                address,
+                node_reading.place({'redfish_address': address}),
             )
 
     def test_no_address_is_no_place(self):
-        self.assertIsNone(addresses.place({'ipmi_port': 1, 'x': 'y'}))
+        self.assertIsNone(node_reading.place({'ipmi_port': 1, 'x': 'y'}))

@@ -5,7 +5,7 @@ from email import utils as email_utils
 
 import pytest
 
-from heat_plugins.objectstore import clocks
+from heat_plugins.objectstore import wire
 from tests.unit import fake_swift
 
 NOW = 1_800_000_000.0
@@ -16,7 +16,7 @@ class Host:
 
     def __init__(self, ahead):
         self.now = NOW + ahead
-        self.clock = clocks.Clock(lambda: self.now)
+        self.clock = wire.Clock(lambda: self.now)
 
     def ask(self, store_now, seconds=0.1):
         sent = self.clock.sent()
@@ -27,7 +27,7 @@ class Host:
 
 @pytest.fixture(autouse=True)
 def not_warned(monkeypatch):
-    monkeypatch.setattr(clocks, '_warned', set())
+    monkeypatch.setattr(wire, '_warned', set())
 
 
 @pytest.mark.parametrize('ahead', [600, -600, 86400, 5])
@@ -85,33 +85,33 @@ def test_a_host_whose_clock_is_wrong_is_told_once(caplog):
 
 
 def test_hosts_that_differ_little_are_not_told(caplog):
-    Host(clocks.APART - 5).ask(NOW)
-    clocks.warn_if_ahead(NOW + clocks.APART - 1, NOW, 'ann')
+    Host(wire.APART - 5).ask(NOW)
+    wire.warn_if_ahead(NOW + wire.APART - 1, NOW, 'ann')
     assert caplog.records == []
 
 
 def test_without_the_store_s_time_a_time_in_the_future_is_told_once(caplog):
     for _ in range(2):
-        clocks.warn_if_ahead(NOW + 600, NOW, 'ann')
+        wire.warn_if_ahead(NOW + 600, NOW, 'ann')
     (record,) = caplog.records
     assert 'The clock of ann is 600 s ahead of ours' in record.getMessage()
 
 
 def test_who_writes_a_time_gets_few_words_into_the_log(caplog):
     for _ in range(2):
-        clocks.warn_if_ahead(NOW + 600, NOW, 'ann\nERROR ' + 'x' * 60_000)
+        wire.warn_if_ahead(NOW + 600, NOW, 'ann\nERROR ' + 'x' * 60_000)
     (record,) = caplog.records
     assert '\n' not in record.getMessage()
     assert len(record.getMessage()) < 250
 
 
 def test_a_time_that_is_made_up_is_no_clock_s(caplog):
-    clocks.warn_if_ahead(9e9, NOW, 'ann')
+    wire.warn_if_ahead(9e9, NOW, 'ann')
     assert caplog.records == []
 
 
 def test_another_host_s_clock_hides_no_warning_of_our_own(caplog):
-    clocks.warn_if_ahead(NOW + 600, NOW, 'ann')
+    wire.warn_if_ahead(NOW + 600, NOW, 'ann')
     Host(600).ask(NOW)
     assert len(caplog.records) == 2
 

@@ -12,7 +12,7 @@ from heat_plugins.validations import validation_ledger
 from heat_plugins.validations import validation_runs
 from tests.unit import fake_swift
 
-RUN = validation_runs.Run(
+RUN = validation_runs.ValidationRun(
     id='20270115T080000Z-abcdef',
     source='x',
     started_at='2027-01-15T08:00:00Z',

@@ -298,38 +298,6 @@ class Locking(Held):
             assert not self.registry.records
 
 
-class Revoking:
-    """A process that delivers something while another revokes it."""
-
-    WAITS, EXAMPLES, STEPS, MOST = (1,), 600, 8, 3
-
-    def __init__(self, model):
-        self.model = model
-        self.delivered = self.withdrawn = None
-        self.jobs = {'deliver': self.deliver, 'revoke': self.revoke}
-
-    def deliver(self, process):
-        if self.delivered is None:
-            self.delivered = False
-            store = self.model.store
-            exclusive.announce(store, 'box', 'open')
-            store.put_object('box', 'record', b'')
-            self.delivered = exclusive.stands(store, 'box', 'open')
-
-    def revoke(self, process):
-        store = self.model.store
-        if self.withdrawn is None and store.has_object('box', 'open'):
-            exclusive.revoke(store, 'box', 'open')
-            self.withdrawn = store.has_object('box', 'record')
-
-    def check(self):
-        lost = self.delivered and self.withdrawn is False
-        assert not lost or self.model.was_late
-
-    def end(self):
-        self.check()
-
-
 class Exclusive(stateful.RuleBasedStateMachine):
     """Processes, a service that fails, and one use of exclusiveness.
 
@@ -489,7 +457,7 @@ class Exclusive(stateful.RuleBasedStateMachine):
         self.use.end()
 
 
-@pytest.mark.parametrize('use', [Creating, Leading, Locking, Revoking])
+@pytest.mark.parametrize('use', [Creating, Leading, Locking])
 def test_no_promise_is_broken(use):
     model = type(use.__name__, (Exclusive,), {'USE': use})
     stateful.run_state_machine_as_test(

@@ -562,6 +562,13 @@ class RefusalTest(Case):
                 self.assertEqual(
                     method == 'HEAD', isinstance(error, errors.TokenRejected)
                 )
+                self.cluster.fail(status=503, method=method)
+                error = self.assertRaises(
+                    errors.Unavailable, self.keeper().ensure, BOX
+                )
+                self.assertEqual(
+                    method == 'HEAD', isinstance(error, errors.Untouched)
+                )
 
     def test_a_missing_role_is_the_matter_of_one_project_only(self):
         self.cluster.denied.add('project-1')

@@ -82,7 +82,7 @@ class StoreTest(testtools.TestCase):
         self.assertEqual(201, self.cluster.put_signed(self.url(), b'[1]'))
         self.assertEqual(
             [
-                stores.Entry(
+                stores.ListedObject(
                     name='signals/a',
                     size=3,
                     etag=hashlib.md5(b'[1]').hexdigest(),

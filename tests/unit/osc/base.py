@@ -17,12 +17,6 @@ import types
 from osc_lib import exceptions
 import testtools
 
-from heat_plugins.clients import mistral_plans
-from heat_plugins.osc import common
-from heat_plugins.osc import drivers
-from heat_plugins.osc.runs import following
-from tests.unit.runs import base
-
 ROOT = pathlib.Path(__file__).parents[3]
 
 #: Seconds for which another thread is waited for.
@@ -142,86 +136,14 @@ class CommandCase(testtools.TestCase):
             self.assertIn(one, message)
 
 
-class Executions:
-    """Mistral, whose executions stand as a test has told.
+class FolderCase(CommandCase):
+    """A test of commands.
 
-    :param looks: what looks at executions find, one after the other: an
-        error, a state, or a state and the output.
-    :ivar started: names and arguments of workflows and actions.
-    :ivar result: of each action.
-    """
-
-    def __init__(self, *looks):
-        self.looks = [*looks]
-        self.started = []
-        self.cancelled = []
-        self.result = None
-
-    def start_workflow(self, name, arguments, description):
-        self.started.append((name, arguments))
-        return 'e-1'
-
-    def execution(self, execution_id):
-        found = self.looks.pop(0)
-        if isinstance(found, BaseException):
-            raise found
-        state, output = found if isinstance(found, tuple) else (found, {})
-        return mistral_plans.WorkflowExecution(
-            id=execution_id, state=state, reason='because', output=output
-        )
-
-    def cancel(self, execution_id):
-        self.cancelled.append(execution_id)
-
-    def run_action(self, name, arguments, description):
-        self.started.append((name, arguments))
-        return self.result
-
-
-def driver(**parts):
-    """Return a driver that has these operations, and needs no services."""
-    lacking = dict.fromkeys(('plans', 'nodes', 'validations', 'executions'))
-    given = {'local': True, 'sleep': lambda seconds: None, **lacking, **parts}
-    return drivers.Driver(**given)
-
-
-class DriverCase(CommandCase):
-    """A test of commands on plans, nodes or validations.
-
-    :ivar driver: how they do their work.
     :ivar folder: an empty one.
     """
 
     def setUp(self):
         super().setUp()
-        self.patch(drivers, 'driver', lambda manager, local: self.driver)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-
-
-class CommandTestCase(CommandCase, base.RunsTestCase):
-    """A test of commands on runs."""
-
-    def setUp(self):
-        super().setUp()
-        self.patch(
-            common, 'service', lambda manager, **more: self.service(**more)
-        )
-        self.patch(common, 'fleets', lambda manager: self.fleets())
-        clock = types.SimpleNamespace(
-            time=lambda: self.now,
-            monotonic=lambda: self.now,
-            sleep=lambda seconds: self.sleep(seconds),
-        )
-        for module in (common, following):
-            self.patch(module, 'time', clock)
-
-    def soon(self, act):
-        """Let the server do something as soon as somebody waits."""
-
-        def sleep(seconds):
-            self.now += seconds
-            self.soon_done = getattr(self, 'soon_done', False) or act() or True
-
-        self.sleep = sleep

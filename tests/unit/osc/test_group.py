@@ -96,7 +96,7 @@ class FakeHeat:
         self.updated.append((stack.name, dict(environment)))
 
 
-class NestTest(base.CommandTestCase):
+class NestTest(base.CommandCase):
     def setUp(self):
         super().setUp()
         self.fake = FakeHeat('shop', 'mail')
@@ -229,6 +229,6 @@ class NestTest(base.CommandTestCase):
 
     def test_what_is_found_says_what_the_resources_read(self):
         self.assertEqual(
-            {single_groups.PARAMETER_DEFAULT: single_groups.NESTED},
+            {signal_names.GROUP_MEMBERS: single_groups.NESTED},
             DEFAULTS['parameter_defaults'],
         )

@@ -135,7 +135,7 @@ def rows(_):
     return ('Name', 'What'), [
         (HOSTILE, columns.Outputs({HOSTILE: HOSTILE, 'b': [HOSTILE]})),
         (columns.NamesCell([HOSTILE]), columns.Value({'a': HOSTILE})),
-        (columns.Lines([HOSTILE]), {'a': HOSTILE}),
+        (columns.SentencesCell([HOSTILE]), {'a': HOSTILE}),
         (columns.Value(HOSTILE), None),
     ]
 

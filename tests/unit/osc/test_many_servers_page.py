@@ -1,31 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page on operations says is typed here, in its order."""
+"""What the page on many servers says is typed here, in its order."""
 
+import itertools
 import re
 import shlex
-import types
 
 import fixtures
 
-from heat_plugins.osc import common
-from heat_plugins.osc.runs import following
-from heat_plugins.runs.fleet import fleets
-from tests.unit.osc import base
-from tests.unit.runs.fleet import simulation
-
-PAGE = base.ROOT / 'doc/source/many-servers.rst'
+from heat_plugins.clients import runs
+from heat_plugins.runs import ordering
+from heat_plugins.runs import run_records
+from tests import pages
+from tests.unit.engine import run_world
+from tests.unit.osc import run_door
 
 _BLOCK = re.compile(
     r'^\.\. code-block:: console\n\n((?:(?: {3}.*)?\n)+)', re.MULTILINE
 )
 _PREFIX = '$ openstack software deployment '
-# The operation that the page speaks of.
-_EXAMPLE = '00f2c40a'
+# The run that the page speaks of, and the first one on it.
+_RUN, _FIRST = '00f2c40a-9d1b-4e76-8a3f-c5b0d2e7f914', run_door.OTHER
 
 
 def typed():
     """Return the commands of the page, in words."""
-    for block in _BLOCK.findall(PAGE.read_text()):
+    for block in _BLOCK.findall(pages.read('many-servers')):
         text = block.replace('\\\n', ' ')
         for line in text.splitlines():
             command = line.strip()
@@ -33,79 +32,57 @@ def typed():
                 yield shlex.split(command.removeprefix(_PREFIX))
 
 
-class PageTestCase(base.CommandCase):
+class PageTest(run_door.RunCase):
+    """Where it starts a run, that begins in the world in its place."""
+
     def setUp(self):
         super().setUp()
-        folder = self.useFixture(fixtures.TempDir()).path
-        self.useFixture(fixtures.MonkeyPatch('os.getcwd', lambda: folder))
-        self.folder = folder
-        self.world = simulation.World(
-            8, names=['blue', 'green', 'shop'], actions=['BACKUP', 'RESTART']
-        )
-        shop = self.world.stacks[2]
-        self.world.heat.tags[shop.id] = ['production']
-        self.patch(common, 'fleets', lambda manager: self.door())
-        self.patch(common, 'orchestration', lambda manager: self.world.heat)
-        self.patch(common, 'service', self.world.service)
+        self.use(run_world.World(6))
+        self.folder = self.useFixture(fixtures.TempDir()).path
+        self.orders = []
         self.patch(
-            following,
-            'time',
-            types.SimpleNamespace(
-                time=lambda: self.world.now,
-                monotonic=lambda: self.world.now,
-                sleep=self.world.sleep,
-            ),
+            runs.Runs,
+            'start',
+            lambda *args, **order: self.order(*args, **order),
         )
 
-    def door(self):
-        return fleets.Fleets(self.world.heat, self.world.tools())
-
-    def go_on(self, operation_id):
-        """Let an engine advance an operation as far as it can."""
-        advancer = self.door().advancer(operation_id)
-        for _ in range(400):
-            found = advancer.step()
-            waits = found.control.phase.value == 'waiting-for-approval'
-            if waits or advancer.is_over:
-                break
-            self.world.sleep(1)
-        advancer.release()
-        return found
+    def order(self, client, action='', **order):
+        del order['run_id']
+        order.pop('confirm_above', None)
+        values = {
+            name: value
+            for name, value in order.items()
+            if value not in (None, [], {})
+        }
+        run_id = _FIRST if not self.orders else _RUN
+        start = {'do': 'start', 'run': run_id, 'action': action, **values}
+        self.orders.append(ordering.read(start))
+        limits = run_records.RunLimits.asked(values.get('limits', {}))
+        self.world.limits = vars(limits)
+        self.world.start(run_id, action=action)
+        return client.show(run_id)
 
     def test_the_commands_do_what_the_page_says(self):
-        script = f'{self.folder}/fix.sh'
-        with open(script, 'w') as file:
-            file.write('#!/bin/sh\necho fixed\n')
-        files = {
-            'fix.sh': script,
-            'logs': f'{self.folder}/logs',
-            'run.html': f'{self.folder}/run.html',
-        }
-        ids, phases = [], []
         for words in typed():
-            wanted = [files.get(word, word) for word in words]
             wanted = [
-                ids[-1] if word.endswith(_EXAMPLE) else word for word in wanted
+                f'{self.folder}/{word}' if before.startswith('--out') else word
+                for before, word in itertools.pairwise(['', *words])
             ]
-            code, _ = self.run_command(shlex.join(wanted))
-            self.assertEqual(0, code, words)
-            if words[:2] == ['run', 'start']:
-                self.world.sleep(1)
-                ids.append(self.door().history(fleets.Filter())[0].id)
-                phases.append(self.go_on(ids[-1]).control.phase.value)
+            code, output = self.run_command(shlex.join(wanted))
+            self.assertEqual(0, code, f'{words}\n{output}\n{self.said()}')
+            if words[:2] == ['run', 'start'] and '--wait' not in words:
+                while self.world.run(_RUN).control.phase.value == 'running':
+                    self.world.pass_time(1)
+        first, restart = self.orders
         self.assertEqual(
-            ['complete', 'complete', 'complete', 'waiting-for-approval'],
-            phases,
+            (['production'], ['*db*']), (first.tags, first.resources)
         )
-        restart = self.door().show(ids[-1])
-        self.assertEqual('complete', restart.control.phase.value)
-        self.assertEqual('RESTART', restart.order.action)
-        self.assertEqual(['blue', 'green'], restart.order.stacks)
-        starts = sorted(one.started_at for one in restart.attempts)
+        self.assertEqual(('BACKUP', 'RESTART'), (first.action, restart.action))
+        self.assertEqual(['blue', 'green'], restart.stacks)
+        run = self.world.run(_RUN)
+        self.assertEqual('complete', run.control.phase.value)
+        starts = sorted(each.started_at for each in run.attempts)
         # One canary, then batches of two with a minute between.
-        self.assertTrue(
-            all(
-                later - one >= 60
-                for one, later in zip(starts[1::2], starts[3::2], strict=False)
-            )
-        )
+        self.assertEqual(6, len(starts))
+        for before, after in ((2, 3), (4, 5)):
+            self.assertGreaterEqual(starts[after] - starts[before], 60)

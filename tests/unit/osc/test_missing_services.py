@@ -2,6 +2,7 @@
 """A command that needs a service which the cloud lacks names it, and a way."""
 
 import io
+import json
 import types
 from urllib import parse
 
@@ -13,6 +14,7 @@ from osc_lib import exceptions
 import pytest
 import requests
 
+from heat_plugins import wording
 from tests.unit import web_service
 from tests.unit.osc import base
 
@@ -26,6 +28,7 @@ HEAT, SWIFT, MISTRAL, IRONIC = (
 PROJECT = 'p' * 32
 
 RUN = '20270115T080000Z-00000000'
+RUN_ID = '5bd80000-0000-0000-0000-000000000000'
 
 STACK = {
     'id': 'id-1',
@@ -68,28 +71,19 @@ ARGUMENTS = {
     'deployment plan validation run': 'shop',
     'deployment plan validation stop': RUN,
     'software deployment action list': 'shop',
-    'software deployment apply': 'shop db --config c',
+    'software deployment feature list': '',
     'software deployment group nest': '--stack shop',
-    'software deployment operation cancel': RUN,
-    'software deployment operation delete': RUN,
-    'software deployment operation list': '',
-    'software deployment operation output': RUN,
-    'software deployment operation pause': RUN,
-    'software deployment operation resume': RUN,
-    'software deployment operation retry': RUN,
-    'software deployment operation run': 'BACKUP --stack shop',
-    'software deployment operation show': RUN,
-    'software deployment operation share': RUN,
-    'software deployment operation wait': RUN,
-    'software deployment run cancel': f'shop {RUN}',
-    'software deployment run delete': f'shop {RUN}',
-    'software deployment run list': 'shop',
-    'software deployment run logs': f'shop {RUN}',
-    'software deployment run output': f'shop {RUN}',
-    'software deployment run rerun': f'shop {RUN}',
-    'software deployment run show': f'shop {RUN}',
+    'software deployment run cancel': RUN_ID,
+    'software deployment run delete': RUN_ID,
+    'software deployment run list': '',
+    'software deployment run logs': RUN_ID,
+    'software deployment run output': RUN_ID,
+    'software deployment run pause': RUN_ID,
+    'software deployment run resume': RUN_ID,
+    'software deployment run retry': RUN_ID,
+    'software deployment run show': RUN_ID,
     'software deployment run start': 'BACKUP --stack shop',
-    'software deployment run wait': f'shop {RUN}',
+    'software deployment run wait': RUN_ID,
     'software deployment schedule backfill': 'shop nightly --stop',
     'software deployment schedule list': 'shop',
     'software deployment schedule pause': 'shop nightly',
@@ -98,7 +92,6 @@ ARGUMENTS = {
     'software deployment schedule run': 'shop nightly',
     'software deployment schedule show': 'shop nightly',
     'software deployment timeline': 'shop',
-    'software deployment trigger': 'shop db BACKUP',
 }
 
 
@@ -140,23 +133,27 @@ def session(lacking):
 #: What an error says of a service that is not there.
 SAID = {
     HEAT: ('no Heat (service type "orchestration")', '--os-region-name'),
-    SWIFT: ('no object store (service type "object-store")', 'Ceph RGW'),
-    MISTRAL: ('no Mistral (service type "workflowv2")', 'Add --local'),
+    SWIFT: (
+        'no object store (service type "object-store")',
+        'Clouds that lack',
+    ),
+    MISTRAL: ('no Mistral (service type "workflowv2")', 'Clouds that lack'),
     IRONIC: ('no Ironic (service type "baremetal")', '--os-region-name'),
 }
 
 LOCAL = tuple(
     name
     for name in ARGUMENTS
-    if name.startswith('deployment plan ')
-    and 'validation result' not in name
-    and 'validation stop' not in name
+    if name.endswith(('validation list', 'validation run'))
 )
 
-NODES = tuple(name for name in LOCAL if ' node ' in name)
+NODES = tuple(name for name in ARGUMENTS if ' node ' in name)
 
 #: The commands that ask no service.
 OFFLINE = ('software deployment schedule preview',)
+
+#: The command whose output, not an error, says what is missing.
+FEATURES = 'software deployment feature list'
 
 #: The commands that cannot do without a service, past Mistral if they can.
 #: Others have a word of another service first, or no need.
@@ -164,22 +161,9 @@ NEED = {
     HEAT: {
         name
         for name in ARGUMENTS
-        if name.startswith('software ')
-        # An operation is found in the object store.
-        and (' operation ' not in name or name.endswith(' run'))
-        and name not in OFFLINE
+        if name.startswith('software ') and name not in (*OFFLINE, FEATURES)
     },
     SWIFT: {
-        name
-        for name in ARGUMENTS
-        if {'run', 'operation'} & {*name.split()}
-        and name.startswith('software ')
-        # These look for targets in Heat before they store anything.
-        and not name.endswith(('operation run', 'run start'))
-        # heat-engine stores what a schedule runs.
-        and ' schedule ' not in name
-    }
-    | {
         'deployment plan capability list',
         'deployment plan deploy',
         'deployment plan diff',
@@ -201,9 +185,6 @@ NEED = {
 
 #: The commands that ask another service before they turn to Mistral.
 FIRST = {
-    'deployment plan export': 'There is no plan shop',
-    'deployment plan node introspect': 'Ironic answered 403',
-    'deployment plan set': 'There is no plan shop',
     'deployment plan validation list': 'There is no plan shop',
 }
 
@@ -219,7 +200,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def outcome(name, lacking, folder, *more):
+def outcome(name, lacking, folder, *more, stdout=None):
     """Run a command; return what its error says, '' if there is none."""
     manager = types.SimpleNamespace(
         session=session(lacking),
@@ -227,7 +208,9 @@ def outcome(name, lacking, folder, *more):
         region_name=None,
         auth_ref=None,
     )
-    app = types.SimpleNamespace(client_manager=manager, stdout=io.StringIO())
+    app = types.SimpleNamespace(
+        client_manager=manager, stdout=stdout or io.StringIO()
+    )
     made = base.command(name.replace(' ', '_'))(app, None)
     words = [*ARGUMENTS[name].format(folder=folder).split(), *more]
     parsed = made.get_parser('openstack').parse_args(words)
@@ -250,7 +233,8 @@ def test_past_mistral_an_error_names_what_is_missing(name, lacking, folder):
     said = outcome(name, lacking, folder, *more)
     wanted = SAID[lacking] if name in NEED[lacking] else ()
     assert all(words in said for words in wanted), said
-    assert wanted or 'catalogue' not in said, said
+    others = ('catalogue', 'This region')
+    assert wanted or not any(words in said for words in others), said
 
 
 @pytest.mark.parametrize('name', LOCAL)
@@ -258,3 +242,21 @@ def test_without_mistral_an_error_names_the_way_past_it(name, folder):
     said = outcome(name, MISTRAL, folder)
     wanted = (FIRST[name],) if name in FIRST else SAID[MISTRAL]
     assert all(words in said for words in wanted), said
+
+
+@pytest.mark.parametrize('lacking', [SWIFT, MISTRAL, HEAT, None])
+def test_any_user_can_list_what_the_cloud_has_services_for(lacking, folder):
+    stdout = io.StringIO()
+    assert (
+        outcome(FEATURES, lacking, folder, '-f', 'json', stdout=stdout) == ''
+    )
+    rows = {row.pop('Feature'): row for row in json.loads(stdout.getvalue())}
+    plans = {'Has services': 'yes', 'Reason': ''}
+    if lacking == SWIFT:
+        plans = {'Has services': 'no', 'Reason': wording.no_service(SWIFT)}
+    assert rows['Plans'] == plans
+    assert rows['Workflows']['Has services'] == (
+        'no' if lacking in (MISTRAL, HEAT) else 'yes'
+    )
+    # This cloud has no heat-api-cfn.
+    assert rows['Deployments by CFN_SIGNAL']['Has services'] == 'no'

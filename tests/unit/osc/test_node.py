@@ -2,13 +2,14 @@
 """``openstack deployment plan node …``, over the fakes of the core."""
 
 import json
+import types
 
 import yaml
 
 from heat_plugins import errors
 from heat_plugins.nodes import node_operations
-from heat_plugins.objectstore import parcels
 from heat_plugins.osc import common
+from heat_plugins.osc.nodes import node_commands
 from tests.unit import fake_swift
 from tests.unit.nodes import fake_ironic
 from tests.unit.nodes import test_operations
@@ -16,21 +17,25 @@ from tests.unit.osc import base
 
 FILE = """
 nodes:
-  - {name: a, pm_type: fake, mac: ['52:54:00:00:00:01'], pm_password: hunter22}
-  - {name: b, pm_type: fake, mac: ['52:54:00:00:00:02'], colour: red}
+  - name: a
+    pm_type: fake-hardware
+    mac: ['52:54:00:00:00:01']
+    pm_password: hunter22
+  - {name: b, pm_type: fake-hardware, mac: ['52:54:00:00:00:02'], colour: red}
 """
 
 
-class NodeCase(base.DriverCase):
+class NodeCase(base.FolderCase):
     def setUp(self):
         super().setUp()
+        self.wait = self.sleep
+        clock = types.SimpleNamespace(sleep=lambda seconds: self.wait(seconds))
+        self.patch(node_commands, 'time', clock)
+        self.patch(node_commands, 'operations', lambda manager: self.core)
         self.ironic = fake_ironic.Ironic()
         self.store = fake_swift.Cluster().store()
         self.core = node_operations.NodeOperations(
             self.ironic, self.store, clock=lambda: 1000.0
-        )
-        self.driver = base.driver(
-            store=self.store, nodes=self.core, sleep=self.sleep
         )
         self.file = self.folder / 'nodes.yaml'
         self.file.write_text(FILE)
@@ -93,7 +98,7 @@ class RegisterTest(NodeCase):
         with self.assertLogs('', 'ERROR') as logs:
             code, found = self.register('--provide')
         self.assertEqual(common.FAILED, code)
-        self.assertIn('manage: 1 of 2 done, 1 failed', logs.output[0])
+        self.assertIn('manage: 1 done, 1 failed', logs.output[0])
         self.assertEqual(
             ['', 'no route to host'], [one['Reason'] for one in found]
         )
@@ -183,7 +188,7 @@ class IntrospectTest(NodeCase):
                 self.ironic.row(name)['provision_state'] = 'inspect wait'
             raise KeyboardInterrupt
 
-        self.driver.sleep = interrupted
+        self.wait = interrupted
         with self.assertLogs('', 'ERROR'):
             code, found = self.introspect('--all')
         self.assertEqual((common.INTERRUPTED, []), (code, found))
@@ -192,17 +197,9 @@ class IntrospectTest(NodeCase):
         )
 
     def test_an_ironic_that_is_out_of_order_is_waited_for(self):
-        self.ironic.failing['states'] = []
-        begin = self.core.begin
-
-        def begun(*arguments, **options):
-            found = begin(*arguments, **options)
-            self.ironic.failing['states'] = [errors.Unavailable('503')] * 3
-            return found
-
-        self.patch(self.core, 'begin', begun)
+        self.ironic.failing['states'] = [errors.Unavailable('503')] * 3
         # So that the fake's own look is not the one that fails.
-        self.driver.sleep = lambda seconds: (
+        self.wait = lambda seconds: (
             None if self.ironic.failing['states'] else self.sleep(seconds)
         )
         code, _ = self.introspect('a')
@@ -235,103 +232,3 @@ class ProvideAndListTest(NodeCase):
         with self.assertLogs('', 'ERROR'):
             code, found = self.json('node provide a')
         self.assertEqual((common.FAILED, 'failed'), (code, found[0]['State']))
-
-
-class ThroughMistralTest(NodeCase):
-    def through(self, *looks):
-        self.executions = base.Executions(*looks)
-        self.executions.result = {'nodes': [], 'moving': []}
-        self.uploaded = []
-        send = parcels.send
-
-        def sent(store, content):
-            self.uploaded.append(content)
-            return send(store, content)
-
-        self.patch(parcels, 'send', sent)
-        self.driver = base.driver(
-            local=False,
-            store=self.store,
-            nodes=self.core,
-            executions=self.executions,
-        )
-
-    def output(self, **more):
-        return {
-            'nodes': [
-                {
-                    'uuid': 'id-a',
-                    'name': 'a',
-                    'action': 'created',
-                    'changes': [],
-                    'warnings': [],
-                    'reason': '',
-                    'phase': 'done',
-                    'attempts': 1,
-                }
-            ],
-            'moved': [],
-            'found': [],
-            **more,
-        }
-
-    def test_the_file_does_not_go_through_mistral(self):
-        self.through(
-            ('RUNNING', {}),
-            errors.Unavailable('503'),
-            ('SUCCESS', self.output()),
-        )
-        code, found = self.register()
-        self.assertEqual((0, 'created'), (code, found[0]['Action']))
-        self.assertNotIn('hunter22', str(self.executions.started))
-        self.assertIn(b'hunter22', self.uploaded[0])
-        self.assertIn('Execution e-1', self.stderr.getvalue())
-
-    def test_what_was_done_in_part_is_shown(self):
-        error = {'code': 'failed', 'message': 'Not all'}
-        self.through(('ERROR', self.output(error=error)))
-        with self.assertLogs('', 'ERROR') as logs:
-            code, found = self.register()
-        self.assertEqual((common.FAILED, 1), (code, len(found)))
-        self.assertIn('Not all', logs.output[0])
-
-    def test_what_mistral_says_of_a_dead_executor_is_no_error_of_ours(self):
-        self.through(('ERROR', self.output(error="Heartbeat wasn't received")))
-        with self.assertLogs('', 'ERROR') as logs:
-            code, found = self.register()
-        self.assertEqual((common.FAILED, 1), (code, len(found)))
-        self.assertIn('because', logs.output[0])
-
-    def test_an_error_is_an_error(self):
-        error = {'code': 'invalid', 'message': 'This is no list'}
-        for output, said in (
-            ({'error': error}, 'This is no list'),
-            ({}, 'because'),
-        ):
-            self.through(('ERROR', output))
-            self.assert_refused(f'node register {self.file}', said)
-
-    def test_an_interruption_cancels_the_execution_and_the_inspections(self):
-        self.ironic.add('id-a', name='a', provision_state='manageable')
-        self.through(KeyboardInterrupt())
-        with self.assertLogs('', 'ERROR'):
-            code, _ = self.json('node introspect --all')
-        self.assertEqual(common.INTERRUPTED, code)
-        self.assertEqual(['e-1'], self.executions.cancelled)
-        self.assertEqual(
-            ('nodes.abort', {'nodes': ['id-a']}), self.executions.started[-1]
-        )
-
-    def test_to_provide_is_a_workflow_as_well(self):
-        self.through(('SUCCESS', self.output()))
-        code, found = self.json('node provide a --timeout 60')
-        self.assertEqual((0, 'done'), (code, found[0]['State']))
-        self.assertEqual(
-            [
-                (
-                    'nodes.move',
-                    {'verb': 'provide', 'nodes': ['a'], 'timeout': 60},
-                )
-            ],
-            self.executions.started,
-        )

@@ -4,21 +4,32 @@
 import csv
 import dataclasses
 import io
+import pathlib
 import sys
+import tempfile
+import types
 
 import fixtures
 import yaml
 
 from heat_plugins import jobs
+from heat_plugins.clients import heat_plans
+from heat_plugins.clients import mistral_api
+from heat_plugins.clients import mistral_plans
 from heat_plugins.content import tarballs
 from heat_plugins.content import texts
 from heat_plugins.osc import common
 from heat_plugins.osc.plans import plan_choose
+from heat_plugins.osc.plans import plan_common
+from heat_plugins.osc.plans import plan_deploy
 from heat_plugins.plans import plan_operations
+from heat_plugins.validations import validation_operations
 from tests.unit.osc import base
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 from tests.unit.validations import fakes as validation_fakes
+
+CHECKS = (('ram', validation_fakes.playbook('RAM', 'prep')),)
 
 
 class Runner:
@@ -37,18 +48,35 @@ class Runner:
         return jobs.CallOutcome(success=success, reason='because')
 
 
-class PlanCase(base.DriverCase):
+class PlanCase(base.CommandCase):
+    """A test of commands on plans, of a cloud with Mistral.
+
+    :ivar folder: an empty one.
+    :ivar runner: what runs workflows and actions at Mistral.
+    """
+
     def setUp(self):
         super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
         self.cloud = validation_fakes.Cloud()
         self.cloud.heat.answer = fake_heat.answer
-        self.driver = base.driver(
-            store=self.cloud.swift.store(),
-            plans=plan_operations.PlanOperations(self.cloud.plans),
-            validations=self.cloud.validations,
-            executions=Runner(),
-            sleep=self.sleep,
-        )
+        self.runner = Runner()
+        self.has_mistral = True
+        operations = plan_operations.PlanOperations(self.cloud.plans)
+        for module, name, made in (
+            (plan_common, 'operations', lambda manager: operations),
+            (common, 'cloud', lambda manager: None),
+            (mistral_api, 'is_there', lambda cloud: self.has_mistral),
+            (mistral_plans, 'WorkflowExecutions', lambda cloud: self.runner),
+            (
+                plan_deploy,
+                'time',
+                types.SimpleNamespace(sleep=lambda s: self.sleep(s)),
+            ),
+        ):
+            self.patch(module, name, made)
         self.cloud.plans.create('plan', fakes.content())
         self.ends_with = 'COMPLETE'
 
@@ -139,9 +167,8 @@ class FilesTest(PlanCase):
         self.assertIn('environments/more.yaml', self.cloud.objects())
         self.assertNotIn('more.yaml', self.cloud.objects())
 
-    def test_nothing_to_change_is_an_error(self):
-        self.assert_refused('set plan', 'Nothing')
-        self.refused('set plan --prune')
+    def test_nothing_of_what_is_needed_is_pruned(self):
+        self.assert_refused('set plan --prune', 'root.yaml')
 
     def test_a_plan_without_a_stack_is_deleted_in_silence(self):
         self.assertEqual((0, ''), self.run_command('delete plan'))
@@ -183,10 +210,7 @@ class ChooseTest(PlanCase):
             ['base.yaml', large, backup], [one['Environment'] for one in found]
         )
 
-    def test_both_of_one_environment_is_an_error(self):
-        self.assert_refused(
-            'capability set plan --enable a --disable a', 'both'
-        )
+    def test_nothing_to_choose_is_an_error(self):
         self.refused('capability set plan')
 
     def test_parameters_are_set_listed_and_taken_back(self):
@@ -241,11 +265,6 @@ class ChooseTest(PlanCase):
     def test_nothing_to_set_is_an_error(self):
         self.refused('parameter set plan')
 
-    def test_a_role_that_does_not_exist_is_an_error(self):
-        self.assert_refused(
-            'parameter list plan --role Compute', 'has no role Compute'
-        )
-
     def test_roles(self):
         code, found = self.json('role list plan')
         self.assertEqual((0, []), (code, found))
@@ -285,22 +304,22 @@ class DeployTest(PlanCase):
         self.assertEqual(0, code)
         self.assertEqual(
             [('a', 'plan plan'), ('b', 'plan plan')],
-            self.driver.executions.begun,
+            self.runner.begun,
         )
 
     def test_a_step_that_fails_is_the_last_and_fails_it(self):
         self.plan_with_steps()
-        self.driver.executions.failing = ('a',)
+        self.runner.failing = ('a',)
         code, found = self.json('deploy plan')
         self.assertEqual(common.FAILED, code)
         self.assertEqual('CREATE_COMPLETE', found['status'])
-        self.assertEqual(1, len(self.driver.executions.begun))
+        self.assertEqual(1, len(self.runner.begun))
 
     def test_no_step_runs_after_a_stack_that_failed(self):
         self.plan_with_steps()
         self.ends_with = 'FAILED'
         self.json('deploy plan')
-        self.assertEqual([], self.driver.executions.begun)
+        self.assertEqual([], self.runner.begun)
 
     def test_it_need_not_wait(self):
         code, found = self.json('deploy plan --no-wait')
@@ -310,7 +329,7 @@ class DeployTest(PlanCase):
         def interrupt(seconds):
             raise KeyboardInterrupt
 
-        self.driver.sleep = interrupt
+        self.sleep = interrupt
         code, found = self.json('deploy plan')
         self.assertEqual(
             (common.INTERRUPTED, 'CREATE_IN_PROGRESS'), (code, found['status'])
@@ -362,3 +381,36 @@ class DeployTest(PlanCase):
             code, found = self.json('diff plan --exit-code')
         self.assertEqual((0, []), (code, found))
         self.assertIn('No difference', said.output[0])
+
+
+class RequiredTest(PlanCase):
+    """A plan whose deployment needs the validations of the group prep."""
+
+    def setUp(self):
+        super().setUp()
+        files = {f'validations/{name}.yaml': text for name, text in CHECKS}
+        self.cloud.plans.update('plan', files)
+        self.cloud.plans.change(
+            'plan',
+            lambda found: dataclasses.replace(
+                found, more={'required_validations': ['prep']}
+            ),
+        )
+
+    def test_mistral_runs_them_before_it(self):
+        self.runner.failing = ('validations.run',)
+        self.assert_refused('deploy plan --no-wait', 'because')
+        self.assertEqual([('validations.run', 'plan plan')], self.runner.begun)
+        self.assertEqual({}, self.cloud.heat.stacks)
+
+    def test_the_command_runs_them_where_there_is_no_mistral(self):
+        self.has_mistral = False
+        self.patch(heat_plans, 'PlanStacks', lambda cloud: None)
+        self.patch(
+            validation_operations,
+            'ValidationOperations',
+            lambda plans, servers: self.cloud.validations,
+        )
+        self.run_command('deploy plan --no-wait')
+        self.assertEqual(1, len(self.cloud.machine.begun))
+        self.assertIn('plan', self.cloud.heat.stacks)

@@ -55,58 +55,29 @@ class FileTest(PrivateFilesCase):
         self.assertEqual('half \\ud800 a pair, ü', self.path.read_text())
 
 
-class TreeTest(PrivateFilesCase):
-    def setUp(self):
-        super().setUp()
-        self.tree = private_files.Tree(self.folder / 'logs')
-
-    def written(self):
-        """Return what is there: the texts, by their paths."""
-        top = self.folder / 'logs'
-        return {
-            str(path.relative_to(top)): path.read_text()
-            for path in top.rglob('*')
-            if path.is_file()
-        }
-
+class FolderTest(PrivateFilesCase):
     def test_only_its_user_enters_its_folders(self):
-        self.tree.write(('shop', 'db'), 'deploy_stdout', 'x')
-        for path in ('logs', 'logs/shop', 'logs/shop/db'):
-            self.assertEqual(0o700, self.mode(path))
-
-    def test_usual_names_stay(self):
-        self.tree.write(('shop', 'tier.0.db'), 'deploy_stdout', 'x')
-        self.assertEqual({'shop/tier.0.db/deploy_stdout': 'x'}, self.written())
+        path = private_files.folder(self.folder / 'logs', 'shop', 'tier.0.db')
+        self.assertEqual(self.folder / 'logs/shop/tier.0.db', path)
+        for each in ('logs', 'logs/shop', 'logs/shop/tier.0.db'):
+            self.assertEqual(0o700, self.mode(each))
 
     def test_a_folder_that_is_a_link_is_not_entered(self):
-        elsewhere = self.folder / 'elsewhere'
-        elsewhere.mkdir()
-        (self.folder / 'logs/shop').symlink_to(elsewhere)
-        write = self.tree.write
-        self.assertRaises(OSError, write, ('shop', 'db'), 'deploy_stdout', 'x')
-        self.assertEqual([], os.listdir(elsewhere))
+        top = private_files.folder(self.folder / 'logs')
+        (top / 'shop').symlink_to(self.folder)
+        self.assertRaises(OSError, private_files.folder, top, 'shop', 'db')
+        self.assertEqual(['logs'], os.listdir(self.folder))
+
+    def test_no_name_leads_out_of_it(self):
+        path = private_files.folder(self.folder / 'logs', '..', 'a/b', '.')
+        self.assertEqual(self.folder / 'logs/%2E./a%2Fb/%2E', path)
 
     def test_names_that_no_file_can_have_are_told_apart(self):
         names = [
-            *('a/b', 'a_b', 'A_b', 'a%2Fb', '..', '.', '.hidden', '', '_'),
+            *('a/b', 'a_b', 'a%2Fb', '..', '.', '.hidden', '%2Ehidden', '_'),
             *('x' * 600, 'x' * 601, 'ü' * 300, '\udcff', '\ud800', '\0', '\n'),
         ]
-        for name in names:
-            self.tree.write(('shop', 'db'), name, f'of {name!a}')
-            self.tree.write((name, 'db'), 'size', f'in {name!a}')
-        written = self.written()
-        self.assertEqual(
-            sorted(
-                f'{word} {name!a}' for word in ('of', 'in') for name in names
-            ),
-            sorted(written.values()),
-        )
-        # Where letter case does not count, none is another one.
-        self.assertEqual(len(written), len({path.lower() for path in written}))
-        self.assertEqual("of 'a_b'", written['shop/db/a_b'])
-        self.assertEqual("of 'a/b'", written['shop/db/a%2Fb'])
-
-    def test_the_same_name_again_is_another_file(self):
-        for text in ('one', 'two'):
-            self.tree.write(('shop', 'db'), 'size', text)
-        self.assertEqual({'one', 'two'}, set(self.written().values()))
+        files = {private_files.file_name(name) for name in names}
+        self.assertEqual(len(names), len(files))
+        for file in files:
+            private_files.write(self.folder / file, 'x')

@@ -9,6 +9,7 @@ import time
 import fixtures
 import testtools
 
+from heat_plugins.osc import common
 from heat_plugins.osc import progress
 from heat_plugins.plans.deploy import stack_following
 from heat_plugins.runs import summary
@@ -164,10 +165,10 @@ class DeploymentTest(DisplayTestCase):
             show.note('CREATE')
             show.changed(
                 stack_following.StackProgress(
-                    status='CREATE_IN_PROGRESS', done=3, total=7
+                    status='CREATE_IN_PROGRESS', done=3
                 )
             )
-            self.appears(self.screen, '3 of 7 resources')
+            self.appears(self.screen, '3 resources')
 
     def test_lines_elsewhere_each_failure_once(self):
         self.patch(progress.Display, 'interval', 3600)
@@ -239,14 +240,14 @@ class ValidationsTest(DisplayTestCase):
             self.appears(self.screen, '1 of 2 a ask')
 
 
-class SilenceTest(base.CommandTestCase):
+class SilenceTest(base.CommandCase):
     """Every command shows that it works, and nothing of that in its output."""
 
     def test_a_command_that_takes_long_says_so(self):
         self.patch(progress.Display, 'interval', 0.01)
         stderr = self.stderr
 
-        class Slow(base.common.Report):
+        class Slow(common.Report):
             """Take long."""
 
             def take_action(self, parsed_args):
@@ -266,7 +267,7 @@ class SilenceTest(base.CommandTestCase):
             lambda display: order.append('stop'),
         )
 
-        class Quick(base.common.Report):
+        class Quick(common.Report):
             """Take no time."""
 
             def take_action(self, parsed_args):

@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``openstack software deployment run …``."""
+"""``openstack software deployment run …`` on runs that are there."""
 
-import dataclasses
 import datetime
+import os
 import re
 import subprocess
 import sys
+import uuid
 
+import fixtures
 import testtools
 
+from heat_plugins import errors
+from heat_plugins.engine.runs import door
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc.runs import run_commands
-from heat_plugins.runs import run_service
+from heat_plugins.runs import run_records
+from tests.unit.engine import run_world
 from tests.unit.osc import base
-from tests.unit.runs import fake_heat
+from tests.unit.osc import run_door
+
+RUN, OTHER = run_door.RUN, run_door.OTHER
 
 # Whatever a laptop with the commands has no need of.
 _IMPORT = """
@@ -58,87 +64,125 @@ class EntryPointTest(testtools.TestCase):
         self.assertEqual(set(), theirs & set(base.commands()))
 
 
-class ServerTest(base.CommandTestCase):
-    def setUp(self):
-        super().setUp()
-        nested = self.heat.add_stack('nested', parent=self.stack.id)
-        self.heat.add_resource(
-            self.stack, 'group', 'OS::Heat::ResourceGroup', 'g', nested.id
+class ListTest(run_door.RunCase):
+    def listed(self, filters=''):
+        code, found = self.json(f'run list {filters}')
+        self.assertEqual(0, code)
+        return [each['id'] for each in found]
+
+    def test_the_newest_is_first(self):
+        self.ended()
+        self.start(OTHER)
+        self.assertEqual([OTHER, RUN], self.listed())
+        self.assertEqual([OTHER], self.listed('--limit 1'))
+
+    def test_filters(self):
+        self.use(run_world.World(1))
+        self.world.answers = lambda server_id: 1
+        self.ended(action='RESTART')
+        self.world.now += 3600
+        self.world.answers = lambda server_id: None
+        self.start(OTHER)
+        self.patch(command_line.time, 'time', lambda: self.world.now)
+        for filters, expected in (
+            ('--stack s0', [OTHER, RUN]),
+            ('--stack stack-0 --server server-0', [OTHER, RUN]),
+            ('--server server-9', []),
+            ('--action RESTART', [RUN]),
+            ('--state running', [OTHER]),
+            ('--failed', [RUN]),
+            ('--who ann', [OTHER, RUN]),
+            ('--who ben', []),
+            ('--schedule nightly', []),
+            ('--since 30min', [OTHER]),
+            ('--until 30min', [RUN]),
+            ('--since 2h', [OTHER, RUN]),
+        ):
+            self.assertEqual(expected, self.listed(filters), filters)
+
+    def test_many_pages_are_read_as_far_as_they_are_wanted(self):
+        for number in range(130):
+            self.world.order(str(number))
+            run_id = str(uuid.UUID(int=number))
+            self.world.store.create(
+                run_world.PROJECT,
+                run_records.RunRecord.new(self.world.order(run_id)),
+                'engine',
+            )
+        self.assertEqual(100, len(self.listed()))
+        self.assertEqual(120, len(self.listed('--limit 120')))
+        self.assertEqual(1 + 2, len(self.requests()))
+
+    def test_an_empty_list_of_a_stack_that_does_not_exist_is_an_error(self):
+        self.heat.add_stack('shop')
+        self.assertEqual([], self.listed())
+        self.assertEqual([], self.listed('--stack shop'))
+        self.assert_refused(
+            'run list --stack shpo', 'no stack shpo', 'did you mean "shop"?'
         )
-        self.heat.add_resource(nested, '0', 'OS::Nova::Server', 'server-1')
-        self.run_ = self.start()
+        # A run knows a stack that is deleted.
+        self.ended()
+        self.assertEqual([], self.listed('--stack s0 --state running'))
 
-    def test_a_table_has_its_name_and_programs_its_id_too(self):
-        _, output = self.run_command('run list shop')
-        self.assertIn('| group.0 |', output)
-        self.assertNotIn('server-1', output)
-        _, (found,) = self.json('run list shop')
-        self.assertEqual(
-            ('server-1', 'group.0'), (found['server'], found['server_name'])
+    def test_a_table_has_no_ids_and_times_with_units(self):
+        self.use(run_world.World(1))
+        self.world.answers = lambda server_id: None
+        self.start()
+        self.world.pass_time(90)
+        self.world.answers = lambda server_id: 0
+        self.world.finish(run_id=RUN)
+        _, output = self.run_command('run list')
+        self.assertRegex(output, r'\| 1 min 3\d s +\|')
+        self.assertNotIn('None', output)
+        _, (found,) = self.json('run list')
+        self.assertTrue(90 <= found['duration'] < 100)
+        self.assertEqual(['s0'], found['stacks'])
+
+    def test_columns_are_named_as_in_the_table_or_in_json(self):
+        self.start()
+        for column in ('Created', 'created_at', 'CREATED'):
+            _, output = self.run_command(f'run list -c {column} -f csv')
+            self.assertTrue(output.startswith('"created_at"\n"2027-'), output)
+
+    def test_durations_are_sorted_as_numbers(self):
+        for number, seconds in enumerate((90, 7)):
+            self.use_server(seconds)
+            self.ended(str(uuid.UUID(int=number)), action=f'A{number}')
+        _, output = self.run_command('run list --sort-column Duration')
+        (first, second) = re.findall(r'\| ([0-9]+ (?:s|min)[^|]*)\|', output)
+        self.assertIn('min', second)
+        self.assertNotIn('min', first)
+
+    def use_server(self, seconds):
+        until = self.world.now + seconds
+        self.world.answers = lambda server_id: (
+            0 if self.world.now > until else None
         )
 
-    def test_show_has_both(self):
-        _, output = self.run_command(f'run show shop {self.run_.id}')
-        self.assertRegex(output, r'server +\| server-1 ')
-        self.assertRegex(output, r'server_name +\| group\.0 ')
-
-    def test_actions_are_listed_with_it(self):
-        _, output = self.run_command('action list shop')
-        self.assertIn('| group.0 |', output)
-        _, found = self.json('action list shop')
-        self.assertEqual(
-            ('server-1', 'group.0'),
-            (found[0]['Server'], found[0]['Server name']),
-        )
-
-    def test_one_that_is_no_resource_has_its_id(self):
-        self.heat.add_deployment(self.stack, 'web', 'server-2')
-        _, output = self.run_command('action list shop web')
-        self.assertIn('| server-2 |', output)
-
-
-class FilterTest(base.CommandTestCase):
-    def setUp(self):
-        super().setUp()
-        self.heat.add_resource(
-            self.stack, 'db_server', 'OS::Nova::Server', 'server-1'
-        )
-        nested = self.heat.add_stack('nested', parent=self.stack.id)
-        self.heat.add_resource(
-            self.stack, 'group', 'OS::Heat::ResourceGroup', 'g', nested.id
-        )
-        self.heat.add_deployment(nested, 'web', 'server-2')
-        self.heat.add_resource(nested, 'box', 'OS::Nova::Server', 'server-2')
-        self.failed = self.start()
-        self.answer(deploy_status_code=1)
-        self.now += 3600
-        self.show(self.failed)
-        self.other = self.start('FAIL/OVER')
-
-    def listed(self, filters):
-        _, found = self.json(f'run list shop {filters}')
-        return [one['id'] for one in found]
-
-    def test_by_server(self):
-        there = self.start(resource='group.web')
-        for server in ('server-2', 'group.box'):
-            self.assertEqual([there.id], self.listed(f'--server {server}'))
-
-    def test_by_failure(self):
-        self.assertEqual([self.failed.id], self.listed('--failed'))
-        self.now += 4000
-        self.assertEqual(
-            [self.other.id, self.failed.id], self.listed('--failed')
-        )
-
-    def test_by_time_what_ended_before_is_left_out(self):
-        self.patch(command_line.time, 'time', lambda: self.now)
-        self.assertEqual([self.other.id], self.listed('--since 30min'))
-        self.assertEqual(2, len(self.listed('--since 2h')))
-
-    def test_by_day(self):
+    def test_times_are_local_on_request(self):
         self.enterContext(base.local_zone('HPT-05:30'))
-        day = datetime.datetime.fromtimestamp(self.now, datetime.UTC)
+        self.ended()
+        for line in (
+            'run list',
+            f'run show {RUN}',
+            'run list -f csv',
+            f'run show {RUN} --targets',
+        ):
+            _, before = self.run_command(line)
+            _, after = self.run_command(f'{line} --local-time')
+            times = re.findall(r'\d{4}-\d\d-\d\dT[\d:]+Z', before)
+            self.assertNotEqual([], times)
+            self.assertEqual(
+                [datetime.datetime.fromisoformat(one) for one in times],
+                [
+                    datetime.datetime.fromisoformat(one)
+                    for one in re.findall(r'\d{4}-[-\dT:]+\+05:30', after)
+                ],
+            )
+
+    def test_a_day_is_that_of_the_zone(self):
+        self.enterContext(base.local_zone('HPT-05:30'))
+        day = datetime.datetime.fromtimestamp(self.world.now, datetime.UTC)
         midnight = day.replace(hour=0, minute=0, second=0)
         # A minute after midnight in UTC, which is 5.5 hours late here.
         now = midnight.timestamp() + 60
@@ -156,233 +200,629 @@ class FilterTest(base.CommandTestCase):
             found = command_line.Since(given).seconds(local=local)
             self.assertEqual(now - seconds, found, given)
 
-    def test_times_are_local_on_request(self):
-        self.enterContext(base.local_zone('HPT-05:30'))
-        for line in (
-            'run list shop',
-            f'run show shop {self.failed.id}',
-            'run list shop -f csv',
-            f'run show shop {self.failed.id} -f value -c started_at',
-        ):
-            _, before = self.run_command(line)
-            _, after = self.run_command(f'{line} --local-time')
-            times = re.findall(r'\d{4}-\d\d-\d\dT[\d:]+Z', before)
-            self.assertNotEqual([], times)
-            self.assertEqual(
-                [datetime.datetime.fromisoformat(one) for one in times],
-                [
-                    datetime.datetime.fromisoformat(one)
-                    for one in re.findall(r'\d{4}-[-\dT:]+\+05:30', after)
-                ],
-            )
 
-    def test_an_output_that_is_a_time_stays_as_it_is(self):
-        self.enterContext(base.local_zone('HPT-05:30'))
-        run = self.other
-        self.answer(deploy_stdout='2026-11-20T22:00:00Z')
-        for line in ('run output', 'run show'):
-            line = f'{line} shop {run.id} --local-time'
-            _, shown = self.run_command(line)
-            self.assertIn('2026-11-20T22:00:00Z', shown)
+class NameTest(run_door.RunCase):
+    def test_the_beginning_or_the_end_of_an_id_is_enough(self):
+        self.start()
+        for name in (RUN, RUN[:4], RUN[-6:], RUN.upper()):
+            _, shown = self.json(f'run show {name}')
+            self.assertEqual(RUN, shown['id'])
 
-    def test_what_exists_and_has_no_runs_is_an_empty_list(self):
-        for filters in (
-            '--resource group',
-            '--resource group.web',
-            '--server group.box',
-            '--action CREATE',
-        ):
-            self.assertEqual([], self.listed(filters))
+    def test_a_whole_id_costs_one_request(self):
+        self.start()
+        self.run_command(f'run show {RUN} --targets')
+        lists = [r for r in self.requests() if RUN not in r.url]
+        self.assertEqual([], lists)
 
-    def test_what_does_not_exist_is_an_error_that_names_what_does(self):
-        for filters, said in (
-            (
-                'shop --resource group.wbe',
-                'no resource group.wbe, and no run of one; did you mean '
-                '"group.web"?',
-            ),
-            ('shop --server db_sever', 'did you mean "db_server"?'),
-            ('shop --action BAKCUP', 'did you mean "BACKUP"?'),
-            ('shpo', 'did you mean "shop"?'),
-        ):
-            self.assert_refused(f'run list {filters}', said)
-        said = self.refused('run list shop --resource nosuch')
-        self.assertNotIn('did you', said)
+    def test_a_part_of_several_ids_is_refused_with_their_names(self):
+        self.start()
+        self.start(OTHER, action='RESTART')
+        self.assert_refused('run show 0000', 'several runs', RUN, OTHER)
+        self.assert_refused('run cancel 0000', 'several runs', RUN, OTHER)
 
-    def test_what_only_runs_know_by_now_exists(self):
-        self.answer()
-        self.heat.members[self.stack.id] = []
-        self.assertEqual(2, len(self.listed('--resource db')))
-        self.assertEqual([], self.listed('--resource db --state running'))
-        self.assertEqual([], self.listed('--server db_server --state running'))
-
-    def test_an_id_of_a_stack_is_not_compared_with_names(self):
-        self.refused('run list', fake_heat.new_id())
-        self.assertNotIn('stack_names ', self.heat.asked)
-
-    def test_a_run_without_the_name_has_that_of_today(self):
-        self.records.write(
-            dataclasses.replace(self.show(self.other), server_name=None)
-        )
-        self.assertEqual(2, len(self.listed('--server db_server')))
-        _, shown = self.json(f'run show shop {self.other.id}')
-        self.assertEqual('db_server', shown['server_name'])
+    def test_what_is_not_there_is_an_error(self):
+        self.assert_refused('run show 77', 'begins or ends with 77')
+        self.assert_refused(f'run show {OTHER}', f'Heat has no run {OTHER}')
+        self.assert_refused('run show ""', 'begins or ends')
 
 
-class RunTest(base.CommandTestCase):
-    def setUp(self):
-        super().setUp()
-        self.run_ = self.start(inputs={'password': 's3cret'})
-
+class ShowTest(run_door.RunCase):
     def test_every_format(self):
+        self.start()
         for form in ('json', 'yaml', 'csv', 'value', 'table'):
-            for line in ('run list shop', f'run show shop {self.run_.id}'):
+            for line, said in (
+                ('run list', RUN),
+                (f'run show {RUN}', RUN),
+                (f'run show {RUN} --targets', 'deployment-2'),
+                (f'run show {RUN} --target 2', 'deployment-2'),
+            ):
                 code, output = self.run_command(line, '-f', form)
                 self.assertEqual(0, code)
-                self.assertIn(self.run_.id, output)
-                self.assertNotIn('s3cret', output)
+                self.assertIn(said, output)
+                self.assertNotIn('hunter2', output)
 
-    def test_show_a_column(self):
-        _, output = self.run_command(
-            f'run show shop {self.run_.id} -f value -c state'
-        )
+    def test_one_target_is_shown_with_its_run(self):
+        self.use(run_world.World(1))
+        self.answered(status=1, deploy_stderr='no space')
+        self.ended()
+        _, shown = self.json(f'run show {RUN}')
+        for name, value in {
+            'id': RUN,
+            'stack': 's0',
+            'resource': 'deployment-0',
+            'action': 'BACKUP',
+            'server': 'server-0',
+            'state': 'failed',
+            'timeout': 3600,
+            'created_by': 'ann',
+            'inputs': ['secret'],
+            'counts': {'failed': 1},
+        }.items():
+            self.assertEqual(value, shown[name], name)
+        self.assertIn('exit status', shown['reason'])
+        self.assertEqual('no space', shown['outputs']['deploy_stderr'])
+        _, output = self.run_command(f'run show {RUN}')
+        self.assertIn('no space', output)
+        for hidden in ('percent', 'late_result', 'None', 'limits', 'counts'):
+            self.assertNotIn(hidden, output)
+
+    def test_one_that_waits_says_what_its_server_does(self):
+        self.use(run_world.World(1))
+        self.world.answers = lambda server_id: None
+        self.start()
+        self.world.pass_time(2)
+        _, output = self.run_command(f'run show {RUN} -f value -c state')
         self.assertEqual('waiting\n', output)
 
-    def test_a_table_leaves_out_what_there_is_nothing_to_say_about(self):
-        _, output = self.run_command(f'run show shop {self.run_.id}')
-        self.assertNotIn('late_result', output)
-        self.assertNotIn('None', output)
-
-    def test_also_in_a_list(self):
-        _, output = self.run_command('run list shop')
-        self.assertNotIn('None', output)
-        _, (found,) = self.json('run list shop')
-        self.assertIsNone(found['duration'])
-
-    def test_durations_have_units_in_tables_and_are_numbers_in_json(self):
-        self.now += 90
-        self.answer()
-        _, output = self.run_command('run list shop')
-        self.assertIn('| 1 min 30 s |', output)
-        _, (found,) = self.json('run list shop')
-        self.assertEqual((90, 3600), (found['duration'], found['timeout']))
-
-    def test_they_are_sorted_as_numbers(self):
-        self.now += 90
-        self.answer()
-        self.runs.history('shop', run_service.Filter())
+    def test_what_was_asked_and_told_is_a_line_each(self):
+        notices = [
+            {
+                'event': 'failed',
+                'state': 'given-up',
+                'at': '2027-01-15T08:00:00Z',
+                'tries': 9,
+                'reason': 'It answered 500',
+            },
+            {
+                'event': 'complete',
+                'state': 'pending',
+                'at': None,
+                'tries': 0,
+                'reason': '',
+            },
+        ]
+        self.patch(door.overview, '_notices', lambda known: notices)
         self.start()
-        self.now += 7
-        self.answer()
-        _, output = self.run_command('run list shop --sort-column Duration')
-        self.assertLess(output.index(' 7 s '), output.index(' 1 min 30 s '))
-
-    def test_columns_are_named_as_in_the_table_or_in_json(self):
-        for column in ('Started', 'started_at', 'STARTED'):
-            _, output = self.run_command(f'run list shop -c {column} -f csv')
-            self.assertTrue(output.startswith('"started_at"\n"2027-'), output)
-        _, output = self.run_command('run list shop -c ended_at')
-        self.assertIn('| Ended |', output)
-
-    def test_what_the_encoding_lacks_is_escaped(self):
-        self.answer(deploy_status_code=1, deploy_stderr='größer')
-        self.run_command(f'run show shop {self.run_.id}', encoding='ascii')
-        _, output = self.run_command(
-            f'run output shop {self.run_.id} deploy_stderr', encoding='ascii'
+        self.run_command(f'run pause {RUN}')
+        _, output = self.run_command(f'run show {RUN}')
+        self.assertIn(
+            'failed: given-up at 2027-01-15T08:00:00Z: It answered 500 ',
+            output,
         )
-        self.assertIn('gr\\xf6\\xdfer', output)
+        self.assertIn('| complete: pending ', output)
+        self.assertRegex(output, 'Z: pause by user +\\|')
 
-    def test_of_several_those_that_can_are_cancelled(self):
-        self.heat.add_deployment(self.stack, 'web', 'server-2')
-        other = self.start(resource='web')
-        code, found = self.json(
-            f'run cancel shop nonsense {self.run_.id} {other.id}'
+    def test_many_are_counted_and_failures_are_a_line_for_each_reason(self):
+        self.use(run_world.World(50, max_errors=run_records.Share(50)))
+        self.answered(status=1, deploy_stderr='no space')
+        self.ended()
+        _, shown = self.run_command(f'run show {RUN}')
+        (row,) = [row for row in shown.splitlines() if 'exit status' in row]
+        self.assertIn('50 servers (s0 deployment-0, s1 deployment-1, ', row)
+        self.assertIn('and 47 more): failed: the exit status', row)
+        self.assertLess(max(map(len, shown.splitlines())), 150)
+        _, shown = self.json(f'run show {RUN}')
+        self.assertEqual({'failed': 50}, shown['counts'])
+        self.assertEqual((50, 100), (shown['failed'], shown['percent']))
+        self.assertEqual(50, len(shown['failures']))
+
+    def test_targets_are_listed(self):
+        self.world.answers = lambda server_id: int(server_id == 'server-1')
+        self.ended()
+        for options, expected in (
+            ('--targets', ['deployment-0', 'deployment-1', 'deployment-2']),
+            ('--failed', ['deployment-1']),
+            ('--state complete', ['deployment-0', 'deployment-2']),
+            ('--state pending', []),
+            ('--attempt 1', ['deployment-0', 'deployment-1', 'deployment-2']),
+            ('--attempt 2', []),
+        ):
+            _, found = self.json(f'run show {RUN} {options}')
+            shown = [each['resource'] for each in found]
+            self.assertEqual(expected, shown, options)
+
+    def test_a_target_has_a_number_a_resource_and_a_server(self):
+        self.ended()
+        for name in ('1', 'deployment-1', 'server-1'):
+            _, shown = self.json(f'run show {RUN} --target {name}')
+            self.assertEqual(
+                (1, 'complete'), (shown['number'], shown['state'])
+            )
+        self.assert_refused(
+            f'run show {RUN} --target server-7',
+            f'Run {RUN} has no target server-7',
+            'did you mean "server-',
         )
-        self.assertEqual(1, code)
-        self.assertEqual(['cancelled'] * 2, [one['state'] for one in found])
-        code, found = self.json('run delete shop --all')
-        self.assertEqual((0, 2), (code, len(found)))
 
-    def test_one_that_the_object_store_fails_does_not_stop_the_others(self):
-        self.heat.add_deployment(self.stack, 'web', 'server-2')
-        other = self.start(resource='web')
-        # Both are read at a time; which of them it meets is open.
-        self.cluster.fail(1, 503, 'GET')
-        code, (found,) = self.json(
-            f'run cancel shop {self.run_.id} {other.id}'
+    def test_a_name_of_several_targets_is_refused_with_their_numbers(self):
+        self.use(run_world.World(2))
+        order = self.world.order
+
+        def named(*args, **values):
+            made = order(*args, **values)
+            for each in made.members:
+                object.__setattr__(each, 'server_name', 'web')
+            return made
+
+        self.world.order = named
+        self.ended()
+        self.assert_refused(
+            f'run output {RUN} --target web',
+            'several targets web: 0 (s0 deployment-0, server ID server-0), '
+            '1 (s1 deployment-1, server ID server-1)',
+            'number',
         )
-        self.assertEqual((1, 'cancelled'), (code, found['state']))
-        self.assertIn(found['id'], {self.run_.id, other.id})
+        _, output = self.run_command(f'run show {RUN} --targets')
+        self.assertIn('| web ', output)
+        self.assertNotIn('server-0', output)
 
-    def test_show_and_watch(self):
-        self.soon(lambda: self.answer(deploy_status_code=1) and None)
-        code, shown = self.json(f'run show shop {self.run_.id} --watch')
+    def test_a_retry_keeps_what_was_before(self):
+        self.world.answers = lambda server_id: int(server_id == 'server-1')
+        self.ended()
+        self.world.answers = lambda server_id: 0
+        self.world.done.clear()
+        self.json(f'run retry {RUN} --wait')
+        _, (found,) = self.json(f'run show {RUN} --attempt 2')
+        self.assertEqual(
+            ('deployment-1', 'complete', 2),
+            (found['resource'], found['state'], found['attempt']),
+        )
+        _, found = self.json(f'run show {RUN} --attempt 1')
+        self.assertEqual(
+            ['complete', 'failed', 'complete'], [e['state'] for e in found]
+        )
+        self.assertEqual(
+            ['failed', 'complete'],
+            [each['state'] for each in self.targets()[1]['attempts']],
+        )
+
+    def targets(self):
+        return self.json(f'run show {RUN} --targets')[1]
+
+    def test_it_is_watched(self):
+        self.use(run_world.World(1))
+        self.world.answers = lambda server_id: 1
+        self.start()
+        code, shown = self.json(f'run show {RUN} --watch')
         self.assertEqual((0, 'failed'), (code, shown['state']))
 
-    def test_wait_for_all_that_go_on(self):
-        self.soon(lambda: self.answer() and None)
-        code, (shown,) = self.json('run wait shop')
-        self.assertEqual((0, self.run_.id), (code, shown['id']))
-        code, shown = self.json('run wait shop')
-        self.assertEqual((0, []), (code, shown))
+    def test_what_the_encoding_lacks_is_escaped(self):
+        self.use(run_world.World(1))
+        self.answered(status=1, deploy_stderr='größer')
+        self.ended()
+        _, output = self.run_command(f'run show {RUN}', encoding='ascii')
+        self.assertIn('gr\\xf6\\xdfer', output)
 
-    def test_wait_for_so_long_and_no_longer(self):
-        self.patch(run_commands.following.time, 'monotonic', lambda: self.now)
-        code, (shown,) = self.json(
-            f'run wait shop {self.run_.id} --timeout 30'
-        )
-        self.assertEqual(common.STILL_RUNNING, code)
-        self.assertEqual('waiting', shown['state'])
-        self.assertIn('run wait shop', self.stderr.getvalue())
-
-    def test_output(self):
-        long = 'x' * 9000
-        self.answer(size='1 GB', deploy_stdout=long)
-        _, shown = self.json(f'run output shop {self.run_.id}')
-        self.assertEqual(4096, len(shown['deploy_stdout']))
-        _, shown = self.json(f'run output shop {self.run_.id} --whole')
-        self.assertEqual(long, shown['deploy_stdout'])
-        _, output = self.run_command(
-            f'run output shop {self.run_.id} size -f value'
-        )
-        self.assertEqual('1 GB\n', output)
-        self.refused(f'run output shop {self.run_.id} weight')
-
-    def test_cancel(self):
-        code, (shown,) = self.json(f'run cancel shop {self.run_.id}')
-        self.assertEqual((0, 'cancelled'), (code, shown['state']))
-        self.assertEqual([], self.heat.given())
-        _, shown = self.json(f'run show shop {self.run_.id}')
-        self.assertEqual('ann', shown['cancelled_by'])
-
-    def test_rerun(self):
-        self.answer()
-        code, shown = self.json(
-            f'run rerun shop {self.run_.id} --input level=5'
-        )
-        self.assertEqual((0, self.run_.id), (code, shown['repeats']))
-        self.assertEqual(['level', 'password'], shown['inputs'])
-        self.assertEqual('s3cret', self.inputs()['password'])
-
-    def test_one_that_cannot_be_read_is_deleted_by_its_id_alone(self):
-        self.answer()
-        self.json(f'run show shop {self.run_.id}')
-        unreadable = self.start()
-        self.garble(unreadable)
-        code, (found,) = self.json('run list shop')
-        self.assertEqual((0, self.run_.id), (code, found['id']))
-        exc = self.refused(f'run show shop {unreadable.id}')
-        self.assertIn('run delete', str(exc))
-        self.json('run delete shop --all')
-        self.assertEqual([unreadable.key], self.records.keys())
+    def test_a_server_reports_its_progress(self):
+        self.use(run_world.World(1))
+        self.world.answers = lambda server_id: None
+        self.start()
+        self.world.pass_time()
+        self.reports()
+        self.world.pass_time(2)
+        _, shown = self.json(f'run show {RUN}')
         self.assertEqual(
-            (0, []), self.json(f'run delete shop {unreadable.id}')
+            ('running', None), (shown['state'], shown['progress'])
         )
-        self.assertEqual([], self.records.keys())
+        self.progress = 40.0, 'table 4'
+        for options in ('', '--target 0'):
+            _, shown = self.json(f'run show {RUN} {options}')
+            self.assertEqual(
+                ('running', 40, 'table 4'),
+                (shown['state'], shown['progress'], shown['message']),
+            )
+        self.run_command(f'run wait {RUN} --timeout 30')
+        self.assertEqual(1, self.said().count('running 40% table 4\n'))
 
-    def test_delete(self):
-        self.refused(f'run delete shop {self.run_.id}')
-        self.answer()
-        self.json('run delete shop --all')
-        _, found = self.json('run list shop')
-        self.assertEqual([], found)
+    def test_another_project_is_shown_nothing(self):
+        self.start()
+        self.api.context.project_id = 'f' * 32
+        self.assertEqual([], self.json('run list')[1])
+        self.assert_refused(f'run show {RUN}', 'Heat has no run')
+
+    def test_its_page_is_written(self):
+        folder = self.useFixture(fixtures.TempDir()).path
+        self.answered(deploy_stdout='<script>alert(1)</script>')
+        self.ended()
+        self.run_command(f'run show {RUN} --output {folder}/run.html')
+        with open(f'{folder}/run.html') as file:
+            page = file.read()
+        self.assertIn('&lt;script&gt;alert(1)', page)
+        self.assertNotIn('http-equiv="refresh"', page)
+
+    def test_the_page_is_for_its_user_alone(self):
+        folder = self.useFixture(fixtures.TempDir()).path
+        self.ended()
+        self.run_command(f'run show {RUN} --output {folder}/run.html')
+        with open(f'{folder}/run.html') as file:
+            self.assertEqual(0o600, os.fstat(file.fileno()).st_mode & 0o777)
+            self.assertNotIn('hunter2-secret', file.read())
+
+
+class WaitTest(run_door.RunCase):
+    def test_exit_codes_say_how_it_ended(self):
+        for status, state, code in (
+            (0, 'complete', 0),
+            (1, 'failed', common.FAILED),
+            (None, 'timed-out', common.TIMED_OUT),
+        ):
+            self.use(run_world.World(1, timeout=30))
+            self.world.answers = lambda server_id, status=status: status
+            self.start()
+            found, shown = self.json(f'run wait {RUN}')
+            self.assertEqual((code, state), (found, shown['state']))
+        self.use(run_world.World(1))
+        self.world.answers = lambda server_id: None
+        self.start()
+        self.run_command(f'run cancel {RUN}')
+        self.assertEqual(common.CANCELLED, self.json(f'run wait {RUN}')[0])
+
+    def test_it_says_what_happens(self):
+        self.world.answers = lambda server_id: int(server_id == 'server-2')
+        self.use_slow()
+        self.start()
+        self.run_command(f'run wait {RUN}')
+        said = self.said()
+        self.assertIn(
+            f'Run {RUN}: BACKUP on 3 targets of s0, s1, at most 50 at', said
+        )
+        self.assertIn('s0 deployment-2: failed: the exit status', said)
+        self.assertIn(
+            '3 of 3 done: 1 failed, 2 complete',
+            said.replace('2 complete, 1 failed', '1 failed, 2 complete'),
+        )
+        self.assertRegex(said, f'Run {RUN}: failed after .* s. ')
+
+    def use_slow(self):
+        """Let servers answer after a while."""
+        answers, until = self.world.answers, self.world.now + 20
+        self.world.answers = lambda server_id: (
+            answers(server_id) if self.world.now > until else None
+        )
+
+    def test_failures_for_many_reasons_are_twenty_lines(self):
+        self.use(run_world.World(50, max_errors=run_records.Share(50)))
+        send = self.world.send
+
+        def fail(name, status, **details):
+            number = int(name.rpartition('/')[2].partition('.')[0])
+            text = f'no space on disk {number:c}'.replace(
+                ' ', chr(97 + number)
+            )
+            send(name, 1, deploy_stderr=text)
+
+        self.world.send = fail
+        self.start()
+        self.run_command(f'run wait {RUN}')
+        said = self.said()
+        self.assertEqual(19, said.count('failed: the exit'))
+        self.assertIn(
+            f'Further failures: openstack software deployment run show {RUN} '
+            '--failed',
+            said,
+        )
+
+    def test_several_are_waited_for_at_once(self):
+        self.use(run_world.World(1))
+        self.world.answers = lambda server_id: int(server_id == 'server-0')
+        self.use_slow()
+        self.start()
+        self.start(OTHER, action='RESTART')
+        code, shown = self.json(f'run wait {RUN} {OTHER} {RUN}')
+        self.assertEqual(common.FAILED, code)
+        self.assertEqual([RUN, OTHER], [each['id'] for each in shown])
+
+    def test_all_that_go_on_in_a_stack_are_waited_for(self):
+        self.use_slow()
+        self.start()
+        code, (shown,) = self.json('run wait --stack s0')
+        self.assertEqual((0, RUN), (code, shown['id']))
+        self.assertEqual((0, []), self.json('run wait --stack s0'))
+        self.assert_refused('run wait', 'Name a run')
+
+    def test_it_costs_one_small_request_for_each_poll(self):
+        self.world.answers = lambda server_id: None
+        self.start()
+        self.world.pass_time(5)
+        self.api.seen.clear()
+        self.run_command(f'run wait {RUN} --timeout 600')
+        asked = [each.url for each in self.requests()]
+        self.assertLess(len(asked), 140)
+        whole = [url for url in asked if 'newer_than' not in url]
+        self.assertLess(len(whole), 65)
+        self.assertEqual([], [url for url in asked if 'limit%3D0' not in url])
+
+    def test_it_has_its_time(self):
+        self.world.answers = lambda server_id: None
+        self.start()
+        began = self.world.now
+        code, shown = self.json(f'run wait {RUN} --timeout 12')
+        self.assertEqual(
+            (common.STILL_RUNNING, 'running'), (code, shown['state'])
+        )
+        self.assertTrue(12 <= self.world.now - began <= 13)
+        self.assertIn('Stopped waiting', self.said())
+        self.assertIn(f'run wait {RUN}', self.said())
+
+    def test_an_interruption_says_how_to_come_back(self):
+        self.world.answers = lambda server_id: None
+        self.start()
+
+        def interrupt():
+            raise KeyboardInterrupt
+
+        self.meanwhile = interrupt
+        code, _ = self.json(f'run wait {RUN}')
+        self.assertEqual(common.INTERRUPTED, code)
+        self.assertIn(f'run wait {RUN}', self.said())
+        self.assertIn(f'run cancel {RUN}', self.said())
+
+    def test_an_outage_is_ridden_out(self):
+        for line in (f'run wait {RUN}', f'run show {RUN} --watch'):
+            self.use(run_world.World(1))
+            self.use_slow()
+            self.start()
+            self.api.failing = 20
+            code, shown = self.json(line)
+            self.assertEqual((0, 'complete'), (code, shown['state']))
+            self.assertIn('. Retrying for 300 s', self.said())
+
+    def test_an_outage_that_lasts_ends_the_wait(self):
+        self.world.answers = lambda server_id: None
+        self.start()
+        self.api.failing = 10_000
+        for line, seconds in (('', 300), ('--timeout 20', 20)):
+            began = self.world.now
+            self.assert_refused(f'run wait {RUN} {line}', 'out of order')
+            self.assertTrue(seconds <= self.world.now - began <= seconds + 5)
+        # What does not wait says at once what is wrong.
+        began = self.world.now
+        for command in ('show', 'output', 'logs'):
+            self.assert_refused(f'run {command} {RUN}', 'out of order')
+        self.assertEqual(began, self.world.now)
+
+    def test_engines_that_are_being_upgraded_are_borne_with(self):
+        self.use_slow()
+        self.start()
+        waits = []
+
+        def upgrade():
+            waits.append(self.world.now)
+            self.api.old = 8 if len(waits) == 2 else 0
+
+        self.meanwhile = upgrade
+        self.assertEqual(0, self.json(f'run wait {RUN}')[0])
+
+    def test_a_run_that_shows_late_is_waited_for(self):
+        self.use_slow()
+        self.world.store.is_late = True
+        self.start()
+
+        def show():
+            self.world.store.is_late = False
+
+        self.meanwhile = show
+        self.assertEqual(0, self.json(f'run wait {RUN}')[0])
+
+    def test_a_run_that_needs_a_person_says_so(self):
+        self.use(run_world.World(3, canary=1, approve_after_canary=True))
+        self.start()
+        code, shown = self.json(f'run wait {RUN} --timeout 30')
+        self.assertEqual(
+            (common.STILL_RUNNING, 'waiting-for-approval'),
+            (code, shown['state']),
+        )
+        said = self.said()
+        self.assertIn(f'Run {RUN} is waiting-for-approval.', said)
+        self.assertIn('run resume', said)
+        _, shown = self.json(f'run resume {RUN}')
+        self.assertEqual('running', shown['state'])
+        self.assertEqual(0, self.json(f'run wait {RUN}')[0])
+
+    def test_its_page_is_kept_up_to_date(self):
+        folder = self.useFixture(fixtures.TempDir()).path
+        pages = []
+
+        def read():
+            with open(f'{folder}/run.html') as file:
+                pages.append(file.read())
+
+        self.meanwhile = read
+        self.use_slow()
+        self.start()
+        self.run_command(f'run wait {RUN} --output {folder}/run.html')
+        self.assertIn('http-equiv="refresh"', pages[0])
+        read()
+        self.assertNotIn('http-equiv="refresh"', pages[-1])
+        self.assertIn('100% of 3 targets', pages[-1])
+        self.start(OTHER, action='RESTART')
+        self.assert_refused(
+            f'run wait {RUN} {OTHER} --output {folder}/run.html', 'one run'
+        )
+
+    def test_one_target_is_waited_for(self):
+        self.world.answers = lambda server_id: (
+            1 if server_id == 'server-1' else None
+        )
+        self.start()
+        began = self.world.now
+        code, shown = self.json(f'run wait {RUN} --target server-1')
+        self.assertEqual(
+            (common.FAILED, 'deployment-1'),
+            (code, shown['failures'][0]['resource']),
+        )
+        self.assertLess(self.world.now - began, 10)
+        self.assertNotIn('Stopped waiting', self.said())
+
+
+class RequestTest(run_door.RunCase):
+    def setUp(self):
+        super().setUp()
+        self.world.answers = lambda server_id: None
+        self.start()
+
+    def test_a_run_is_paused_resumed_and_cancelled(self):
+        for command, state in (
+            ('pause', 'paused'),
+            ('resume', 'running'),
+        ):
+            code, shown = self.json(f'run {command} {RUN[:6]}')
+            self.assertEqual((0, state), (code, shown['state']))
+        self.assert_refused(f'run resume {RUN}', 'not paused')
+        self.run_command(f'run cancel {RUN}')
+        self.world.finish(run_id=RUN)
+        _, shown = self.json(f'run show {RUN}')
+        self.assertEqual('cancelled', shown['state'])
+        self.assertEqual(
+            ['pause', 'resume', 'cancel'], [e['do'] for e in shown['requests']]
+        )
+        self.assert_refused(f'run pause {RUN}', 'has ended')
+
+    def test_a_run_of_one_target_says_who_holds_it(self):
+        self.world.targets = 1
+        self.start(OTHER, action='RESTART')
+        _, shown = self.json(f'run pause {OTHER}')
+        self.assertEqual('paused', shown['state'])
+        self.assertIn('Paused by ', shown['reason'])
+        self.assertIn(f'run resume {OTHER}', shown['reason'])
+        _, shown = self.json(f'run resume {OTHER}')
+        self.assertNotIn('Paused', shown['reason'])
+
+    def test_a_request_without_an_answer_is_repeated_as_the_same(self):
+        self.api.failing = 2
+        _, shown = self.json(f'run pause {RUN}')
+        self.assertEqual('paused', shown['state'])
+        self.assertEqual(1, len(shown['requests']))
+        bodies = {str(each) for each in self.api.posts}
+        self.assertEqual((3, 1), (len(self.api.posts), len(bodies)))
+
+    def test_a_reader_is_told_what_is_missing(self):
+        self.api.context.roles = ['reader']
+        self.assertEqual(1, len(self.json('run list')[1]))
+        for command in ('pause', 'resume', 'cancel', 'retry', 'delete'):
+            self.assert_refused(f'run {command} {RUN}', '403')
+
+    def test_of_several_those_that_can_are_cancelled(self):
+        self.start(OTHER, action='RESTART')
+        code, found = self.json(f'run cancel {RUN} nonsense {OTHER}')
+        self.assertEqual(
+            (1, [RUN, OTHER]), (code, [each['id'] for each in found])
+        )
+        self.world.finish(run_id=RUN)
+        self.world.finish(run_id=OTHER)
+        states = {each['state'] for each in self.json('run list')[1]}
+        self.assertEqual({'cancelled'}, states)
+
+    def test_one_target_is_cancelled_and_the_others_continue(self):
+        self.world.pass_time(3)
+        code, shown = self.json(f'run cancel {RUN} --target server-1')
+        self.assertEqual((0, 'running'), (code, shown['state']))
+        self.world.answers = lambda server_id: 0
+        self.world.finish(run_id=RUN)
+        _, found = self.json(f'run show {RUN} --targets')
+        self.assertEqual(
+            ['complete', 'cancelled', 'complete'], [e['state'] for e in found]
+        )
+        self.assert_refused(f'run cancel {RUN} {OTHER} --target 1', 'one run')
+
+    def test_without_wait_it_says_what_depends_on_the_server(self):
+        with fixtures.FakeLogger() as logged:
+            self.run_command(f'run cancel {RUN}')
+        self.assertIn('heat-config-supervisor stops', logged.output)
+
+    def stop(self):
+        """Let servers say that they have stopped what they ran."""
+        for name in self.world.stopped:
+            self.world.send(name, 143, deploy_stopped='when told')
+
+    def test_wait_says_how_servers_stopped(self):
+        self.reports(1)
+        self.world.pass_time(3)
+        self.meanwhile = self.stop
+        code, _ = self.run_command(f'run cancel {RUN} --wait')
+        self.assertEqual(0, code)
+        self.assertIn('s1 deployment-1: ', self.said())
+        self.assertIn('after the server had begun', self.said())
+
+    def test_wait_says_which_servers_have_not_reacted(self):
+        self.reports(1)
+        self.world.pass_time(3)
+        began = self.world.now
+        code, _ = self.run_command(f'run cancel {RUN} --wait')
+        self.assertEqual(common.STILL_RUNNING, code)
+        self.assertLessEqual(self.world.now - began, 35)
+        said = self.said()
+        self.assertIn('s1 deployment-1: the server has not reacted', said)
+        self.assertIn('runs nothing else', said)
+        # Those have not started it, as far as is known.
+        self.assertNotIn('deployment-0', said)
+
+    def test_a_run_is_deleted_once_it_has_ended(self):
+        self.assert_refused(f'run delete {RUN}', 'cancel it first')
+        self.run_command(f'run cancel {RUN}')
+        self.world.finish(run_id=RUN)
+        code, found = self.json(f'run delete {RUN} nope')
+        self.assertEqual((1, [{'id': RUN}]), (code, found))
+        self.assertEqual([], self.json('run list')[1])
+        self.assert_refused(f'run delete {RUN}', 'no run')
+
+    def test_all_that_have_ended_are_deleted(self):
+        self.run_command(f'run cancel {RUN}')
+        self.world.finish(run_id=RUN)
+        self.start(OTHER)
+        self.assertEqual([], self.json('run delete --all --stack s7')[1])
+        self.assertEqual([{'id': RUN}], self.json('run delete --all')[1])
+        for line in ('', '--all 77', '77 --stack s0'):
+            self.assert_refused(f'run delete {line}', 'Name a run')
+
+
+class RetryTest(run_door.RunCase):
+    def setUp(self):
+        super().setUp()
+        self.world.answers = lambda server_id: int(server_id == 'server-1')
+        self.ended()
+        self.world.answers = lambda server_id: 0
+        self.world.done.clear()
+
+    def test_what_has_failed_is_repeated(self):
+        code, shown = self.json(f'run retry {RUN}')
+        self.assertEqual((0, 'running'), (code, shown['state']))
+        code, shown = self.json(f'run wait {RUN}')
+        self.assertEqual((0, 'complete'), (code, shown['state']))
+        self.assertEqual({'complete': 3}, shown['counts'])
+        self.assert_refused(f'run retry {RUN}', 'succeeded on all')
+
+    def test_it_is_followed(self):
+        self.answered(deploy_stdout='done by 1\nand more')
+        code, shown = self.json(f'run retry {RUN} --follow')
+        self.assertEqual((0, 'complete'), (code, shown['state']))
+        self.assertIn('s1 deployment-1: done by 1\n', self.said())
+        self.assertNotIn('s0 deployment-0', self.said())
+
+    def test_only_what_is_named_is_repeated(self):
+        self.assert_refused(f'run retry {RUN} --only server-7', 'server-7')
+        code, _ = self.json(f'run retry {RUN} --only failed --wait')
+        self.assertEqual(0, code)
+
+
+class HeatTest(run_door.RunCase):
+    def test_errors_of_heat_are_those_of_the_command(self):
+        self.start()
+        self.patch(
+            self.world.store,
+            'load',
+            lambda *args: (_ for _ in ()).throw(
+                errors.Unavailable('deadlock')
+            ),
+        )
+        self.assert_refused(f'run show {RUN}', 'deadlock')

@@ -6,9 +6,10 @@ import types
 from heat_plugins import errors
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import schedule_commands
-from heat_plugins.runs import schedule_reading
+from heat_plugins.runs.schedules import schedule_reading
 from tests import pages
 from tests.unit.osc import base
+from tests.unit.runs import fake_heat
 
 NIGHTLY = "schedule preview --cron '30 2 * * *' --timezone Europe/Berlin"
 
@@ -98,7 +99,7 @@ SHOWN = {
     'timezone': 'Europe/Berlin',
     'next_times': ['2027-01-16T01:30:00Z', '2027-01-17T01:30:00Z'],
     'last_time': '2027-01-15T01:30:00Z',
-    'last_operation': '20270115T013000Z-00c0ffee',
+    'last_run': '00c0ffee-0000-4000-8000-000000000000',
     'last_outcome': 'complete',
     'missed': 0,
     'paused': '',
@@ -107,11 +108,14 @@ SHOWN = {
 }
 
 
-class SignalCase(base.CommandTestCase):
+class SignalCase(base.CommandCase):
     """Commands about the schedules of stacks, through Heat's API."""
 
     def setUp(self):
         super().setUp()
+        self.now = 1_800_000_000.0
+        self.heat = fake_heat.Heat()
+        self.stack = self.heat.add_stack('shop')
         self.patch(common, 'orchestration', lambda manager: self.heat)
         real = schedule_reading.Schedules
         self.patch(
@@ -124,6 +128,9 @@ class SignalCase(base.CommandTestCase):
         self.add(self.stack, 'nightly')
         #: What an engine does with a signal.
         self.heat.signalled = lambda resource, details: None
+
+    def sleep(self, seconds):
+        self.now += seconds
 
     def add(self, stack, name, **more):
         kind = 'OS::Heat::SoftwareSchedule'
@@ -219,9 +226,10 @@ class SignalTest(SignalCase):
 
     def test_one_is_shown(self):
         _, shown = self.json('schedule show shop nightly')
-        for name in ('when', 'timezone', 'next_times', 'last_operation'):
+        for name in ('when', 'timezone', 'next_times', 'last_run'):
             self.assertEqual(SHOWN[name], shown[name])
         self.assertEqual('2027-01-15T01:30:00Z', shown['last_at'])
+        self.assertEqual('id-of-nightly', shown['id'])
         self.assert_refused(
             'schedule show shop nihgtly',
             'Stack shop has no schedule nihgtly; there are: nightly',
@@ -243,12 +251,12 @@ class SignalTest(SignalCase):
         _, shown = self.json('schedule resume shop nightly')
         self.assertEqual('', shown['paused'])
 
-    def test_a_run_shows_its_operation(self):
+    def test_a_run_shows_its_id(self):
         self.heat.signalled = lambda resource, details: self.followed(
-            last_operation='20270115T080000Z-00c0ffee', last_outcome='running'
+            last_run='5eed-00c0ffee', last_outcome='running'
         )
         _, shown = self.json('schedule run shop nightly')
-        self.assertEqual('20270115T080000Z-00c0ffee', shown['last_operation'])
+        self.assertEqual('5eed-00c0ffee', shown['last_run'])
         self.assert_refused(
             'schedule run shop nightly', '00c0ffee of the schedule has not'
         )

@@ -5,11 +5,11 @@ import pathlib
 import tempfile
 import types
 
+from heat_plugins.clients import runs
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import schedule_commands
-from heat_plugins.runs import schedules
-from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.records import record_names
+from heat_plugins.runs import summary
+from heat_plugins.runs.schedules import schedules
 from tests.unit.osc import test_schedule
 
 LINE = 'schedule backfill shop nightly --from 2027-01-11 --to 2027-01-13'
@@ -18,22 +18,15 @@ NIGHTLY = schedules.Schedule(
 )
 #: 2027-01-12T01:30:00Z
 SECOND = 1799717400
-#: The operations of the three nights.
+#: The runs of the three nights.
 FIRST, MIDDLE, LAST = (
-    record_names.id_of_tick('id-of-nightly', SECOND + days * 86400)
+    schedules.run_id('id-of-nightly', SECOND + days * 86400)
     for days in (-1, 0, 1)
 )
 
 
 #: Days of the week.
 PART = ('12', '13', '16')
-
-
-def head(operation_id, phase):
-    time = record_names.started_at(operation_id)
-    return operations.Head(
-        id=operation_id, state=phase, created_at=time, ended_at=time + 60
-    )
 
 
 class BackfillTest(test_schedule.SignalCase):
@@ -44,10 +37,10 @@ class BackfillTest(test_schedule.SignalCase):
         self.patch(schedule_commands, 'time', clock)
         self.patch(schedule_commands, '_POLL', 0)
         self.change(times=NIGHTLY.times, backfill=0)
-        #: The states of operations, by their IDs.
-        self.states = {MIDDLE: operations.Phase.COMPLETE}
-        door = types.SimpleNamespace(history=lambda wanted: self.heads())
-        self.patch(common, 'fleets', lambda manager: door)
+        #: The states of runs, by their IDs.
+        self.states = {MIDDLE: 'complete'}
+        client = types.SimpleNamespace(list=self.listed)
+        self.patch(common, 'runs', lambda manager: client)
         self.heat.signalled = self.follow
         #: What an engine does after the next polls.
         self.later = []
@@ -60,11 +53,20 @@ class BackfillTest(test_schedule.SignalCase):
             return shown
 
         self.heat.attribute = poll
-        #: What becomes of the operations of a backfill.
-        self.phase = operations.Phase.COMPLETE
+        #: What becomes of the runs of a backfill.
+        self.phase = 'complete'
 
-    def heads(self):
-        return [head(*each) for each in self.states.items()]
+    def listed(self, *, schedule, since, until=None):
+        self.assertEqual('id-of-nightly', schedule)
+        self.assertLess(since, SECOND)
+        for run_id, state in self.states.items():
+            yield runs.Run(
+                id=run_id,
+                action='BACKUP',
+                state=state,
+                created_at=summary.time(SECOND),
+                ended_at=summary.time(SECOND + 60),
+            )
 
     def follow(self, resource, details):
         """Be an engine that has started the first one."""
@@ -75,7 +77,7 @@ class BackfillTest(test_schedule.SignalCase):
     def end(self):
         new = next(each for each in (FIRST, LAST) if each not in self.states)
         self.states[new] = self.phase
-        self.change(backfill=1 if new == FIRST else 0, last_operation=new)
+        self.change(backfill=1 if new == FIRST else 0, last_run=new)
 
     def signals(self):
         return [each for each in self.heat.asked if 'signal' in each]
@@ -89,7 +91,7 @@ class BackfillTest(test_schedule.SignalCase):
                 ('2027-01-12T02:30:00+01:00', MIDDLE, 'complete'),
                 ('2027-01-13T02:30:00+01:00', LAST, 'not started'),
             ],
-            [(row['local'], row['operation'], row['state']) for row in rows],
+            [(row['local'], row['run'], row['state']) for row in rows],
         )
         self.assertEqual([], self.signals())
 
@@ -122,7 +124,7 @@ class BackfillTest(test_schedule.SignalCase):
             self.assertIn('Fri 2027-01-15', path.read_text())
 
     def test_a_failure_is_an_exit_code(self):
-        self.phase = operations.Phase.FAILED
+        self.phase = 'failed'
         code, rows = self.json(f'{LINE} --wait')
         self.assertEqual(3, code)
         self.assertEqual('failed', rows[0]['state'])

@@ -3,10 +3,10 @@
 
 import datetime
 
+from heat_plugins.clients import runs
 from heat_plugins.osc.runs import schedule_commands
-from heat_plugins.runs import schedules
-from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.records import record_names
+from heat_plugins.runs import summary
+from heat_plugins.runs.schedules import schedules
 from heat_plugins.timeline import plain_text
 from heat_plugins.timeline import svg
 from tests import pages
@@ -24,34 +24,29 @@ NIGHTLY = schedules.Schedule(
     cut_off=7200,
     key='nightly',
 )
-Phase = operations.Phase
 
 
-def head(days, phase, minutes, key='nightly'):
+def run(days, state, minutes, late=0):
     time = TONIGHT + days * DAY
-    return operations.Head(
-        id=record_names.id_of_tick(key, time),
+    return runs.Run(
+        id=schedules.run_id('nightly', time + late),
         action='BACKUP',
-        state=phase,
-        reason='2 of 3 failed' if phase is Phase.FAILED else '',
-        created_at=time,
-        ended_at=time + minutes * 60 if phase.ended else None,
+        state=state,
+        reason='2 of 3 failed' if state == 'failed' else '',
+        created_at=summary.time(time + late),
+        ended_at=summary.time(time + minutes * 60) if minutes else None,
     )
 
 
-HEADS = [
-    head(-3, Phase.COMPLETE, 20),
-    head(-2, Phase.FAILED, 30),
-    # It is another schedule's.
-    head(-1, Phase.COMPLETE, 5, 'other'),
-    head(0, Phase.STOPPING, 0),
-    # It is too long ago.
-    head(-9, Phase.COMPLETE, 20),
+RAN = [
+    run(-3, 'complete', 20),
+    run(-2, 'failed', 30),
+    run(0, 'stopping', 0),
 ]
 
 
-def week(schedule=NIGHTLY, heads=HEADS):
-    return schedule_commands.week('shop', 'nightly', schedule, heads, NOW)
+def week(schedule=NIGHTLY, ran=RAN):
+    return schedule_commands.week('shop', 'nightly', schedule, ran, NOW)
 
 
 def test_each_day_says_what_has_run_and_what_comes_next():
@@ -73,6 +68,12 @@ def test_each_day_says_what_has_run_and_what_comes_next():
     assert '░ next, within' in lines[9]
     assert '─ not started within' in lines[9]
     assert lines[10] == 'Wed 2027-01-13 02:30 failed: 2 of 3 failed'
+
+
+def test_a_run_that_a_user_has_asked_for_has_its_own_time():
+    chart = week(ran=[run(-1, 'complete', 90, late=3600)])
+    labels = [bar.label for bar in chart.rows[2].bars]
+    assert labels == ['03:30', '02:30']
 
 
 def test_the_page_shows_this_picture():

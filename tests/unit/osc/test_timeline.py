@@ -12,12 +12,20 @@ import fixtures
 
 from heat_plugins.osc import common
 from tests.unit.osc import base
+from tests.unit.runs import fake_heat
+from tests.unit.runs import listed_runs
 
 
-class TimelineTest(base.CommandTestCase):
+class TimelineTest(base.CommandCase):
     def setUp(self):
         super().setUp()
+        self.now = 1_800_000_000.0
+        self.heat = fake_heat.Heat()
+        self.runs = listed_runs.ListedRuns(self.now)
         self.patch(common, 'orchestration', lambda manager: self.heat)
+        self.patch(common, 'runs', lambda manager: self.runs.client)
+        self.stack = self.heat.add_stack('shop')
+        self.heat.add_deployment(self.stack)
         for status, time in (
             ('CREATE_IN_PROGRESS', self.now + 1),
             ('CREATE_FAILED', self.now + 6),
@@ -27,18 +35,47 @@ class TimelineTest(base.CommandTestCase):
     def show(self, line=''):
         return self.run_command(f'timeline shop {line}')
 
-    def test_a_run_that_waits_says_what_its_server_is_busy_with(self):
-        first = self.start('BACKUP')
-        self.put(self.inputs()['deploy_progress_url'], {})
-        self.now += 1
-        self.start('FAIL/OVER')
-        _, output = self.show()
-        self.assertIn(f'is busy with run {first.id}', output)
+    def test_runs_are_listed_by_target(self):
+        run = self.runs.start(self.stack, 'db', 'web')
+        self.runs.begin(run, 0, 1)
+        self.runs.now += 5
+        self.runs.end(
+            run, 1, 'failed', started_at=int(self.now), reason='disk full'
+        )
         _, rows = self.json('timeline shop')
-        (reason,) = [
-            row['Reason'] for row in rows if row['What'] == 'FAIL/OVER'
-        ]
-        self.assertIn(f'is busy with run {first.id}', reason)
+        self.assertEqual(
+            [
+                (
+                    'db',
+                    'waiting',
+                    f'The server has not answered yet (run {run})',
+                ),
+                ('web', 'failed', f'disk full (run {run})'),
+            ],
+            [
+                (row['Resource'], row['State'], row['Reason'])
+                for row in rows
+                if row['What'] == 'BACKUP'
+            ],
+        )
+
+    def test_a_run_that_waits_says_what_its_server_is_busy_with(self):
+        first = self.runs.start(self.stack, 'db')
+        self.runs.change(
+            first,
+            state='running',
+            started_at=int(self.now),
+            reported_at=int(self.now),
+        )
+        self.runs.now += 1
+        self.runs.begin(self.runs.start(self.stack, 'db', action='FAIL'))
+        busy = f'busy with run {first}'
+        _, rows = self.json('timeline shop')
+        (reason,) = [row['Reason'] for row in rows if row['What'] == 'FAIL']
+        self.assertIn(busy, reason)
+        self.runs.now += 3600
+        _, output = self.show()
+        self.assertIn(busy, output)
 
     def test_it_draws_for_people(self):
         code, output = self.show()

@@ -7,9 +7,7 @@ from heat_plugins import errors
 from heat_plugins.clients import mistral_plans
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.osc import drivers
 from heat_plugins.osc.validations import validation_commands
-from heat_plugins.plans import plan_operations
 from heat_plugins.validations import validation_runs
 from tests.unit.osc import base
 from tests.unit.plans import fakes as plan_fakes
@@ -18,13 +16,12 @@ from tests.unit.validations import fakes
 UPLOADS = 'heat-plugins-uploads-project-1'
 
 
-class Executions(base.Executions):
+class Executions:
     """Mistral, which does at once what it is asked for."""
 
     def __init__(self, validations):
-        super().__init__()
         self.validations = validations
-        self.result = {'validations': [], 'warnings': ['from Mistral']}
+        self.started = []
         self.found = {}
 
     def start_workflow(self, name, arguments, description):
@@ -47,26 +44,22 @@ class Executions(base.Executions):
         return self.found[execution_id]
 
 
-class ValidationCase(base.DriverCase):
+class ValidationCase(base.FolderCase):
     def setUp(self):
         super().setUp()
         self.cloud = fakes.Cloud()
         self.cloud.make()
         self.machine = self.cloud.machine
-        self.mistral, here = (
-            base.driver(
-                local=local,
-                store=self.cloud.swift.store(),
-                plans=plan_operations.PlanOperations(self.cloud.plans),
-                validations=self.cloud.validations,
-                executions=Executions(self.cloud.validations),
-            )
-            for local in (False, True)
+        self.executions = Executions(self.cloud.validations)
+        self.patch(
+            validation_commands,
+            'operations',
+            lambda manager: self.cloud.validations,
         )
         self.patch(
-            drivers,
-            'driver',
-            lambda manager, local: here if local else self.mistral,
+            validation_commands,
+            'services',
+            lambda manager: (self.cloud.swift.store(), self.executions),
         )
 
     def run_here(self, line=''):
@@ -96,28 +89,9 @@ class ListTest(ValidationCase):
         _, found = self.json(f'validation list --from {self.folder} --group x')
         self.assertEqual(['a'], [one['Validation'] for one in found])
 
-    def test_many_files_that_are_left_out_are_one_warning(self):
-        def listed(count):
-            for number in range(count):
-                self.write(f'x{number}.yaml', '[')
-            with self.assertLogs('', 'INFO') as logs:
-                self.json(f'validation list --from {self.folder}')
-            return [one.levelname for one in logs.records], logs.output
-
-        self.assertEqual(['WARNING'] * 3, listed(3)[0])
-        levels, said = listed(45)
-        self.assertEqual(['INFO'] * 45 + ['WARNING'], levels)
-        self.assertIn('Left out 45 files', said[-1])
-        self.assertIn('x0.yaml', said[-1])
-
-    def test_those_of_a_package_where_it_would_run(self):
-        _, found = self.json('validation list --package p')
-        self.assertEqual([], found)
-        [(name, arguments)] = self.mistral.executions.started
-        self.assertEqual('validations.list', name)
-        self.assertEqual('p', arguments['package'])
+    def test_those_of_a_package_of_this_machine(self):
         self.assert_refused(
-            'validation list --package p --local', 'package p is not installed'
+            'validation list --package p', 'package p is not installed'
         )
 
     def test_one_place_has_to_be_named(self):
@@ -167,7 +141,7 @@ class RunTest(ValidationCase):
         )
 
     def test_an_interrupt_ends_them(self):
-        self.report('ram', {'kind': 'task', 'task': 'wait'})
+        self.report('ram', fakes.began('wait'))
 
         def interrupt():
             if self.machine.now > 1003:
@@ -220,7 +194,7 @@ class MistralTest(ValidationCase):
         secrets = self.write('secrets.yaml', 'password: hunter2')
         key = self.write('key', 'a key')
         self.run_there(f'plan --secrets {secrets} --ssh-key {key}')
-        begun = json.dumps(self.mistral.executions.started)
+        begun = json.dumps(self.executions.started)
         self.assertNotIn('hunter2', begun)
         self.assertNotIn('a key', begun)
         process = self.machine.begun[0]
@@ -240,7 +214,7 @@ class MistralTest(ValidationCase):
     def test_an_executor_that_has_died_is_told(self):
         def start(name, arguments, description):
             self.cloud.validations.ledger.begin(
-                validation_runs.Run(
+                validation_runs.ValidationRun(
                     id=arguments['run_id'],
                     source='plan plan',
                     started_at='2026-11-21T00:00:00Z',
@@ -248,7 +222,7 @@ class MistralTest(ValidationCase):
             )
             return 'execution-1'
 
-        executions = self.mistral.executions
+        executions = self.executions
         self.patch(executions, 'start_workflow', start)
         executions.found['execution-1'] = mistral_plans.WorkflowExecution(
             id='execution-1', state='ERROR', reason='Heartbeat was not heard'
@@ -266,7 +240,7 @@ class MistralTest(ValidationCase):
         def interrupt(execution_id):
             raise KeyboardInterrupt
 
-        self.patch(self.mistral.executions, 'execution', interrupt)
+        self.patch(self.executions, 'execution', interrupt)
         code, _ = self.run_there('plan')
         self.assertEqual(common.INTERRUPTED, code)
         self.assertIn('validation stop', self.stderr.getvalue())
@@ -277,7 +251,7 @@ class ResultTest(ValidationCase):
         super().setUp()
         self.report(
             'dns',
-            {'kind': 'stdout', 'text': 'PLAY'},
+            {'stdout': 'PLAY'},
             fakes.result(host='a', task='ask', message='fine'),
             fakes.end(),
         )
@@ -299,12 +273,6 @@ class ResultTest(ValidationCase):
             code, found = self.json('validation result list other')
         self.assertEqual((0, []), (code, found))
         self.assertIn('There are no recorded runs', str(logs.output))
-
-    def test_a_plan_that_is_not_there_is_an_error(self):
-        self.assertEqual(
-            'There is no plan plam; did you mean "plan"?',
-            self.refused('validation result list plam'),
-        )
 
     def test_runs_of_a_plan_that_was_deleted_are_listed(self):
         self.cloud.plans.delete('plan')
@@ -351,7 +319,7 @@ class ResultTest(ValidationCase):
 
 class StopTest(ValidationCase):
     def test_it_waits_until_the_run_has_stopped(self):
-        self.report('dns', {'kind': 'task', 'task': 'wait'})
+        self.report('dns', fakes.began('wait'))
         self.patch(validation_commands.time, 'sleep', lambda seconds: None)
         codes = []
 
@@ -369,39 +337,3 @@ class StopTest(ValidationCase):
             'has ended: STOPPED',
             self.refused('validation stop', *codes),
         )
-
-
-class DeployTest(ValidationCase):
-    """A plan whose deployment needs the group prep."""
-
-    def setUp(self):
-        super().setUp()
-        self.cloud.plans.update(
-            'plan',
-            {'scripts/run.sh': b'#!/bin/sh\n# new\n'},
-        )
-        self.cloud.plans.change('plan', self.require)
-
-    @staticmethod
-    def require(environment):
-        return type(environment).from_text(
-            environment.to_text() + 'required_validations: [prep]\n'
-        )
-
-    def deploy(self):
-        return self.run_command('deploy plan --local --no-wait')
-
-    def test_they_run_before_it(self):
-        self.deploy()
-        self.assertIn('plan', self.cloud.heat.stacks)
-        self.assertEqual(2, len(self.machine.begun))
-        self.assertIn('validations of prep', self.stderr.getvalue())
-
-    def test_one_that_fails_refuses_it_and_says_why(self):
-        self.report(
-            'ram', fakes.result('failed', message='bad'), fakes.end('failed')
-        )
-        self.assert_refused(
-            'deploy plan --local --no-wait', 'ram: localhost: look: bad'
-        )
-        self.assertEqual({}, self.cloud.heat.stacks)

@@ -7,8 +7,8 @@ import itertools
 import yaml
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins.plans.content import references
-from heat_plugins.plans.deploy import plan_stacks
 
 
 class Heat:
@@ -34,7 +34,7 @@ class Heat:
     def become(self, name, status, **more):
         """Let a stack have a status; make it if there is none."""
         if name not in self.stacks:
-            self.stacks[name] = plan_stacks.Stack(
+            self.stacks[name] = heat_values.Stack(
                 id=f'{name}-id',
                 name=name,
                 status=status,
@@ -50,14 +50,14 @@ class Heat:
         stack = self.stacks[name]
         found = self.happened.setdefault(name, [])
         found.append(
-            plan_stacks.Event(
+            heat_values.Event(
                 id=f'event-{len(found)}',
                 resource=resource,
                 physical_id=more.pop('physical_id', f'{resource}-id'),
-                stack=f'{name}/{stack.id}',
+                stack_id=stack.id,
                 status=status,
                 reason=more.pop('reason', ''),
-                time=self._time(),
+                time=0.0,
             )
         )
         assert not more
@@ -108,13 +108,18 @@ class Heat:
         assert answer is not None, 'validate was not expected'
         return answer
 
-    def resource_types(self):
-        self._ask('resource_types')
-        return frozenset({'OS::Heat::SoftwareConfig', 'OS::Nova::Server'})
-
     def preview(self, name, content):
         self._ask('preview', content)
         assert name not in self.stacks
+        template = yaml.safe_load(content.template)
+        for name, one in template.get('Parameters', {}).items():
+            (path,) = content.environments
+            given = yaml.safe_load(content.files[path])['parameters'][name]
+            if not _fits(given, **one):
+                raise errors.ServiceError(
+                    f"Parameter '{name}' is invalid: {given} does not fit",
+                    400,
+                )
 
     def preview_replace(self, stack, content):
         self._ask('preview_replace', content)
@@ -142,10 +147,6 @@ class Heat:
         found = self.happened.get(stack.name)
         return found[-1].id if found else None
 
-    def statuses(self, stack):
-        self._ask('statuses')
-        return ['CREATE_COMPLETE'] * self.resources
-
     def _ask(self, what, content=None):
         assert content is None or isinstance(content, references.Resolved)
         if self.unavailable:
@@ -158,6 +159,17 @@ class Heat:
 
     def _time(self):
         return f'2026-01-01T00:00:{next(self._times):02d}Z'
+
+
+def _fits(value, Type, MaxValue=None, **others):
+    """Say whether Heat takes a value, as far as tests need it."""
+    assert not others.keys() & {'Step', 'Offset', 'CustomConstraint'}
+    if Type != 'Number':
+        return value is not None
+    try:
+        return MaxValue is None or float(value) <= MaxValue
+    except (TypeError, ValueError):
+        return False
 
 
 _TYPES = {'string': 'String', 'number': 'Number', 'json': 'Json'}

@@ -16,10 +16,6 @@ from heat_plugins.plans.content import links
 from heat_plugins.plans.content import roles
 from heat_plugins.plans.content import selection
 from heat_plugins.plans.deploy import comparing
-from heat_plugins.plans.parameters import constraints
-from heat_plugins.plans.parameters import parameters
-from heat_plugins.plans.parameters import patterns
-from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.rendering import jinja
 from heat_plugins.plans.rendering import rendering
 from tests.unit import growth
@@ -42,9 +38,7 @@ def template(size):
 
 
 def spelled(text):
-    return links.spell(
-        text, links.find(text, 'deep/a.yaml', links.LinkKind.TEMPLATE)
-    )
+    links.rewrite(text, 'deep/a.yaml', links.LinkKind.TEMPLATE)
 
 
 def linked(size):
@@ -100,21 +94,6 @@ def offered(text):
     return found.environments
 
 
-def limited(size):
-    return parameters.Effective(
-        parameter=parameters.Parameter(
-            name='a',
-            type='comma_delimited_list',
-            constraints={'AllowedValues': [f'v{n}' for n in range(size)]},
-        )
-    )
-
-
-def fit(wanted):
-    value = ','.join(wanted.parameter.constraints['AllowedValues'])
-    constraints.fitted(value, wanted, patterns.Tries())
-
-
 @pytest.mark.parametrize(
     ('read', 'made'),
     [
@@ -126,18 +105,15 @@ def fit(wanted):
         ),
         (select, choices),
         (offered, repeated),
-        (fit, limited),
         (
-            lambda text: list(rendering._included(text)),
-            lambda size: '{% include ' * size,
-        ),
-        (
-            lambda text: list(rendering._included(text)),
-            lambda size: '{%' + ' ' * size + '"a"' * size,
-        ),
-        (
-            lambda text: links.find(text, 'a', links.LinkKind.ENVIRONMENT),
+            lambda text: links.rewrite(text, 'a', links.LinkKind.ENVIRONMENT),
             lambda size: 'resource_registry: {a: ' + '!a ' * size + 'b}',
+        ),
+        (
+            lambda text: rendering.outputs(
+                ['a.j2.yaml'], lambda paths: dict.fromkeys(paths, text)
+            ),
+            lambda size: b'{% include ' * size,
         ),
         (links.is_template, lambda size: '"{' * size + '\n"{' * size),
         (
@@ -183,55 +159,6 @@ def test_roles_times_templates_have_an_end(monkeypatch):
     content['roles_data.yaml'] = ''.join(f'- name: r{n}\n' for n in range(10))
     with pytest.raises(errors.Invalid, match='more than 100 files'):
         jinja.targets(content)
-
-
-def test_few_patterns_are_tried_at_once(monkeypatch):
-    tried = []
-
-    def run(process, given, **limits):
-        tried.append(given)
-        return 0, {'matches': True}
-
-    monkeypatch.setattr(patterns.confinement, 'run', run)
-    pattern = '(a|b)*'
-    many = {
-        f'p{n}': {
-            'type': 'string',
-            'hidden': True,
-            'constraints': [{'allowed_pattern': pattern}],
-        }
-        for n in range(patterns.TRIED + 50)
-    }
-    wanted = secrecy.passwords_wanted(
-        texts.dump({'parameters': many}), 'a.yaml'
-    )
-    assert len(tried) == patterns.TRIED
-    # The others are left to the user.
-    assert len(wanted) == patterns.TRIED
-    tries = patterns.Tries(0)
-    assert tries.matches('[a-z]+', 'abc')
-    with pytest.raises(errors.Invalid, match='more than 0 patterns'):
-        tries.matches(pattern, 'ab')
-
-
-def test_what_jinja_includes_is_found_without_jinja():
-    for text, names in (
-        ('{% include "a" %}', ['a']),
-        ("{%- import 'b' as c -%}", ['b']),
-        ('{% from "x" import a, b as c %}', ['x']),
-        ('{% include ["a","b"] ignore missing with context %}', ['a', 'b']),
-        ('{%+ extends  "a" %}', ['a']),
-        ('{# {% include "a" %} #}', ['a']),
-        ('{{ include }} {% if include %}', []),
-        # The empty name stands for any.
-        ('{% include x %}', ['']),
-        ('{% include "a" if b else "c" %}', ['', 'a', 'c']),
-        ('{% include "a" ~ b %}', ['', 'a']),
-        ('{% include "a%}b" %}', ['']),
-        (r'{% include "a\x62" %}', ['']),
-        ('{% include "a"', ['', 'a']),
-    ):
-        assert list(rendering._included(text)) == names
 
 
 @pytest.mark.parametrize(

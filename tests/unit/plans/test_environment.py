@@ -134,7 +134,7 @@ class PlanTest(testtools.TestCase):
             rendered=False,
             environment=environments.PlanEnvironment(template='a'),
             entries={
-                path: stores.Entry(name=path, size=1, etag=etag)
+                path: stores.ListedObject(name=path, size=1, etag=etag)
                 for path, etag in entries.items()
             },
         )

@@ -11,40 +11,24 @@ class FollowingTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.heat = fake_heat.Heat()
-        self.now = 0.0
 
     def follower(self, **more):
         return stack_following.StackFollower(
             self.heat,
             'shop-id',
             mask=lambda said: said.replace('geheim', '******'),
-            clock=lambda: self.now,
             **more,
         )
 
-    def test_a_create_is_counted_against_all_resources(self):
+    def test_what_is_complete_is_counted(self):
         self.heat.become('shop', 'CREATE_IN_PROGRESS')
         self.heat.happen('shop', 'a', 'CREATE_IN_PROGRESS')
         self.heat.happen('shop', 'a', 'CREATE_COMPLETE')
         self.heat.happen('shop', 'b', 'CREATE_IN_PROGRESS')
         found = self.follower().look()
-        self.assertEqual((1, 7), (found.done, found.total))
+        self.assertEqual(1, found.done)
         self.assertEqual('b CREATE_IN_PROGRESS', found.under_way)
         self.assertFalse(found.ended)
-
-    def test_resources_are_counted_seldom(self):
-        self.heat.become('shop', 'CREATE_IN_PROGRESS')
-        follower = self.follower()
-        for _ in range(9):
-            follower.look()
-            self.now += 1
-        self.assertEqual(1, self.heat.asked.count('statuses'))
-
-    def test_an_update_counts_what_it_changes(self):
-        self.heat.become('shop', 'UPDATE_IN_PROGRESS')
-        self.heat.happen('shop', 'a', 'UPDATE_COMPLETE')
-        found = self.follower().look()
-        self.assertEqual((1, None), (found.done, found.total))
 
     def test_one_who_comes_later_counts_the_present_action_alone(self):
         self.heat.become('shop', 'UPDATE_IN_PROGRESS')
@@ -55,42 +39,6 @@ class FollowingTest(testtools.TestCase):
         self.heat.happen('shop', 'b', 'UPDATE_COMPLETE')
         found = self.follower().look()
         self.assertEqual((1, ()), (found.done, found.failures))
-
-    def complete(self, first, last):
-        for number in range(first, last):
-            self.heat.happen('shop', f'r{number}', 'CREATE_COMPLETE')
-
-    def test_an_update_of_a_create_that_failed_early_has_no_total(self):
-        self.heat.become('shop', 'CREATE_FAILED')
-        follower = self.follower(before=self.heat.stacks['shop'].changed_at)
-        # Heat may agree to an update before it begins.
-        self.assertIsNone(follower.look().total)
-        self.heat.become('shop', 'UPDATE_IN_PROGRESS', changed_at='2027-01-01')
-        self.complete(0, 9)
-        found = follower.look()
-        self.assertEqual((9, None), (found.done, found.total))
-
-    def test_one_who_comes_later_counts_no_update_against_a_create(self):
-        self.heat.become('shop', 'CREATE_IN_PROGRESS')
-        follower = self.follower()
-        self.assertEqual(7, follower.look().total)
-        self.heat.become('shop', 'UPDATE_IN_PROGRESS')
-        self.assertIsNone(follower.look().total)
-
-    def test_a_create_that_grows_is_counted_again_at_once(self):
-        self.heat.become('shop', 'CREATE_IN_PROGRESS')
-        follower = self.follower()
-        follower.look()
-        self.complete(0, 9)
-        self.heat.resources = 12
-        found = follower.look()
-        self.assertEqual((9, 12), (found.done, found.total))
-
-    def test_never_more_are_done_than_there_are(self):
-        self.heat.become('shop', 'CREATE_IN_PROGRESS')
-        self.complete(0, 9)
-        found = self.follower().look()
-        self.assertEqual((9, 9), (found.done, found.total))
 
     def test_events_of_former_actions_and_of_the_stack_do_not_count(self):
         self.heat.become('shop', 'UPDATE_IN_PROGRESS')

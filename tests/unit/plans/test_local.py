@@ -59,18 +59,6 @@ class NamesTest(testtools.TestCase):
         self.assertRaises(errors.Exists, plans.create, 'plan', fakes.content())
         self.assertEqual(before, names.get('plan'))
 
-    def test_on_ceph_a_container_of_another_project_is_told(self):
-        cluster = fake_swift.ceph()
-        cluster.store('other').put_container('plan', {})
-        store = cluster.store()
-        names = plan_names.Names(store, pools.Pool(wait=0))
-        plans = plan_service.Plans(store, names, fake_heat.Heat())
-        error = self.assertRaises(
-            errors.Denied, plans.create, 'plan', fakes.content()
-        )
-        self.assertIn('Another project may own container plan', str(error))
-        self.assertEqual([], names.find())
-
     def test_on_ceph_a_lock_keeps_others_out(self):
         store = fake_swift.ceph().store()
         slept = []

@@ -5,10 +5,9 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.plans import plan_names
+from heat_plugins.plans import plan_operations
 from heat_plugins.plans.content import marks
 from heat_plugins.plans.content import plans
-from heat_plugins.plans.rendering import jinja
-from heat_plugins.plans.rendering import rendering
 from tests.unit.plans import fakes
 
 LOCK = 'plan-lock:plan'
@@ -56,14 +55,14 @@ class CreateTest(testtools.TestCase):
 
         def before(request):
             asked.append(request.method)
-            # The first is of its ACL, and the second of its mark.
-            if asked.count('HEAD') == 3:
+            # The first says whether it is there, and the second its mark.
+            if asked.count('HEAD') == 2:
                 self.cloud.swift.before = lambda request: None
                 container.make(marks.Mark(state=plans.PlanState.CREATING))
 
         self.cloud.swift.before = before
         self.assertEqual('plan', self.create().name)
-        self.assertEqual(3, asked.count('HEAD'))
+        self.assertEqual(2, asked.count('HEAD'))
 
     def test_its_environment_is_the_last_file(self):
         self.create()
@@ -83,19 +82,6 @@ class CreateTest(testtools.TestCase):
         self.assertIn('root template', str(error))
         plan = self.plans.create('plan', files, template='root.yaml')
         self.assertEqual((), plan.environment.environments)
-
-    def test_an_older_map_names_the_root_template_and_environment(self):
-        files = fakes.content(
-            **{
-                'plan-environment.yaml': None,
-                'capabilities-map.yaml': (
-                    b'root_template: root.yaml\nroot_environment: base.yaml\n'
-                ),
-            }
-        )
-        plan = self.plans.create('plan', files)
-        self.assertEqual('root.yaml', plan.environment.template)
-        self.assertEqual(('base.yaml',), plan.environment.enabled)
 
     def test_a_plan_without_its_root_template_or_environment_is_refused(self):
         for path in ('root.yaml', 'base.yaml'):
@@ -319,195 +305,21 @@ class CreateTest(testtools.TestCase):
         store.put_container('theirs', {})
         for path, data in fakes.content().items():
             store.put_object('theirs', path, data)
-        self.plans.create_from_container('plan', 'theirs')
+        self.copy('theirs')
         self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
         self.assertRaises(errors.NotFound, self.plans.load, 'theirs')
 
-    def test_a_container_of_its_name_becomes_the_plan(self):
-        self.adopted()
-        self.plans.create_from_container('plan', 'plan')
-        self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
-        changed = [
-            path
-            for path in self.cloud.uploads()[len(fakes.content()) :]
-            if not path.startswith('.heat-plugins/')
-        ]
-        self.assertEqual(['plan-environment.yaml'], changed)
-
-    def adopted(self, **more):
+    def test_a_container_of_its_name_stays_its_owners(self):
         store = self.cloud.swift.store()
         store.put_container('plan', {})
-        for path, data in fakes.content(**more).items():
-            store.put_object('plan', path, data)
+        store.put_object('plan', 'mine', b'1')
+        error = self.assertRaises(errors.Exists, self.create)
+        self.assertIn('another name', str(error))
+        self.assertEqual({'mine': b'1'}, self.cloud.objects())
 
     def test_a_container_that_is_not_there_is_told(self):
-        self.assertRaises(
-            errors.NotFound, self.plans.create_from_container, 'plan', 'nope'
-        )
-        for name in ('', 'a/b'):
-            self.assertRaises(
-                errors.Invalid, self.plans.create_from_container, 'plan', name
-            )
+        self.assertRaises(errors.NotFound, self.copy, 'nope')
 
-
-class AdoptTest(testtools.TestCase):
-    """What was in a container stays its owner's until it is a plan."""
-
-    FILES = {
-        **fakes.content(),
-        'made.j2.yaml': b'{{ 6 * 7 }}',
-        'other.j2.yaml': b'other',
-        # One that is rendered lies here already, with something else.
-        'made.yaml': b'mine',
-    }
-
-    def setUp(self):
-        super().setUp()
-        # A process for each of all these would take its time.
-        self.patch(
-            rendering, '_render', lambda content, limits: jinja.render(content)
-        )
-        self.begin()
-
-    def begin(self):
-        self.cloud = fakes.Cloud()
-        self.plans = self.cloud.plans
-        self.store = self.cloud.swift.store()
-        self.store.put_container('plan', {})
-        for path, data in self.FILES.items():
-            self.store.put_object('plan', path, data)
-
-    def adopt(self, **options):
-        return self.plans.create_from_container(
-            'plan', 'plan', render=True, **options
-        )
-
-    def die(self, after):
-        """Let whoever adopts it be killed after so many changes of it."""
-
-        def before(request):
-            nonlocal after
-            after -= request.method in ('PUT', 'POST', 'DELETE')
-            if after < 0:
-                raise ZeroDivisionError
-
-        self.cloud.swift.before = before
-        try:
-            self.adopt()
-        except ZeroDivisionError:
-            return True
-        else:
-            return False
-        finally:
-            self.cloud.swift.before = lambda request: None
-
-    def each_death(self):
-        """Let somebody die in each place of it, in a new cloud each."""
-        for after in range(100):
-            self.begin()
-            if not self.die(after):
-                self.assertTrue(after > 8)
-                return
-            yield
-
-    def state(self):
-        meta = self.cloud.swift.container('plan').meta
-        return meta.get('x-container-meta-heat-plugins-plan')
-
-    def is_as_it_was(self):
-        self.assertEqual(self.FILES, self.cloud.objects())
-        self.assertEqual({}, self.cloud.registry.records)
-        meta = self.cloud.swift.container('plan').meta
-        self.assertEqual({}, meta)
-
-    def is_a_plan(self):
-        plan = self.plans.load('plan')
-        found = self.cloud.objects()
-        self.assertEqual({*self.FILES, 'other.yaml'}, set(plan.entries))
-        self.assertEqual(set(plan.entries), set(found))
-        self.assertEqual(b'42', found['made.yaml'])
-
-    def fail_at_the_end(self):
-        """Let the writing of the last file fail."""
-
-        def before(request):
-            if request.method == 'PUT' and request.url.endswith(
-                'plan/plan-environment.yaml'
-            ):
-                self.cloud.swift.before = lambda request: None
-                raise ZeroDivisionError
-
-        self.cloud.swift.before = before
-
-    def test_what_broke_off_anywhere_can_be_deleted_and_nothing_is_lost(self):
-        for _ in self.each_death():
-            if self.state() != 'ready':
-                self.plans.delete('plan')
-                own = '.heat-plugins/adopted/'
-                for name in [*self.cloud.objects()]:
-                    if name.startswith(own):
-                        # Of one who died before there was a mark.
-                        self.store.delete_object('plan', name)
-                self.is_as_it_was()
-
-    def test_what_broke_off_anywhere_can_be_resumed(self):
-        for _ in self.each_death():
-            if self.state() != 'ready':
-                self.adopt(resume=True)
-                self.is_a_plan()
-
-    def test_what_fails_when_it_is_resumed_is_undone_as_well(self):
-        for _ in self.each_death():
-            if self.state() != 'ready':
-                self.fail_at_the_end()
-                self.assertRaises(ZeroDivisionError, self.adopt, resume=True)
-                self.is_as_it_was()
-
-    def test_what_came_meanwhile_stays(self):
-        self.die(6)
-        self.store.put_object('plan', 'new', b'theirs')
-        self.plans.delete('plan')
-        self.assertEqual(
-            {**self.FILES, 'new': b'theirs'}, self.cloud.objects()
-        )
-
-    def test_it_is_not_resumed_with_other_files(self):
-        self.die(6)
-        before = dict(self.cloud.objects())
-        error = self.assertRaises(
-            errors.PlanUnfinished,
-            self.plans.create,
-            'plan',
-            fakes.content(),
-            resume=True,
-        )
-        self.assertIn('as it was', str(error))
-        self.assertEqual(before, self.cloud.objects())
-
-    def test_one_that_others_may_read_or_write_is_refused(self):
-        meta = self.cloud.swift.container('plan').meta
-        for header in ('x-container-read', 'x-container-write'):
-            meta[header] = '.r:*'
-            error = self.assertRaises(errors.Refused, self.adopt)
-            self.assertIn('swift post', str(error))
-            del meta[header]
-            self.is_as_it_was()
-        self.adopt()
-
-    def test_one_that_others_may_read_is_copied_all_the_same(self):
-        self.cloud.swift.container('plan').meta['x-container-read'] = '.r:*'
-        self.plans.create_from_container('mine', 'plan')
-        self.assertFalse(self.plans.load('mine').shared)
-
-    def test_a_plan_whose_name_was_lost_is_made_known_again(self):
-        self.adopt()
-        before = self.plans.load('plan')
-        self.cloud.registry.records.clear()
-        self.assertEqual([], self.plans.summaries())
-        again = self.plans.create_from_container('plan', 'plan')
-        self.assertEqual(before.environment, again.environment)
-        self.assertEqual(set(before.entries), set(again.entries))
-        self.assertTrue(again.rendered)
-        self.assertEqual(
-            ['plan'], [one.name for one in self.plans.summaries()]
-        )
+    def copy(self, container):
+        core = plan_operations.PlanOperations(self.plans)
+        return core.create('plan', container)

@@ -79,7 +79,7 @@ class DeploymentTest(fakes.PlanCase):
         self.assertEqual(
             {
                 'status': 'CREATE_COMPLETE',
-                'reason': 'so it is',
+                'reason': '',
                 'success': True,
                 'next_look': 0,
             },

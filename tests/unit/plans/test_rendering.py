@@ -150,9 +150,7 @@ class RenderTest(RenderCase):
 
     def test_nothing_grows_out_of_proportion(self):
         for text in (
-            '{{ 10 ** 10 }}',
             "{{ 'a' * 2000000 }}",
-            '{{ 2000000 * [1] }}',
             '{% for i in range(10000000) %}x{% endfor %}',
             '{% for i in range(99999) %}{{ "x" * 99 }}{% endfor %}',
         ):
@@ -161,23 +159,6 @@ class RenderTest(RenderCase):
             {'x.yaml': 'aaa 6'},
             self.render(**{'x.j2.yaml': "{{ 'a' * 3 }} {{ 2 * 3 }}"}),
         )
-
-    def test_only_what_is_included_is_read(self):
-        files = {
-            'x.j2.yaml': b"{% include 'a.txt' %}{% import 'm' as m %}",
-            'a.txt': b"{% extends 'deep/b' %}",
-            'deep/b': b'',
-            'm': b'',
-            'other': b'',
-        }
-        asked = []
-
-        def fetch(paths):
-            asked.extend(paths)
-            return {path: files[path] for path in paths}
-
-        rendering.outputs(files, fetch)
-        self.assertEqual(['a.txt', 'deep/b', 'm', 'x.j2.yaml'], sorted(asked))
 
     def test_what_is_included_by_a_computed_name_may_be_any_file(self):
         found = self.render(
@@ -222,13 +203,21 @@ class RenderTest(RenderCase):
                 )
                 self.assertIn(path, str(error))
 
+    def test_a_name_that_yaml_takes_for_a_switch_is_told(self):
+        for path in ('network_data.yaml', 'roles_data.yaml'):
+            text = b'- name: Storage\n- name: Off\n'
+            files = {path: text, 'x.j2.yaml': b''}
+            error = self.assertRaises(errors.Invalid, rendering.render, files)
+            for said in (f'Entry 2 of {path}', 'has False', 'in quotes'):
+                self.assertIn(said, str(error))
+
 
 class ProcessTest(RenderCase):
     """Templates are rendered in a process of its own, which has limits."""
 
     def test_it_gives_what_is_made_and_says_what_cannot_be(self):
         self.assertEqual({'x.yaml': 'x'}, self.render(**{'x.j2.yaml': 'x'}))
-        self.refused("{{ 'a' * 10**10 }}", 'SecurityError')
+        self.refused('{{ ().__class__.__mro__[0] }}', 'SecurityError')
 
     def stopped(self, text, **limits):
         """Render what takes too much; return what is said."""
@@ -245,12 +234,14 @@ class ProcessTest(RenderCase):
             '{% for a in range(99999) %}{% for b in range(99999) %}'
             '{% endfor %}{% endfor %}'
         )
-        self.assertIn('1 seconds', self.stopped(loops, seconds=1))
+        for text in (loops, '{{ 2 ** (10 ** 9) % 3 ** (10 ** 7) }}'):
+            self.assertIn('1 seconds', self.stopped(text, seconds=1))
 
     def test_what_needs_too_much_memory_is_stopped(self):
         for text in (
             "{{ 'a'|center(2000000000) }}",
             "{{ '%2000000000d'|format(1) }}",
+            "{{ 'a' * 10**10 }}",
             "{{ ('a' * 100000)|replace('a', 'b' * 100000) }}",
             '{% set all = [] %}{% for a in range(99999) %}'
             "{% if all.append('x' * 99999 ~ a) %}{% endif %}{% endfor %}",

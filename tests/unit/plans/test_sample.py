@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plan from the field works, with what is wrong in it."""
 
+import pytest
 import testtools
 
 from heat_plugins import errors
@@ -104,3 +105,14 @@ class SampleTest(testtools.TestCase):
             ],
             [role.name for role in self.cloud.plans.roles(self.plan)],
         )
+
+
+@pytest.mark.parametrize('version', sample_plan.RELEASES)
+def test_later_releases_of_it_are_created_and_chosen(version):
+    plans = fakes.Cloud().plans
+    plan = plans.create('sample', sample_plan.content(version), render=True)
+    assert 'Controller' in [role.name for role in plans.roles(plan)]
+    path = 'environments/network-isolation.yaml'
+    plan = plans.select('sample', {path: True}, requirements=True)
+    assert path in plan.environment.enabled
+    assert plans.resolve(plan).missing == ()

@@ -49,7 +49,7 @@ class CapabilitiesTest(testtools.TestCase):
         )
         large = topic.groups[1].environments[1]
         self.assertEqual(
-            capabilities.Environment(
+            capabilities.OptionalEnvironment(
                 path=LARGE, title='Large', requires=('base.yaml',)
             ),
             large,
@@ -99,17 +99,6 @@ class CapabilitiesTest(testtools.TestCase):
         text = fakes.MAP.replace(LOST.encode(), SMALL.encode())
         found = read(text=text)
         self.assertEqual(('base.yaml',), found.environments[SMALL].requires)
-        self.assertIn(
-            f'capabilities-map.yaml names {SMALL} 2 times', found.warnings
-        )
-
-    def test_in_older_maps_a_group_of_several_is_a_choice(self):
-        text = b'root_template: root.yaml\n' + fakes.MAP
-        text = text.replace(b'mutually_exclusive: true', b'tags: [x]')
-        groups = read(text=text).topics[0].groups
-        self.assertEqual(
-            [False, True, True], [one.mutually_exclusive for one in groups]
-        )
 
     def test_a_plan_without_a_map_has_its_environments(self):
         [topic] = read(text=None).topics
@@ -233,19 +222,10 @@ class SelectTest(testtools.TestCase):
             (found[0].path, found[1], found[2].path),
         )
 
-    def test_a_circle_is_told(self):
+    def test_those_that_require_each_other_are_enabled_together(self):
         offered = requiring(a=['b'], b=['c'], c=['a'], d=[])
-        [circle] = selection.cycles(offered)
-        self.assertIn('in a cycle', circle)
-        for name in 'abc':
-            self.assertIn(f'{name}.yaml requires', circle)
-        self.refused(
-            [],
-            {f'{name}.yaml': True for name in 'abc'},
-            'in a cycle',
-            offered=offered,
-        )
+        everything = {f'{name}.yaml': True for name in 'abcd'}
         self.assertEqual(
-            ('d.yaml',), self.select([], {'d.yaml': True}, offered)
+            everything.keys(), set(self.select([], everything, offered))
         )
-        self.assertEqual((), selection.cycles(read()))
+        self.refused([], {'a.yaml': True}, 'requires', offered=offered)

@@ -148,7 +148,7 @@ class UpdateTest(PlansCase):
             'other',
             {'roles_data.yaml': b'[{name: Web}]'},
         )
-        self.assertIn(f'{path} cannot be deleted', str(error))
+        self.assertIn(path, str(error))
         self.assertIn(b'Db', objects['roles_data.yaml'])
 
     def test_what_a_new_template_hides_gets_a_password(self):
@@ -209,23 +209,14 @@ class DeleteTest(PlansCase):
 
     def test_more_objects_go_than_a_listing_has(self):
         self.cloud.objects().update({f'x/{n}': b'' for n in range(10001)})
-        self.sent = len(self.cloud.swift.seen)
         self.plans.delete('plan')
         self.assertIsNone(self.cloud.objects())
-        self.assertLess(len(self.cloud.swift.seen) - self.sent, 50)
 
-    def test_objects_go_one_by_one_without_bulk_deletes(self):
-        self.cloud.swift.bulk_delete = 0
+    def test_its_progress_is_told(self):
         seen = []
         self.plans.delete('plan', lambda done, all_: seen.append((done, all_)))
-        self.assertIsNone(self.cloud.objects())
         files = len(fakes.content())
         self.assertEqual((files, files), seen[-1])
-
-    def test_objects_that_a_bulk_delete_leaves_go_one_by_one(self):
-        self.cloud.swift.stubborn.add('base.yaml')
-        self.plans.delete('plan')
-        self.assertIsNone(self.cloud.objects())
 
     def test_a_listing_that_lags_is_waited_for(self):
         self.cloud.swift.lagging.add(('plan', 'base.yaml'))
@@ -466,6 +457,11 @@ class ChangeTest(PlansCase):
         secret = self.plan.environment.passwords['secret']
         self.assertNotIn(secret, repr(self.plan))
         self.assertNotIn(secret, repr(self.plans.resolve(self.plan)))
+
+    def test_a_user_who_lacks_a_role_is_told_no_more_than_that(self):
+        self.cloud.swift.fail(times=9, status=403, method='HEAD')
+        error = self.assertRaises(errors.Denied, self.plans.load, 'plan')
+        self.assertNotIn('another', str(error).lower())
 
     def test_roles_are_those_of_the_root_template_without_a_list(self):
         self.cloud.objects()['root.yaml'] = (

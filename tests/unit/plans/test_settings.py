@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters of plans are shown, set and taken back."""
 
+import dataclasses
+
 from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.plans.parameters import parameters
@@ -72,9 +74,9 @@ class ShowTest(SettingsCase):
         password = self.plans.load('plan').environment.passwords['secret']
         self.settings.show('plan')
         self.assertEqual(masking.MASK, self.value('secret'))
-        kept = self.settings.kept(self.plans.load('plan'))
-        self.assertIsNotNone(kept)
-        self.assertNotIn(password, repr(kept.root.parameters[2].value))
+        kept = self.settings.show('plan')
+        self.assertEqual(1, self.validations())
+        self.assertNotIn(password, repr(dataclasses.asdict(kept)))
 
     def test_what_was_kept_of_former_contents_goes(self):
         self.settings.show('plan')
@@ -92,15 +94,6 @@ class ShowTest(SettingsCase):
     def test_who_may_not_write_can_look(self):
         self.cloud.swift.fail(times=9, status=403, method='PUT')
         self.assertEqual('you', self.value('who'))
-
-    def test_it_is_a_warning_that_others_may_read_the_plan(self):
-        self.assertEqual((), self.settings.show('plan').warnings)
-        meta = self.cloud.swift.container('plan').meta
-        meta['x-container-read'] = '*:*'
-        found = self.settings.show('plan')
-        self.assertIn('is shared', *found.warnings)
-        del meta['x-container-read']
-        self.assertEqual((), self.settings.show('plan').warnings)
 
     def test_references_that_lead_nowhere_are_warnings(self):
         broken = b'resource_registry: {"A::B": gone.yaml}\n'
@@ -123,20 +116,69 @@ class UpdateTest(SettingsCase):
 
     def test_a_value_that_does_not_fit_is_not_written(self):
         said = self.refused({'who': 'me', 'size': 10})
-        self.assertIn('above 9', said)
+        self.assertIn("Parameter 'size' is invalid", said)
         self.assertEqual({}, self.set)
 
     def test_what_heat_does_not_take_is_not_written(self):
         def answer(content):
             if 'plan-environment.yaml#parameter_defaults' in content.files:
-                return errors.ServiceError('resources.node: no me-and-you')
+                return errors.ServiceError('resources.node: no hunter22')
             return fake_heat.answer(content)
 
         self.heat.answer = answer
-        said = self.refused({'who': 'me-and-you'}, kind=errors.ServiceError)
+        said = self.refused({'secret': 'hunter22'}, kind=errors.ServiceError)
         self.assertIn('resources.node', said)
-        # It might have been a password.
-        self.assertNotIn('me-and-you', said)
+        self.assertNotIn('hunter22', said)
+
+    def test_a_hidden_value_that_heat_quotes_is_masked(self):
+        def refuse(name, content):
+            raise errors.ServiceError(f'no {content.files}', 400)
+
+        self.heat.preview = refuse
+        said = self.refused({'secret': 'hunter22', 'who': 'visible'})
+        self.assertIn('visible', said)
+        self.assertNotIn('hunter22', said)
+
+    def test_heat_checks_what_is_set_alone(self):
+        seen = []
+        preview = self.heat.preview
+
+        def look(name, content):
+            seen.append(content)
+            preview(name, content)
+
+        self.heat.preview = look
+        self.update({'size': 3})
+        self.update({'who': 'me'})
+        first, second = seen
+        self.assertIn('MaxValue: 9', first.template)
+        self.assertNotIn('size', f'{second.template}{second.files}')
+
+    def test_what_is_no_refusal_of_a_value_is_told_as_it_is(self):
+        def fail(name, content):
+            raise errors.Unavailable('Heat is away')
+
+        self.heat.preview = fail
+        self.refused({'who': 'me'}, kind=errors.Unavailable)
+
+    def test_a_value_can_be_set_where_the_quota_of_stacks_is_reached(self):
+        def refuse(name, content):
+            error = errors.ServiceError('You have reached the maximum', 400)
+            error.kind = 'RequestLimitExceeded'
+            raise error
+
+        self.heat.preview = refuse
+        self.update({'who': 'me'})
+        self.assertEqual({'who': 'me'}, self.set)
+
+    def test_a_null_is_refused(self):
+        self.refused({'who': None})
+
+    def test_numbers_switches_and_maps_may_be_written_as_texts(self):
+        self.update({'size': '7', 'ComputeParameters': '{a: 1}', 'who': '7'})
+        self.assertEqual(
+            {'size': 7, 'ComputeParameters': {'a': 1}, 'who': '7'}, self.set
+        )
 
     def test_what_was_not_set_cannot_be_taken_back(self):
         self.assertIn('who is not set', self.refused({}, ['who']))

@@ -61,8 +61,7 @@ def answer():
         'Environment': {
             'parameter_defaults': {'Size': 4, 'Password': 'secret'},
             'resource_registry': {
-                'Shop::Tier': 'Shop::Any',
-                'Shop::Any': 'tier.yaml',
+                'Shop::Tier': 'tier.yaml',
             },
         },
     }
@@ -205,9 +204,3 @@ class EffectiveTest(testtools.TestCase):
         found = parameters.effective(read())
         self.assertEqual(['Name', 'Size', 'Password'], list(found))
         self.assertEqual(('', 'tier'), found['Size'].paths)
-
-    def test_other_constraints_of_the_same_name_are_kept(self):
-        found = parameters.effective(read())
-        (other,) = found['Size'].others
-        self.assertEqual({'MaxValue': 9}, other.constraints)
-        self.assertEqual((), found['Password'].others)

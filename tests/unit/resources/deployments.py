@@ -9,8 +9,6 @@ that a server is handed, as the real one does, and answers once to each.
 
 import contextlib
 import copy
-import functools
-import inspect
 import json
 from unittest import mock
 import uuid
@@ -26,8 +24,6 @@ import yaml
 
 from heat_plugins.clients import heat_swift
 from heat_plugins.engine import hubs
-from heat_plugins.engine import signing
-from heat_plugins.engine.database import in_process
 from heat_plugins.objectstore import keys
 from heat_plugins.resources import software_config
 from heat_plugins.resources import software_deployment
@@ -160,8 +156,6 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.patch(hubs, 'in_background', self._at_once)
         keys.KeyKeeper.forget_abilities()
         self.addCleanup(keys.KeyKeeper.forget_abilities)
-        signing.forget_probes()
-        self.addCleanup(signing.forget_probes)
         self.configure(temp_url_secret='s3cret')
         self.handed = []
         self._looked_at = None
@@ -169,35 +163,10 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.meanwhile = lambda: None
         self.heat.meanwhile = self._second
         self._keep_what_is_made()
-        self._stub_in_process()
 
     def _at_once(self, do, *args):
         do(*args)
         return lambda: None
-
-    def _stub_in_process(self):
-        """Let a test stub what is answered in this process like an RPC."""
-
-        def stubbed(name, real):
-            @functools.wraps(real)
-            def answer(client, context, *args, **values):
-                stub = self.heat.rpc.stubs.get(name)
-                if stub is None:
-                    return real(client, context, *args, **values)
-                bound = inspect.signature(real).bind(
-                    client, context, *args, **values
-                )
-                bound.apply_defaults()
-                arguments = dict(bound.arguments)
-                del arguments['self'], arguments['cnxt']
-                return stub(context, **arguments)
-
-            return answer
-
-        for name, real in vars(in_process.Client).items():
-            if name in self.heat.rpc.ANSWERED:
-                self.patch(in_process.Client, name, stubbed(name, real))
-        self.patch(in_process, '_service', in_process.Service())
 
     def _keep_what_is_made(self):
         """Hold on to stacks, and end all tasks while those are there.
@@ -354,6 +323,18 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         """Return the names of the objects in a root stack's container."""
         there = self.swift.container(f'heat-plugins-{stack.id}', PROJECT)
         return None if there is None else sorted(there.objects)
+
+    def assert_withdrawn(self, stack, reason=''):
+        """Hold that the server has nothing, and that the row says why."""
+        (row,) = self.deployment_rows()
+        self.assertEqual('FAILED', row.status)
+        self.assertIn(reason, row.status_reason)
+        self.assertEqual([], self.in_metadata(stack))
+        server_id = stack['server'].resource_id
+        self.assertEqual(server_id, row.server_id)
+        # Heat's own code delivers what a row names, whatever its status.
+        for config in self.heat.deployments_of(server_id):
+            self.assertEqual('heat-plugins-withdrawn', config['group'])
 
     def assert_nothing_left(self):
         self.assertEqual([], self.deployment_rows())

@@ -8,7 +8,6 @@ Mistral 23 uses, and runs nothing unless told to.
 
 import datetime
 import json
-import types
 import uuid
 
 from heat.objects import event
@@ -16,8 +15,9 @@ from keystoneauth1 import exceptions
 from mistralclient.api import base
 import yaml
 
+from heat_plugins import cron_patterns
 from heat_plugins.clients import heat_mistral
-from heat_plugins.mistral.triggers import schedule
+from heat_plugins.mistral import triggers
 from tests.unit import heat_fixture
 
 NOON = datetime.datetime(2030, 1, 1, 12, 0, 30)
@@ -52,6 +52,7 @@ class Mistral:
         self.faults = []
         self.trusts = 0
         self.workflows = Workflows(self)
+        self.workbooks = Workbooks(self)
         self.cron_triggers = CronTriggers(self)
         self.event_triggers = EventTriggers(self)
         self.executions = Executions(self)
@@ -110,19 +111,22 @@ class Manager:
     def get(self, identifier, namespace=''):
         return self._do('get', lambda: shown(self.require(identifier)))
 
-    def list(self, **filters):
+    def list(self, fields=(), sort_keys='', sort_dirs='', limit=None, **query):
         def work():
-            return [
-                shown(row)
+            found = [
+                row
                 for row in self.rows.values()
-                if all(
-                    f'eq:{row[key]}' == value for key, value in filters.items()
-                )
+                if all(fits(row[key], query[key]) for key in query)
             ]
+            if sort_keys:
+                key = sort_keys.partition(',')[0]
+                newest = sort_dirs.startswith('desc')
+                found.sort(key=lambda row: row[key], reverse=newest)
+            return [shown(row) for row in found[:limit]]
 
         return self._do('list', work)
 
-    def delete(self, identifier):
+    def delete(self, identifier, namespace=''):
         return self._do('delete', lambda: self.remove(identifier))
 
     def remove(self, identifier):
@@ -132,23 +136,130 @@ class Manager:
 
 def shown(row):
     """Return a row as mistralclient does."""
-    return types.SimpleNamespace(**row)
+    return base.Resource(None, dict(row))
+
+
+def fits(value, query):
+    """Say whether a value fits one of Mistral's filters."""
+    kind, _, wanted = query.partition(':')
+    return value in (wanted.split(',') if kind == 'in' else [wanted])
 
 
 class Workflows(Manager):
-    """The workflows; ``add`` makes one."""
+    """The workflows; ``add`` makes one.
+
+    :ivar refusal: what Mistral says of each definition, or None.
+    """
 
     NAME = 'workflows'
 
-    def add(self, name, *inputs):
+    refusal = None
+
+    def add(self, name, *inputs, **more):
         """Make a workflow with inputs, as a definition lists them."""
         identifier = str(uuid.uuid4())
         self.rows[identifier] = {
             'id': identifier,
             'name': name,
             'interface': {'input': list(inputs)},
+            'namespace': '',
+            'project_id': heat_fixture.PROJECT,
+            'definition': '',
+            **more,
         }
         return identifier
+
+    def names(self):
+        return {row['name'] for row in self.rows.values()}
+
+    def texts(self):
+        """Return the content of each workflow, by name."""
+        return {
+            row['name']: yaml.safe_load(row['definition'])[row['name']]
+            for row in self.rows.values()
+            if row['definition']
+        }
+
+    def validate(self, definition):
+        def work():
+            yaml.safe_load(definition)
+            valid = self.refusal is None
+            return {'valid': valid, 'error': self.refusal}
+
+        return self._do('validate', work)
+
+    def create(self, definition, namespace=''):
+        def work():
+            for name, spec in self._read(definition):
+                if self.find(name):
+                    raise refused(409, f'Duplicate entry: {name}')
+                self.add(
+                    name,
+                    *spec.get('input', ()),
+                    definition=definition,
+                    namespace=namespace,
+                )
+
+        return self._do('create', work)
+
+    def update(self, definition, namespace=''):
+        def work():
+            for name, spec in self._read(definition):
+                self.require(name).update(
+                    definition=definition,
+                    interface={'input': spec.get('input', [])},
+                )
+
+        return self._do('update', work)
+
+    @staticmethod
+    def _read(definition):
+        content = yaml.safe_load(definition)
+        assert content.pop('version') == '2.0'
+        return content.items()
+
+    def remove(self, identifier):
+        row = self.require(identifier)
+        for trigger in self.mistral.cron_triggers.rows.values():
+            if trigger['workflow_id'] == row['id']:
+                raise refused(
+                    400,
+                    "Can't delete workflow that has cron triggers associated. "
+                    f'[cron_trigger_id(s)={trigger["id"]}]',
+                )
+        return super().remove(identifier)
+
+    def take(self, identifier, given):
+        """Return a workflow that is to run with an input."""
+        row = self.find(identifier)
+        if row is None:
+            raise refused(
+                404, f'Workflow not found [workflow_identifier={identifier}]'
+            )
+        declared = row['interface']['input']
+        optional = {
+            name
+            for entry in declared
+            if isinstance(entry, dict)
+            for name in entry
+        }
+        required = {entry for entry in declared if isinstance(entry, str)}
+        missing = required - given.keys()
+        unexpected = given.keys() - required - optional
+        if missing or unexpected:
+            raise refused(
+                400,
+                f'Invalid input [workflow={row["name"]}, '
+                f'missing={sorted(missing)}, '
+                f'unexpected={sorted(unexpected)}]',
+            )
+        return row
+
+
+class Workbooks(Manager):
+    """The workbooks."""
+
+    NAME = 'workbooks'
 
 
 class Executions(Manager):
@@ -163,11 +274,10 @@ class Executions(Manager):
         """Make an execution as Mistral does, once for each id."""
         if data['id'] in self.rows:
             return self.rows[data['id']]
-        workflow = self.mistral.workflows.find(
-            data.get('workflow_name') or data.get('workflow_id')
+        workflow = self.mistral.workflows.take(
+            data.get('workflow_name') or data.get('workflow_id'),
+            json.loads(data.get('input') or '{}'),
         )
-        if workflow is None:
-            raise refused(404, 'Workflow not found')
         row = {
             'name': '',
             'state': 'RUNNING',
@@ -175,10 +285,19 @@ class Executions(Manager):
             'output': '{}',
             'published_global': '{}',
             'tasks': [],
+            'workflow_namespace': '',
+            'description': '',
+            'created_at': f'{len(self.rows):09}',
+            'updated_at': '',
             **data,
         }
+        row.setdefault('workflow_name', workflow['name'])
         self.rows[row['id']] = row
         return row
+
+    def list(self, nulls='', include_output=True, marker='', **query):
+        assert nulls == 'task_execution_id'
+        return super().list(**query)
 
     def update(self, identifier, state):
         return self._do('update', lambda: self.end(identifier, state))
@@ -210,10 +329,7 @@ class Tasks(Manager):
     def list(self, execution):
         def work():
             tasks = self.mistral.executions.require(execution)['tasks']
-            return [
-                types.SimpleNamespace(to_dict=lambda task=task: task)
-                for task in tasks
-            ]
+            return [shown(task) for task in tasks]
 
         return self._do('list', work)
 
@@ -234,13 +350,9 @@ class CronTriggers(Manager):
         first = more.get('first_time')
         pattern = more.get('pattern')
         count = more.get('count')
-        workflow = self.mistral.workflows.find(workflow_identifier)
-        if workflow is None:
-            raise refused(
-                404,
-                f'Workflow not found [workflow_identifier='
-                f'{workflow_identifier}, namespace=]',
-            )
+        workflow = self.mistral.workflows.take(
+            workflow_identifier, more.get('workflow_input') or {}
+        )
         if first:
             due = datetime.datetime.strptime(first, '%Y-%m-%d %H:%M')
             if due < now + datetime.timedelta(seconds=60):
@@ -252,7 +364,7 @@ class CronTriggers(Manager):
             if not pattern:
                 count = 1
         else:
-            (due,) = schedule.upcoming(pattern, now, 1)
+            due = next(cron_patterns.times(pattern, now))
         if self.find(name):
             raise refused(
                 409, f"Duplicate entry for cron trigger ['name']: {name}"
@@ -274,13 +386,6 @@ class CronTriggers(Manager):
         self.rows[row['id']] = row
         return row
 
-    def list(self, limit=None, sort_keys='', sort_dirs='', **filters):
-        found = super().list(**filters)
-        if sort_keys:
-            assert sort_dirs == 'asc'
-            found.sort(key=lambda row: getattr(row, sort_keys))
-        return found[:limit]
-
     def remove(self, identifier):
         row = super().remove(identifier)
         self.mistral.trusts -= 1
@@ -297,7 +402,7 @@ class CronTriggers(Manager):
                 if row['remaining_executions'] == 0:
                     self.remove(name)
                     continue
-            (following,) = schedule.upcoming(row['pattern'], due, 1)
+            following = next(cron_patterns.times(row['pattern'], due))
             row['next_execution_time'] = str(following)
 
     def only(self):
@@ -322,8 +427,9 @@ class EventTriggers(Manager):
 
     def add(self, **values):
         """Make a trigger as Mistral does."""
-        if self.mistral.workflows.find(values['workflow_id']) is None:
-            raise refused(404, 'Workflow not found')
+        self.mistral.workflows.take(
+            values['workflow_id'], values['workflow_input']
+        )
         row = {
             'id': str(uuid.uuid4()),
             'project_id': heat_fixture.PROJECT,
@@ -344,9 +450,9 @@ class EventTriggers(Manager):
             ):
                 raise refused(409, 'Duplicate entry for EventTrigger')
 
-    def _update(self, url, values):
+    def update(self, identifier, values):
         def work():
-            row = self.require(url.removeprefix('/event_triggers/'))
+            row = self.require(identifier)
             assert not values.keys() & {'exchange', 'topic', 'event'}
             self._hold_unique({**row, **values})
             row.update(values)
@@ -399,6 +505,8 @@ class Actions(Manager):
             ((_, spec),) = self._read(definition)
             if '<% $.' in str(spec) and ' %>' not in str(spec):
                 return {'valid': False, 'error': 'Parse error'}
+            if 'base' not in spec:
+                return {'valid': False, 'error': "'base' is required"}
             return {'valid': True}
 
         return self._do('validate', work)
@@ -451,7 +559,7 @@ class MistralTestCase(heat_fixture.HeatTestCase):
             '_create',
             lambda plugin: self.mistral,
         )
-        self.patch(schedule, 'now', lambda: self.mistral.now)
+        self.patch(triggers, 'now', lambda: self.mistral.now)
         self.heat.auth.endpoints['workflowv2'] = 'http://mistral.invalid/v2'
 
     def template(self, **properties):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a deployment learns that its server has begun."""
 
+from heat_plugins import heat_values
 from heat_plugins import tokens
 from heat_plugins.signals import body
-from heat_plugins.timeline import kinds
 from tests.unit.resources import deployments
 
 TIMEOUT = 3600
@@ -34,7 +34,7 @@ class BeginningTestCase(deployments.DeploymentTestCase):
         return [
             event
             for event in deployments.events(stack)
-            if kinds.of(event) is kinds.EventKind.STARTED
+            if heat_values.event_kind(event) is heat_values.EventKind.STARTED
         ]
 
     def reason(self):

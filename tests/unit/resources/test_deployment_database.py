@@ -11,7 +11,7 @@ import fixtures
 from heat.common import exception
 from oslo_db import exception as db_exception
 
-from heat_plugins.engine.database import in_process
+from heat_plugins import errors
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
 from heat_plugins.engine.runs import triggering
@@ -96,14 +96,11 @@ class QuoteTest(deployments.DeploymentTestCase):
 
     def test_as_a_signal_is_to_start_a_run(self):
         stack = self.created()
-        failing = self.breaks(triggering.Triggering, 'start')
-        error = self.assertRaises(
-            exception.ResourceFailure,
-            stack['deployment'].signal,
-            {'trigger': 'BACKUP'},
-        )
+        failing = self.breaks(triggering, 'start')
+        stack['deployment'].signal({'trigger': 'BACKUP'})
         failing.assert_called()
-        self.assert_quotes_nothing(stack, str(error))
+        self.assertIn('DBDeadlock', str(deployments.events(stack)))
+        self.assert_quotes_nothing(stack)
 
     def test_as_a_signal_is_taken_for_too_long(self):
         self.configure(swift_error_budget=20)
@@ -135,7 +132,7 @@ class QuoteTest(deployments.DeploymentTestCase):
 
     def test_as_what_was_cancelled_is_taken_back(self):
         stack, task = self.waiting()
-        failing = self.breaks(in_process.Service, 'delete_software_deployment')
+        failing = self.breaks(rows, 'withdraw')
         self.heat.stop(stack)
         reason = self.failed(task, stack)
         failing.assert_called()
@@ -145,7 +142,7 @@ class QuoteTest(deployments.DeploymentTestCase):
 
     def test_as_what_is_stopped_is_taken_back(self):
         stack, task = self.waiting()
-        failing = self.breaks(in_process.Service, 'delete_software_deployment')
+        failing = self.breaks(rows, 'withdraw')
         task.cancel()
         failing.assert_called()
         self.assertIn('Error cancelling resource', self.logged.output)
@@ -153,7 +150,7 @@ class QuoteTest(deployments.DeploymentTestCase):
 
     def test_also_before_anybody_has_looked(self):
         stack, task = self.begun()
-        failing = self.breaks(in_process.Service, 'delete_software_deployment')
+        failing = self.breaks(rows, 'withdraw')
         task.cancel()
         failing.assert_called()
         self.assertIn('Cannot withdraw', self.logged.output)
@@ -161,7 +158,7 @@ class QuoteTest(deployments.DeploymentTestCase):
 
     def test_as_it_goes(self):
         stack = self.created()
-        failing = self.breaks(in_process.Service, 'delete_software_deployment')
+        failing = self.breaks(rows, 'erase', db_exception.DBDataError)
         task = self.heat.start(stack['deployment'].delete)
         error = self.assertRaises(exception.ResourceFailure, self.finish, task)
         failing.assert_called()
@@ -171,9 +168,9 @@ class QuoteTest(deployments.DeploymentTestCase):
         stack, _task = self.waiting()
         resource = self.heat.load(stack)['deployment']
         resource.state_set('CREATE', 'FAILED', 'for a reason')
-        failing = self.breaks(in_process.Service, 'delete_software_deployment')
+        failing = self.breaks(rows, 'withdraw')
         error = self.assertRaises(
-            exception.Error, resource.make_replacement, None, set()
+            errors.Unavailable, resource.make_replacement, None, set()
         )
         failing.assert_called()
         self.assert_quotes_nothing(stack, str(error))
@@ -198,7 +195,7 @@ class QuoteTest(deployments.DeploymentTestCase):
         stack = self.created(
             deployments.template(actions=deployments.ALL_ACTIONS)
         )
-        failing = self.breaks(servers.Servers, '_is_reachable')
+        failing = self.breaks(servers.Servers, 'is_reachable')
         self.finish(self.heat.start(stack['deployment'].delete))
         failing.assert_called()
         self.assertIn('cannot ask Nova whether', self.logged.output)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a deployment goes, and what it leaves: nothing."""
 
+import json
 from unittest import mock
 import uuid
 
@@ -115,7 +116,7 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         )
         _, task = self.waiting(changed, 'UPDATE', stack)
         task.cancel()
-        self.assertEqual([], self.deployment_rows())
+        self.assert_withdrawn(stack)
         self.answer = {}
         self.delete(stack)
         self.assertEqual('DELETE', self.actions()[-1])
@@ -124,7 +125,7 @@ class DeleteActionTest(deployments.DeploymentTestCase):
     def test_it_runs_also_after_a_create_that_was_taken_back(self):
         stack, task = self.waiting(self.WHOLE)
         task.cancel()
-        self.assertEqual([], self.deployment_rows())
+        self.assert_withdrawn(stack)
         self.answer = {}
         self.delete(stack)
         self.assertEqual(['CREATE', 'DELETE'], self.actions())
@@ -179,6 +180,78 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         )
         return other
 
+    def withdrawn_by_former(self, stack, action):
+        """Withdraw what the server has as release 0.1 did."""
+        found = self.heat.load(stack)['deployment']
+        (row,) = self.deployment_rows()
+        found.data_set('heat_plugins_undo', action)
+        found.data_set('heat_plugins_configs', row.config_id)
+        found.data_set(
+            'heat_plugins_inputs', json.dumps({'who': 'a'}), redact=True
+        )
+        self.heat.rpc.delete_software_deployment(self.heat.context, row.id)
+        return row.id
+
+    def test_what_the_former_release_withdrew_is_undone(self):
+        stack = self.held()
+        self.withdrawn_by_former(stack, 'CREATE')
+        self.answer = {}
+        self.delete(stack)
+        self.assertEqual(['CREATE', 'DELETE'], self.actions())
+        self.assert_nothing_left()
+
+    def test_but_not_what_replaced_it(self):
+        stack = self.held()
+        self.withdrawn_by_former(stack, 'CREATE')
+        self.replaced(stack)
+        self.assertEqual(['CREATE', 'CREATE'], self.actions())
+
+    def test_nor_what_had_replaced_it_in_the_former_release(self):
+        stack = self.refused()
+        former, replacement = self.replace_by(
+            stack, self.other_template(stack)
+        )
+        self.answer = {}
+        former.data_set('heat_plugins_given_way', 'CREATE')
+        with mock.patch.object(resources, 'mark_replaced'):
+            self.finish(self.heat.start(replacement.create))
+        self.finish(self.heat.start(former.delete))
+        self.assertEqual(['CREATE', 'CREATE'], self.actions())
+
+    def test_an_update_delivers_what_the_former_release_withdrew(self):
+        stack = self.created(self.WHOLE)
+        self.fail(stack, 'UPDATE')
+        number = self.withdrawn_by_former(stack, 'UPDATE')
+        self.update(stack, self.WHOLE)
+        self.assertEqual(['CREATE', 'UPDATE'], self.actions())
+        (row,) = self.deployment_rows()
+        self.assertEqual(number, row.id)
+        self.assertEqual(
+            {stack['config'].resource_id, row.config_id}, self.config_ids()
+        )
+        kept = self.heat.load(stack)['deployment'].data()
+        self.assertEqual({'heat_plugins_signal_container'}, set(kept))
+
+    def test_it_remembers_what_an_update_must_replace(self):
+        whole = deployments.template(
+            config={'inputs': [{'name': 'who', 'replace_on_change': True}]},
+            input_values={'who': 'b'},
+        )
+        stack = self.created(whole)
+        self.fail(stack, 'UPDATE')
+        number = self.withdrawn_by_former(stack, 'UPDATE')
+        self.update(stack, whole)
+        self.assertNotEqual(
+            number, self.heat.load(stack)['deployment'].resource_id
+        )
+
+    def fail(self, stack, action):
+        """Let an action have failed."""
+        found = self.heat.load(stack)
+        found['deployment'].state_set(action, 'FAILED', 'for a reason')
+        found.state_set(action, 'FAILED', 'for a reason')
+        found.persist_state_and_release_lock(uuid.uuid4().hex)
+
     def test_it_spares_what_replaced_it_on_the_same_server(self):
         self.replaced(self.refused())
         self.assertEqual(['CREATE', 'CREATE'], self.actions())
@@ -188,6 +261,19 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         # Else it is resumed in its place.
         self.heat.load(stack)['deployment'].take_back()
         self.replaced(stack)
+        self.assertEqual(['CREATE', 'CREATE'], self.actions())
+
+    def test_a_server_has_only_what_replaced_a_failed_one(self):
+        # Its engine died in the deletion, before DELETE was delivered.
+        stack = self.created(self.WHOLE)
+        self.fail(stack, 'DELETE')
+        former, replacement = self.replace_by(
+            stack, self.other_template(stack)
+        )
+        self.finish(self.heat.start(replacement.create))
+        (config,) = self.in_metadata(stack)
+        self.assertEqual(self.handed[-1]['id'], config['id'])
+        self.finish(self.heat.start(former.delete))
         self.assertEqual(['CREATE', 'CREATE'], self.actions())
 
     def test_what_is_replaced_can_be_found(self):
@@ -365,7 +451,7 @@ class NoAnswerTest(deployments.DeploymentTestCase):
         self.patch(
             deployments.OURS['OS::Heat::SoftwareDeployment'],
             '_get_ec2_signed_url',
-            lambda deployment: None,
+            lambda deployment, **_: None,
         )
         self.assert_goes(stack, 'CFN_SIGNAL: Heat cannot create a key pair')
 
@@ -402,8 +488,7 @@ class NoAnswerTest(deployments.DeploymentTestCase):
         again = self.heat.load(stack)
         task = self.heat.begin(again, 'SUSPEND')
         self.assertIn('operator role', self.failed(task, again))
-        self.assertEqual([], self.deployment_rows())
-        self.assertEqual([], self.in_metadata(again))
+        self.assert_withdrawn(again, 'operator role')
 
 
 class ServerOfNovaTest(deployments.DeploymentTestCase):
@@ -662,10 +747,10 @@ class CleanUpTest(deployments.DeploymentTestCase):
         stack = self.created()
         deleted = []
         cls = deployments.OURS['OS::Heat::SoftwareDeployment']
-        real = cls._delete_all
+        real = cls._delete_user
         self.patch(
             cls,
-            '_delete_all',
+            '_delete_user',
             lambda resource: deleted.append(1) or real(resource),
         )
         self.swift.fail(8, 503)
@@ -703,6 +788,12 @@ class CleanUpTest(deployments.DeploymentTestCase):
             self.finish(task, 40)
             (event,) = self.remains(stack)
             self.assertIn(f'answered {status}', event)
+            (waits,) = (
+                each
+                for each in deployments.events(stack)
+                if 'retrying for 60 s' in each
+            )
+            self.assertIn(f'answered {status}', waits)
             self.swift.heal()
 
     def test_credentials_that_work_no_more_are_replaced_first(self):
@@ -743,7 +834,6 @@ class LegacyTest(deployments.DeploymentTestCase):
             deployments.template(signal_transport='NO_SIGNAL')
         )
         deployment = stack['deployment']
-        deployment.data_delete('heat_plugins_configs')
         store = self.swift.store(deployments.PROJECT)
         store.put_container(stack.id, {})
         self.box = self.swift.container(stack.id, deployments.PROJECT)

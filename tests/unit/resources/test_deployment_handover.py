@@ -4,11 +4,9 @@
 import fixtures
 from heat.common import exception
 from heat.db import api as db_api
+from heat.engine import service_software_config
 from heat.objects import resource as resource_objects
-from oslo_db import exception as db_exception
 
-from heat_plugins.engine import histories
-from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import server_metadata
 from tests.unit.resources import deployments
@@ -248,7 +246,9 @@ class DerivedConfigTest(deployments.DeploymentTestCase):
         task = self.heat.begin(stack, 'CREATE')
         stack['server'].data_set('metadata_queue_id', 'queue')
         self.patch(
-            in_process.Service, '_get_zaqar_queue', lambda *args: _Queue()
+            service_software_config.SoftwareConfigService,
+            '_get_zaqar_queue',
+            lambda *args: _Queue(),
         )
         self.finish(task)
         (row,) = self.deployment_rows()
@@ -338,16 +338,6 @@ class ActionsTest(deployments.DeploymentTestCase):
 class FailuresTest(deployments.DeploymentTestCase):
     """A hand-over that fails leaves nothing half done."""
 
-    def stub(self, method, times=1):
-        def fail(context, **arguments):
-            nonlocal times
-            times -= 1
-            if times <= 0:
-                del self.heat.rpc.stubs[method]
-            raise exception.Error(f'{method} has failed')
-
-        self.heat.rpc.stubs[method] = fail
-
     def break_(self, function, *, before=True):
         """Let the next delivery fail before or after a step is done."""
         owner, _, name = function.rpartition('.')
@@ -372,10 +362,9 @@ class FailuresTest(deployments.DeploymentTestCase):
 
     def test_after_the_row_was_made(self):
         self.break_('rows.deliver', before=False)
-        stack, _ = self.fails(deployments.template(), {})
-        self.assertEqual([], self.deployment_rows())
-        self.assertEqual({stack['config'].resource_id}, self.config_ids())
-        self.assertEqual([], self.in_metadata(stack))
+        stack, reason = self.fails(deployments.template(), {})
+        self.assertIn('deliver has failed', reason)
+        self.assert_withdrawn(stack, 'CREATE was cancelled')
 
     def test_of_an_update_and_the_next_one_works(self):
         stack = self.created()
@@ -401,13 +390,6 @@ class FailuresTest(deployments.DeploymentTestCase):
         self.delete(stack)
         self.assert_nothing_left()
 
-    def test_a_former_config_that_cannot_be_deleted_now_goes_later(self):
-        stack = self.created()
-        self.stub('delete_software_config')
-        self.update(stack, deployments.template(input_values={'who': 'x'}))
-        self.delete(stack)
-        self.assert_nothing_left()
-
     def test_a_create_that_was_undone_has_no_delete(self):
         whole = deployments.template(actions=deployments.ALL_ACTIONS)
         self.break_('rows.deliver')
@@ -428,15 +410,18 @@ class FailuresTest(deployments.DeploymentTestCase):
 class UntoldTest(deployments.DeploymentTestCase):
     """Nothing waits for NO_SIGNAL, so its row is complete at once."""
 
-    def test_a_server_that_could_not_be_told_has_no_complete_row(self):
+    def test_the_next_update_tells_a_server_that_could_not_be_told(self):
         whole = deployments.template(signal_transport='NO_SIGNAL')
         self.configure(swift_error_budget=20)
         attempts = self.break_database(server_metadata, 'tell', 10**6)
         stack = self.heat.stack(whole)
         task = self.heat.begin(stack, 'CREATE')
         self.failed(task, stack)
-        self.assertEqual([], self.deployment_rows())
+        self.assertEqual([], self.in_metadata(stack))
         attempts.clear()
+        stack.persist_state_and_release_lock('engine')
+        self.update(stack, whole)
+        self.assertEqual(1, len(self.in_metadata(stack)))
         self.delete(stack)
         self.assert_nothing_left()
 
@@ -479,9 +464,7 @@ class DatabaseTest(deployments.DeploymentTestCase):
 
     def test_what_cannot_be_taken_back_now_is_later(self):
         self.break_database(rows, 'deliver', 1, after=True)
-        self.break_database(
-            in_process.Service, 'delete_software_deployment', 1
-        )
+        self.break_database(rows, 'withdraw', 1)
         self.completes()
 
     def test_whose_row_it_is_is_known_after_the_engine_has_died(self):
@@ -505,34 +488,9 @@ class DatabaseTest(deployments.DeploymentTestCase):
     def test_what_may_have_been_written_goes_if_it_is_cancelled(self):
         away = [True]
         self.break_database(rows, 'deliver', 1000, after=True)
-        self.break_database(
-            in_process.Service,
-            'delete_software_deployment',
-            1000,
-            only=lambda *args: away,
-        )
+        self.break_database(rows, 'withdraw', 1000, only=lambda *args: away)
         stack, task = self.waiting()
         self.assertEqual(1, len(self.deployment_rows()))
         away.clear()
         task.cancel()
-        self.assertEqual([], self.deployment_rows())
-        self.assertEqual([], self.in_metadata(stack))
-
-    def test_former_configs_that_cannot_be_deleted_now_go_later(self):
-        stack = self.created()
-        real = histories.History.note_configs
-        calls = []
-
-        def note(deployment, config_ids):
-            calls.append(config_ids)
-            if len(calls) == 2:
-                raise db_exception.DBConnectionError
-            return real(deployment, config_ids)
-
-        self.patch(histories.History, 'note_configs', note)
-        self.update(stack, deployments.template(name='other'))
-        self.assertEqual(2, len(self.handed))
-        (after,) = self.deployment_rows()
-        self.assertEqual(self.handed[1]['id'], after.config_id)
-        self.delete(stack)
-        self.assertEqual(set(), self.config_ids())
+        self.assert_withdrawn(stack)

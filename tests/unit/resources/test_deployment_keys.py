@@ -4,7 +4,6 @@
 import uuid
 
 from heat_plugins.engine import hubs
-from heat_plugins.engine import signing
 from tests.unit import fake_swift
 from tests.unit.resources import deployments
 from tests.unit.resources import test_group_as_one
@@ -58,7 +57,6 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         again.state_set('CREATE', 'FAILED', 'Engine has died')
         again.persist_state_and_release_lock(uuid.uuid4().hex)
         hubs._hubs.clear()
-        signing.forget_probes()
         return self.heat.begin(self.heat.load(stack), 'UPDATE', whole)
 
     def dead(self, whole=AUTO):

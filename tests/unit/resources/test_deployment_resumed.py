@@ -11,7 +11,6 @@ from heat.db import api as db_api
 from heat.db import models
 from heat.objects import software_config as config_objects
 
-from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import rows
 from tests.unit.resources import deployments
 
@@ -211,19 +210,28 @@ class ResumeTest(deployments.DeploymentTestCase):
         self.assertEqual(['CREATE', 'DELETE'], self.ran())
         self.assert_nothing_left()
 
-    def test_nor_if_only_its_config_is_still_to_be_deleted(self):
-        real = in_process.Service.delete_software_config
-
-        def die(*args):
-            if not self.deployment_rows():
-                raise Died
-            return real(*args)
-
+    def test_nor_if_only_its_row_is_still_to_be_deleted(self):
         stack = self.created(WHOLE)
         dying = self.heat.load(stack)
-        with mock.patch.object(
-            in_process.Service, 'delete_software_config', die
-        ):
+        with mock.patch.object(rows, 'erase', side_effect=Died):
+            task = self.heat.start(dying['deployment'].delete)
+            self.assertRaises(Died, self.finish, task)
+        self.assertEqual([], self.in_metadata(stack))
+        self.fail(stack, 'DELETE')
+        self.delete(stack)
+        self.assertEqual(['CREATE', 'DELETE'], self.ran())
+        self.assert_nothing_left()
+
+    def test_nor_if_its_row_is_gone(self):
+        stack = self.created(WHOLE)
+        dying = self.heat.load(stack)
+        real = rows.erase
+
+        def die(*args):
+            real(*args)
+            raise Died
+
+        with mock.patch.object(rows, 'erase', die):
             task = self.heat.start(dying['deployment'].delete)
             self.assertRaises(Died, self.finish, task)
         self.fail(stack, 'DELETE')

@@ -34,16 +34,19 @@ class ShownTest(deployments.DeploymentTestCase):
         )
         self.assertEqual(expected, self.shown(config))
 
-    def test_what_is_gone_shows_no_row_and_all_attributes(self):
+    def test_what_was_withdrawn_is_shown_with_the_reason(self):
         stack, _ = self.fails(deployments.template(timeout=5), None)
-        self.assertEqual([], self.deployment_rows())
         found = self.shown(stack['deployment'])
-        self.assertNotIn('server_id', found)
-        self.assertIn('deploy_stdout', found)
+        self.assertEqual('FAILED', found['status'])
+        self.assertIn('has not signalled CREATE', found['status_reason'])
+        self.assertEqual(stack['server'].resource_id, found['server_id'])
+        self.assertIsNone(stack['deployment'].FnGetAtt('deploy_stdout'))
 
-    def test_a_withdrawn_deployment_is_none_that_must_be_replaced(self):
-        stack, _ = self.fails(deployments.template(timeout=5), None)
-        deployment = stack['deployment']
+    def test_a_deployment_that_is_gone_is_none_that_must_be_replaced(self):
+        deployment = self.created()['deployment']
+        self.heat.rpc.delete_software_deployment(
+            self.heat.context, deployment.resource_id
+        )
         self.assertEqual({}, deployment.get_live_state(deployment.properties))
         # Yet one that the template has by its ID must be there.
         self.patch(type(deployment), 'external_id', deployment.resource_id)

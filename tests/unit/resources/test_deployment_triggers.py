@@ -3,23 +3,25 @@
 
 import copy
 import json
-import threading
-import time
+from unittest import mock
 
-from heat.common import exception
 from heat.engine.clients.os.keystone import fake_keystoneclient
 
 from heat_plugins import errors
 from heat_plugins.deployments import failures
-from heat_plugins.engine import process
+from heat_plugins.engine import callers
+from heat_plugins.engine import hubs
 from heat_plugins.engine import transports
-from heat_plugins.engine.database import resources
-from heat_plugins.engine.database import rows
-from heat_plugins.engine.runs import run_ledgers
+from heat_plugins.engine.database import run_rows
+from heat_plugins.engine.runs import leading
+from heat_plugins.engine.runs import triggering
 from heat_plugins.objectstore import keys
+from tests.unit.engine import led
 from tests.unit.resources import deployments
 
-BACKUP = {'trigger': 'BACKUP'}
+BACKUP, RUN = {'trigger': 'BACKUP'}, {'action': 'BACKUP'}
+
+OWNER = callers.Signaller(user_id='owner', is_of_project=True, may_update=True)
 
 CONFIG = {
     'type': 'OS::Heat::SoftwareComponent',
@@ -37,17 +39,7 @@ CONFIG = {
 }
 
 
-class TriggerTestCase(deployments.DeploymentTestCase):
-    def setUp(self):
-        super().setUp()
-        #: The root stacks whose runs the engine has begun to follow.
-        self.followed = []
-        self.patch(
-            run_ledgers,
-            'follow_runs',
-            lambda ledger, root_stack_id: self.followed.append(root_stack_id),
-        )
-
+class TriggerTestCase(led.LedCase):
     def template(self, config=CONFIG, **properties):
         return deployments.template(resources={'config': config}, **properties)
 
@@ -58,13 +50,14 @@ class TriggerTestCase(deployments.DeploymentTestCase):
         """Signal as the API does, in an engine that has loaded the stack."""
         again = self.heat.load(stack)
         again[name].signal(details)
+        self.go_on()
 
     def refused(self, stack, details):
         """Return the event of a signal that comes to nothing."""
         before = set(deployments.events(stack))
-        self.assertRaises(
-            exception.ResourceFailure, self.signal, stack, details
-        )
+        # Heat logs an exception with a traceback.
+        with self.assertNoLogs('heat.engine.resource'):
+            self.signal(stack, details)
         (said,) = set(deployments.events(stack)) - before
         self.assertTrue(said.startswith('Not triggered: '), said)
         return said
@@ -77,14 +70,69 @@ class TriggerTestCase(deployments.DeploymentTestCase):
             if one['name'].endswith('-BACKUP')
         ]
 
-    def holds_container(self, stack):
-        return resources.container_in_use(
-            stack.context, stack.id, f'heat-plugins-{stack.id}'
-        )
+    def pass_time(self, seconds):
+        for _ in range(seconds):
+            self._second()
 
     def runs(self, stack, name='deployment'):
         again = self.heat.load(stack)
         return again[name].FnGetAtt('runs')
+
+
+class NowTest(TriggerTestCase):
+    """A component without UPDATE: only runs show what an update changes."""
+
+    def whole(self, value, text, **properties):
+        config = {
+            'type': 'OS::Heat::SoftwareComponent',
+            'properties': {
+                'inputs': [{'name': 'what'}],
+                'configs': [
+                    {'actions': ['CREATE'], 'tool': 'script', 'config': text},
+                    {'actions': ['BACKUP'], 'tool': 'script', 'config': text},
+                ],
+            },
+        }
+        return self.template(
+            config, input_values={'what': value}, **properties
+        )
+
+    def test_a_run_takes_script_and_inputs_of_what_the_stack_says_now(self):
+        for more in (
+            {},
+            {
+                'kind': 'OS::Heat::SoftwareDeploymentGroup',
+                'server': None,
+                'servers': {'a': {'get_resource': 'server'}},
+            },
+        ):
+            self.handed.clear()
+            stack = self.created(
+                self.whole('one', '#!/bin/old', **more),
+                name=self.getUniqueString(),
+            )
+            (before,) = self.in_metadata(stack)
+            self.update(stack, self.whole('two', '#!/bin/new', **more))
+            self.assertEqual(1, len(self.handed))
+            with mock.patch.object(callers, 'of', return_value=OWNER):
+                self.signal(stack, BACKUP)
+            (config,) = self.given(stack)
+            self.assertEqual('two', deployments.inputs(config)['what'])
+            self.assertEqual(
+                '#!/bin/new', config['config']['configs'][1]['config']
+            )
+            # An agent that has run it goes by its ID, and answers as before.
+            (kept,) = (
+                each
+                for each in self.in_metadata(stack)
+                if each['id'] == before['id']
+            )
+            self.assertEqual(
+                deployments.inputs(before) | {'what': 'two'},
+                deployments.inputs(kept),
+            )
+            self.delete(stack)
+            self.assert_nothing_left()
 
 
 class SignalTest(TriggerTestCase):
@@ -104,10 +152,10 @@ class SignalTest(TriggerTestCase):
         self.assertEqual('none', given['password'])
         (run,) = self.runs(stack)
         self.assertIn(
-            f'Signal: run {run["id"]} of BACKUP has started',
+            f'Signal: run {run["id"]} of BACKUP has started on 1 server',
             deployments.events(stack),
         )
-        self.assertEqual([stack.id], self.followed)
+        self.assertEqual('a signal', run['started_by'])
 
     def test_no_name_of_an_action_forges_a_log_line_or_a_terminal(self):
         name = 'X\n2026-01-01 INFO forged\x1b[2J\u202e'
@@ -127,20 +175,11 @@ class SignalTest(TriggerTestCase):
     def test_it_may_take_as_long_as_an_action_of_the_deployment(self):
         stack = self.stack(timeout=77, delivery_timeout=7)
         self.signal(stack, BACKUP)
-        (run,) = self.runs(stack)
-        self.assertEqual(77, run['timeout'])
         (config,) = self.given(stack)
         given = deployments.inputs(config)
         self.assertEqual('77', given['deploy_signal_timeout'])
-        container = self.swift.container(
-            f'heat-plugins-{stack.id}', deployments.PROJECT
-        )
-        (record,) = [
-            json.loads(content)
-            for name, content in container.objects.items()
-            if name.startswith('runs/records/')
-        ]
-        self.assertEqual(7, record['delivery_timeout'])
+        (run,) = self.stored_runs()
+        self.assertEqual((77, 7), (run.timeout(0), run.delivery_timeout(0)))
 
     def test_inputs_that_the_config_does_not_declare_stay_as_they_are(self):
         stack = self.stack(input_values={'extra': 'x', 'level': 5})
@@ -182,7 +221,7 @@ class SignalTest(TriggerTestCase):
     def test_so_does_one_that_was_taken_back_from_its_server(self):
         whole = self.template(timeout=5, input_values={'level': 7})
         stack, _ = self.fails(whole, None)
-        self.assertEqual([], self.deployment_rows())
+        self.assert_withdrawn(stack)
         self.signal(stack, BACKUP)
         (config,) = self.given(stack)
         self.assertEqual('7', deployments.inputs(config)['level'])
@@ -196,35 +235,57 @@ class SignalTest(TriggerTestCase):
         given = deployments.inputs(config)
         self.assertEqual('TEMP_URL_POLL', given['deploy_signal_transport'])
 
-    def test_the_container_is_held_before_the_run_is_in_it(self):
-        stack = self.stack(signal_transport='NO_SIGNAL')
-        seen = []
-
-        def fail(context, **arguments):
-            seen.append(self.holds_container(stack))
-            raise ValueError
-
-        self.heat.rpc.stubs['create_software_config'] = fail
-        self.refused(stack, BACKUP)
-        self.assertEqual([True], seen)
-        self.assertFalse(self.holds_container(stack))
-        del self.heat.rpc.stubs['create_software_config']
-        self.signal(stack, BACKUP)
-        self.assertTrue(self.holds_container(stack))
-
-    def test_a_run_that_does_not_start_leaves_who_holds_it_already(self):
+    def test_a_run_that_is_named_starts_once(self):
         stack = self.stack()
-        self.swift.fail(100)
-        self.refused(stack, BACKUP)
-        self.assertTrue(self.holds_container(stack))
+        named = {**RUN, 'id': '6f5e4d3c-2b1a-4f0e-9d8c-7b6a5f4e3d2c'}
+        for _again in range(2):
+            self.signal(stack, {'run': named})
+        (run,) = self.stored_runs()
+        self.assertEqual(named['id'], run.id)
+        self.assertEqual(1, len(self.given(stack)))
+        said = self.refused(stack, {'run': {**named, 'canary': 1}})
+        self.assertIn('another run', said)
+        said = self.refused(stack, {'run': {**named, 'id': 'mine'}})
+        self.assertIn('must be a UUID', said)
+        its = '6f5e4d3c-2b1a-5f0e-9d8c-7b6a5f4e3d2c'
+        said = self.refused(stack, {'run': {**named, 'id': its}})
+        self.assertIn('of schedules', said)
 
-    def test_nor_does_one_that_comes_at_the_same_time_as_another(self):
-        stack = self.stack(signal_transport='NO_SIGNAL')
-        late = self.heat.load(stack)['deployment']
-        self.assertNotIn(rows.CONTAINER_KEY, late.data())
+    def test_a_run_may_have_limits(self):
+        stack = self.stack()
+        self.signal(stack, {'run': {**RUN, 'timeout': 66}})
+        (run,) = self.stored_runs()
+        self.assertEqual(66, run.timeout(0))
+
+    def test_the_operator_says_how_much_live_output_is_kept(self):
+        self.configure(run_log_limit=200000)
+        stack = self.stack()
         self.signal(stack, BACKUP)
-        self.assertRaises(exception.ResourceFailure, late.signal, BACKUP)
-        self.assertTrue(self.holds_container(stack))
+        (config,) = self.given(stack)
+        given = deployments.inputs(config)
+        self.assertEqual('200000', given['deploy_log_limit'])
+
+    def test_the_container_is_there_as_long_as_a_run_needs_it(self):
+        other = deployments.deployment(name='o')
+        both = deployments.template(
+            resources={'config': CONFIG, 'other': other},
+            signal_transport='NO_SIGNAL',
+        )
+        stack = self.created(both)
+        self.answer = None
+        self.signal(stack, BACKUP)
+        # The last one that has a URL itself.
+        self.update(stack, self.template(signal_transport='NO_SIGNAL'))
+        (config,) = self.given(stack)
+        self.send(config, {'size': '12 MB'})
+        self.pass_time(10)
+        (run,) = self.runs(stack)
+        self.assertEqual('12 MB', run['outputs']['size'])
+        self.assertEqual([], self.given(stack))
+        # It may hold what the run has printed.
+        self.assertIsNotNone(self.objects(stack))
+        self.delete(stack)
+        self.assert_nothing_left()
 
 
 class RefusalTest(TriggerTestCase):
@@ -248,12 +309,12 @@ class RefusalTest(TriggerTestCase):
             self.assertIn(expected, said)
             self.assertNotIn('hunter2', said)
 
-    def test_a_second_run_of_the_action(self):
+    def test_a_second_run_of_the_action_is_skipped(self):
         stack = self.stack()
         self.signal(stack, BACKUP)
-        (run,) = self.runs(stack)
-        said = self.refused(stack, BACKUP)
-        self.assertIn(run['id'], said)
+        self.signal(stack, BACKUP)
+        known = {run['state']: run for run in self.runs(stack)}
+        self.assertIn(known['waiting']['id'], known['skipped']['reason'])
         self.assertEqual(1, len(self.given(stack)))
 
     def test_a_server_that_is_gone(self):
@@ -269,22 +330,10 @@ class RefusalTest(TriggerTestCase):
         stack = self.created(self.template(config))
         self.assertIn('entry for CREATE', self.refused(stack, BACKUP))
 
-    def test_the_object_store_is_away(self):
+    def test_an_engine_that_leads_no_runs(self):
         stack = self.stack()
-        self.swift.fail(100)
-        said = self.refused(stack, BACKUP)
-        self.assertIn('503', said)
-        self.assertEqual([], self.given(stack))
-
-    def test_what_heat_says_is_not_told(self):
-        stack = self.stack()
-
-        def fail(context, **arguments):
-            raise ValueError('hunter2')
-
-        self.heat.rpc.stubs['create_software_config'] = fail
-        said = self.refused(stack, BACKUP)
-        self.assertNotIn('hunter2', said)
+        leading.install(None)
+        self.assertIn('does not lead runs', self.refused(stack, BACKUP))
         self.assertEqual([], self.runs(stack))
 
 
@@ -330,19 +379,35 @@ class ResultTest(TriggerTestCase):
 
 
 class AttributeTest(TriggerTestCase):
-    def test_runs_are_settled_by_who_looks_at_them(self):
+    def test_it_shows_how_a_run_stands(self):
         stack = self.stack()
+        self.answer = None
         self.signal(stack, BACKUP)
+        (run,) = self.runs(stack)
+        self.assertEqual(('BACKUP', 'waiting'), (run['action'], run['state']))
         (config,) = self.given(stack)
         url = deployments.inputs(config)['deploy_progress_url']
         self.swift.put_signed(url, json.dumps({'progress': 40}).encode())
+        self.pass_time(10)
         (run,) = self.runs(stack)
-        self.assertEqual(('running', 40), (run['state'], run['progress']))
+        self.assertEqual('running', run['state'])
         self.send(config, {'size': '12 MB', 'deploy_status_code': 0})
+        self.pass_time(10)
         (run,) = self.runs(stack)
         self.assertEqual('complete', run['state'])
         self.assertEqual('12 MB', run['outputs']['size'])
         self.assertEqual([], self.given(stack))
+
+    def test_one_statement_reads_it_and_nothing_asks_the_store(self):
+        stack = self.stack()
+        self.signal(stack, BACKUP)
+        self.swift.seen.clear()
+        found = self.heat.load(stack)['deployment']
+        with self.counting_queries() as statements:
+            found.FnGetAtt('runs')
+        ours = [each for each in statements if 'heat_plugins' in each]
+        self.assertEqual(1, len(ours))
+        self.assertEqual([], self.swift.seen)
 
     def test_the_server_is_named_by_its_resource(self):
         stack = self.stack()
@@ -357,19 +422,17 @@ class AttributeTest(TriggerTestCase):
     def test_the_newest_come_first_and_not_too_many(self):
         stack = self.stack()
         for number in range(12):
-            details = {**BACKUP, 'input_values': {'level': number}}
-            self.signal(stack, details)
-            (config,) = self.given(stack)
-            self.send(config, {'size': str(number)})
-        sizes = [run['outputs']['size'] for run in self.runs(stack)]
-        self.assertEqual([str(n) for n in range(11, 1, -1)], sizes)
+            self.signal(stack, {**BACKUP, 'input_values': {'level': number}})
+            self.pass_time(3)
+        known = [run['id'] for run in self.runs(stack)]
+        listed = [run.id for run in self.stored_runs()]
+        self.assertEqual(listed[: triggering.SHOWN], known)
 
-    def test_inputs_are_named_and_not_shown(self):
+    def test_inputs_are_not_shown(self):
         stack = self.stack()
         values = {'password': 'hunter2'}
         self.signal(stack, {**BACKUP, 'input_values': values})
         (run,) = self.runs(stack)
-        self.assertEqual(['password'], run['inputs'])
         self.assertNotIn('hunter2', json.dumps(run))
 
     def test_reading_makes_nothing(self):
@@ -379,49 +442,14 @@ class AttributeTest(TriggerTestCase):
         self.assertEqual([], self.containers())
         self.assertNotIn('user_id', stack['deployment'].data())
 
-    def test_an_object_store_that_is_away_fails_no_stack(self):
+    def test_a_database_without_the_tables_fails_no_stack(self):
         stack = self.stack()
-        self.swift.fail(100)
+
+        def latest(*args):
+            raise errors.ServiceError('no tables')
+
+        self.patch(run_rows.RunRows, 'latest', latest)
         self.assertIsNone(self.runs(stack))
-
-    def test_one_that_does_not_answer_holds_up_no_request(self):
-        stack = self.stack()
-        self.signal(stack, BACKUP)
-        self.patch(run_ledgers, '_shown', process.BoundedReads(0.2))
-        answers, ended = threading.Event(), threading.Event()
-
-        def hang(request):
-            answers.wait(30)
-            ended.set()
-            raise errors.Unavailable('no answer')
-
-        # Its thread leaves nothing to the next test.
-        self.addCleanup(ended.wait, 30)
-        self.addCleanup(answers.set)
-        self.swift.before = hang
-        self.assertIsNone(self.runs(stack))
-        self.assertFalse(ended.is_set())
-
-    def test_what_it_tells_late_is_shown_to_who_asks_next(self):
-        stack = self.stack()
-        self.signal(stack, BACKUP)
-        reads = process.BoundedReads(0.2)
-        self.patch(run_ledgers, '_shown', reads)
-        answers = threading.Event()
-
-        def let_end():
-            answers.set()
-            while reads._reads:
-                time.sleep(0.01)
-
-        # Its threads leave nothing to the next test.
-        self.addCleanup(let_end)
-        self.swift.before = lambda request: answers.wait(30)
-        self.assertIsNone(self.runs(stack))
-        let_end()
-        answers.clear()
-        (run,) = self.runs(stack)
-        self.assertEqual('BACKUP', run['action'])
 
     def test_an_output_of_that_name_goes_before(self):
         properties = {**CONFIG['properties'], 'outputs': [{'name': 'runs'}]}
@@ -430,16 +458,6 @@ class AttributeTest(TriggerTestCase):
             self.template({**CONFIG, 'properties': properties})
         )
         self.assertEqual('mine', self.runs(stack))
-
-    def test_so_many_are_kept_as_the_operator_says(self):
-        self.configure(runs_kept=2)
-        stack = self.stack()
-        for _ in range(4):
-            self.signal(stack, BACKUP)
-            (config,) = self.given(stack)
-            self.send(config)
-            self.runs(stack)
-        self.assertEqual(3, len(self.runs(stack)))
 
 
 class UrlTest(TriggerTestCase):
@@ -522,63 +540,110 @@ class UrlTest(TriggerTestCase):
 
 
 class EndTest(TriggerTestCase):
+    """Runs end with their deployment, and nothing of them is left."""
+
+    def two(self, **properties):
+        more = {'config': CONFIG, 'other': deployments.deployment(name='o')}
+        return deployments.template(resources=more, **properties)
+
+    def ended(self):
+        """Return how the targets of the runs have ended."""
+        return [
+            (attempt.state.value, attempt.reason)
+            for run in self.stored_runs()
+            for attempt in run.attempts
+        ]
+
+    def controls(self, stack):
+        return [n for n in self.objects(stack) if n.endswith('.control')]
+
     def test_runs_go_with_a_stack_that_has_no_url_of_its_own(self):
         stack = self.stack(signal_transport='NO_SIGNAL')
+        self.answer = None
         self.signal(stack, BACKUP)
         self.delete(stack)
         self.assert_nothing_left()
+        ((state, reason),) = self.ended()
+        self.assertEqual('cancelled', state)
+        self.assertIn('was deleted', reason)
 
-    def test_so_do_those_that_heat_has_no_more(self):
-        stack = self.stack()
-        self.signal(stack, BACKUP)
-        self.assertEqual(2, len(self.deployment_rows()))
-        for row in self.deployment_rows():
-            if row.id != stack['deployment'].resource_id:
-                self.heat.rpc.delete_software_deployment(
-                    self.heat.context, row.id
-                )
-        self.delete(stack)
-        self.assert_nothing_left()
-
-    def test_they_are_taken_back_when_their_deployment_goes(self):
-        more = {'config': CONFIG, 'other': deployments.deployment(name='o')}
-        stack = self.created(deployments.template(resources=more))
+    def test_they_end_when_their_deployment_goes(self):
+        stack = self.created(self.two())
+        self.answer = None
         self.signal(stack, BACKUP, 'other')
-        self.assertEqual(1, len(self.given(stack)))
+        self.signal(stack, BACKUP)
+        self.assertEqual(2, len(self.given(stack)))
         self.update(stack, self.template())
+        self.assertEqual(1, len(self.given(stack)))
+        states = sorted(state for state, _reason in self.ended())
+        self.assertEqual(['cancelled', 'waiting'], states)
+        # The server was told to stop it.
+        self.assertEqual(1, len(self.controls(stack)))
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_they_end_when_their_deployment_is_replaced(self):
+        stack = self.stack()
+        self.answer = None
+        self.signal(stack, BACKUP)
+        self.pass_time(3)
+        self.answer = {}
+        self.update(stack, self.template(server='of-nova'))
         self.assertEqual([], self.given(stack))
-        self.assertIsNotNone(self.objects(stack))
+        self.assertEqual(['cancelled'], [state for state, _ in self.ended()])
 
-    def garble(self, stack):
-        """Let somebody write over all records of runs."""
-        container = self.swift.container(
-            f'heat-plugins-{stack.id}', deployments.PROJECT
+    def test_a_server_outside_the_stack_has_nothing_left(self):
+        servers = self.created(
+            deployments.template(
+                resources={'config': CONFIG, 'deployment': None}
+            ),
+            name='servers',
         )
-        for name in container.objects:
-            if name.startswith('runs/records/'):
-                container.objects[name] = b'garbage'
-
-    def test_so_are_they_when_their_records_cannot_be_read(self):
-        more = {'config': CONFIG, 'other': deployments.deployment(name='o')}
-        stack = self.created(deployments.template(resources=more))
-        self.signal(stack, BACKUP, 'other')
+        config, server = (
+            servers[name].resource_id for name in ('config', 'server')
+        )
+        stack = self.created(
+            deployments.template(
+                config, {'config': None, 'server': None}, server=server
+            )
+        )
+        self.answer = None
         self.signal(stack, BACKUP)
-        self.garble(stack)
-        self.assertEqual([], self.runs(stack))
-        self.update(stack, self.template())
-        self.assertEqual(1, len(self.given(stack)))
+        self.assertEqual(1, len(self.given(servers)))
         self.delete(stack)
+        self.assertEqual([], self.in_metadata(servers))
+        self.assertEqual(['cancelled'], [state for state, _ in self.ended()])
+
+    def test_a_dead_leader_does_not_keep_a_stack(self):
+        stack = self.stack()
+        self.answer = None
+        self.signal(stack, BACKUP)
+        self.meanwhile = lambda: None
+        before = self.now
+        self.delete(stack)
+        self.assertLess(self.now - before, 120)
+        self.assertEqual([], self.containers())
+        # With its process.
+        hubs._hubs.clear()
+        self.leader = self.lead('engine-2')
+        self.leader.wake(
+            *run_rows.RunRows().take_over('engine-1', 'engine-2', 10)
+        )
+        self.go_on()
+        self.assertEqual(['cancelled'], [state for state, _ in self.ended()])
         self.assert_nothing_left()
 
-    def test_an_event_says_of_which_one_its_action_is_refused(self):
-        stack = self.stack()
+    def test_they_stay_where_another_deployment_gets_no_url(self):
+        stack = self.stack(signal_transport='NO_SIGNAL')
+        self.answer = None
         self.signal(stack, BACKUP)
-        (run,) = self.runs(stack)
-        self.garble(stack)
-        said = self.refused(stack, BACKUP)
-        self.assertIn(f'Run {run["id"]} of BACKUP has an unreadable', said)
-        self.assertIn('run delete" withdraws it from its server', said)
-        self.assertEqual(1, len(self.given(stack)))
+        self.now += 600
+        keys.KeyKeeper.forget_abilities()
+        self.swift.tempurl = False
+        poll = transports.TempURLPoll(self.heat.load(stack)['deployment'])
+        self.assertRaises(failures.Unusable, poll.prepare, by_auto=True)
+        self.assertEqual([f'heat-plugins-{stack.id}'], self.containers())
+        self.assertEqual('waiting', self.runs(stack)[0]['state'])
 
     def many(self, number):
         """Create a stack of so many deployments without a URL."""
@@ -603,54 +668,17 @@ class EndTest(TriggerTestCase):
         self.assert_nothing_left()
         return len(self.swift.seen)
 
-    def test_those_that_go_together_ask_together(self):
-        few = self.asked_for(self.many(2))
-        self.assertLess(self.asked_for(self.many(12)), few + 5)
+    def test_of_those_without_a_url_the_last_asks_the_store(self):
+        self.assertLess(self.asked_for(self.many(12)), 5)
 
-    def test_where_nobody_is_let_in_one_asks_for_all(self):
+    def test_where_nobody_is_let_in_it_goes_all_the_same(self):
         stack = self.many(6)
         self.swift.denied.add(deployments.PROJECT)
         self.assertLess(self.asked_for(stack), 3)
 
-    def test_one_that_is_shut_is_tried_again_after_a_while(self):
-        stack = self.many(1)
-        self.swift.denied.add(deployments.PROJECT)
-        self.update(stack, self.template(signal_transport='NO_SIGNAL'))
-        self.swift.denied.clear()
-        self.now += 600
-        self.signal(stack, BACKUP)
-        self.delete(stack)
-        self.assert_nothing_left()
-
-    def test_runs_go_also_where_the_engine_finds_no_temp_urls(self):
-        stack = self.stack(signal_transport='NO_SIGNAL')
-        self.signal(stack, BACKUP)
-        self.heat.load(stack)['deployment'].data_delete(rows.CONTAINER_KEY)
-        hub = transports.hub_for(stack['deployment'])
-        hub.signing._refusal = errors.TempURLsUnusable('no digest')
-        hub.signing._refused_at = self.now
-        self.assertIsNotNone(hub.signing.refusal)
-        self.delete(stack)
-        self.assert_nothing_left()
-
-    def test_they_stay_where_another_deployment_gets_no_url(self):
-        stack = self.stack(signal_transport='NO_SIGNAL')
-        self.signal(stack, BACKUP)
-        deployment = self.heat.load(stack)['deployment']
-        # As if a command had started it.
-        deployment.data_delete(rows.CONTAINER_KEY)
-        self.now += 600
-        keys.KeyKeeper.forget_abilities()
-        self.swift.tempurl = False
-        poll = transports._TempURLPoll(deployment, True)
-        self.assertRaises(failures.Unusable, poll.prepare, 'config')
-        self.assertFalse(self.holds_container(stack))
-        self.assertEqual(1, len(self.given(stack)))
-        self.assertEqual('waiting', self.runs(stack)[0]['state'])
-
 
 class GroupTest(TriggerTestCase):
-    """A group hands a signal on to its members."""
+    """A group's signal starts one run with a target for each member."""
 
     def setUp(self):
         super().setUp()
@@ -671,48 +699,34 @@ class GroupTest(TriggerTestCase):
         stack._store_resources()
         group = stack['deployment']
         self.patch(group, 'nested', lambda: members)
-        try:
-            group.signal(details)
-        finally:
-            self.said = deployments.events(stack)[-1]
+        group.signal(details)
+        self.go_on()
+        self.said = deployments.events(stack)[-1]
 
-    def test_a_trigger_starts_a_run_on_each(self):
+    def test_a_trigger_starts_a_run_on_all(self):
         self.signal_group(BACKUP)
+        (run,) = self.stored_runs()
         self.assertEqual(
-            'Signal: BACKUP has started on 2 of 2 members', self.said
+            f'Signal: run {run.id} of BACKUP has started on 2 servers',
+            self.said,
         )
         self.assertEqual(2, len(self.given(self.members)))
 
-    def test_one_that_refuses_does_not_stop_the_others(self):
-        self.signal(self.members, BACKUP, 'other')
-        self.assertRaises(exception.ResourceFailure, self.signal_group, BACKUP)
-        self.assertIn('started on 1 of 2 members; see the events', self.said)
-        self.assertIn('of other', self.said)
-        self.assertEqual(2, len(self.given(self.members)))
-
-    def test_nor_does_one_that_heat_does_not_let_take_signals(self):
+    def test_one_that_refuses_is_left_out(self):
         deployment = type(self.members['deployment'])
-        real = deployment._signal_check_action
+        real = deployment.run_target
 
-        def check(member):
-            if member.name == 'deployment':
-                raise exception.NotSupported(feature='Signal in DELETE')
-            real(member)
+        def run_target(member, wanted):
+            if member.name == 'other':
+                raise errors.Refused('busy')
+            return real(member, wanted)
 
-        self.patch(deployment, '_signal_check_action', check)
-        self.assertRaises(exception.ResourceFailure, self.signal_group, BACKUP)
-        self.assertIn('started on 1 of 2 members; see the events', self.said)
+        self.patch(deployment, 'run_target', run_target)
+        self.signal_group(BACKUP)
+        self.assertIn('on 1 server; left out: other: busy', self.said)
         self.assertEqual(1, len(self.given(self.members)))
-        (said,) = [
-            one for one in deployments.events(self.members) if 'Not' in one
-        ]
-        self.assertIn('Not triggered: Signal in DELETE', said)
 
     def test_anything_else_is_refused(self):
-        self.assertRaises(
-            exception.ResourceFailure,
-            self.signal_group,
-            {'deploy_status_code': 0},
-        )
+        self.signal_group({'deploy_status_code': 0})
         self.assertIn('accepts only signals that start an action', self.said)
         self.assertEqual([], self.given(self.members))

@@ -2,17 +2,18 @@
 """How a deployment waits for its signal, and what it makes of it."""
 
 import contextlib
+from unittest import mock
 
 import fixtures
 from heat.common import exception
 from heat.engine import scheduler
+from oslo_db import exception as db_exception
 
+from heat_plugins import heat_values
 from heat_plugins.engine import hubs
-from heat_plugins.engine.database import deployment_rows
 from heat_plugins.engine.database import rows
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
-from heat_plugins.timeline import kinds
 from tests.unit.resources import deployments
 
 
@@ -101,7 +102,8 @@ class OutcomeTest(deployments.DeploymentTestCase):
         return [
             event
             for event in deployments.events(stack)
-            if kinds.of(event) is kinds.EventKind.UNKNOWN_HOOK
+            if heat_values.event_kind(event)
+            is heat_values.EventKind.UNKNOWN_HOOK
         ]
 
     def test_an_error_output_fails_it_only_if_it_has_a_value(self):
@@ -244,7 +246,9 @@ class OtherWaysTest(deployments.DeploymentTestCase):
         for stack, task in self.each():
             task.cancel()
             stack['deployment'].signal({'answer': 'late'})
-            self.assertEqual([], self.deployment_rows())
+            self.assert_withdrawn(stack)
+            self.assertIsNone(stack['deployment'].FnGetAtt('answer'))
+            self.delete(stack)
 
     def test_one_before_anything_was_handed_over_is_ignored(self):
         stack = self.created(deployments.template(actions=['UPDATE']))
@@ -320,7 +324,7 @@ class DatabaseTest(deployments.DeploymentTestCase):
     def test_a_row_that_cannot_be_read_now_is_read_later(self):
         stack, task = self.waiting()
         stack['deployment'].signal({'answer': '42'})
-        left = self.break_database(deployment_rows.Rows, 'read', 2)
+        left = self.break_database(rows, 'visible', 2)
         self.finish(task, 30)
         self.assertEqual('COMPLETE', stack.status)
         self.assertEqual([], left)
@@ -371,16 +375,14 @@ class TimeoutTest(deployments.DeploymentTestCase):
             one for one in deployments.events(stack) if 'not signalled' in one
         ]
         self.assertTrue(event.endswith('.json'), event)
-        self.assertEqual([], self.deployment_rows())
-        self.assertEqual({stack['config'].resource_id}, self.config_ids())
-        self.assertEqual([], self.in_metadata(stack))
+        self.assert_withdrawn(stack, 'Server server has not signalled CREATE')
         self.assertEqual([], self.tickets())
 
     def test_what_is_put_later_is_no_result(self):
         stack, task = self.waiting(deployments.template(timeout=60))
         self.failed(task, stack)
         self.send(self.handed[0], {'answer': 'late'})
-        self.assertEqual([], self.deployment_rows())
+        self.assert_withdrawn(stack)
         self.assertIsNone(stack['deployment'].FnGetAtt('answer'))
         self.delete(stack)
         self.assert_nothing_left()
@@ -419,9 +421,7 @@ class TimeoutTest(deployments.DeploymentTestCase):
 
 class CancelTest(deployments.DeploymentTestCase):
     def assert_taken_back(self, stack):
-        self.assertEqual([], self.deployment_rows())
-        self.assertEqual([], self.in_metadata(stack))
-        self.assertEqual({stack['config'].resource_id}, self.config_ids())
+        self.assert_withdrawn(stack, 'was cancelled')
         self.assertEqual([], self.tickets())
 
     def test_what_is_cancelled_is_taken_from_the_server(self):
@@ -525,14 +525,11 @@ class CancelTest(deployments.DeploymentTestCase):
     def test_one_that_cannot_be_taken_back_is_still_cancelled(self):
         stack, task = self.waiting()
 
-        def fail(context, **arguments):
-            raise exception.Error('no engine answers')
-
-        self.heat.rpc.stubs['delete_software_deployment'] = fail
-        task.cancel()
+        failure = db_exception.DBError('no database answers')
+        with mock.patch.object(rows, 'withdraw', side_effect=failure):
+            task.cancel()
         self.assertTrue(task.done())
         self.assertEqual(1, len(self.deployment_rows()))
-        del self.heat.rpc.stubs['delete_software_deployment']
         self.delete(stack)
         self.assert_nothing_left()
 
@@ -571,8 +568,7 @@ class TroubleTest(deployments.DeploymentTestCase):
         self.assertFalse(self.step(task, 90))
         reason = self.failed(task, stack)
         self.assertIn('answered 503', reason)
-        self.assertEqual([], self.deployment_rows())
-        self.assertEqual([], self.in_metadata(stack))
+        self.assert_withdrawn(stack, 'answered 503')
 
     def test_refused_credentials_are_replaced(self):
         stack, task = self.waiting()

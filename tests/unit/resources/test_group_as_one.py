@@ -1,27 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups that are one resource: no nested stack, a row for each member."""
 
+import json
 from unittest import mock
+from urllib import parse
 import uuid
 
 from heat.common import exception
+from heat.common import identifier
+from heat.engine import api
 from heat.engine import resource
 
 from heat_plugins import errors
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
 from heat_plugins.engine import deriving
+from heat_plugins.engine import patches
+from heat_plugins.engine import run_room
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import deployment_rows
 from heat_plugins.engine.database import rows
-from heat_plugins.engine.runs import run_ledgers
+from heat_plugins.engine.database import server_metadata
+from heat_plugins.engine.runs import triggering
 from heat_plugins.resources.software import deployment_group
 from heat_plugins.resources.software import deployment_schema
+from heat_plugins.signals import body
+from heat_plugins.signals import presigned
+from tests.unit import heat_fixture
+from tests.unit.engine import led
 from tests.unit.resources import deployments
+from tests.unit.resources import stack_domain
 
-OWNER = signallers.Signaller(
-    user_id='owner', is_of_project=True, may_update=True
-)
+OWNER = callers.Signaller(user_id='owner', is_of_project=True, may_update=True)
 
 KIND = 'OS::Heat::SoftwareDeploymentGroup'
 
@@ -62,6 +72,15 @@ class GroupTestCase(deployments.DeploymentTestCase):
             )
         return found
 
+    def assert_members_withdrawn(self, stack, *keys):
+        """Hold that the servers of members have nothing to run."""
+        found = self.heat.load(stack)
+        for key in keys:
+            server = found[f'server_{key}']
+            self.assertEqual([], server.metadata_get()['deployments'])
+            for config in self.heat.deployments_of(server.resource_id):
+                self.assertEqual('heat-plugins-withdrawn', config['group'])
+
     def reason(self, stack):
         return self.heat.load(stack)['deployment'].status_reason
 
@@ -90,8 +109,7 @@ class LifeTest(GroupTestCase):
             found.FnGetAtt('signal_transport'),
         )
         self.assertEqual(dict.fromkeys('abc'), found.FnGetAtt('trigger_url'))
-        self.swift.fail(times=1000)
-        self.assertEqual(dict.fromkeys('abc'), found.FnGetAtt('runs'))
+        self.assertEqual({key: [] for key in 'abc'}, found.FnGetAtt('runs'))
         states = found.FnGetAtt('members')
         self.assertEqual(
             {'COMPLETE'}, {one['status'] for one in states.values()}
@@ -100,9 +118,6 @@ class LifeTest(GroupTestCase):
             {row.id: row.config.id for row in self.deployment_rows()},
             {one['deployment']: one['config'] for one in states.values()},
         )
-        # Though each server has inputs of its own.
-        (digest,) = {one['config_digest'] for one in states.values()}
-        self.assertEqual(64, len(digest))
 
     def test_an_output_comes_before_what_we_add(self):
         self.answer = {'members': 'mine'}
@@ -304,9 +319,7 @@ class FailureTest(GroupTestCase):
                 group('a', actions=deployments.ALL_ACTIONS),
                 name=type(error).__name__,
             )
-            with mock.patch.object(
-                transports, 'for_members', side_effect=error
-            ):
+            with mock.patch.object(transports, 'usable', side_effect=error):
                 self.delete(stack)
             self.assertEqual([], self.deployment_rows())
             self.assertTrue(
@@ -325,6 +338,37 @@ class FailureTest(GroupTestCase):
             )
         )
 
+    def test_none_may_fail_in_vain(self):
+        # As a group with a nested stack does not count them.
+        self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
+        for more in (
+            {'members': 'nested'},
+            {'signal_transport': 'HEAT_SIGNAL'},
+            {'trigger_url': True},
+        ):
+            whole = group('a', max_failures='10%', **more)
+            self.assertIn(
+                'properties.max_failures: max_failures does not count',
+                self.why_invalid(whole),
+            )
+            whole['resources']['deployment']['properties']['max_failures'] = 0
+            self.heat.stack(whole, self.getUniqueString()).validate()
+
+    def test_an_update_goes_on_with_a_group_that_has_a_limit_in_vain(self):
+        stack = self.created(group('a'))
+        whole = group('a', members='nested', max_failures='10%')
+        self.heat.preview(stack, whole)
+
+    def test_auto_does_not_forget_how_many_may_fail(self):
+        whole = group('a', max_failures='1', signal_transport='AUTO')
+        self.swift.denied.add(deployments.PROJECT)
+        _, reason = self.fails(whole, {})
+        self.assertIn('max_failures does not count', reason)
+        self.assertIn('answered 403', reason)
+        del self.heat.auth.endpoints['object-store']
+        self.heat.context = heat_fixture.new_context()
+        self.assertIn('max_failures does not count', self.why_invalid(whole))
+
     def test_a_member_has_its_time(self):
         self.answer = None
         stack = self.heat.stack(group('a', timeout=30))
@@ -333,12 +377,7 @@ class FailureTest(GroupTestCase):
             'has not signalled CREATE within 30 s',
             self.failed(task, stack),
         )
-        self.assertEqual(
-            [],
-            self.heat.deployments_of(
-                self.heat.load(stack)['server_a'].resource_id
-            ),
-        )
+        self.assert_members_withdrawn(stack, 'a')
         self.answer = {}
         stack.persist_state_and_release_lock('x')
         self.update(stack, group('a', timeout=30))
@@ -346,47 +385,215 @@ class FailureTest(GroupTestCase):
         self.delete(stack)
         self.assert_nothing_left()
 
+    def test_a_server_that_no_stack_has_is_named_at_once_and_in_the_end(self):
+        self.answer = None
+        servers = {'a': 'of nobody'}
+        for kind, more in (
+            (KIND, {'servers': servers, 'server': None}),
+            ('OS::Heat::SoftwareDeployment', {'server': 'of nobody'}),
+        ):
+            stack = self.heat.stack(
+                deployments.template(kind=kind, timeout=30, **more),
+                name=self.getUniqueString(),
+            )
+            task = self.heat.begin(stack, 'CREATE')
+            self.assertIn(
+                ' (no stack has a server with this ID) has not signalled',
+                self.failed(task, stack),
+            )
+            self.assertIn(
+                'no stack has a server with this ID: of nobody. It runs the '
+                'action only if its agent asks Heat by itself',
+                deployments.events(stack),
+            )
 
-class SignalTest(GroupTestCase):
+
+class SignalTest(GroupTestCase, led.LedCase):
     COMPONENT = deployments.component(
         (['CREATE'], '#!/bin/sh'), (['BACKUP'], '#!/bin/sh')
     )
-
-    def setUp(self):
-        super().setUp()
-        # There is one connection to the database, and no thread may have it.
-        self.patch(run_ledgers, 'follow_runs', lambda ledger, stack_id: None)
 
     def fleet(self, **properties):
         return group(
             'a', 'b', resources={'config': self.COMPONENT}, **properties
         )
 
-    def test_a_trigger_starts_a_run_on_each(self):
-        stack = self.created(self.fleet())
+    def signal(self, stack, details):
         found = self.heat.load(stack)['deployment']
         with mock.patch.object(callers, 'of', return_value=OWNER):
-            found.signal({'trigger': 'BACKUP'})
-        self.assertTrue(
-            any(
-                'BACKUP has started on 2 of 2 members' in one
-                for one in deployments.events(stack)
-            )
+            found.signal(details)
+
+    def test_a_trigger_starts_one_run_on_all(self):
+        stack = self.created(self.fleet())
+        self.signal(stack, {'trigger': 'BACKUP'})
+        (run,) = self.stored_runs()
+        self.assertIn(
+            f'Signal: run {run.id} of BACKUP has started on 2 servers',
+            deployments.events(stack),
         )
-        self.work()
+        for _ in range(10):
+            self._second()
         self.assertEqual(
             {key: ['CREATE', 'BACKUP'] for key in 'ab'}, self.given()
         )
         found = self.heat.load(stack)['deployment'].FnGetAtt('runs')
+        shown = ('BACKUP', 'complete')
         self.assertEqual(
-            {key: [('BACKUP', f'deployment.{key}')] for key in 'ab'},
+            {key: [(*shown, f'deployment.{key}')] for key in 'ab'},
             {
-                key: [(one['action'], one['resource']) for one in runs]
+                key: [
+                    (one['action'], one['state'], one['resource'])
+                    for one in runs
+                ]
                 for key, runs in found.items()
             },
         )
         self.delete(stack)
         self.assert_nothing_left()
+
+    def test_a_run_has_the_limits_of_its_signal(self):
+        stack = self.created(self.fleet())
+        self.answer = None
+        limits = {'max_concurrent': '1', 'max_errors': '50%'}
+        self.signal(stack, {'run': {'action': 'BACKUP', **limits}})
+        for _ in range(3):
+            self._second()
+        (run,) = self.stored_runs()
+        self.assertEqual(1, len(run.live))
+        self.assertEqual(1, run.order.limits.errors(2))
+        self.assertEqual([stack.name], run.order.stacks)
+        self.delete(stack)
+        self.assert_nothing_left()
+        (run,) = self.stored_runs()
+        states = {attempt.state.value for attempt in run.attempts}
+        self.assertEqual({'cancelled'}, states)
+
+    def test_a_run_that_cannot_be_is_refused(self):
+        stack = self.created(self.fleet())
+        for run, said in (
+            ({'max_concurent': 3}, 'did you mean "max_concurrent"?'),
+            ({'canary': 'some'}, 'canary must be a number'),
+            ({'action': 'BAKCUP'}, 'did you mean "BACKUP"?'),
+        ):
+            before = set(deployments.events(stack))
+            self.signal(stack, {'run': {'action': 'BACKUP', **run}})
+            (event,) = set(deployments.events(stack)) - before
+            self.assertTrue(event.startswith('Not triggered: '), event)
+            self.assertIn(said, event)
+        self.assertEqual([], self.stored_runs())
+
+    def test_a_member_that_goes_ends_its_part_of_a_run(self):
+        stack = self.created(self.fleet())
+        self.answer = None
+        self.signal(stack, {'trigger': 'BACKUP'})
+        self.answer = {}
+        self.go_on()
+        whole = self.fleet()
+        del whole['resources']['deployment']['properties']['servers']['b']
+        self.handed += self.heat.deployments_of(stack['server_b'].resource_id)
+        self.update(stack, whole)
+        for _ in range(20):
+            self._second()
+        (run,) = self.stored_runs()
+        states = [attempt.state.value for attempt in run.attempts]
+        self.assertEqual(['cancelled', 'complete'], sorted(states))
+        given = self.heat.deployments_of(stack['server_b'].resource_id)
+        self.assertEqual([], given)
+
+
+class ReferenceTest(GroupTestCase):
+    """Servers that another resource names, as a ResourceGroup does."""
+
+    NAMED = {'get_attr': ['nodes', 'value']}
+    MERGED = {'map_merge': [NAMED, {'c': {'get_resource': 'server_c'}}]}
+
+    def by_map(self, servers, keys, **properties):
+        whole = group(*'abc', **properties)
+        whole['resources']['deployment']['properties']['servers'] = servers
+        whole['resources']['nodes'] = {
+            'type': 'OS::Heat::Value',
+            'properties': {
+                'value': {k: {'get_resource': f'server_{k}'} for k in keys}
+            },
+        }
+        whole['outputs'] = {
+            name: {'value': {'get_attr': ['deployment', name]}}
+            for name in ('members', 'deploy_stdouts', 'answer')
+        }
+        return whole
+
+    def shown(self, stack):
+        """Return the attributes as a request for the resource has them."""
+        loaded = self.heat.load(stack)
+        return api.format_resource_attributes(loaded['deployment'], ['answer'])
+
+    def servers_of(self, members):
+        return {key: one['server'] for key, one in members.items()}
+
+    def test_a_request_and_an_output_show_each_member(self):
+        self.answer = {'deploy_stdout': 'out', 'answer': '42'}
+        for servers in (self.NAMED, self.MERGED):
+            keys = 'ab' if servers is self.NAMED else 'abc'
+            stack = self.created(
+                self.by_map(servers, 'ab'), name=self.getUniqueString()
+            )
+            expected = {k: stack[f'server_{k}'].FnGetRefId() for k in keys}
+            shown = self.shown(stack)
+            self.assertEqual(expected, self.servers_of(shown['members']))
+            self.assertEqual(
+                dict.fromkeys(keys, 'out'), shown['deploy_stdouts']
+            )
+            self.assertEqual(dict.fromkeys(keys, '42'), shown['answer'])
+            self.assertEqual({key: [] for key in keys}, shown['runs'])
+            loaded = self.heat.load(stack)
+            outputs = self.heat.outputs(loaded)
+            self.assertEqual(expected, self.servers_of(outputs['members']))
+            self.assertEqual(dict.fromkeys(keys, '42'), outputs['answer'])
+
+    def test_a_member_that_was_given_nothing_is_shown(self):
+        stack = self.created(self.by_map(self.NAMED, 'ab', actions=['DELETE']))
+        self.assertEqual(
+            {'a': None, 'b': None},
+            self.servers_of(self.shown(stack)['members']),
+        )
+
+    def test_members_of_an_update_that_fails_are_shown(self):
+        stack = self.created(self.by_map(self.NAMED, 'ab'))
+        self.answer = {'deploy_status_code': 1}
+        self.assertRaises(
+            AssertionError,
+            self.update,
+            stack,
+            self.by_map(self.NAMED, 'bc'),
+        )
+        self.assertEqual(
+            {'a': 'COMPLETE', 'b': 'COMPLETE', 'c': 'FAILED'},
+            {
+                key: one['status']
+                for key, one in self.shown(stack)['members'].items()
+            },
+        )
+
+
+class FormerNameTest(GroupTestCase):
+    def test_a_group_of_the_former_name_is_updated_to_the_name_of_now(self):
+        for kind in ('Software', 'Structured'):
+            whole = group('a', actions=deployments.ALL_ACTIONS)
+            config = {} if kind == 'Structured' else '#!/bin/sh'
+            whole['resources']['config']['type'] = f'OS::Heat::{kind}Config'
+            whole['resources']['config']['properties']['config'] = config
+            deployment = whole['resources']['deployment']
+            deployment['type'] = f'OS::Heat::{kind}Deployments'
+            stack = self.created(whole, name=self.getUniqueString())
+            before = self.heat.load(stack)['deployment'].resource_id
+            deployment['type'] = f'OS::Heat::{kind}DeploymentGroup'
+            self.update(stack, whole)
+            self.assertEqual({'a': ['CREATE']}, self.given())
+            self.assertEqual(
+                before, self.heat.load(stack)['deployment'].resource_id
+            )
+            self.delete(stack)
+            self.handed.clear()
 
 
 class RescueTest(GroupTestCase):
@@ -405,13 +612,21 @@ class RescueTest(GroupTestCase):
     def test_or_taken_from_the_servers(self):
         stack, _ = self.waiting(group('a'))
         for _ in range(2):
-            self.heat.load(stack)['deployment'].give_way()
+            self.heat.load(stack)['deployment'].take_back()
             (row,) = self.deployment_rows()
             self.assertEqual('FAILED', row.status)
             self.assertIn('has died', row.status_reason)
-            self.assertEqual(
-                [], self.heat.deployments_of(stack['server_a'].resource_id)
-            )
+            self.assert_members_withdrawn(stack, 'a')
+
+    def test_also_if_an_engine_died_before_it_told_them(self):
+        stack, _ = self.waiting(group('a', 'b'))
+        taken = self.heat.load(stack)['deployment']
+        with mock.patch.object(
+            server_metadata, 'tell', side_effect=SystemExit
+        ):
+            self.assertRaises(SystemExit, taken.take_back)
+        self.heat.load(stack)['deployment'].take_back()
+        self.assert_members_withdrawn(stack, 'a', 'b')
 
 
 class KindTest(GroupTestCase):
@@ -484,12 +699,16 @@ class KindTest(GroupTestCase):
             {'timeout': 60},
             {'signal_transport': 'NO_SIGNAL'},
             {'signal_transport': 'AUTO'},
+        ):
+            shown = self.heat.preview(stack, group('a', **change))
+            self.assertIn('deployment', shown['updated'], change)
+        for change in (
             {'signal_transport': 'HEAT_SIGNAL'},
             {'trigger_url': True},
             {'members': 'nested'},
         ):
             shown = self.heat.preview(stack, group('a', **change))
-            self.assertIn('deployment', shown['updated'], change)
+            self.assertIn('deployment', shown['replaced'], change)
         self.replace(
             'heat_plugins.resources.software.group_members.GroupMembers'
             '._has_our_members',
@@ -544,11 +763,7 @@ class CancelTest(GroupTestCase):
         while not self.deployment_rows():
             self.step(task)
         task.cancel()
-        found = self.heat.load(stack)
-        for server in ('server_a', 'server_b'):
-            self.assertEqual(
-                [], self.heat.deployments_of(found[server].resource_id)
-            )
+        self.assert_members_withdrawn(stack, 'a', 'b')
         self.assertEqual([], self.tickets())
 
 
@@ -757,6 +972,215 @@ class TransportTest(GroupTestCase):
         self.assertEqual({'a': ['CREATE', 'UPDATE']}, self.given())
         self.update(stack, group('a', signal_transport='NO_SIGNAL'))
         self.assertEqual({'a': ['CREATE', 'UPDATE', 'UPDATE']}, self.given())
+
+
+class CfnTest(GroupTestCase):
+    """A group whose servers answer by signed URLs of heat-api-cfn."""
+
+    def setUp(self):
+        super().setUp()
+        self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
+        del self.heat.auth.endpoints['object-store']
+        self.swift.denied.add(deployments.PROJECT)
+        self.domain = self.enterContext(stack_domain.Domain().installed())
+        run_room.install(triggering)
+
+    def send(self, config, answer=None):
+        """Answer as heat-api-cfn passes it on; return what Heat handles."""
+        given = deployments.inputs(config)
+        self.assertEqual('POST', given['deploy_signal_verb'])
+        url = parse.urlsplit(given['deploy_signal_id'])
+        arn = identifier.ResourceIdentifier.from_arn_url(url.geturl())
+        signature = dict(parse.parse_qsl(url.query))['Signature']
+        return self.post(arn, signature, answer)
+
+    def post(self, arn, signature, answer):
+        credentials = json.dumps({'ec2Credentials': {'signature': signature}})
+        left = mock.Mock()
+        patches._note_signature(left)(
+            'service',
+            mock.Mock(aws_creds=credentials),
+            dict(arn.stack()),
+            arn.resource_name,
+            answer,
+        )
+        return left.call_args
+
+    def of(self, name):
+        """Return the last config that the server of a member was handed."""
+        return [
+            each
+            for each in self.handed
+            if deployments.inputs(each)['deploy_resource_name'] == name
+        ][-1]
+
+    def statuses(self):
+        return {
+            state.member.key: (state.row.action, state.row.status)
+            for state in deployment_rows.states(
+                self.heat.context, self.group_id
+            )
+        }
+
+    def waiting_group(self, *keys, **properties):
+        whole = group(*keys, signal_transport='CFN_SIGNAL', **properties)
+        stack, task = self.waiting(whole)
+        self.group_id = stack['deployment'].resource_id
+        self.work()
+        return stack, task
+
+    def test_each_answer_is_of_one_member_and_counts_once(self):
+        stack, task = self.waiting_group('a', 'b', 'c', max_failures='1')
+        self.assertIsNone(self.send(self.of('a'), {'answer': 'of a'}))
+        self.assertIsNone(self.send(self.of('a'), {'answer': 'again'}))
+        self.assertIsNone(self.send(self.of('b'), {'deploy_status_code': 1}))
+        self.assertFalse(self.step(task, 60))
+        self.assertEqual(
+            {
+                'a': ('CREATE', 'COMPLETE'),
+                'b': ('CREATE', 'FAILED'),
+                'c': ('CREATE', 'IN_PROGRESS'),
+            },
+            self.statuses(),
+        )
+        # A server may answer with nothing.
+        self.send(self.of('c'))
+        self.finish(task)
+        self.assertEqual('COMPLETE', stack.status)
+        self.assertEqual(
+            {'a': 'of a', 'b': None, 'c': None},
+            self.heat.load(stack)['deployment'].FnGetAtt('answer'),
+        )
+
+    def test_it_runs_all_actions_and_leaves_no_user(self):
+        self.answer = lambda config: {
+            'answer': deployments.inputs(config)['deploy_action']
+        }
+        whole = group(
+            'a',
+            'b',
+            signal_transport='AUTO',
+            actions=deployments.ALL_ACTIONS,
+        )
+        stack = self.created(whole)
+        user_id = self.heat.load(stack)['deployment']._get_user_id()
+        self.assertIn(user_id, self.domain.passwords)
+        self.act(stack, 'SUSPEND')
+        self.act(stack, 'RESUME')
+        self.delete(stack)
+        actions = ['CREATE', 'SUSPEND', 'RESUME', 'DELETE']
+        self.assertEqual({'a': actions, 'b': actions}, self.given())
+        self.assertEqual({}, self.domain.passwords)
+        self.assertEqual([], self.deployment_rows())
+
+    def test_a_late_answer_ends_no_other_action(self):
+        stack, task = self.waiting_group('a')
+        before = self.of('a')
+        self.send(before)
+        self.finish(task)
+        stack.persist_state_and_release_lock('engine')
+        self.waiting(
+            group('a', signal_transport='CFN_SIGNAL', name='other'),
+            'UPDATE',
+            self.heat.load(stack),
+        )
+        passed_on = self.send(before, {}).args[-1]
+        seen = deployments.events(stack)
+        self.heat.load(stack)['deployment'].signal(passed_on)
+        self.assertEqual(seen, deployments.events(stack))
+        self.assertEqual({'a': ('UPDATE', 'IN_PROGRESS')}, self.statuses())
+
+    def test_a_server_reports_that_it_has_started(self):
+        self.waiting_group('a', 'b')
+        config = self.of('b')
+        report = {body.REPORT: 1, body.CONFIG_ID: config['id']}
+        self.assertIsNone(self.send(config, report))
+        started = [each.has_started for each in self.rows()]
+        self.assertEqual([False, True], sorted(started))
+
+    def rows(self):
+        return [
+            state.row
+            for state in deployment_rows.states(
+                self.heat.context, self.group_id
+            )
+        ]
+
+    def test_what_names_another_config_does_not_count(self):
+        self.waiting_group('a', 'b')
+        named = {body.CONFIG_ID: self.of('b')['id']}
+        self.assertIsNone(self.send(self.of('a'), named))
+        self.assertTrue(all(row.in_progress for row in self.rows()))
+
+    def test_what_no_member_has_signed_or_asks_for_a_run_goes_to_heat(self):
+        self.waiting_group('a')
+        self.assertIsNotNone(self.send(self.of('a'), {'trigger': 'BACKUP'}))
+        url = deployments.inputs(self.of('a'))['deploy_signal_id']
+        arn = identifier.ResourceIdentifier.from_arn_url(url)
+        self.assertIsNotNone(self.post(arn, 'of somebody else', {}))
+        # The ID of a config holds but a part of a digest.
+        self.patch(
+            presigned, 'config_id', lambda *given: self.rows()[0].config.id
+        )
+        self.assertIsNotNone(self.post(arn, 'of a guess', {}))
+        self.assertTrue(self.rows()[0].in_progress)
+
+    def test_a_replaced_group_gets_the_answers_of_its_members(self):
+        self.answer = {}
+        inputs = [{'name': 'a', 'default': '1', 'replace_on_change': True}]
+        whole = group(
+            'a',
+            signal_transport='CFN_SIGNAL',
+            actions=['CREATE', 'DELETE'],
+            config={'inputs': inputs},
+        )
+        stack = self.created(whole)
+        former = self.heat.load(stack)['deployment'].resource_id
+        inputs = whole['resources']['config']['properties']['inputs']
+        inputs[0]['default'] = '2'
+        self.update(stack, whole)
+        self.assertNotEqual(
+            former, self.heat.load(stack)['deployment'].resource_id
+        )
+        self.assertEqual({'a': ['CREATE', 'CREATE', 'DELETE']}, self.given())
+
+    def test_so_does_a_group_that_gets_a_nested_stack(self):
+        stack, _ = self.waiting_group('a')
+        found = stack['deployment']
+        found.data_set(deployment_schema.FORMER_GROUP, self.group_id)
+        self.heat.change(found.id, physical_resource_id='a nested stack')
+        self.assertIsNone(self.send(self.of('a'), {}))
+        self.assertEqual({'a': ('CREATE', 'COMPLETE')}, self.statuses())
+
+    def test_what_a_dead_engine_has_delivered_is_waited_for(self):
+        stack, _ = self.waiting_group('a')
+        stack.state_set('CREATE', 'FAILED', 'its engine has died')
+        stack['deployment'].state_set('CREATE', 'FAILED', 'and so')
+        stack.persist_state_and_release_lock(uuid.uuid4().hex)
+        stack, task = self.waiting(
+            group('a', signal_transport='CFN_SIGNAL'),
+            'UPDATE',
+            self.heat.load(stack),
+        )
+        self.assertEqual({'a': ['CREATE']}, self.given())
+        self.assertIsNone(self.send(self.of('a'), {'answer': '42'}))
+        self.finish(task)
+        self.assertEqual(
+            {'a': '42'},
+            self.heat.load(stack)['deployment'].FnGetAtt('answer'),
+        )
+
+    def test_auto_leaves_a_cloud_with_zaqar_as_it_was(self):
+        self.enterContext(stack_domain.with_zaqar(self.heat))
+        stack = self.heat.stack(group('a', signal_transport='AUTO'))
+        reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
+        self.assertIn('create_stack', reason)
+        whole = group('a', signal_transport='AUTO', max_failures='1')
+        self.assertIn('max_failures does not count', self.why_invalid(whole))
+
+    def test_auto_needs_no_nested_stack_with_cfn_alone(self):
+        whole = group('a', signal_transport='AUTO', max_failures='1')
+        self.assertIsNone(self.heat.stack(whole).validate())
 
 
 class NestingTest(GroupTestCase):

@@ -2,19 +2,14 @@
 """What signals do depends on whose credentials they are sent with."""
 
 import collections
-import contextlib
-import datetime
 from unittest import mock
 import urllib.parse
 
 from heat.common import context as heat_context
-from heat.common import exception
 from heat.common import messaging
 from heat.common import policy
 from oslo_config import cfg
-from oslo_utils import timeutils
 
-from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
 from heat_plugins.engine.database import resources
 from heat_plugins.signals import body
@@ -27,18 +22,13 @@ from tests.unit.resources import test_deployment_triggers
 BACKUP = test_deployment_triggers.BACKUP
 CFN = 'http://cfn.invalid/v1'
 
-#: Later than all that the tests have done.
-NEXT_DAY = datetime.datetime(2100, 1, 2)
-
 
 class _Threads:
     """Runs at once what Heat's engine would run in a thread."""
 
     @staticmethod
     def start(stack_id, function, *args):
-        # Nobody hears of it but by the event.
-        with contextlib.suppress(exception.ResourceFailure):
-            function(*args)
+        function(*args)
 
 
 class SignallerTestCase(test_deployment_triggers.TriggerTestCase):
@@ -131,7 +121,7 @@ class TriggerTest(SignallerTestCase):
     def test_a_reader_starts_nothing_whatever_the_template_permits(self):
         for name in ('trigger_by_servers', 'trigger_url'):
             stack = self.stack(**{name: True})
-            for details in (BACKUP, {'operate': {'action': 'BACKUP'}}):
+            for details in (BACKUP, {'run': {'action': 'BACKUP'}}):
                 said = self.send_as(stack, self.reader(), details)
                 self.assertEqual(
                     'Not triggered: its sender may not update the stack '
@@ -147,6 +137,32 @@ class TriggerTest(SignallerTestCase):
         stack = self.stack()
         said = self.send_as(stack, self.reader(), BACKUP)
         self.assertIn('of BACKUP has started', said)
+
+    def url(self, stack, context):
+        loaded = self.heat.load(stack, context)
+        return loaded['deployment'].FnGetAtt('trigger_url')
+
+    def test_who_may_not_update_the_stack_does_not_see_its_trigger_url(self):
+        stack = self.stack(trigger_url=True)
+        url = self.url(stack, self.heat.context)
+        self.assertIn('/signal/', url)
+        self.assertIsNone(self.url(stack, self.reader()))
+        self.assertIsNone(self.url(stack, self.server(stack)))
+        self.policy(enforce_new_defaults=False)
+        self.assertEqual(url, self.url(stack, self.reader()))
+
+    def test_an_update_that_is_resumed_sees_its_trigger_url(self):
+        stack = self.stack(trigger_url=True)
+        url = self.url(stack, self.heat.context)
+        # As another engine gets them, the rights of a trust may be fewer.
+        trusted = heat_fixture.new_context(roles=[], trust_id='trust')
+        for context in (stack.stored_context(), trusted):
+            self.assertEqual(url, self.url(stack, context))
+        unasked = mock.Mock(spec_set=['enforce'])
+        unasked.enforce.side_effect = ValueError('invalid policy.yaml')
+        context = self.reader()
+        context.policy = unasked
+        self.assertFalse(callers.may_not_update(_Loaded(stack, context)))
 
     def test_a_policy_that_cannot_be_asked_permits_nothing(self):
         stack = self.stack()
@@ -191,9 +207,9 @@ class TriggerTest(SignallerTestCase):
         nobody = heat_context.get_admin_context()
         for context in (stored, nobody, None):
             self.assertEqual(
-                signallers.UNKNOWN, callers.of(_Loaded(stack, context))
+                callers.UNKNOWN, callers.of(_Loaded(stack, context))
             )
-        self.patch(callers, 'of', lambda stack: signallers.UNKNOWN)
+        self.patch(callers, 'of', lambda stack: callers.UNKNOWN)
         said = self.send_as(stack, self.heat.context, BACKUP)
         self.assertIn('cannot tell whose credentials', said)
         self.assertIn('"trigger_by_servers"', said)
@@ -314,10 +330,6 @@ class ResultTest(SignallerTestCase):
         self.send_as(stack, self.own(stack), self.named())
         self.finish(task)
         stack.persist_state_and_release_lock('engine')
-        # The URLs of a second are the same.
-        clock = mock.Mock(wraps=timeutils.utcnow)
-        clock.side_effect = lambda: NEXT_DAY
-        self.patch(timeutils, 'utcnow', clock)
         again = self.heat.load(stack)
         _, task = self.waiting(
             self.template(
@@ -361,7 +373,6 @@ class ResultTest(SignallerTestCase):
         former, task = self.waiting_for(transport)
         (row,) = self.deployment_rows()
         user = self.own(former).user_id
-        self.patch(timeutils, 'utcnow', lambda: NEXT_DAY)
         whole = self.template(signal_transport=transport)
         stack, other = self.waiting(stack=self.heat.stack(whole, 'second'))
         self.patch(resources, 'replaced_users', lambda *_: {row.id: user})

@@ -7,7 +7,7 @@ from heat.common import exception
 from heat.engine.resources.openstack.heat import software_deployment as base
 from heat.engine.resources.openstack.heat import structured_config
 
-from heat_plugins.engine import histories
+from heat_plugins.engine.database import server_metadata
 from tests.unit.resources import deployments
 
 HEATS = {
@@ -104,9 +104,8 @@ class SchemaTest(deployments.DeploymentTestCase):
 
     def test_each_type_names_the_support_that_heats_does(self):
         for name, heats in HEATS.items():
-            self.assertEqual(
-                heats.support_status, deployments.OURS[name].support_status
-            )
+            ours = deployments.OURS[name].support_status
+            self.assertEqual(heats.support_status.to_dict(), ours.to_dict())
 
     def test_nobody_may_ask_for_a_transport_that_is_not_there(self):
         self.assertRaises(
@@ -250,12 +249,9 @@ class UpdateTest(deployments.DeploymentTestCase):
         self.addCleanup(task.cancel)
         again = self.heat.load(stack)
         resource = again['deployment']
-        (old,) = self.deployment_rows()
         with mock.patch.object(base.SoftwareDeployment, 'make_replacement'):
             resource.make_replacement(None, None, None)
-        self.assertEqual([], self.deployment_rows())
-        self.assertEqual([], self.in_metadata(again))
-        self.assertNotIn(old.config_id, self.config_ids())
+        self.assert_withdrawn(again, 'has died')
 
     def test_one_that_is_complete_stays_until_its_replacement_is_too(self):
         stack = self.created()
@@ -288,16 +284,27 @@ class UpdateTest(deployments.DeploymentTestCase):
         resource = self.heat.load(stack)['deployment']
         resource.state_set('CREATE', 'FAILED', 'Engine has died')
         self.replaced_by_one_that_is_lost(resource)
-        self.assertEqual([], self.deployment_rows())
-        self.assertIn(histories.GIVEN_WAY_KEY, resource.data())
+        self.assert_withdrawn(stack, 'has died')
+
+    def test_a_server_is_told_though_the_engine_that_withdrew_it_died(self):
+        stack, task = self.waiting()
+        self.addCleanup(task.cancel)
+        taken = self.heat.load(stack)['deployment']
+        with mock.patch.object(
+            server_metadata, 'tell', side_effect=SystemExit
+        ):
+            self.assertRaises(SystemExit, taken.take_back)
+        self.assertEqual(1, len(self.in_metadata(stack)))
+        self.heat.load(stack)['deployment'].take_back()
+        self.assert_withdrawn(stack, 'has died')
 
     def test_what_an_engine_works_on_is_left_if_it_cannot_be_replaced(self):
         stack, task = self.waiting()
         self.addCleanup(task.cancel)
         resource = self.heat.load(stack)['deployment']
         self.replaced_by_one_that_is_lost(resource)
-        self.assertEqual(1, len(self.deployment_rows()))
-        self.assertNotIn(histories.GIVEN_WAY_KEY, resource.data())
+        (row,) = self.deployment_rows()
+        self.assertEqual('IN_PROGRESS', row.status)
 
     def test_what_failed_to_be_updated_keeps_its_outputs(self):
         # Another type may take its place, and a rollback bring it back.
@@ -307,7 +314,6 @@ class UpdateTest(deployments.DeploymentTestCase):
             resource.make_replacement(None, None, None)
         (row,) = self.deployment_rows()
         self.assertEqual('COMPLETE', row.status)
-        self.assertNotIn(histories.GIVEN_WAY_KEY, resource.data())
 
     def test_one_that_is_complete_is_not_touched_for_nothing(self):
         stack = self.created()

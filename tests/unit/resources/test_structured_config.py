@@ -81,4 +81,4 @@ class StructuredConfigTest(heat_fixture.HeatTestCase):
             )
         )
         self.assertIn('"BACKUP" already has a config', message)
-        self.assertIn('configs[1].actions[1]', message)
+        self.assertIn('the action "" is blank', message)

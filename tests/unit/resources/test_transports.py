@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which signal transport an action uses, and what it makes for that."""
 
+import pathlib
+import tempfile
 import time
 from unittest import mock
 from urllib import parse
@@ -8,14 +10,18 @@ from urllib import parse
 from heat.common import exception
 from heat.engine.clients.os.keystone import fake_keystoneclient
 from keystoneauth1 import exceptions as ks_exceptions
+from keystoneclient.contrib.ec2 import utils as ec2_utils
 from oslo_config import cfg
 
-from heat_plugins import absences
 from heat_plugins import config
+from heat_plugins import wording
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import rows
+from heat_plugins.resources import software_deployment
+from heat_plugins.resources.software import deployment_schema
 from tests.unit import fake_swift
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
@@ -64,9 +70,9 @@ class ValidationTest(Case):
     """What a cloud cannot have is refused before there is a stack."""
 
     LACKING = {
-        'ZAQAR_SIGNAL': absences.service('messaging'),
-        'CFN_SIGNAL': absences.service('cloudformation'),
-        'TEMP_URL_SIGNAL': absences.service('object-store'),
+        'ZAQAR_SIGNAL': wording.no_service('messaging'),
+        'CFN_SIGNAL': wording.no_service('cloudformation'),
+        'TEMP_URL_SIGNAL': wording.no_service('object-store'),
     }
 
     def setUp(self):
@@ -85,10 +91,84 @@ class ValidationTest(Case):
             error = self.assertRaises(
                 exception.StackValidationFailed, self.validate, transport
             )
-            self.assertIn(f'cannot be used: {lacking}', str(error))
+            self.assertIn('cannot be used; AUTO uses', str(error))
+            self.assertIn(lacking, str(error))
             self.assertIn(
                 'resources.deployment.properties.signal_transport', str(error)
             )
+
+    def test_it_is_told_in_one_line(self):
+        error = self.assertRaises(
+            exception.StackValidationFailed, self.validate, 'TEMP_URL_POLL'
+        )
+        # As heat-api has it from heat-engine.
+        remote = exception.StackValidationFailed(**error.kwargs)
+        self.assertEqual(str(error), str(remote))
+        self.assertNotIn(': :', str(remote))
+
+    def test_a_server_that_polls_a_url_is_told_what_works(self):
+        server = {
+            'type': 'OS::Heat::DeployedServer',
+            'properties': {'software_config_transport': 'POLL_TEMP_URL'},
+        }
+        for more in (
+            {'server': {'get_resource': 'host'}},
+            {
+                'kind': 'OS::Heat::SoftwareDeploymentGroup',
+                'server': None,
+                'servers': {'a': {'get_resource': 'host'}},
+            },
+        ):
+            error = self.assertRaises(
+                exception.StackValidationFailed,
+                self.validate,
+                'NO_SIGNAL',
+                resources={'host': server},
+                **more,
+            )
+            self.assertIn('host has POLL_TEMP_URL', str(error))
+            self.assertIn('POLL_SERVER_CFN', str(error))
+
+    def test_a_url_that_could_start_no_run_is_refused(self):
+        error = self.assertRaises(
+            exception.StackValidationFailed,
+            self.validate,
+            'NO_SIGNAL',
+            trigger_url=True,
+        )
+        self.assertIn('properties.trigger_url: Servers cannot', str(error))
+
+    def test_an_update_goes_on_with_what_exists(self):
+        self.heat.auth.endpoints['object-store'] = 'http://swift.invalid'
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        polling = {
+            'properties': {'software_config_transport': 'POLL_SERVER_HEAT'}
+        }
+        whole = deployments.template(
+            signal_transport='NO_SIGNAL',
+            trigger_url=True,
+            resources={
+                'host': {'type': 'OS::Heat::DeployedServer', **polling}
+            },
+            server={'get_resource': 'host'},
+        )
+        stack = self.heat.create(whole, 'former')
+        polling['properties']['software_config_transport'] = 'POLL_TEMP_URL'
+        del self.heat.auth.endpoints['object-store']
+        del self.heat.auth.endpoints['cloudformation']
+        self.heat.context = heat_fixture.new_context()
+        self.heat.preview(stack, whole)
+        resources = whole['resources']
+        resources['another'] = resources.pop('deployment')
+        for said in ('host has POLL_TEMP_URL', 'another.properties.trigger'):
+            error = self.assertRaises(
+                exception.StackValidationFailed,
+                self.heat.preview,
+                stack,
+                whole,
+            )
+            self.assertIn(said, str(error))
+            resources['another']['properties']['server'] = 'one'
 
     def test_so_it_is_of_a_group_without_members(self):
         for servers in ({}, {'a': 'x'}):
@@ -100,7 +180,7 @@ class ValidationTest(Case):
                 server=None,
                 servers=servers,
             )
-            self.assertIn(absences.service('messaging'), str(error))
+            self.assertIn(wording.no_service('messaging'), str(error))
 
     def test_what_is_there_or_needs_nothing_is_not_refused(self):
         for transport in ('AUTO', 'NO_SIGNAL', 'HEAT_SIGNAL'):
@@ -200,6 +280,14 @@ class AutoTest(Case):
         self.delete(self.stack)
         self.assert_nothing_left()
 
+    def test_a_dead_store_delays_no_deletion_of_what_never_used_it(self):
+        self.swift.fail(1000, 503)
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        self.assertEqual('CFN_SIGNAL', self.chosen())
+        self.finish(self.heat.start(self.stack['deployment'].delete), 9)
+        events = '\n'.join(deployments.events(self.stack))
+        self.assertNotIn('Cannot clean up', events)
+
     def test_a_container_is_known_of_although_no_token_is_taken_for_now(self):
         def refuse_what_comes_after(request):
             if request.method == 'PUT':
@@ -238,9 +326,9 @@ class AutoTest(Case):
         self.assertEqual(1, len(self.swift.seen), self.swift.asked())
 
     def test_and_then_tried_again_where_there_is_nothing_else(self):
-        for name, cls in dict(transports._TRANSPORTS).items():
+        for name, cls in transports.TRANSPORTS.items():
 
-            def prepare(transport, config_id):
+            def prepare(transport, by_auto):
                 raise failures.Unusable(f'no {transport.name} here')
 
             if name not in ('NO_SIGNAL', 'TEMP_URL_POLL'):
@@ -286,9 +374,9 @@ class AutoTest(Case):
         self.assert_nothing_left()
 
     def test_all_are_tried_in_turn_and_every_reason_is_given(self):
-        for name, cls in dict(transports._TRANSPORTS).items():
+        for name, cls in transports.TRANSPORTS.items():
 
-            def prepare(transport, config_id):
+            def prepare(transport, by_auto):
                 raise failures.Unusable(f'no {transport.name} here')
 
             if name != 'NO_SIGNAL':
@@ -344,7 +432,7 @@ class AutoTest(Case):
         )
         task = self.heat.begin(stack, 'CREATE')
         self.assertFalse(self.step(task, 9), stack.status_reason)
-        self.assertIsNone(stack['deployment']._history.row())
+        self.assertFalse(self.in_metadata(stack))
         return stack, task
 
     def patch_keystone_away(self):
@@ -356,6 +444,15 @@ class AutoTest(Case):
 
 
 class TempURLTest(Case):
+    def test_a_store_that_has_moved_is_used_where_it_is(self):
+        self.answer = {}
+        stack = self.created()
+        host = parse.urlsplit(self.swift.endpoint).netloc
+        self.swift.endpoint = self.swift.endpoint.replace(host, 'new.invalid')
+        self.update(stack, deployments.template(input_values={'who': 'moon'}))
+        url = deployments.inputs(self.handed[-1])['deploy_signal_id']
+        self.assertEqual('new.invalid', parse.urlsplit(url).netloc)
+
     def lifetime(self, **properties):
         url = self.given(**properties)['deploy_signal_id']
         query = parse.parse_qs(parse.urlsplit(url).query)
@@ -387,7 +484,9 @@ class TempURLTest(Case):
 
     def test_a_url_is_not_for_everybody_to_read(self):
         signalling = deliveries.Signalling(
-            transport='TEMP_URL_POLL', url='http://secret'
+            transport='TEMP_URL_POLL',
+            answers_by=deliveries.AnswersBy.OBJECT,
+            url='http://secret',
         )
         self.assertNotIn('secret', repr(signalling))
 
@@ -416,6 +515,28 @@ class OthersTest(Case):
         self.done()
         self.assertEqual([], self.swift.seen)
 
+    def test_a_url_of_cfn_is_valid_for_longer_than_keystones_auth_ttl(self):
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        given = self.given(signal_transport='CFN_SIGNAL')
+        url = parse.urlsplit(given['deploy_signal_id'])
+        query = dict(parse.parse_qsl(url.query))
+        self.assertNotIn('Timestamp', query)
+        (row,) = self.deployment_rows()
+        self.assertEqual(row.config.id, query['config'])
+        # As heat-api-cfn and Keystone check it.
+        signature = query.pop('Signature')
+        secret = self.stack['deployment'].data()['secret_key']
+        request = {
+            'verb': given['deploy_signal_verb'],
+            'host': url.netloc,
+            'path': parse.unquote(url.path),
+            'params': query,
+        }
+        signer = ec2_utils.Ec2Signer
+        self.assertEqual(signature, signer(secret).generate(request))
+        query['config'] = 'another'
+        self.assertNotEqual(signature, signer(secret).generate(request))
+
     def test_heat_is_handed_credentials(self):
         given = self.given(signal_transport='HEAT_SIGNAL')
         for name in ('deploy_auth_url', 'deploy_user_id', 'deploy_password'):
@@ -442,10 +563,7 @@ class LogInTest(Case):
         self.heat.auth.endpoints['cloudformation'] = CFN
         self.enterContext(stack_domain.with_zaqar(self.heat))
         # Heat's own show reads the queue.
-        self.heat.rpc.stubs['show_software_deployment'] = lambda *_, **more: {
-            'status': self.deployment_rows()[0].status,
-            'status_reason': None,
-        }
+        self.patch(in_process, 'take_queued', lambda context, number: None)
 
     def assert_logs_in(self, given):
         self.domain.stack_domain_user_token(
@@ -499,12 +617,7 @@ class ZaqarTest(Case):
         self.patch(cls, '_get_zaqar_signal_queue_id', lambda self: 'queue')
         self.patch(cls, '_delete_zaqar_signal_queue', lambda self: None)
         self.heat.auth.endpoints['messaging'] = 'http://zaqar.invalid'
-
-        def show(context, deployment_id):
-            row = self.deployment_rows()[0]
-            return {'status': row.status, 'status_reason': row.status_reason}
-
-        self.heat.rpc.stubs['show_software_deployment'] = show
+        self.patch(in_process, 'take_queued', lambda context, number: None)
 
     def test_a_stack_user_may_read_its_row(self):
         given = self.given(signal_transport='ZAQAR_SIGNAL')
@@ -522,7 +635,7 @@ class ZaqarTest(Case):
         self.heat.stop(self.stack)
         self.finish(self.task, 5)
         self.assertIn('CREATE was cancelled', self.stack.status_reason)
-        self.assertEqual([], self.deployment_rows())
+        self.assert_withdrawn(self.stack, 'CREATE was cancelled')
 
     def test_without_an_endpoint_it_cannot_be_used(self):
         del self.heat.auth.endpoints['messaging']
@@ -533,6 +646,93 @@ class ZaqarTest(Case):
         self.patch(stack, 'validate', lambda: None)
         task = self.heat.begin(stack, 'CREATE')
         self.assertIn('ZAQAR_SIGNAL: ', self.failed(task, stack))
+
+
+class FileSignal(transports.SignalTransport):
+    """The server writes its result to a file, such as one on a share."""
+
+    name = 'FILE'
+    answers_by = deliveries.AnswersBy.QUEUE
+
+    def prepare(self, *, by_auto):
+        if not SHARE:
+            raise failures.Unusable('no share is mounted')
+
+    def sign(self, answer):
+        (folder,) = SHARE
+        file = folder / answer.object_name.replace('/', '-')
+        return self._signalling(url=f'file://{file}')
+
+    def poll(self, delivery):
+        file = pathlib.Path(parse.urlsplit(delivery.signalling.url).path)
+        return file.read_bytes() if file.exists() else None
+
+
+SHARE = []
+
+# What its line in the table does.
+with mock.patch.dict(transports.TRANSPORTS, FILE=FileSignal):
+    FileDeployment = deployment_schema.of_deployment(
+        type('FileDeployment', (software_deployment.SoftwareDeployment,), {})
+    )
+
+
+class FileTest(Case):
+    """One class and its line in the table make a transport."""
+
+    TYPES = Case.TYPES | {'OS::Heat::SoftwareDeployment': FileDeployment}
+
+    def setUp(self):
+        super().setUp()
+        self.patch(
+            transports,
+            'TRANSPORTS',
+            {'FILE': FileSignal, **transports.TRANSPORTS},
+        )
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        SHARE.append(pathlib.Path(folder))
+        self.addCleanup(SHARE.clear)
+
+    def written(self, given, content):
+        url = parse.urlsplit(given['deploy_signal_id'])
+        pathlib.Path(url.path).write_bytes(content)
+
+    def test_a_server_is_told_the_file_and_its_answer_counts(self):
+        given = self.given(signal_transport='FILE')
+        self.assertEqual('FILE', given['deploy_signal_transport'])
+        self.step(self.task, 20)
+        self.assertEqual('IN_PROGRESS', self.stack['deployment'].status)
+        self.written(given, b'{"answer": "42", "deploy_status_code": 0}')
+        self.finish(self.task, 9)
+        self.assertEqual('COMPLETE', self.stack.status)
+        self.assertEqual('42', self.stack['deployment'].FnGetAtt('answer'))
+        self.assertEqual([], self.swift.seen)
+
+    def test_a_failure_is_one_of_the_resource(self):
+        given = self.given(signal_transport='FILE')
+        self.written(given, b'{"deploy_status_code": 3}')
+        self.finish(self.task, 9)
+        self.assertIn('Deployment to server failed', self.stack.status_reason)
+
+    def test_auto_takes_it_if_it_can(self):
+        given = self.given(signal_transport='AUTO')
+        self.assertEqual('FILE', given['deploy_signal_transport'])
+        SHARE.clear()
+        given = self.given(signal_transport='AUTO')
+        self.assertEqual('TEMP_URL_POLL', given['deploy_signal_transport'])
+
+    def test_another_engine_takes_an_answer_that_has_come(self):
+        given = self.given(signal_transport='FILE')
+        again = self.heat.load(self.stack)
+        again['deployment'].state_set('CREATE', 'FAILED', 'Engine has died')
+        again.state_set('CREATE', 'FAILED', 'Engine has died')
+        again.persist_state_and_release_lock('x')
+        self.written(given, b'{"answer": "42"}')
+        self.update(again, deployments.template(signal_transport='FILE'))
+        self.assertEqual(
+            '42', self.heat.load(again)['deployment'].FnGetAtt('answer')
+        )
+        self.assertEqual(1, len(self.handed))
 
 
 class DefaultTest(deployments.DeploymentTestCase):

@@ -5,18 +5,16 @@ import json
 from unittest import mock
 
 from heat.common import exception
-from heat.objects import event as event_objects
+from heat.engine.resources.openstack.mistral import workflow as heats
 from oslo_config import cfg
 
-from heat_plugins import errors
-from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
 from heat_plugins.resources import workflow
-from tests.unit import heat_fixture
-from tests.unit.mistral import fake_service
+from tests.unit.resources import fake_mistral
 
 NOOP = 'tasks: {t: {action: std.noop}}'
 ONE = f'main:\n  input: [x, y: 1]\n  {NOOP}\n'
+PLAIN = f'main:\n  {NOOP}\n'
 TWO = f'{ONE}sub:\n  {NOOP}\n'
 
 #: A template as those for Heat's own class are.
@@ -52,109 +50,164 @@ def template(outputs=None, **properties):
     }
 
 
-class WorkflowTest(heat_fixture.HeatTestCase):
-    TYPES = {'OS::Mistral::Workflow': workflow.Workflow}
+class WorkflowTest(fake_mistral.MistralTestCase):
+    TYPE = 'OS::Mistral::Workflow'
+    TYPES = {TYPE: workflow.Workflow}
 
     def setUp(self):
         super().setUp()
-        self.mistral = fake_service.FakeService()
-        for name, value in {
-            '_service': lambda _: self.mistral,
-            'RETRY_SECONDS': 0,
-            'is_service_available': classmethod(lambda *_: (True, None)),
-        }.items():
-            patch = mock.patch.object(workflow.Workflow, name, value)
-            patch.start()
-            self.addCleanup(patch.stop)
+        self.patch(workflow.Workflow, 'RETRY_SECONDS', 0)
+        self.workflows = self.mistral.workflows
+        self.executions = self.mistral.executions
 
-    def create(self, **properties):
-        return self.heat.create(template(**properties))
+    def add_execution(self, name, **more):
+        """Start an execution as a user of Mistral does."""
+        number = f'{len(self.executions.rows):032}'
+        row = {'id': number, 'workflow_name': name, 'input': '{}', **more}
+        if not self.workflows.find(name):
+            self.workflows.add(name)
+            row = self.executions.add(row)
+            self.workflows.remove(name)
+            return row
+        given = self.workflows.find(name)['interface']['input']
+        if 'x' in given:
+            row['input'] = '{"x": 1}'
+        return self.executions.add(row)
 
-    def fault(self, method, done=False):
-        error = fake_service.unavailable()
-        self.mistral.faults.append((method, error, done))
+    def rows(self):
+        return list(self.executions.rows.values())
 
-    def signal(self, stack, body=None):
-        resource = self.heat.load(stack)
-        resource['flow'].signal(body)
+    def signal(self, body=None):
+        # A resource knows its stack no longer than that lives.
+        loaded = self.heat.load(self.stack)
+        return loaded['it'].signal(body)
 
-    def fail(self, stack, body=None):
-        error = self.assertRaises(
-            exception.ResourceFailure, self.signal, stack, body
-        )
-        return str(error)
+    def fail(self, body=None):
+        """Return the error of a signal, which Heat does not hear of."""
+        # Heat need not read what others of the stack have.
+        self.assertIs(False, self.signal(body))
+        return self.attribute('signals')[0]['error']
 
-    def attribute(self, stack, name):
-        loaded = self.heat.load(stack)
-        return loaded['flow'].FnGetAtt(name)
-
-    def events(self, stack):
-        found = event_objects.Event.get_all_by_stack(
-            self.heat.context, stack.id
-        )
+    def reasons(self, action=None):
         return [
-            (one.resource_status, one.resource_status_reason)
-            for one in found
-            if one.resource_action == 'SIGNAL'
+            (event.resource_status, event.resource_status_reason)
+            for event in fake_mistral.events(self.stack)
+            if action in (None, event.resource_action)
         ]
 
 
 class DefinitionTest(WorkflowTest):
     def test_workflows_are_made_under_names_of_the_stack(self):
-        stack = self.create(definition=TWO)
-        names = {'main': 'stack.flow.main', 'sub': 'stack.flow.sub'}
-        self.assertEqual(set(names.values()), set(self.mistral.workflows))
-        self.assertEqual(names, self.attribute(stack, 'available_workflows'))
-        self.assertEqual('stack.flow', stack['flow'].resource_id)
+        it = self.make(definition=TWO)
+        names = {'main': 'stack.it.main', 'sub': 'stack.it.sub'}
+        self.assertEqual(set(names.values()), self.workflows.names())
+        self.assertEqual(names, self.attribute('available_workflows'))
+        self.assertEqual('stack.it', it.resource_id)
 
     def test_only_workflow_is_what_get_resource_gives(self):
-        outputs = {'name': {'value': {'get_resource': 'flow'}}}
-        stack = self.heat.create(template(outputs, definition=ONE))
-        self.assertEqual({'name': 'stack.flow.main'}, self.heat.outputs(stack))
+        content = self.template(definition=ONE)
+        content['outputs'] = {'name': {'value': {'get_resource': 'it'}}}
+        stack = self.heat.create(content)
+        self.assertEqual({'name': 'stack.it.main'}, self.heat.outputs(stack))
 
     def test_explicit_name_is_kept(self):
-        stack = self.create(definition=ONE, name='mine')
-        self.assertEqual('mine', stack['flow'].FnGetRefId())
-        self.assertEqual({'mine'}, set(self.mistral.workflows))
+        it = self.make(definition=ONE, name='mine')
+        self.assertEqual('mine', it.FnGetRefId())
+        self.assertEqual({'mine'}, self.workflows.names())
+
+    def test_explicit_name_begins_the_names_of_several(self):
+        self.make(definition=TWO, name='mine')
+        self.assertEqual({'mine.main', 'mine.sub'}, self.workflows.names())
+
+    def test_names_fit_mistral_and_stay_different(self):
+        odd = 'a (b) = c, d' * 25
+        content = self.template(definition=ONE)
+        for name in (odd, f'{odd}!'):
+            content['resources'][name] = content['resources']['it']
+        self.heat.create(content)
+        names = self.workflows.names()
+        self.assertEqual(3, len(names))
+        for name in names:
+            self.assertRegex(name, r'^[\w.-]{1,255}$')
+
+    def test_calls_and_inputs_are_those_of_the_stack(self):
+        self.make(
+            definition=(
+                f'sub: {{input: [x, y: 1], {NOOP}}}\n'
+                'main:\n  tasks:\n    a: {workflow: sub x=5}\n'
+                '    b: {workflow: sub}\n    c: {workflow: other}\n'
+            ),
+            input={'x': 7},
+        )
+        texts = self.workflows.texts()
+        self.assertEqual(
+            ['stack.it.sub x=5', 'stack.it.sub', 'other'],
+            [t['workflow'] for t in texts['stack.it.main']['tasks'].values()],
+        )
+        # A cron trigger, or anybody, runs it with these.
+        self.assertEqual([{'x': 7}, {'y': 1}], texts['stack.it.sub']['input'])
 
     def test_templates_for_heats_class_do_the_same(self):
-        stack = self.create(**HEATS)
-        name = stack['flow'].physical_resource_name()
-        self.assertEqual(name, stack['flow'].FnGetRefId())
+        it = self.make(**HEATS)
+        name = it.physical_resource_name()
+        self.assertEqual(name, it.FnGetRefId())
         self.assertEqual(
-            {'name': name, 'input': {'x': 1}}, self.attribute(stack, 'data')
+            {'name': name, 'input': {'x': 1}}, self.attribute('data')
         )
-        (text,) = self.mistral.workflows.values()
-        self.assertIn('join: 1\n', text)
-        self.assertIn('timeout: 5\n', text)
-        self.assertIn('retry:\n        count: 3\n', text)
-        self.signal(stack, {'input': {'x': 2}, 'params': {'read_only': True}})
-        (row,) = self.mistral.rows
-        self.assertEqual({'x': 2}, row['input'])
-        self.assertEqual({'env': {'e': 1}, 'read_only': True}, row['params'])
+        spec = self.workflows.texts()[name]
+        self.assertEqual(1, spec['tasks']['b']['join'])
+        self.assertEqual(5, spec['tasks']['b']['timeout'])
+        self.assertEqual(3, spec['tasks']['a']['retry']['count'])
+        self.signal({'input': {'x': 2}, 'params': {'read_only': True}})
+        (row,) = self.rows()
+        self.assertEqual({'x': 2}, json.loads(row['input']))
+        self.assertEqual(
+            {'env': {'e': 1}, 'read_only': True}, json.loads(row['params'])
+        )
 
-    def test_resource_of_heats_class_carries_on(self):
-        stack = self.create(**HEATS)
-        resource = stack['flow']
-        # What Heat's class leaves in the database.
-        resource.data_delete('workflows')
-        self.mistral.add(resource.resource_id, id='d' * 32)
-        resource.data_set('executions', 'd' * 32)
-        name = resource.resource_id
-        self.assertEqual(
-            {name: name}, self.attribute(stack, 'available_workflows')
+    def test_properties_know_what_mistral_knows(self):
+        task = {
+            'name': 't',
+            'action': 'std.noop',
+            'with_items': ['i in <% $.x %>', 'j in <% $.y %>'],
+            'concurrency': '<% $.n %>',
+            'pause_before': 'True',
+            'safe_rerun': '<% $.s %>',
+            'fail_on': '<% false %>',
+            'publish_on_error': {'e': 1},
+            'on_success': [{'u': '<% $.ok %>'}],
+            'retry': {'count': '3', 'delay': 1, 'break_on': '<% $.z %>'},
+        }
+        it = self.make(
+            type='direct',
+            vars={'v': 1},
+            output_on_error={'o': 2},
+            task_defaults={'wait_before': '2', 'on_skip': 'u'},
+            tasks=[task, {'name': 'u', 'action': 'std.noop', 'join': 'all'}],
         )
-        self.signal(stack)
-        self.assertEqual(2, len(self.attribute(stack, 'executions')))
-        for row in self.mistral.rows:
-            row['state'] = 'SUCCESS'
-        self.heat.update(stack, template(definition=ONE))
-        self.assertEqual({'stack.flow.main'}, set(self.mistral.workflows))
-        self.heat.delete(stack)
-        self.assertEqual([], self.mistral.rows)
+        spec = self.workflows.texts()[it.resource_id]
+        self.assertEqual(
+            {
+                'action': 'std.noop',
+                'with-items': ['i in <% $.x %>', 'j in <% $.y %>'],
+                'concurrency': '<% $.n %>',
+                'pause-before': True,
+                'safe-rerun': '<% $.s %>',
+                'fail-on': '<% false %>',
+                'publish-on-error': {'e': 1},
+                'on-success': [{'u': '<% $.ok %>'}],
+                'retry': {'count': 3, 'delay': 1, 'break-on': '<% $.z %>'},
+            },
+            spec['tasks']['t'],
+        )
+        self.assertEqual(
+            {'wait-before': 2, 'on-skip': 'u'}, spec['task-defaults']
+        )
+        self.assertEqual({'v': 1}, spec['vars'])
+        self.assertEqual({'o': 2}, spec['output-on-error'])
 
     def test_name_may_still_be_unknown(self):
-        content = template(
+        content = self.template(
             definition={
                 'str_replace': {
                     'template': ONE,
@@ -170,16 +223,157 @@ class DefinitionTest(WorkflowTest):
             },
         }
         stack = self.heat.create(content)
-        (text,) = self.mistral.workflows.values()
-        self.assertIn(stack['text'].FnGetAtt('value'), text)
+        spec = self.workflows.texts()['stack.it.main']
+        self.assertEqual(
+            stack['text'].FnGetAtt('value'), spec['tasks']['t']['action']
+        )
 
     def test_live_state_is_not_asked_for(self):
-        stack = self.create(definition=TWO)
-        self.assertEqual(
-            {}, stack['flow'].get_live_state(stack['flow'].properties)
-        )
-        shown = stack['flow'].FnGetAtt('show')
+        it = self.make(definition=TWO)
+        self.assertEqual({}, it.get_live_state(it.properties))
+        shown = self.attribute('show')
         self.assertEqual(2, len(shown['workflows']))
+
+    def test_a_namespace_that_another_resource_names_is_known_later(self):
+        content = self.template(
+            definition=ONE, namespace={'get_attr': ['text', 'value']}
+        )
+        content['resources']['text'] = {
+            'type': 'OS::Heat::Value',
+            'properties': {'value': 'night'},
+        }
+        self.stack = self.heat.create(content)
+        self.assertEqual(['workflows'], list(self.attribute('show')))
+
+
+class FormerReleaseTest(WorkflowTest):
+    """Resources of Heat's own class, and of the release before this one."""
+
+    def test_resource_of_heats_class_carries_on(self):
+        it = self.make(**HEATS)
+        # What Heat's class leaves in the database.
+        it.data_delete('workflows')
+        name = it.resource_id
+        begun = self.add_execution(name)
+        it.data_set('executions', begun['id'])
+        self.assertEqual({name: name}, self.attribute('available_workflows'))
+        self.signal()
+        self.assertEqual(2, len(self.attribute('executions')))
+        for row in self.rows():
+            row['state'] = 'SUCCESS'
+        self.update(definition=ONE)
+        self.assertEqual({'stack.it.main'}, self.workflows.names())
+        self.heat.delete(self.stack)
+        self.assertEqual([], self.rows())
+
+    def test_workflows_of_the_former_release_go_on(self):
+        it = self.make(definition=PLAIN)
+        mark = it.uuid.replace('-', '')[:12]
+        self.workflows.add('stack.it.gone')
+        record = {
+            'names': {'main': 'stack.it.main'},
+            'book': None,
+            'actions': [],
+            'left': ['stack.it.gone'],
+            'left_actions': [],
+            'left_books': [],
+            'former': ['stack.it.old'],
+            'mark': mark,
+        }
+        it.data_set('workflows', json.dumps(record))
+        begun = self.add_execution('stack.it.old', id=f'{mark}{"0" * 20}')
+        self.assertEqual([begun['id']], self.ids())
+        begun['state'] = 'SUCCESS'
+        self.heat.run(self.stack, 'CHECK')
+        self.assertEqual({'stack.it.main'}, self.workflows.names())
+        self.update(definition=TWO)
+        self.assertEqual(2, len(self.workflows.names()))
+        self.heat.delete(self.stack)
+        self.assertEqual((set(), []), (self.workflows.names(), self.rows()))
+
+    def ids(self):
+        return [row['id'] for row in self.attribute('executions')]
+
+    def with_book(self):
+        """Make a stack as the former release has left one of a workbook."""
+        it = self.make(definition=PLAIN)
+        (self.workflows.find('stack.it.main'))['name'] = 'stack.it.book'
+        self.mistral.workbooks.rows['b'] = {'id': 'b', 'name': 'stack.it'}
+        self.mistral.actions.add(
+            "version: '2.0'\nstack.it.say: {base: std.echo}"
+        )
+        record = {
+            'names': {'book': 'stack.it.book'},
+            'book': 'stack.it',
+            'actions': ['stack.it.say'],
+        }
+        it.data_set('workflows', json.dumps(record))
+
+    def book_parts(self):
+        return (
+            self.mistral.workbooks.find('stack.it'),
+            self.mistral.actions.find('stack.it.say'),
+        )
+
+    def test_a_workbook_of_the_former_release_is_deleted(self):
+        self.with_book()
+        self.heat.run(self.stack, 'CHECK')
+        self.assertNotIn(None, self.book_parts())
+        self.heat.delete(self.stack)
+        self.assertEqual((None, None), self.book_parts())
+        self.assertEqual(set(), self.workflows.names())
+
+    def test_workflows_take_the_place_of_a_workbook(self):
+        self.with_book()
+        self.update(definition=ONE)
+        self.assertEqual((None, None), self.book_parts())
+        self.assertEqual({'stack.it.main'}, self.workflows.names())
+
+
+class HeatsTemplatesTest(WorkflowTest):
+    """Templates for Heat's own class mean the same to ours."""
+
+    TYPES = {
+        'OS::Mistral::Workflow': workflow.Workflow,
+        'Heats::Own': heats.Workflow,
+    }
+
+    def resources(self, **changed):
+        """Return a resource of each class, ours first."""
+        given = {'name': 'w', **HEATS, **changed}
+        content = {
+            'heat_template_version': '2021-04-16',
+            'resources': {
+                kind: {'type': kind, 'properties': given}
+                for kind in self.TYPES
+            },
+        }
+        stack = self.heat.stack(content, name=self.getUniqueString())
+        # It knows its resources no longer than it lives itself.
+        self.addCleanup(lambda: stack)
+        return [stack[kind] for kind in self.TYPES]
+
+    def task(self, **changed):
+        first = {**HEATS['tasks'][0], **changed}
+        first = {key: value for key, value in first.items() if value != '-'}
+        return {'tasks': [first, HEATS['tasks'][1]]}
+
+    def test_what_heats_class_refuses_is_refused(self):
+        for changed in (
+            {'type': 'sideways'},
+            {'tasks': []},
+            {'type': 'reverse'},
+            self.task(action='-'),
+            self.task(workflow='other'),
+            self.task(requires=['last']),
+            self.task(timeout=3, policies={'timeout': 3}),
+            self.task(concurrency=2),
+            self.task(name='-'),
+            self.task(unknown=1),
+            self.task(publish='text'),
+        ):
+            for one in self.resources(**changed):
+                self.assertRaises(exception.HeatException, one.validate)
 
 
 class ValidationTest(WorkflowTest):
@@ -190,187 +384,203 @@ class ValidationTest(WorkflowTest):
             {'definition': ONE, 'tasks': HEATS['tasks'], 'type': 'direct'},
             {'definition': ONE, 'description': 'x'},
         ):
-            self.assertIn(
-                '"definition"', self.why_invalid(template(**properties))
-            )
+            self.assertIn('"definition"', self.invalid(**properties))
 
-    def test_mistake_is_told_with_its_place(self):
-        said = self.why_invalid(template(definition='a:\n  tasks: {b: 5}'))
-        self.assertIn('resources.flow.properties: ', said)
-        self.assertIn('workflow "a", task "b", line 2: ', said)
+    def test_what_is_no_definition_is_refused_with_its_line(self):
+        for definition, said in (
+            ('a: [', 'the definition is not YAML at line 2'),
+            ('a: {tasks: {}}\n\tb', 'line 2'),
+            ('- a', 'must be a map'),
+            ('a: 5', '"a" of the definition must be a map'),
+            ("version: '2.0'", 'is empty'),
+            (' ', 'must be a map'),
+        ):
+            reason = self.invalid(definition=definition)
+            self.assertIn('resources.it.properties: ', reason)
+            self.assertIn(said, reason)
 
-    def test_mistral_is_asked_what_it_thinks(self):
-        self.mistral.refuse = lambda text, _: 'no' if 'noop' in text else None
-        said = self.why_invalid(template(definition=ONE))
-        self.assertIn('workflow "main", task "t", line 3: Mistral says', said)
+    def test_a_workbook_is_refused_with_the_remedy(self):
+        book = f'name: b\nworkflows: {{main: {{{NOOP}}}}}'
+        said = self.invalid(definition=book)
+        self.assertIn('define each workflow by its name', said)
+
+    def test_a_workflow_may_be_called_workflows(self):
+        self.make(definition=f'workflows:\n  {NOOP}')
+        self.assertEqual({'stack.it.workflows'}, self.workflows.names())
+
+    def test_mistral_is_asked_once_and_has_its_words(self):
+        self.workflows.refusal = 'Invalid DSL:\n unknown key'
+        said = self.invalid(definition=TWO)
+        self.assertIn('workflow main, sub: Mistral says: Invalid DSL:', said)
+        self.assertIn('unknown key', said)
+        self.assertEqual(1, self.mistral.calls.count('workflows.validate'))
+        self.workflows.refusal = 'x' * 9999
+        self.assertLess(len(self.invalid(definition=ONE)), 700)
+
+    def test_what_mistral_refuses_later_changes_nothing(self):
+        self.make(definition=ONE)
+        self.workflows.refusal = 'not so'
+        self.mistral.fail('workflows.validate', fake_mistral.DOWN)
+        self.assertIn('not so', self.refused_update(definition=TWO))
+        self.assertEqual([], self.mistral.changes())
 
     def test_mistral_that_is_away_is_asked_later(self):
-        self.fault('refusal')
-        self.heat.stack(template(definition=ONE)).validate()
-
-    def test_lines_of_the_structured_form_are_not_told(self):
-        tasks = [{'name': 'a', 'action': 'x', 'on_success': ['gone']}]
-        said = self.why_invalid(template(type='direct', tasks=tasks))
-        self.assertIn('task "a": on-success names the task "gone"', said)
-        self.assertNotIn('line', said)
-
-    def test_two_tasks_of_one_name_are_refused(self):
-        tasks = [{'name': 'a', 'action': 'std.noop'}] * 2
-        said = self.why_invalid(template(type='direct', tasks=tasks))
-        self.assertIn('several tasks are named a', said)
-
-    def test_called_workflow_must_be_there(self):
-        tasks = [{'name': 'a', 'workflow': 'other x=1'}]
-        content = template(type='direct', tasks=tasks)
-        self.assertIn(
-            'there is no workflow "other"', self.why_invalid(content)
-        )
-        self.mistral.workflows['other'] = ''
-        self.heat.stack(content).validate()
-
-    def test_reference_to_several_workflows_is_refused(self):
-        outputs = {
-            'x': {'value': {'list_join': ['', [{'get_resource': 'flow'}]]}}
-        }
-        content = template(outputs, definition=TWO)
-        self.assertIn(
-            '{get_attr: [flow, available_workflows, main]}',
-            self.why_invalid(content),
-        )
+        self.mistral.fail('workflows.validate', fake_mistral.DOWN)
+        self.heat.stack(self.template(definition=ONE)).validate()
 
     def test_use_must_fit_the_definition(self):
         for properties, said in (
             ({'default_workflow': 'gone'}, 'has only main, sub'),
-            ({'use_request_body_as_input': True}, '"default_workflow"'),
             ({'input': {'z': 1}}, '"input" has z, which no workflow'),
         ):
-            content = template(definition=TWO, **properties)
-            self.assertIn(said, self.why_invalid(content))
+            self.assertIn(said, self.invalid(definition=TWO, **properties))
 
     def test_definition_that_is_no_text_is_refused(self):
-        said = self.why_invalid(template(definition={'main': {}}))
+        said = self.invalid(definition={'main': {}})
         self.assertIn('Value must be a string', said)
-
-    def test_name_that_mistral_could_not_take_is_refused(self):
-        said = self.why_invalid(template(definition=ONE, name='x' * 256))
-        self.assertIn(
-            'would have 256 characters in Mistral, which allows 255', said
-        )
-
-    def test_empty_definition_is_refused(self):
-        self.assertIn('is empty', self.why_invalid(template(definition=' ')))
 
 
 class SignalTest(WorkflowTest):
     def test_signal_leaves_an_event_with_the_execution(self):
-        stack = self.create(definition=TWO, input={'x': 1})
-        self.signal(
-            stack, {'workflow': 'main', 'description': 'why', 'odd': 1}
-        )
-        (row,) = self.mistral.rows
-        self.assertEqual({'x': 1}, row['input'])
+        self.make(definition=TWO, input={'x': 1})
+        self.signal({'workflow': 'main', 'description': 'why', 'odd': 1})
+        (row,) = self.rows()
+        self.assertEqual({'x': 1}, json.loads(row['input']))
         self.assertEqual('why', row['description'])
-        ((status, reason),) = self.events(stack)
+        ((status, reason),) = self.reasons('SIGNAL')
         self.assertEqual('COMPLETE', status)
         self.assertEqual(
-            f'Signal: execution {row["id"]} of stack.flow.main has started; '
+            f'Signal: execution {row["id"]} of stack.it.main has started; '
             'ignored: odd',
             reason,
         )
-        (entry,) = self.attribute(stack, 'signals')
+        (entry,) = self.attribute('signals')
         self.assertEqual(row['id'], entry['execution_id'])
         self.assertEqual(['odd'], entry['ignored'])
 
     def test_failure_leaves_an_event_that_fits_and_the_full_text(self):
-        stack = self.create(definition=ONE)
+        self.make(definition=ONE)
         long = 'z' * 1000
-        self.assertIn(long, self.fail(stack, {'input': {long: 1}}))
-        ((status, reason),) = self.events(stack)
+        self.assertIn(long, self.fail({'input': {long: 1}}))
+        ((status, reason),) = self.reasons('SIGNAL')
         self.assertEqual('FAILED', status)
         self.assertEqual(255, len(reason))
-        (entry,) = self.attribute(stack, 'signals')
+        (entry,) = self.attribute('signals')
         self.assertIn(long, entry['error'])
         self.assertIsNone(entry['execution_id'])
 
-    def test_body_that_is_no_map_is_refused(self):
-        stack = self.create(definition=ONE, input={'x': 1})
-        for body in ([1], 'text'):
-            self.assertIn('the body must be a map', self.fail(stack, body))
+    def test_body_that_asks_for_nothing_is_refused(self):
+        self.make(definition=TWO, input={'x': 1})
+        for body, said in (
+            ([1], 'the body must be a map'),
+            ('text', 'the body must be a map'),
+            ({'input': [1]}, '"input" must be a map'),
+            ({'params': 'x'}, '"params" must be a map'),
+            ({'workflow': 'gone'}, 'one of main, sub, not "gone"'),
+            ({'workflow': {}}, 'one of main, sub'),
+            ({}, 'one of main, sub'),
+        ):
+            self.assertIn(said, self.fail(body))
+        self.assertEqual([], self.rows())
+
+    def test_body_of_an_alarm_may_be_the_input(self):
+        self.make(definition=ONE, use_request_body_as_input=True)
+        self.signal({'x': 5})
+        self.assertEqual({'x': 5}, json.loads(self.rows()[0]['input']))
+
+    def test_input_that_the_workflow_lacks_is_refused_by_mistral(self):
+        self.make(definition=ONE)
+        self.assertIn("missing=['x']", self.fail())
+        self.assertIn("unexpected=['z']", self.fail({'input': {'z': 1}}))
 
     def test_mistral_that_is_away_is_told(self):
-        stack = self.create(definition=ONE, input={'x': 1})
-        self.fault('start')
-        self.assertIn('Mistral answers 503: busy', self.fail(stack))
-        self.assertEqual([], self.mistral.rows)
+        self.make(definition=ONE, input={'x': 1})
+        self.mistral.fail('executions.create', fake_mistral.UNAVAILABLE)
+        self.assertIn('Mistral answers 503', self.fail())
+        self.assertEqual([], self.rows())
+
+    def test_a_signal_is_retried_and_runs_once(self):
+        self.patch(workflow.Workflow, 'RETRY_SECONDS', 5)
+        self.make(definition=PLAIN)
+        self.mistral.fail('executions.create', fake_mistral.DOWN, effect=True)
+        self.signal()
+        self.assertEqual(1, len(self.rows()))
 
     def test_run_that_began_unnoticed_ends_with_the_resource(self):
-        stack = self.create(definition=ONE, input={'x': 1})
-        self.fault('start', done=True)
-        self.fail(stack)
-        self.assertEqual(1, len(self.mistral.rows))
-        self.heat.delete(stack)
-        self.assertEqual([], self.mistral.rows)
+        self.make(definition=PLAIN)
+        self.mistral.fail('executions.create', fake_mistral.DOWN, effect=True)
+        self.fail()
+        self.assertEqual(1, len(self.rows()))
+        self.heat.delete(self.stack)
+        self.assertEqual([], self.rows())
 
     def test_default_workflow_is_run(self):
-        stack = self.create(definition=TWO, default_workflow='sub')
-        self.signal(stack)
-        self.assertEqual(
-            'stack.flow.sub', self.mistral.rows[0]['workflow_name']
-        )
+        self.make(definition=TWO, default_workflow='sub')
+        self.signal()
+        self.assertEqual('stack.it.sub', self.rows()[0]['workflow_name'])
 
     def test_last_signals_are_remembered(self):
-        stack = self.create(definition=f'main:\n  {NOOP}')
+        self.make(definition=PLAIN)
         for _ in range(12):
-            self.signal(stack)
-        ids = [row['id'] for row in self.mistral.rows]
-        shown = self.attribute(stack, 'signals')
+            self.signal()
+        ids = [row['id'] for row in self.rows()]
+        shown = self.attribute('signals')
         self.assertEqual(ids[:1:-1], [one['execution_id'] for one in shown])
 
-    def test_signal_to_what_is_not_made_yet_is_refused(self):
-        self.fault('create')
-        stack = self.heat.stack(template(definition=f'main:\n  {NOOP}'))
-        self.assertRaises(AssertionError, self.heat.run, stack, 'CREATE')
-        self.assertIn('does not have the workflow', self.fail(stack))
+    def test_what_is_remembered_fits_a_column_of_the_database(self):
+        self.make(definition=TWO)
+        bombs = '\U0001f4a3' * 99
+        odd = {f'{bombs}{number}': 1 for number in range(99)}
+        self.fail({'workflow': 'e' * 9999, **odd})
+        loaded = self.heat.load(self.stack)
+        kept = loaded['it'].data()
+        # Heat's is a TEXT, which MariaDB ends at 64 KB.
+        self.assertLess(max(map(len, kept.values())), 2**16)
 
     def test_a_reader_of_the_project_runs_nothing(self):
-        stack = self.create(definition=f'main:\n  {NOOP}')
-        reader = signallers.Signaller(user_id='reader', is_of_project=True)
+        self.make(definition=PLAIN)
+        reader = callers.Signaller(user_id='reader', is_of_project=True)
         with mock.patch.object(callers, 'of', return_value=reader):
-            said = self.fail(stack)
+            said = self.fail()
         self.assertIn('may not update the stack (policy stacks:update', said)
-        self.assertEqual([], self.mistral.rows)
-        (entry,) = self.attribute(stack, 'signals')
-        self.assertIn('may not update the stack', entry['error'])
+        self.assertEqual([], self.rows())
         # A server's URL, such as an alarm's, does.
-        server = signallers.Signaller(user_id='server', is_of_project=False)
+        server = callers.Signaller(user_id='server', is_of_project=False)
         with mock.patch.object(callers, 'of', return_value=server):
-            self.signal(stack)
-        self.assertEqual(1, len(self.mistral.rows))
+            self.signal()
+        self.assertEqual(1, len(self.rows()))
+
+    def test_a_reader_of_the_project_is_shown_no_alarm_url(self):
+        self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
+        self.make(definition=PLAIN)
+        for is_reader in (True, False, True):
+            with mock.patch.object(
+                callers, 'may_not_update', return_value=is_reader
+            ):
+                url = self.attribute('alarm_url')
+            self.assertEqual(is_reader, url is None, url)
 
     def test_signal_to_what_has_just_gone_is_no_trouble(self):
-        stack = self.create(definition=f'main:\n  {NOOP}')
-        loaded = self.heat.load(stack)
+        self.make(definition=PLAIN)
+        loaded = self.heat.load(self.stack)
         with mock.patch.object(
             workflow.Workflow,
             'data_set',
             side_effect=exception.NotFound('x'),
         ):
-            loaded['flow'].signal()
+            loaded['it'].signal()
 
 
 class ExecutionsTest(WorkflowTest):
     def test_newest_comes_first_with_its_values(self):
-        stack = self.create(definition=f'main:\n  {NOOP}')
-        self.assertEqual([], self.attribute(stack, 'executions'))
+        self.make(definition=PLAIN)
+        self.assertEqual([], self.attribute('executions'))
         for number in range(2):
-            self.mistral.add(
-                'stack.flow.main',
-                input=json.dumps({'n': number}),
-                output='not JSON',
+            self.add_execution('stack.it.main')['input'] = json.dumps(
+                {'n': number}
             )
-        shown = self.attribute(stack, 'executions')
+        shown = self.attribute('executions')
         self.assertEqual([{'n': 1}, {'n': 0}], [o['input'] for o in shown])
-        self.assertEqual('not JSON', shown[0]['output'])
         self.assertEqual(
             {
                 'id',
@@ -386,137 +596,157 @@ class ExecutionsTest(WorkflowTest):
         )
 
     def test_list_is_bounded(self):
-        stack = self.create(definition=f'main:\n  {NOOP}')
+        self.make(definition=PLAIN)
         for _ in range(25):
-            self.mistral.add('stack.flow.main')
-        self.assertEqual(20, len(self.attribute(stack, 'executions')))
-        self.mistral.rows[-2]['output'] = 'x' * 1000000
-        self.assertEqual(1, len(self.attribute(stack, 'executions')))
+            self.add_execution('stack.it.main')
+        self.assertEqual(20, len(self.attribute('executions')))
+        self.rows()[-2]['output'] = 'x' * 1000000
+        self.assertEqual(1, len(self.attribute('executions')))
 
     def test_those_of_a_dropped_workflow_stay(self):
-        stack = self.create(definition=TWO)
-        self.mistral.add('stack.flow.sub', state='SUCCESS')
-        self.heat.update(stack, template(definition=ONE))
-        self.assertEqual({'stack.flow.main'}, set(self.mistral.workflows))
-        self.assertEqual(1, len(self.attribute(stack, 'executions')))
+        self.make(definition=TWO)
+        self.add_execution('stack.it.sub', state='SUCCESS')
+        self.update(definition=ONE)
+        self.assertEqual({'stack.it.main'}, self.workflows.names())
+        self.assertEqual(1, len(self.attribute('executions')))
 
-    def test_a_dropped_workflow_that_still_runs_is_told_in_an_event(self):
-        stack = self.create(definition=TWO)
-        self.mistral.add('stack.flow.sub', state='RUNNING')
-        self.heat.update(stack, template(definition=ONE))
-        reasons = [
-            event.resource_status_reason
-            for event in event_objects.Event.get_all_by_stack(
-                stack.context, stack.id
-            )
+    def test_a_dropped_workflow_that_may_be_called_stays_for_a_while(self):
+        self.make(definition=TWO)
+        running = self.add_execution('stack.it.main')
+        self.update(definition=ONE)
+        self.assertIn('stack.it.sub', self.workflows.names())
+        told = [
+            reason for _, reason in self.reasons() if 'Mistral keeps' in reason
         ]
-        told = [one for one in reasons if 'still use former' in one]
-        self.assertEqual(1, len(told), reasons)
-        self.assertIn('stack.flow.sub', told[0])
+        self.assertEqual(1, len(told))
+        self.assertIn('stack.it.sub', told[0])
+        running['state'] = 'SUCCESS'
+        self.heat.run(self.stack, 'CHECK')
+        self.assertEqual({'stack.it.main'}, self.workflows.names())
 
 
 class LifeTest(WorkflowTest):
-    def fails(self, stack, content):
-        self.assertRaises(AssertionError, self.heat.update, stack, content)
-
     def test_failed_create_leaves_nothing_and_is_made_up_for(self):
-        self.fault('create', done=True)
-        stack = self.heat.stack(template(definition=TWO))
-        self.assertRaises(AssertionError, self.heat.run, stack, 'CREATE')
-        self.assertIn('Mistral answers 503', stack['flow'].status_reason)
-        self.assertEqual({}, self.mistral.workflows)
-        self.heat.update(stack, template(definition=TWO))
-        self.assertEqual(2, len(self.mistral.workflows))
-        self.heat.delete(stack)
-        self.assertEqual({}, self.mistral.workflows)
+        cfg.CONF.set_override('mistral_error_budget', 0, 'heat_plugins')
+        self.mistral.fail(
+            'workflows.create', fake_mistral.UNAVAILABLE, effect=True
+        )
+        reason = self.refused(definition=TWO)
+        self.assertIn('Mistral answers 503', reason)
+        self.assertEqual(2, len(self.workflows.names()))
+        self.update(definition=TWO)
+        self.assertEqual(2, len(self.workflows.names()))
+        self.heat.delete(self.stack)
+        self.assertEqual(set(), self.workflows.names())
 
     def test_same_template_makes_up_for_a_failed_update(self):
-        stack = self.create(definition=ONE)
-        self.fault('update')
-        self.fails(stack, template(definition=TWO))
-        self.assertEqual({'stack.flow.main'}, set(self.mistral.workflows))
-        self.heat.update(stack, template(definition=TWO))
-        self.assertEqual(2, len(self.mistral.workflows))
+        self.make(definition=ONE)
+        self.mistral.fail(
+            'workflows.update', fake_mistral.refused(400, 'not so')
+        )
+        self.assertIn('not so', self.refused_update(definition=TWO))
+        self.update(definition=TWO)
+        self.assertEqual(2, len(self.workflows.names()))
+
+    def test_a_rollback_removes_what_the_failed_update_made(self):
+        self.make(definition=ONE)
+        self.mistral.fail(
+            'workflows.update', fake_mistral.refused(400, 'not so')
+        )
+        self.refused_update(definition=TWO)
+        self.update(definition=ONE)
+        self.assertEqual({'stack.it.main'}, self.workflows.names())
 
     def test_taken_name_is_left_alone_to_the_end(self):
-        self.mistral.workflows['mine'] = 'theirs'
-        stack = self.heat.stack(template(definition=ONE, name='mine'))
-        self.assertRaises(AssertionError, self.heat.run, stack, 'CREATE')
-        self.assertIn('does not belong to this', stack['flow'].status_reason)
-        self.heat.delete(stack)
-        self.assertEqual({'mine': 'theirs'}, self.mistral.workflows)
+        for more in ({}, {'project_id': 'f' * 32}):
+            theirs = self.workflows.add('mine', **more)
+            reason = self.refused(definition=ONE, name='mine')
+            self.assertIn('another workflow mine already', reason)
+            self.heat.delete(self.stack)
+            self.assertEqual([theirs], list(self.workflows.rows))
+            self.workflows.rows.clear()
 
     def test_check_finds_what_is_missing(self):
-        stack = self.create(definition=TWO)
-        self.heat.run(stack, 'CHECK')
-        del self.mistral.workflows['stack.flow.sub']
-        self.assertRaises(AssertionError, self.heat.run, stack, 'CHECK')
-        self.assertIn('stack.flow.sub', stack['flow'].status_reason)
-        self.heat.update(stack, template(definition=TWO))
-        self.assertEqual(2, len(self.mistral.workflows))
+        self.make(definition=TWO)
+        self.heat.run(self.stack, 'CHECK')
+        self.workflows.remove('stack.it.sub')
+        self.assertRaises(AssertionError, self.heat.run, self.stack, 'CHECK')
+        self.assertIn('stack.it.sub', self.it.status_reason)
+        self.update(definition=TWO)
+        self.assertEqual(2, len(self.workflows.names()))
+
+    def test_passing_errors_are_ridden_out(self):
+        for call in ('workflows.list', 'workflows.create', 'workflows.update'):
+            for effect in (False, True):
+                self.mistral.fail(call, fake_mistral.DOWN, effect=effect)
+                self.make(definition=ONE)
+                self.mistral.fail(call, fake_mistral.DOWN, effect=effect)
+                self.update(definition=TWO)
+                self.assertEqual(2, len(self.workflows.names()))
+                self.heat.delete(self.stack)
+                self.mistral.faults.clear()
 
     def test_delete_rides_out_a_mistral_that_is_away(self):
-        stack = self.create(definition=TWO, input={'x': 1})
-        self.signal(stack, {'workflow': 'main'})
-        for method in ('begun', 'cancel', 'delete', 'find'):
-            self.fault(method, done=method == 'delete')
-        self.heat.delete(stack)
+        self.make(definition=TWO, input={'x': 1})
+        self.signal({'workflow': 'main'})
+        for call in (
+            'workflows.list',
+            'workflows.delete',
+            'executions.list',
+            'executions.update',
+            'executions.delete',
+        ):
+            self.mistral.fail(
+                call, fake_mistral.DOWN, effect=call.endswith('delete')
+            )
+        self.heat.delete(self.stack)
         self.assertEqual([], self.mistral.faults)
-        self.assertEqual({}, self.mistral.workflows)
-        self.assertEqual([], self.mistral.rows)
+        self.assertEqual((set(), []), (self.workflows.names(), self.rows()))
 
-    def test_delete_that_fails_says_why_and_can_be_repeated(self):
-        stack = self.create(definition=TWO)
-        cfg.CONF.set_override('mistral_error_budget', 0, 'heat_plugins')
-        self.fault('delete')
-        self.assertRaises(AssertionError, self.heat.delete, stack)
-        self.assertIn('Mistral answers 503', stack['flow'].status_reason)
-        self.heat.delete(stack)
-        self.assertEqual({}, self.mistral.workflows)
+    def test_delete_ends_what_the_resource_and_triggers_have_started(self):
+        by_trigger = json.dumps({'triggered_by': {'type': 'cron_trigger'}})
+        for choice, kept in (('cancel', 1), ('cancel_all', 0), ('leave', 3)):
+            self.make(definition=PLAIN, executions_on_delete=choice)
+            self.signal()
+            self.add_execution('stack.it.main', description=by_trigger)
+            self.add_execution('stack.it.main')
+            self.heat.delete(self.stack)
+            self.assertEqual(kept, len(self.rows()))
+            self.executions.rows.clear()
 
-    def test_trigger_of_others_is_named_before_anything_goes(self):
-        stack = self.create(definition=ONE, input={'x': 1})
-        self.signal(stack)
-        self.mistral.clock = {'weekly': 'stack.flow.main'}
-        self.assertRaises(AssertionError, self.heat.delete, stack)
-        self.assertIn(
-            '"weekly" (stack.flow.main)', stack['flow'].status_reason
+    def test_many_executions_are_ended_step_by_step(self):
+        self.make(definition=PLAIN)
+        for _ in range(50):
+            self.signal()
+        self.heat.delete(self.stack)
+        self.assertEqual([], self.rows())
+
+    def test_trigger_of_others_is_named_before_any_execution_ends(self):
+        self.make(definition=PLAIN)
+        self.signal()
+        trigger = self.mistral.cron_triggers.add(
+            'weekly', 'stack.it.main', {'pattern': '1 1 * * *'}
         )
-        self.assertEqual('RUNNING', self.mistral.rows[0]['state'])
-        self.mistral.clock = {}
-        self.heat.delete(stack)
-        self.assertEqual([], self.mistral.rows)
+        self.assertRaises(AssertionError, self.heat.delete, self.stack)
+        self.assertIn('cannot delete the workflow', self.it.status_reason)
+        self.assertIn(trigger['id'], self.it.status_reason)
+        self.assertEqual('RUNNING', self.rows()[0]['state'])
+        self.mistral.cron_triggers.remove('weekly')
+        self.heat.delete(self.stack)
+        self.assertEqual([], self.rows())
 
-    def test_trigger_of_the_same_stack_is_waited_for(self):
-        content = template(definition=ONE)
-        content['resources']['by'] = {'type': 'OS::Heat::Value'}
-        content['resources']['by']['properties'] = {'value': 'x'}
-        stack = self.heat.create(content)
-        stack['by'].resource_id_set('nightly')
-        self.mistral.clock = {'nightly': 'stack.flow.main'}
-        cfg.CONF.set_override('mistral_error_budget', 0, 'heat_plugins')
-        again = self.heat.load(stack)
-        loaded = again['flow']
-        budget = loaded.handle_delete()
-        self.assertRaises(
-            errors.Unavailable, loaded.check_delete_complete, budget
+    def test_a_dropped_workflow_that_a_trigger_runs_stays(self):
+        self.make(definition=TWO)
+        self.mistral.cron_triggers.add(
+            'weekly', 'stack.it.sub', {'pattern': '1 1 * * *'}
         )
-        self.mistral.clock = {}
-        self.assertTrue(loaded.check_delete_complete(budget))
-
-    def test_run_that_begins_while_its_workflow_goes_goes_too(self):
-        stack = self.create(definition=ONE, input={'x': 1})
-        delete = self.mistral.delete
-
-        def late(identifier):
-            self.mistral.add('stack.flow.main', by_trigger=True)
-            delete(identifier)
-
-        self.mistral.delete = late
-        self.heat.delete(stack)
-        self.assertEqual([], self.mistral.rows)
+        self.update(definition=ONE)
+        self.assertIn('stack.it.sub', self.workflows.names())
+        self.mistral.cron_triggers.remove('weekly')
+        self.heat.run(self.stack, 'CHECK')
+        self.assertEqual({'stack.it.main'}, self.workflows.names())
 
     def test_stack_that_was_never_made_is_deleted_without_mistral(self):
-        stack = self.heat.stack(template(definition=ONE))
+        stack = self.heat.stack(self.template(definition=ONE))
         self.heat.delete(stack)
-        self.assertEqual([], self.mistral.calls)
+        self.assertEqual([], self.mistral.changes())

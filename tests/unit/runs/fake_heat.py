@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat in memory, for `orchestration.Orchestration` and for timelines.
+"""Heat in memory, for the protocols of `orchestration` and for timelines.
 
-It holds what a test has told it, gives ids of its own to what is made, and
-refuses what no Heat would take: a config whose inputs agents cannot read, a
-deployment of a config that is not there, an id of another project. What goes
-wrong is asked for with ``failing``, by the name of a method.
+It holds what a test has told it. What goes wrong is asked for with
+``failing``, by the name of a method.
 """
 
 import dataclasses
@@ -12,10 +10,7 @@ import uuid
 
 from heat_plugins import errors
 from heat_plugins import heat_values
-from heat_plugins import tokens
-from heat_plugins.runs.start import targets
 from heat_plugins.signals import signal_names
-from heat_plugins.timeline import chart_reading
 
 COMPONENT = {
     'configs': [
@@ -52,15 +47,6 @@ class Heat:
         #: Method name to what it raises, until it is taken away.
         self.failing = {}
         self.asked = []
-        #: Advances the operation of an ID, if an engine answers.
-        self.engine = None
-        #: The rows of which no server was told.
-        self.untold = set()
-        #: The servers that were told once more, of a deployment that is gone.
-        self.told_again = []
-        #: The deployments of resources that are there, by ID, with what an
-        #: engine derives for each.
-        self.put_aside = {}
 
     # What tests tell it
 
@@ -76,11 +62,6 @@ class Heat:
         self.members[stack.id] = []
         self.templates[stack.id] = {'resources': {}}
         return stack
-
-    def withdraw(self, row_id):
-        """Withdraw a deployment as an action that times out does."""
-        row = self.rows.pop(row_id)
-        self.put_aside[row_id] = row, self.configs.pop(row.config_id)
 
     def add_resource(
         self, stack, name, kind, physical_id, nested=None, **properties
@@ -191,33 +172,29 @@ class Heat:
         self.attributes[name, 'members'] = states
         return rows
 
-    def happens(self, stack, name, status, time, physical_id=''):
+    def happens(
+        self,
+        stack,
+        name,
+        status,
+        time,
+        physical_id='',
+        reason='state changed',
+    ):
         """Let an event be listed."""
         self.happened.append(
-            chart_reading.StackEvent(
+            heat_values.Event(
+                id='e',
                 resource=name,
                 stack_id=stack.id,
                 physical_id=physical_id,
                 status=status,
-                reason='state changed',
+                reason=reason,
                 time=time,
             )
         )
 
-    def delete_stack(self, stack):
-        for one in self.members.pop(stack.id):
-            self.rows.pop(one.physical_id, None)
-        del self.stacks[stack.id]
-
-    def given(self, server='server-1'):
-        """Return the configs that a server is given, beyond CREATE's."""
-        return [
-            self.configs[row.config_id]
-            for row in self.rows.values()
-            if row.server_id == server and row.action != 'CREATE'
-        ]
-
-    # orchestration.Orchestration
+    # orchestration.Orchestration, and Selecting
 
     def stack(self, name_or_id):
         self._ask('stack', name_or_id)
@@ -254,76 +231,9 @@ class Heat:
         self._ask('config', config_id)
         return self._found(self.configs, config_id)
 
-    def create_config(self, draft):
-        self._ask('create_config', draft.name)
-        return self._add_config(draft, new_id())
-
-    def _add_config(self, draft, config_id):
-        assert isinstance(draft.name, str) and draft.name
-        for one in draft.inputs:
-            assert one['value'] is not None, f'{one["name"]} is null'
-            assert one['type'], f'{one["name"]} has no type'
-        names = [one['name'] for one in draft.inputs]
-        assert len(set(names)) == len(names), 'an input comes twice'
-        config = heat_values.Config(id=config_id, **vars(draft))
-        self.configs[config.id] = config
-        return config.id
-
-    def recent_configs(self, suffix, since):
-        self._ask('recent_configs', suffix)
-        # It knows no times.
-        return [
-            each.id
-            for each in reversed(self.configs.values())
-            if each.name.endswith(suffix)
-        ]
-
-    def delete_config(self, config_id):
-        self._ask('delete_config', config_id)
-        in_use = [r for r in self.rows.values() if r.config_id == config_id]
-        assert not in_use, 'Heat refuses to delete a config in use'
-        self.configs.pop(config_id, None)
-
     def deployment(self, deployment_id):
         self._ask('deployment', deployment_id)
         return self._found(self.rows, deployment_id)
-
-    def deployments(self, server_id):
-        self._ask('deployments', server_id)
-        return [r for r in self.rows.values() if r.server_id == server_id]
-
-    def create_deployment(self, *, config_id, server_id, action, reason):
-        self._ask('create_deployment', config_id)
-        assert config_id in self.configs
-        return self._row(
-            config_id, server_id, action, 'IN_PROGRESS', reason
-        ).id
-
-    def tell(self, deployment):
-        self._ask('tell', deployment.id)
-        self.untold.discard(self._found(self.rows, deployment.id).id)
-
-    def set_status(self, deployment_id, status):
-        self._ask('set_status', deployment_id)
-        row = self._found(self.rows, deployment_id)
-        self.rows[row.id] = dataclasses.replace(row, status=status)
-        if status == 'IN_PROGRESS' and self.engine is not None:
-            self.engine(row.server_id)
-            return tokens.ADVANCED.after(row.reason)
-        return row.reason
-
-    def server_configs(self, server_id):
-        self._ask('server_configs', server_id)
-        return [
-            self.configs[row.config_id]
-            for row in self.rows.values()
-            if row.server_id == server_id
-        ]
-
-    def delete_deployment(self, deployment_id, server_id=None):
-        self._ask('delete_deployment', deployment_id)
-        if self.rows.pop(deployment_id, None) is None:
-            self.told_again.append(server_id)
 
     def attribute(self, resource, name):
         self._ask('attribute', f'{resource.name} {name}')
@@ -341,84 +251,9 @@ class Heat:
         assert stack.id in self.stacks
         return list(self.happened)
 
-    # services.Batching, as an engine has it
-
-    def refusals(self, order, members):
-        self._ask('refusals', len(members))
-        return {}
-
-    def read(self, deployment_ids):
-        self._ask('read', len(deployment_ids))
-        return {
-            row.id: heat_values.DeploymentRow(
-                id=row.id,
-                server_id=row.server_id,
-                config=self.configs[row.config_id],
-                action=row.action,
-                status=row.status,
-                reason=row.reason,
-                outputs={},
-                input_values={},
-                reading_project=None,
-            )
-            for row in self.rows.values()
-            if row.id in deployment_ids
-        }
-
-    def existing(self, deployment_ids):
-        self._ask('existing', len(deployment_ids))
-        return {*self.rows, *self.put_aside} & set(deployment_ids)
-
-    def withdrawn(self, members, wanted):
-        try:
-            self._ask('withdrawn', len(members))
-        except errors.Refused as exc:
-            return {each.deployment_id: exc for each in members}
-        return {
-            member.deployment_id: targets.Target(
-                **vars(member),
-                config=config,
-                config_id=row.config_id,
-                declared=config.inputs,
-            )
-            for member in members
-            if member.deployment_id in self.put_aside
-            for row, config in [self.put_aside[member.deployment_id]]
-        }
-
-    def deliver(self, made):
-        """Write all or nothing; then tell servers, and perhaps not all."""
-        self._ask('deliver', len(made))
-        for one in made:
-            if one.config_id in self.configs or one.deployment_id in self.rows:
-                raise errors.Unavailable('it is there already')
-        for one in made:
-            assert one.is_signalled
-            self._row(
-                self._add_config(one.draft, one.config_id),
-                one.server_id,
-                one.action,
-                'IN_PROGRESS',
-                one.reason,
-                one.deployment_id,
-            )
-            self.untold.add(one.deployment_id)
-        for one in made:
-            self._ask('tell_of_run', one.deployment_id)
-            self.untold.discard(one.deployment_id)
-
-    def withdraw_runs(self, ended):
-        """Delete rows, tell their servers, and delete their configs."""
-        self._ask('withdraw_runs', len(ended))
-        for one in ended:
-            self.rows.pop(one.row_id, None)
-        for one in ended:
-            self._ask('delete_config', one.config_id)
-            self.configs.pop(one.config_id, None)
-
-    def _row(self, config_id, server_id, action, status, reason, row_id=None):
+    def _row(self, config_id, server_id, action, status, reason):
         row = heat_values.Deployment(
-            id=row_id or new_id(),
+            id=new_id(),
             server_id=server_id,
             config_id=config_id,
             action=action,

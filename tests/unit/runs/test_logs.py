@@ -7,10 +7,13 @@ from urllib import parse
 
 from heat_plugins import errors
 from heat_plugins.objectstore import cleaning
-from heat_plugins.runs.records import record_names
+from heat_plugins.objectstore import keys
+from heat_plugins.runs import logs
+from heat_plugins.runs import run_objects
 from heat_plugins.signals import live
 from tests.unit.runs import base
 
+RUN = '5bd8c0c0-0000-4000-8000-000000000001'
 HEAD, RING = 2, 3
 
 
@@ -21,9 +24,31 @@ def body(offset, content, head=HEAD, ring=RING):
 class LogsCase(base.RunsTestCase):
     def setUp(self):
         super().setUp()
-        self.run_ = self.start()
-        self.url = self.inputs()['deploy_log_url']
-        self.reader = self.runs.log(self.run_)
+        self.store = self.cluster.store()
+        self.objects = run_objects.RunObjects.of_target(
+            self.store, self.stack.id, RUN, 0, 1
+        )
+        self.container = self.objects.container
+        signer = keys.KeyKeeper(
+            self.store, secret=None, digests=('sha256',), overlap=None
+        ).ensure(self.container)
+        given = self.objects.inputs(signer, self.now + 600, 10_000_000)
+        self.url = given[live.LOG_INPUT]
+        self.reader = self.new_reader()
+
+    def new_reader(self):
+        source = logs.RunLogs(
+            self.store,
+            self.container,
+            f'runs/logs/{RUN}/',
+            lambda: self.now,
+        )
+        return logs.Reader(source, self.objects.log)
+
+    def folder(self):
+        return cleaning.everything(
+            self.store, self.container, self.objects.log
+        )
 
     def send(self, name, content):
         """PUT below the prefix, as the server does."""
@@ -52,7 +77,7 @@ class LogsCase(base.RunsTestCase):
     def name(self, number):
         offset = number * live.SLOT
         slot = live.slot_name(offset, HEAD, RING)
-        return record_names.log_folder(self.run_.id) + slot
+        return self.objects.log + slot
 
     def test_nothing_is_there_before_the_server_sends(self):
         self.assertEqual([], self.read())
@@ -108,34 +133,23 @@ class LogsCase(base.RunsTestCase):
         for number in range(12):
             self.send(f'{number:06d}', b'x')
         self.send('of-its-own', b'x')
-        self.records.remove(self.run_.key)
-        folder = record_names.log_folder(self.run_.id)
-        self.assertEqual(
-            (),
-            tuple(
-                cleaning.everything(
-                    self.records.store, self.records.container, folder
-                )
-            ),
-        )
+        cleaning.delete_below(self.store, self.container, self.objects.log)
+        self.assertEqual([], [*self.folder()])
 
     def test_an_end_is_put_to_objects_that_keep_arriving(self):
         self.patch(cleaning, '_DROPPED', 2)
         self.patch(cleaning, '_PASSES', 3)
         for number in range(9):
             self.send(f'{number:06d}', b'x')
-        self.assertRaises(
-            errors.TooManyObjects, self.records.remove, self.run_.key
-        )
-        # The record stays until the rest is gone.
-        self.assertIsNotNone(self.records.read(self.run_.key))
-        self.records.remove(self.run_.key)
-        self.assertIsNone(self.records.read(self.run_.key))
+        place = self.store, self.container, self.objects.log
+        self.assertRaises(errors.TooManyObjects, cleaning.delete_below, *place)
+        cleaning.delete_below(*place)
+        self.assertEqual([], [*self.folder()])
 
     def test_what_the_listing_does_not_show_is_waited_for(self):
         for number in range(2):
             self.sent(number, self.slot(number))
-        place = self.records.container, self.name(0)
+        place = self.container, self.name(0)
         self.cluster.lagging.add(place)
         self.assertEqual([], self.read())
         self.cluster.lagging.clear()
@@ -161,7 +175,7 @@ class LogsCase(base.RunsTestCase):
     def test_a_part_that_lags_in_the_ring_is_not_left_out(self):
         for number in range(5):
             self.sent(number, self.slot(number))
-        place = self.records.container, self.name(3)
+        place = self.container, self.name(3)
         self.cluster.lagging.add(place)
         self.assertEqual(3 * live.SLOT, len(self.content()))
         self.cluster.lagging.clear()
@@ -192,7 +206,7 @@ class LogsCase(base.RunsTestCase):
         whole = self.waiting(100)
         self.content()
         room = 4 * live.SLOT
-        reader = self.runs.log(self.run_)
+        reader = self.new_reader()
         tracemalloc.start()
         self.addCleanup(tracemalloc.stop)
         for _ in range(2):
@@ -256,17 +270,8 @@ class LogsCase(base.RunsTestCase):
 
     def test_the_url_is_for_this_run_alone(self):
         parts = parse.urlsplit(self.url)
-        folder = record_names.log_folder(self.run_.id)
-        other = record_names.LOGS + 'another/000000'
+        folder, other = self.objects.log, 'runs/logs/another/000000'
         self.assertTrue(parse.unquote(parts.path).endswith(folder))
         path = parse.unquote(parts.path).removesuffix(folder) + other
         url = parts._replace(path=path).geturl()
         self.assertEqual(401, self.cluster.put_signed(url))
-
-    def test_it_goes_with_the_run(self):
-        self.sent(0, b'x')
-        self.send('end', b'1')
-        self.answer()
-        self.show(self.run_)
-        self.runs.delete('shop', self.run_.id)
-        self.assertEqual([], self.objects('runs/logs/'))

@@ -13,16 +13,16 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins.runs import notifying
-from heat_plugins.runs import schedule_deciding
-from heat_plugins.runs import schedule_notices
-from heat_plugins.runs import schedules
-from heat_plugins.runs.fleet import operations
+from heat_plugins.runs import run_records
+from heat_plugins.runs.schedules import schedule_deciding
+from heat_plugins.runs.schedules import schedule_notices
+from heat_plugins.runs.schedules import schedules
 
 HOUR = 3600
 # A midnight; ticks are at each full hour after it.
 ZERO = 1800057600
 Event = notifying.NoticeEvent
-Phase = operations.Phase
+Phase = run_records.Phase
 
 
 def kept(**rules):
@@ -158,13 +158,10 @@ def test_what_waits_too_long_is_told_once():
 
 def test_what_has_ended_does_not_wait_although_its_end_was_not_read():
     schedule = created(at(kept(waits=60), 1))
-    schedule = schedule_notices.changed(
-        schedule, schedule, ZERO + 2 * HOUR, has_ended=True
-    )
-    assert told(schedule)[0] == []
-    # Nothing is due until its end is read.
-    assert schedule_notices.next_time(schedule) == math.inf
-    assert told(ended(schedule, Phase.COMPLETE))[0] == []
+    after = ended(schedule, Phase.COMPLETE)
+    after = schedule_notices.changed(schedule, after, ZERO + 2 * HOUR)
+    assert told(after)[0] == []
+    assert schedule_notices.next_time(after) == math.inf
 
 
 def test_a_tick_of_the_past_waits_from_its_start_on():
@@ -331,7 +328,7 @@ def test_the_body_says_where_and_which_servers():
     assert said == {
         'version': 1,
         'event': 'failure',
-        'why': 'The operation has failed.',
+        'why': 'The run has failed.',
         'project': 'p1',
         'stack': {'id': 's1', 'name': r'shop\x1b'},
         'failures': 2,

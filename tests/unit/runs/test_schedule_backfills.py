@@ -7,18 +7,18 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins.runs import notifying
-from heat_plugins.runs import schedule_deciding
-from heat_plugins.runs import schedule_notices
-from heat_plugins.runs import schedule_signals
-from heat_plugins.runs import schedules
-from heat_plugins.runs.fleet import operations
+from heat_plugins.runs import run_records
+from heat_plugins.runs.schedules import schedule_deciding
+from heat_plugins.runs.schedules import schedule_notices
+from heat_plugins.runs.schedules import schedule_signals
+from heat_plugins.runs.schedules import schedules
 
 HOUR = 3600
 # 2027-01-20T00:00:00Z; ticks are at each full hour.
 ZERO = 1800403200
 DAY = 24 * HOUR
 Passed = schedule_deciding.Passed
-Phase = operations.Phase
+Phase = run_records.Phase
 
 
 def hour(number):
@@ -131,7 +131,8 @@ def test_what_cannot_be_created_was_missed_before():
 
 
 def test_what_another_engine_has_created_is_not_given_up():
-    assert started(1).given_up() == started(1)
+    head = run_records.Head(id='x', created_at=1, state=Phase.RUNNING)
+    assert started(1).settled(head, hour(99)) == started(1)
 
 
 def test_a_pause_holds_it_and_keeps_what_is_left():

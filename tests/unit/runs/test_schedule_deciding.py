@@ -2,6 +2,7 @@
 """What a schedule does at each tick."""
 
 import dataclasses
+import uuid
 
 import hypothesis
 from hypothesis import strategies as st
@@ -9,18 +10,16 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins import stored
-from heat_plugins.runs import schedule_deciding
-from heat_plugins.runs import schedule_signals
-from heat_plugins.runs import schedules
-from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.fleet.records import layout
-from heat_plugins.runs.records import record_names
+from heat_plugins.runs import run_records
+from heat_plugins.runs.schedules import schedule_deciding
+from heat_plugins.runs.schedules import schedule_signals
+from heat_plugins.runs.schedules import schedules
 
 HOUR = 3600
 # A midnight; ticks are at each full hour after it.
 ZERO = 1800057600
 Passed = schedule_deciding.Passed
-Phase = operations.Phase
+Phase = run_records.Phase
 
 
 def hourly(**more):
@@ -281,7 +280,8 @@ def test_a_new_field_of_a_record_needs_a_new_version():
     # Engines of a former release would drop it. None has stored one yet.
     kind = schedule_deciding.ScheduleRecord
     names = [field.name for field in dataclasses.fields(kind)]
-    assert (kind.VERSION, len(names)) == (1, 19)
+    version = schedule_deciding.KeptSchedule.VERSION
+    assert (version, len(names)) == (2, 19)
 
 
 def test_an_overlap_waits_and_starts_after_the_end():
@@ -407,21 +407,60 @@ def test_a_bad_limit_is_named_with_the_remedy(given, said):
     assert said in str(raised.value)
 
 
-def test_the_operation_of_a_tick_has_one_id():
-    one, other = (
-        record_names.id_of_tick(schedule, hour(1)) for schedule in 'ab'
-    )
-    assert one == record_names.id_of_tick('a', hour(1))
-    assert one != other
-    assert layout.is_operation_id(one)
-    assert record_names.started_at(one) == hour(1)
-    assert one < record_names.id_of_tick('a', hour(2))
+def test_the_run_of_a_tick_has_one_id():
+    first, other = (schedules.run_id(each, hour(1)) for each in 'ab')
+    assert first == schedules.run_id('a', hour(1))
+    assert len({first, other, schedules.run_id('a', hour(2))}) == 3
+    assert str(uuid.UUID(first)) == first
+
+
+def running(**more):
+    """Return a schedule whose tick has started, or is about to."""
+    known = dataclasses.replace(due(hourly(), record(), 1).record, **more)
+    return schedule_deciding.KeptSchedule(schedule=hourly(), record=known)
+
+
+def head(phase, **more):
+    return run_records.Head(id='x', created_at=ZERO, state=phase, **more)
+
+
+@pytest.mark.parametrize(
+    'phase', [Phase.RUNNING, Phase.PAUSED, Phase.APPROVAL, Phase.STOPPING]
+)
+def test_a_run_in_progress_settles_nothing(phase):
+    kept = running(created=True)
+    assert kept.settled(head(phase), hour(9)) == kept
+
+
+@pytest.mark.parametrize(
+    ('found', 'outcome', 'reason', 'failures'),
+    [
+        (head(Phase.COMPLETE), 'complete', '', 0),
+        (head(Phase.TIMED_OUT), 'timed-out', '', 1),
+        (head(None, reason='unreadable'), 'failed', 'unreadable', 1),
+        (None, 'cancelled', 'Its run was deleted before its end was', 0),
+    ],
+)
+def test_the_end_of_a_run_is_recorded(found, outcome, reason, failures):
+    after = running(created=True).settled(found, hour(2)).record
+    assert (after.running, after.created) == (None, False)
+    assert (after.outcome, after.failures) == (outcome, failures)
+    assert after.reason.startswith(reason)
+
+
+def test_what_cannot_start_is_given_up_when_it_is_too_late():
+    kept = running()
+    assert kept.settled(None, hour(2)) == kept
+    assert kept.settled(None, hour(2) + 1) == kept.given_up()
+    paused = running(paused='a release')
+    assert paused.settled(None, hour(1)).record.running is None
+    assert running(running=None).settled(None, hour(9)).record.missed == 0
 
 
 class Keeper:
     """Engines that keep a schedule, and die at any point.
 
-    :ivar created: the ticks whose operations were created, in that order.
+    :ivar created: the ticks whose runs were created, in that order.
     :ivar passed: the others that are decided.
     """
 

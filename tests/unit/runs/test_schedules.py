@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import pytest
 
 from heat_plugins import errors
-from heat_plugins.runs import schedules
+from heat_plugins.runs.schedules import schedules
 
 # With changes of an hour and of half an hour, by day and at midnight, in
 # both halves of the year; and some that have none.

@@ -4,7 +4,7 @@
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.runs.start import schema
+from heat_plugins.runs.targets import input_schema
 
 FITS = {
     'Number': [('7', 7), ('1.5', 1.5), (7, 7), (' 7 ', 7), ('-1e3', -1000.0)],
@@ -26,14 +26,16 @@ class TypeTest(testtools.TestCase):
     def test_what_fits_is_converted(self):
         for kind, pairs in FITS.items():
             for value, expected in pairs:
-                found = schema.converted(value, kind)
+                found = input_schema.converted(value, kind)
                 self.assertEqual(expected, found, (kind, value))
                 self.assertIs(type(expected), type(found), (kind, value))
 
     def test_what_does_not_fit_is_refused(self):
         for kind, values in UNFIT.items():
             for value in values:
-                self.assertRaises(ValueError, schema.converted, value, kind)
+                self.assertRaises(
+                    ValueError, input_schema.converted, value, kind
+                )
 
 
 class ValuesTest(testtools.TestCase):
@@ -44,7 +46,7 @@ class ValuesTest(testtools.TestCase):
     ]
 
     def values(self, given, current):
-        return schema.values(self.DECLARED, given, current)
+        return input_schema.values(self.DECLARED, given, current)
 
     def test_what_is_given_goes_before_the_stacks_before_the_default(self):
         self.assertEqual(

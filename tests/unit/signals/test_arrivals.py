@@ -101,33 +101,3 @@ class PollerTest(Case):
     def test_a_container_that_is_gone_is_told(self):
         self.store.delete_container('box')
         self.assertRaises(errors.NoObject, self.poll, self.signals(1))
-
-
-class ListedTest(Case):
-    def test_what_is_listed_is_known_without_another_request(self):
-        wanted = self.signals(2)
-        self.fill(wanted[0])
-        found = arrivals.Listed(self.store, 'box')
-        before = len(self.cluster.seen)
-        self.assertIn(wanted[0], found)
-        self.assertNotIn(wanted[1], found)
-        self.assertEqual(([wanted[0]], 1), (list(found), len(found)))
-        self.assertEqual(before, len(self.cluster.seen))
-
-    def test_beyond_the_limit_a_name_is_asked_for_once(self):
-        self.patch(arrivals, 'MOST', 1000)
-        self.junk(5000)
-        wanted = self.signals(2)
-        self.fill(wanted[0])
-        del self.cluster.seen[:]
-        found = arrivals.Listed(self.store, 'box')
-        for _ in range(3):
-            self.assertIn(wanted[0], found)
-            self.assertNotIn(wanted[1], found)
-        self.assertEqual(
-            ['GET', 'HEAD', 'HEAD'],
-            [each.method for each in self.cluster.seen],
-        )
-
-    def test_a_container_that_is_gone_is_told(self):
-        self.assertRaises(errors.NoObject, arrivals.Listed, self.store, 'nope')

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A chart of what Heat, Mistral and the records know."""
+"""A chart of what Heat, Mistral and the door of runs know."""
+
+import testtools
 
 from heat_plugins import errors
-from heat_plugins.osc.runs import start_commands
-from heat_plugins.runs.fleet import fleet_targets
-from heat_plugins.runs.fleet import operations
-from heat_plugins.runs.start import targets
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import chart_reading
 from tests.unit import growth
-from tests.unit.runs import base
+from tests.unit.runs import fake_heat
+from tests.unit.runs import listed_runs
 
 
 def test_a_script_is_not_sought_among_those_of_all_servers():
@@ -27,10 +26,14 @@ def test_a_script_is_not_sought_among_those_of_all_servers():
     growth.check(lambda found: found.below(), rows, start=64, largest=2**13)
 
 
-class ChartReaderTest(base.RunsTestCase):
+class ChartReaderTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.then = self.now
+        self.then = 1_800_000_000
+        self.runs = listed_runs.ListedRuns(self.then)
+        self.heat = fake_heat.Heat()
+        self.stack = self.heat.add_stack('shop')
+        self.heat.add_deployment(self.stack)
         self.happens('db', 'CREATE_IN_PROGRESS', 1)
         self.happens('db', 'CREATE_COMPLETE', 9)
 
@@ -41,7 +44,7 @@ class ChartReaderTest(base.RunsTestCase):
 
     def chart(self, name='shop', **wanted):
         reader = chart_reading.ChartReader(
-            self.heat, self.runs, lambda: self.now
+            self.heat, self.runs.client.list, lambda: self.runs.now
         )
         return reader.read(name, chart_reading.ChartFilter(**wanted))
 
@@ -81,35 +84,72 @@ class ChartReaderTest(base.RunsTestCase):
         self.happens('one', 'CREATE_COMPLETE', 6, nested)
         self.happens('group', 'CREATE_COMPLETE', 7)
 
-    def test_runs_of_operations_are_shown_with_its_name(self):
-        order = base.orders.RunOrder(action='BACKUP')
-        advancer = self.fleets().create(
-            fleet_targets.Chosen(targets=self.runs.find('shop', 'db')),
-            operations.OperationLimits(),
-            order,
-        )
-        advancer.step()
-        (run,) = (
+    def start(self, *resources, **values):
+        """Start a run whose servers have it."""
+        run = self.runs.start(self.stack, *(resources or ['db']), **values)
+        self.runs.begin(run, *range(len(resources or ['db'])))
+        return run
+
+    def bar(self):
+        """Return the only bar of a run."""
+        (row,) = (
             row for row in self.chart().rows if row.kind is chart.RowKind.RUN
         )
-        (bar,) = run.bars
+        (bar,) = row.bars
+        return bar
+
+    def test_a_run_is_shown_with_its_id(self):
+        run = self.start()
+        bar = self.bar()
         self.assertEqual(chart.State.WAITING, bar.state)
-        self.assertIn(f'(operation {advancer.operation.id})', bar.reason)
+        self.assertEqual(
+            f'The server has not answered yet (run {run})', bar.reason
+        )
+        self.runs.change(
+            run,
+            state='running',
+            started_at=self.then,
+            reported_at=self.then + 3,
+            reason='The server has started the action',
+        )
+        bar = self.bar()
+        self.assertEqual(
+            (self.then, self.then + 3, None),
+            (bar.start, bar.working_since, bar.end),
+        )
+
+    def test_what_has_not_started_has_no_bar(self):
+        self.runs.start(self.stack, 'db')
+        skipped = self.runs.start(self.stack, 'db')
+        self.runs.end(skipped, state='skipped', reason='it runs already')
+        self.assertEqual([('deployment', 'db', 1)], self.rows())
+
+    def test_one_question_shows_the_targets_of_many_runs(self):
+        other = self.heat.add_stack('other')
+        for _run in range(3):
+            self.start('db', 'web')
+        self.runs.begin(self.runs.start(other, 'elsewhere'))
+        self.assertEqual(
+            [
+                ('deployment', 'db', 1),
+                ('run', 'db BACKUP', 3),
+                ('run', 'web BACKUP', 3),
+            ],
+            self.rows(),
+        )
+        self.assertEqual(1, len(self.runs.asked))
+
+    def test_the_newest_runs_are_shown(self):
+        for _run in range(3):
+            self.start()
+            self.runs.now += 9
+        (_, row) = self.chart(runs=2).rows
+        self.assertEqual(
+            {self.then + 9, self.then + 18}, {bar.start for bar in row.bars}
+        )
 
     def run_script(self, *servers):
-        """Run a script on servers of the stack, as operations do."""
-        config = start_commands.config_of('#!/bin/sh\nuptime\n', 'script', {})
-        found = targets.Finder(self.heat).matching(
-            self.stack, lambda place: place.path in servers, config
-        )
-        order = base.orders.RunOrder(action='APPLY')
-        advancer = self.fleets().create(
-            fleet_targets.Chosen(targets=list(found)),
-            operations.OperationLimits(),
-            order,
-            config,
-        )
-        advancer.step()
+        self.start(*servers, action='APPLY', script='#!/bin/sh\nuptime\n')
 
     def servers(self, *names):
         for name in names:
@@ -149,8 +189,7 @@ class ChartReaderTest(base.RunsTestCase):
         self.workflow(
             state='ERROR',
             state_info='Failure caused by error in tasks: backup\n\n'
-            '  backup [task_ex_id=7c1e5a9d-3b60-4482-9c1e-5a9d3b60f482] -> '
-            'disk full\n',
+            '  backup -> disk full\n',
         )
         (bar,) = [
             bar
@@ -159,7 +198,9 @@ class ChartReaderTest(base.RunsTestCase):
             if row.kind is chart.RowKind.EXECUTION
         ]
         self.assertEqual(
-            'ERROR: backup -> disk full (execution e1)', bar.reason
+            'ERROR: Failure caused by error in tasks: backup backup -> disk '
+            'full (execution e1)',
+            bar.reason,
         )
 
     def test_other_resources_show_on_demand(self):
@@ -167,6 +208,28 @@ class ChartReaderTest(base.RunsTestCase):
         self.assertEqual(
             [('resource', 'db_config', 1), ('deployment', 'db', 1)],
             self.rows(everything=True),
+        )
+
+    def test_a_schedule_that_misses_its_times_shows_that(self):
+        self.heat.add_resource(
+            self.stack, 'nightly', 'OS::Heat::SoftwareSchedule', 's1', None
+        )
+        self.happens('nightly', 'CREATE_COMPLETE', 0)
+        self.assertEqual([('deployment', 'db', 1)], self.rows())
+        self.heat.happens(
+            self.stack,
+            'nightly',
+            'SIGNAL_FAILED',
+            self.then + 60,
+            reason='Not triggered: missed s1: no store',
+        )
+        self.assertIn(('resource', 'nightly', 2), self.rows())
+        self.assertIn(
+            (
+                chart.State.FAILED,
+                'nightly SIGNAL failed: Not triggered: missed s1: no store',
+            ),
+            list(self.chart().troubles()),
         )
 
     def test_what_a_stack_holds_is_shown_by_its_kind(self):
@@ -186,18 +249,15 @@ class ChartReaderTest(base.RunsTestCase):
         self.assertNotIn('attribute fresh executions', self.heat.asked)
 
     def test_runs_that_ended_before_are_left_out(self):
-        run = self.start()
-        self.answer()
-        self.show(run)
-        self.now += 60
-        self.assertEqual([], self.rows(since=self.now - 9))
+        self.runs.end(self.start(), started_at=self.then)
+        self.runs.now += 60
+        self.assertEqual([], self.rows(since=self.runs.now - 9))
 
     def test_runs_of_an_action_share_a_row(self):
         first = self.start()
-        self.answer()
-        self.now += 5
-        self.show(first)
-        self.now += 60
+        self.runs.now += 5
+        self.runs.end(first, started_at=self.then)
+        self.runs.now += 60
         self.start()
         self.assertEqual(
             [('deployment', 'db', 1), ('run', 'db BACKUP', 2)], self.rows()
@@ -240,11 +300,11 @@ class ChartReaderTest(base.RunsTestCase):
         )
         self.assertEqual(['db'], [row.title for row in found.rows])
 
-    def test_an_object_store_that_refuses_is_noted(self):
-        def history(*_):
+    def test_a_door_that_refuses_is_noted(self):
+        def refuse(request):
             raise errors.Denied('no role')
 
-        self.patch(self.runs, 'history', history)
+        self.patch(self.runs, 'answer', refuse)
         found = self.chart()
         self.assertEqual(
             ('Cannot list the runs of its actions: no role',), found.notes

@@ -55,6 +55,23 @@ class SvgTest(testtools.TestCase):
         self.assertIn('<script>alert("x")</script> & \\x1b\\x00\\u202e', shown)
         self.assertNotIn('<script', svg.page(found))
 
+    def test_reasons_and_notes_stand_below_in_lines_that_fit(self):
+        why = 'exit code 7: ' + 'the disk is full, ' * 30
+        root = drawn(
+            base.row('db', base.bar('BACKUP', 0, 9, 'failed', reason=why)),
+            notes=('Cannot list the runs: ' + 'there is no store, ' * 30,),
+        )
+        texts = [
+            (float(one.get('y')), one.text) for one in root.iter(f'{_SVG}text')
+        ]
+        height = float(root.get('height'))
+        self.assertEqual([], [one for one in texts if one[0] > height])
+        lines = [text for _, text in texts]
+        self.assertGreater(200, max(map(len, lines)))
+        whole = ' '.join(lines)
+        self.assertIn(f'db BACKUP failed: {why}'.rstrip(), whole)
+        self.assertEqual(30, whole.count('there is no store,'))
+
     def test_a_row_is_told_in_words(self):
         root = drawn(
             base.row('db', base.bar('CREATE', 0, 90, reason='all well'))

@@ -27,20 +27,33 @@ def tarball(files):
     return file.getvalue()
 
 
+RESULTS = {
+    'ok': ('runner_on_ok', {}),
+    'changed': ('runner_on_ok', {'changed': True}),
+    'skipped': ('runner_on_skipped', {}),
+    'failed': ('runner_on_failed', {}),
+    'unreachable': ('runner_on_unreachable', {}),
+}
+
+
 def result(state='ok', host='localhost', task='look', message=''):
+    """Return the event of a task that has ended on a host."""
+    event, values = RESULTS[state]
+    data = {'play': 'all', 'task': task, 'host': host, 'duration': 0.1}
     return {
-        'kind': 'result',
-        'play': 'all',
-        'task': task,
-        'host': host,
-        'state': state,
-        'message': message,
-        'seconds': 0.1,
+        'event': event,
+        'event_data': {**data, 'res': {**values, 'msg': message}},
     }
 
 
+def began(task):
+    """Return the event of a task that has started."""
+    return {'event': 'playbook_on_task_start', 'event_data': {'name': task}}
+
+
 def end(status='successful', left=0):
-    return {'kind': 'end', 'status': status, 'left': left}
+    """Return the end of a playbook, which is no event of ansible-runner's."""
+    return {'status': status, 'left': left}
 
 
 class Process:
@@ -50,32 +63,32 @@ class Process:
     it does when it is stopped.
     """
 
-    def __init__(self, machine, setting, job):
+    overflown = False
+
+    def __init__(self, machine, setting, path):
         self._machine = machine
         self.setting = setting
-        self.job = job
         self._begun_at = machine.now
-        self._news = list(machine.reports.get(job.playbook, [result(), end()]))
+        news = list(machine.reports.get(path, [result(), end()]))
+        self._news = [one for one in news if 'status' not in one]
+        self.end = next((one for one in news if 'status' in one), None)
         self.stopped = False
         self.closed = False
 
     def ended(self):
-        endless = not any(one['kind'] == 'end' for one in self._news)
-        if endless:
+        if self.end is None:
             return self.stopped
         return self.stopped or self._machine.now - self._begun_at >= 1
 
     def news(self):
         found, self._news = self._news, []
-        if self.stopped and not any(one['kind'] == 'end' for one in found):
-            found.append(end('stopped'))
-        # What has been told ends with the process alone.
-        self._news = [one for one in found if one['kind'] == 'end']
-        return (
-            found
-            if self.ended()
-            else [one for one in found if one['kind'] != 'end']
-        )
+        return found
+
+    def status(self):
+        return self.end['status'] if self.end else ''
+
+    def complaint(self):
+        return 'out of memory'
 
     def stop(self):
         assert not self.closed
@@ -85,7 +98,7 @@ class Process:
         assert not self.closed
         self.closed = True
         self._machine.running.remove(self)
-        return 0
+        return self.end['left'] if self.end else 0
 
 
 class Machine:
@@ -118,10 +131,10 @@ class Machine:
         if self.absent:
             raise errors.Refused(self.absent)
 
-    def _begin(self, setting, job):
-        if job.playbook in self.broken:
+    def _begin(self, setting, path):
+        if path in self.broken:
             raise OSError(28, 'No space left on device')
-        made = Process(self, setting, job)
+        made = Process(self, setting, path)
         self.begun.append(made)
         self.running.append(made)
         self.most = max(self.most, len(self.running))

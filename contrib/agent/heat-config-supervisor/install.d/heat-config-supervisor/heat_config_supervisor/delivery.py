@@ -99,8 +99,13 @@ def _drop(config_id: str, answer: sending.Answer) -> None:
 @contextlib.contextmanager
 def _turn() -> Iterator[bool]:
     """Be the one process that delivers; False if there is another."""
-    places.state().mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (places.state() / 'delivery.lock').open('a') as stream:
+    places.make_private(places.state())
+    lock = places.state() / 'delivery.lock'
+    if lock.exists() and lock.stat().st_mode & 0o077:
+        # Another user may hold it.
+        lock.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT
+    with os.fdopen(os.open(lock, flags, 0o600), 'w') as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -120,7 +125,7 @@ def deliver_now(config_id: str) -> None:
 
 def go_on() -> None:
     """Let a process of its own send what is pending, until it is accepted."""
-    places.state().mkdir(mode=0o700, parents=True, exist_ok=True)
+    places.make_private(places.state())
     log = places.state() / 'deliver.log'
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
     with os.fdopen(os.open(log, flags, 0o600), 'w') as stream:

@@ -21,6 +21,7 @@ from urllib import parse
 import requests
 
 from heat_config_supervisor import config as configs
+from heat_config_supervisor import places
 from heat_config_supervisor import results
 from heat_config_supervisor import sending
 
@@ -63,7 +64,7 @@ class Log:
         self.sent = 0
         self._changed = threading.Condition()
         self._path = results.logs().path(config_id)
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        places.make_private(self._path.parent)
         flags = os.O_RDWR | os.O_CREAT
         self._file = os.open(self._path, flags, 0o600)
 

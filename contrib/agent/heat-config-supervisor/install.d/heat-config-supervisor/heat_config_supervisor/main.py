@@ -79,7 +79,7 @@ def prepare() -> int:
 
 def _wrap_hooks() -> None:
     folder = places.wrappers()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    places.make_private(folder)
     programs: dict[str, pathlib.Path] = {}
     for hooks in places.hooks():
         for path in hooks.glob('*') if hooks.is_dir() else ():

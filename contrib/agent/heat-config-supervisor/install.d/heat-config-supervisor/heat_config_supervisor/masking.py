@@ -24,11 +24,10 @@ MASK = '******'
 #: Shorter values are part of many a word; they are not masked.
 SHORTEST = 4
 
-#: The most forms of secrets that are sought, the most characters of a value
-#: in which that is done, and the most of the product of both: each form is
-#: sought in all of the value. Of more nothing is shown.
+#: The most forms of secrets that are sought, and the most characters of a
+#: value times forms: each form is sought in all of it. Of more nothing is
+#: shown.
 MOST_FORMS = 2000
-LONGEST = 4 * 2**20
 MOST_WORK = 2**27
 
 # The fewest characters of a text for which the search for a form is counted.
@@ -80,10 +79,22 @@ def leaves(value: Any) -> abc.Iterator[str]:
 def work(value: Any, forms: int) -> int:
     """Return the work of a search for texts in a value; see `MOST_WORK`.
 
-    :param value: of JSON.
+    :param value: of JSON; its names are counted, too.
     :param forms: how many texts are searched for.
     """
-    return sum(map(_weight, leaves(value))) * forms
+    return sum(max(len(text), _LEAST) for text in _all_texts(value)) * forms
+
+
+def _all_texts(value: Any) -> abc.Iterator[str]:
+    if isinstance(value, abc.Mapping):
+        for name, item in value.items():
+            yield str(name)
+            yield from _all_texts(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _all_texts(item)
+    else:
+        yield str(value)
 
 
 class Mask:
@@ -106,101 +117,53 @@ class Mask:
                 break
         self.forms = forms
         self.everything = everything or len(forms) > MOST_FORMS
-        self._long = {form for form in forms if len(form) >= _SHORTEST_WITHIN}
+        # A secret may be a part of another one.
+        self._sought = sorted(forms, key=len, reverse=True)
 
     def text(self, shown: str) -> str:
         """Return a text without any of the secrets."""
-        return self._masked(shown, self.forms)
+        return str(self.output(shown))
 
     def value(self, value: Any) -> Any:
         """Return a value of JSON without those that are secrets.
 
         Of a text in it only long secrets are masked, as in a URL.
         """
-        if self._is_too_much(value, self._long):
-            return MASK
-        return self._without_secrets(value)
+        long = [form for form in self._sought if len(form) >= _SHORTEST_WITHIN]
+        return self._masked(value, long, names=False)
 
     def output(self, value: Any) -> Any:
         """Return an output of a server without any of the secrets."""
-        if self._is_too_much(value, self.forms):
+        return self._masked(value, self._sought, names=True)
+
+    def _masked(
+        self, value: Any, forms: abc.Sequence[str], *, names: bool
+    ) -> Any:
+        """Mask a value of JSON, and the names in it if that is asked for."""
+
+        def text(shown: str) -> str:
+            if self.everything:
+                return shown and MASK
+            for form in forms:
+                shown = shown.replace(form, MASK)
+            return signatures(shown)
+
+        def masked(part: Any) -> Any:
+            if isinstance(part, dict):
+                return {
+                    text(str(name)) if names else name: masked(item)
+                    for name, item in part.items()
+                }
+            if isinstance(part, list):
+                return [masked(item) for item in part]
+            if str(part) in self._secrets:
+                return MASK
+            return text(part) if isinstance(part, str) else part
+
+        is_sought = forms and not self.everything
+        if is_sought and work(value, len(forms)) > MOST_WORK:
             return MASK
-        return self._without_forms(value)
-
-    def _without_secrets(self, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {
-                name: self._without_secrets(item)
-                for name, item in value.items()
-            }
-        if isinstance(value, list):
-            return [self._without_secrets(item) for item in value]
-        if str(value) in self._secrets:
-            return MASK
-        if isinstance(value, str):
-            return self._masked(value, self._long)
-        return value
-
-    def _without_forms(self, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {
-                self.text(str(name)): self._without_forms(item)
-                for name, item in value.items()
-            }
-        if isinstance(value, list):
-            return [self._without_forms(item) for item in value]
-        if isinstance(value, str):
-            return self.text(value)
-        return MASK if str(value) in self._secrets else value
-
-    def _is_too_much(self, value: Any, forms: abc.Collection[str]) -> bool:
-        """Say whether a search for forms in all texts takes too long."""
-        if isinstance(value, str) or not forms or self.everything:
-            # `_masked` asks itself.
-            return False
-        return sum(map(_weight, _texts(value))) * len(forms) > MOST_WORK
-
-    def _masked(self, text: str, forms: abc.Collection[str]) -> str:
-        return signatures(self._without(text, forms))
-
-    def _without(self, text: str, forms: abc.Collection[str]) -> str:
-        if self.everything:
-            return text and MASK
-        if not forms:
-            return text
-        if len(text) > LONGEST or _weight(text) * len(forms) > MOST_WORK:
-            return MASK
-        # Two secrets may overlap: what either of them covers is masked.
-        covers: dict[int, int] = {}
-        for form in forms:
-            start = text.find(form)
-            while start >= 0:
-                end = start + len(form)
-                covers[start] = max(end, covers.get(start, 0))
-                start = text.find(form, end)
-        shown, done = [], 0
-        for start, end in sorted(covers.items()):
-            if start >= done:
-                shown += [text[done:start], MASK]
-            done = max(done, end)
-        return ''.join([*shown, text[done:]])
-
-
-def _weight(text: str) -> int:
-    return max(len(text), _LEAST)
-
-
-def _texts(value: Any) -> abc.Iterator[str]:
-    """Give all texts of a value of JSON, names too."""
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield str(name)
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
-    elif isinstance(value, str):
-        yield value
+        return masked(value)
 
 
 def _forms(secret: str) -> set[str]:

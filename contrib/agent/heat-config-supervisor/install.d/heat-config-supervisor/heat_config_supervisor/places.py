@@ -26,6 +26,19 @@ def state() -> pathlib.Path:
     )
 
 
+def make_private(folder: pathlib.Path) -> None:
+    """Create a folder of the state, closed to all other users.
+
+    A user who may open a file for reading may lock it, and keep every result
+    on the server. So folders that others may enter are closed, too.
+    """
+    for each in (state(), folder):
+        # The mode is not that of parents.
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if each.stat().st_mode & 0o077:
+            each.chmod(0o700)
+
+
 def wrappers() -> pathlib.Path:
     """What 55-heat-config finds in place of the hooks."""
     return state() / 'hooks'

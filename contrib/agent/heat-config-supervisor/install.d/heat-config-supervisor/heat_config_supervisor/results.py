@@ -22,7 +22,7 @@ class Folder:
 
     def put(self, config_id: str, details: Mapping[str, Any]) -> None:
         """Write what is known of a config; it is there whole, or not."""
-        self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        places.make_private(self._path)
         # A dot, so that it is not taken for one.
         draft = self._path / f'.{config_id}'
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stacks of one project, read from Heat's database to select targets.
+
+It reads what Heat's API shows, some statements for each root stack, and loads
+a stack only for the attributes that resources compute.
+"""
+
+from collections import abc
+import json
+from typing import Any
+
+from heat.db import models
+from heat.engine import stack as parser
+from heat.objects import stack as stack_objects
+from oslo_db import exception as db_exception
+import sqlalchemy
+
+from heat_plugins import bounds
+from heat_plugins import errors
+from heat_plugins import heat_values
+from heat_plugins.engine import heat_types
+from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.database import rows
+from heat_plugins.runs.targets import stack_tree
+
+_Stack, _Resource = models.Stack, models.Resource
+_Template = models.RawTemplate
+
+
+class ProjectStacks(own_heat.OwnHeat):
+    """What selects targets; see `orchestration.Selecting`.
+
+    It remembers what it has read, so it serves one request.
+
+    :param context: of the user who asks, and no administrator: it reads the
+        stacks of that user's project alone.
+    """
+
+    def __init__(self, context: heat_types.Context) -> None:
+        super().__init__(context)
+        self._templates: dict[str, abc.Mapping[str, Any]] = {}
+        self._stacks: dict[str, heat_values.Stack] = {}
+        self._resources: dict[str, list[heat_values.Resource]] = {}
+        self._given: dict[str, heat_values.DeploymentRow] = {}
+        self._configs: dict[str, heat_values.Config] = {}
+        self._loaded: dict[str, parser.Stack] = {}
+        # The types of resources by name, for each template.
+        self._types: dict[int, dict[str, str]] = {}
+
+    def stack(self, name_or_id: str) -> heat_values.Stack:
+        if name_or_id not in self._stacks:
+            is_named = sqlalchemy.or_(
+                _Stack.id == name_or_id, _Stack.name == name_or_id
+            )
+            with own_heat.translated(f'read stack {name_or_id}'):
+                self._read_stacks(is_named)
+        if name_or_id in self._stacks:
+            return self._stacks[name_or_id]
+        for stack in self._stacks.values():
+            # Databases compare names in ways of their own.
+            if stack.name == name_or_id:
+                return stack
+        raise errors.NotFound(
+            f'Heat has no stack {bounds.shortened(name_or_id)} in this project'
+        )
+
+    def stack_names(self) -> list[str]:
+        query = (
+            sqlalchemy.select(_Stack.name)
+            .where(self._is_own(), _Stack.owner_id.is_(None))
+            .limit(bounds.CANDIDATES)
+        )
+        with own_heat.translated('list stacks'):
+            return [row.name for row in rows.select(self._context, query)]
+
+    def stack_ids(self, tag: str | None = None) -> list[str]:
+        with own_heat.translated('list stacks'):
+            found = stack_objects.Stack.get_all(
+                self._context, tags=None if tag is None else [tag]
+            )
+            return [each.id for each in found]
+
+    def template(self, stack: heat_values.Stack) -> abc.Mapping[str, Any]:
+        return self._templates[stack.id]
+
+    def resources(
+        self, stack: heat_values.Stack
+    ) -> list[heat_values.Resource]:
+        if stack.id not in self._resources:
+            self._resources[stack.id] = self._read_resources(stack)
+        return self._resources[stack.id]
+
+    def _read_resources(
+        self, stack: heat_values.Stack
+    ) -> list[heat_values.Resource]:
+        # A row that Heat has replaced comes before the one that stays.
+        query = (
+            sqlalchemy.select(
+                _Resource.name,
+                _Resource.physical_resource_id,
+                _Resource.action,
+                _Resource.status,
+                _Resource.stack_id,
+                _Resource.current_template_id,
+            )
+            .where(_Resource.root_stack_id == stack.id)
+            .order_by(_Resource.id)
+        )
+        with own_heat.translated(f'list the resources of {stack.name}'):
+            found = {
+                (row.stack_id, row.name): row
+                for row in rows.select(self._context, query)
+            }
+            physical_ids = {
+                row.physical_resource_id
+                for row in found.values()
+                if row.physical_resource_id
+            }
+            stack_ids = {row.stack_id for row in found.values()}
+            for some in rows.batches(stack_ids | physical_ids):
+                self._read_stacks(_Stack.id.in_(some))
+            self._read_types(
+                {row.current_template_id for row in found.values()}
+            )
+            self._remember(rows.visible(self._context, physical_ids).values())
+        return [
+            heat_values.Resource(
+                name=row.name,
+                type=kind,
+                physical_id=row.physical_resource_id or '',
+                status=f'{row.action}_{row.status}',
+                stack_id=row.stack_id,
+                nested_id=row.physical_resource_id
+                if row.physical_resource_id in self._stacks
+                else None,
+            )
+            for row in found.values()
+            if row.stack_id in self._stacks
+            and (kind := self._type(row)) is not None
+        ]
+
+    def attribute(self, resource: heat_values.Resource, name: str) -> Any:
+        with own_heat.translated(f'read resource {resource.name}'):
+            if name == stack_tree.MEMBERS:
+                states = deployment_rows.states(
+                    self._context, resource.physical_id
+                )
+                self._remember(each.row for each in states)
+                return {each.member.key: each.shown() for each in states}
+            if resource.stack_id not in self._loaded:
+                self._loaded[resource.stack_id] = parser.Stack.load(
+                    self._context, stack_id=resource.stack_id
+                )
+            stack = self._loaded[resource.stack_id]
+            loaded = stack.resource_get(resource.name)
+            try:
+                return loaded.attributes._resolver(name)
+            except db_exception.DBError:
+                raise
+            except Exception:
+                # As Heat's API shows it.
+                return None
+
+    def deployment(self, deployment_id: str) -> heat_values.Deployment:
+        row = self._given.get(deployment_id)
+        if row is None:
+            raise errors.NotFound(f'Heat has no deployment {deployment_id}')
+        return heat_values.Deployment(
+            id=row.id,
+            server_id=row.server_id,
+            config_id=row.config.id,
+            action=row.action,
+            status=row.status,
+            reason=row.reason,
+        )
+
+    def config(self, config_id: str) -> heat_values.Config:
+        if config_id not in self._configs:
+            self._configs[config_id] = super().config(config_id)
+        return self._configs[config_id]
+
+    def _remember(
+        self, given: abc.Iterable[heat_values.DeploymentRow]
+    ) -> None:
+        for row in given:
+            self._given[row.id] = row
+            self._configs[row.config.id] = row.config
+
+    def _is_own(self) -> Any:
+        return sqlalchemy.and_(
+            _Stack.tenant == self._context.project_id,
+            _Stack.deleted_at.is_(None),
+        )
+
+    def _read_stacks(self, condition: Any) -> None:
+        query = (
+            sqlalchemy.select(
+                _Stack.id,
+                _Stack.name,
+                _Stack.action,
+                _Stack.status,
+                _Stack.owner_id,
+                _Stack.raw_template_id,
+                _Template.template,
+                _Template.environment,
+            )
+            .join(_Template, _Template.id == _Stack.raw_template_id)
+            .where(self._is_own(), condition)
+        )
+        for row in rows.select(self._context, query):
+            template = row.template or {}
+            self._templates[row.id] = template
+            self._types[row.raw_template_id] = _types_of(template)
+            self._stacks[row.id] = heat_values.Stack(
+                id=row.id,
+                name=row.name,
+                status=f'{row.action}_{row.status}',
+                parent=row.owner_id,
+                parameters=_parameters(template, row.environment or {}),
+            )
+
+    def _read_types(self, template_ids: abc.Collection[int | None]) -> None:
+        """Read the templates of resources that are not those of stacks."""
+        query = sqlalchemy.select(_Template.id, _Template.template)
+        missing = {each for each in template_ids if each} - self._types.keys()
+        for row in rows.select_in(self._context, query, _Template.id, missing):
+            self._types[row.id] = _types_of(row.template or {})
+
+    def _type(self, row: Any) -> str | None:
+        """Return the type of a resource; None if its template lacks it."""
+        types = self._types.get(row.current_template_id)
+        if types is None:
+            types = _types_of(self._templates[row.stack_id])
+        return types.get(row.name)
+
+
+def _types_of(template: abc.Mapping[str, Any]) -> dict[str, str]:
+    parts = template.get('resources') or template.get('Resources') or {}
+    return {
+        name: str(part.get('type') or part.get('Type'))
+        for name, part in parts.items()
+        if isinstance(part, dict)
+    }
+
+
+def _parameters(
+    template: abc.Mapping[str, Any], environment: abc.Mapping[str, Any]
+) -> dict[str, str]:
+    """Return the values of parameters as texts, without hidden ones."""
+    declared = template.get('parameters') or template.get('Parameters') or {}
+    values = {
+        **(environment.get('parameter_defaults') or {}),
+        **(environment.get('parameters') or {}),
+    }
+    encrypted = environment.get('encrypted_param_names') or ()
+    found = {}
+    for name, part in declared.items():
+        value = values.get(name, part.get('default', part.get('Default')))
+        if name in encrypted or value is None:
+            continue
+        found[name] = value if isinstance(value, str) else json.dumps(value)
+    return found

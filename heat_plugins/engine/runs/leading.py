@@ -1,0 +1,956 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leading the runs of this engine.
+
+What comes next for a run is `deciding.advance`. It is stored with the rows
+that servers are given, in one transaction; then servers are told. What is
+stored says whom to tell, so that an engine which takes over a run continues
+from there. One thread knows what is due. It gives steps of runs, and polls of
+root stacks, to threads that live as long as there is something to do: a store
+that hangs delays the runs of its project alone, and a run that waits has no
+thread.
+"""
+
+from collections import abc
+import contextlib
+import dataclasses
+import math
+import os
+import threading
+import time
+from typing import Any, TypeAlias
+import uuid
+
+from oslo_config import cfg
+
+from heat_plugins import errors
+from heat_plugins import foreign
+from heat_plugins import metrics
+from heat_plugins import pools
+from heat_plugins.deployments import deliveries
+from heat_plugins.engine import process
+from heat_plugins.engine.database import run_rows
+from heat_plugins.engine.runs import run_fleet
+from heat_plugins.runs import attempts
+from heat_plugins.runs import deciding
+from heat_plugins.runs import run_objects
+from heat_plugins.runs import run_records
+from heat_plugins.runs import run_store
+from heat_plugins.runs import runs
+
+LOG = foreign.logger(__name__)
+
+#: Seconds until a user's request to another engine is seen.
+LOOK = 1.0
+
+# Steps and polls that a process, and one project in it, does at a time.
+_STEPS, _STEPS_OF_PROJECT = 16, 4
+
+# Targets that one step gives something, and tries of a step that others
+# compete with.
+_TOGETHER, _TRIES = 250, 3
+
+# Seconds between two checks whether stacks and deployments exist; until a
+# retry of what failed, at first and at most; and until another run of the
+# action may have ended.
+_DEEP, _AGAIN, _LONGEST, _WAIT = 15.0, 2.0, 300.0, 10
+
+# Seconds for which a service may be out of order for a target that starts, or
+# whose time is over.
+_BUDGET = 300.0
+
+# Seconds between two looks for late results, at first and at most; how many
+# each asks for; and for how long a run that has ended is looked at.
+_LATE, _LATEST, _ASKED, _AFTERWARDS = 5.0, 300.0, 20, 120.0
+
+_FULL = (
+    'Waits for room: the project has as many software configs or deployments '
+    'as Heat permits (max_software_deployments_per_tenant in heat.conf)'
+)
+
+_State = run_records.State
+_Prepared: TypeAlias = abc.Mapping[int, deliveries.Delivery | errors.Error]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What a step stores.
+
+    :ivar given: what servers are given, by number of the target.
+    :ivar taken: the targets whose runs are taken from their servers.
+    """
+
+    after: run_records.RunRecord
+    given: abc.Mapping[int, deliveries.Delivery]
+    taken: tuple[int, ...]
+
+
+@dataclasses.dataclass(kw_only=True)
+class _Led:
+    """A run that this engine leads.
+
+    :ivar stored: as it was read or written last; None if it must be read.
+    :ivar due: when to continue, by the monotonic clock.
+    :ivar told: the targets and attempts whose servers know what they have.
+    :ivar fresh: what servers were given and not told.
+    :ivar untold: the servers from which something was taken.
+    :ivar unstopped: the targets whose servers could not be told to stop.
+    :ivar known: what servers were given, by attempt, to read their results.
+    :ivar failing: since when targets could not be prepared.
+    """
+
+    id: str
+    lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
+    stored: run_store.StoredRun | None = None
+    is_new: bool = True
+    due: float = 0.0
+    next_deep: float = 0.0
+    next_late: float = 0.0
+    late_pause: float = _LATE
+    failures: int = 0
+    told: set[run_store.TargetKey] = dataclasses.field(default_factory=set)
+    fresh: dict[int, deliveries.Delivery] = dataclasses.field(
+        default_factory=dict
+    )
+    untold: set[str] = dataclasses.field(default_factory=set)
+    unstopped: set[int] = dataclasses.field(default_factory=set)
+    known: dict[run_store.TargetKey, deliveries.Delivery] = dataclasses.field(
+        default_factory=dict
+    )
+    failing: dict[int, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def project_id(self) -> str:
+        return self.stored.project_id if self.stored else self.id
+
+
+class Leader:
+    """Leads the runs of one engine.
+
+    :param places: for what is done in threads.
+    :param output_limit: the bytes of outputs that the store keeps of a target.
+    """
+
+    def __init__(
+        self,
+        engine_id: str,
+        store: run_store.RunStore,
+        servers: abc.Callable[[run_fleet.Settle], run_fleet.RunServers],
+        *,
+        output_limit: int,
+        places: process.Places,
+        clock: abc.Callable[[], float] = time.time,
+        monotonic: abc.Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.engine_id = engine_id
+        self._store = store
+        self._servers = servers(self.settle)
+        self._output_limit = output_limit
+        self._places = places
+        self._clock = clock
+        self._monotonic = monotonic
+        self._led: dict[str, _Led] = {}
+        self._lock = threading.Lock()
+        self._woken = threading.Event()
+        self._next_look = 0.0
+
+    def __len__(self) -> int:
+        """Return how many runs it leads."""
+        return len(self._led)
+
+    def start(
+        self,
+        project_id: str,
+        run: run_records.RunRecord,
+        tick: run_store.Tick | None = None,
+    ) -> run_store.StoredRun:
+        """Store a run and lead it; see `run_store.RunStore.create`."""
+        made = self._store.create(project_id, run, self.engine_id, tick=tick)
+        self.wake(run.id)
+        return made
+
+    @property
+    def failing(self) -> int:
+        """How many runs it leads and cannot continue."""
+        return sum(led.failures > 0 for led in list(self._led.values()))
+
+    def wake(self, *run_ids: str) -> None:
+        """Continue runs at once; without any, look which there are."""
+        with self._lock:
+            for run_id in run_ids:
+                self._led.setdefault(run_id, _Led(id=run_id)).due = 0.0
+            self._next_look = 0.0
+        self._woken.set()
+
+    def check_targets(self, run_ids: abc.Iterable[str]) -> None:
+        """Check at once whether targets of runs exist, of those it leads."""
+        for run_id in run_ids:
+            if led := self._led.get(run_id):
+                led.next_deep = 0.0
+                self.wake(run_id)
+
+    def run(self) -> None:
+        """Lead for ever."""
+        while True:
+            self._woken.clear()
+            try:
+                pause = self.turn()
+            except Exception as exc:
+                LOG.info('Cannot lead runs; retrying: %s', foreign.brief(exc))
+                pause = _AGAIN
+            self._woken.wait(pause)
+
+    def turn(self) -> float | None:
+        """Begin what is due; return the seconds until something may be.
+
+        None if this engine leads no run.
+        """
+        now = self._monotonic()
+        if now >= self._next_look:
+            self._next_look = now + LOOK
+            self._look()
+        dues = [self._next_look]
+        for led in list(self._led.values()):
+            dues.append(led.due)
+            if led.due <= now and self._places.take(led.id, led.project_id):
+                self._places.run(led.id, 'heat-plugins-run', self._go_on, led)
+        for stack in self._servers.stacks.values():
+            if stack.is_idle:
+                continue
+            dues.append(stack.due)
+            if stack.due <= now and self._places.take(
+                stack.stack_id, stack.project_id
+            ):
+                self._places.run(
+                    stack.stack_id, 'heat-plugins-poll', self._poll, stack
+                )
+        if not self._led:
+            return None
+        # What is due has no place, or wakes this.
+        return max(0.1, min(dues) - now)
+
+    def _look(self) -> None:
+        """Read which runs this engine leads, and whether others changed them.
+
+        :raises errors.Error: the database does not answer.
+        """
+        versions = self._store.led_by(self.engine_id)
+        with self._lock:
+            for run_id in versions:
+                self._led.setdefault(run_id, _Led(id=run_id))
+            known = list(self._led.values())
+        for led in known:
+            stored = led.stored
+            if stored is None:
+                continue
+            absent = -1 if stored.run.ended else math.inf
+            if stored.version < versions.get(led.id, absent):
+                # A step of this process may be stored just now.
+                with led.lock:
+                    if led.stored is stored:
+                        led.stored, led.due = None, 0.0
+
+    def _poll(self, stack: run_fleet.StackRuns) -> None:
+        stack.due = math.inf
+        try:
+            stack.poll()
+        except Exception as exc:
+            LOG.info(
+                'Cannot poll for runs in stack %(stack)s; retrying: %(error)s',
+                {'stack': stack.stack_id, 'error': foreign.brief(exc)},
+            )
+        finally:
+            stack.due = min(stack.due, self._monotonic() + _AGAIN)
+
+    # A step
+
+    def _go_on(self, led: _Led) -> None:
+        """Do what is due for a run."""
+        led.due = math.inf
+        try:
+            while self._load(led):
+                self._tell(led)
+                self._note_late(led)
+                if not self._step(led):
+                    break
+            led.failures = 0
+        except Exception as exc:
+            self._note_failure(led, exc)
+        finally:
+            self._woken.set()
+
+    def _note_failure(self, led: _Led, exc: Exception) -> None:
+        """Retry a run later; warn once if that is not likely to help."""
+        pause = min(_LONGEST, _AGAIN * 2.0 ** min(led.failures, 10))
+        # A run that its user has just deleted is forgotten as it is read.
+        is_gone = isinstance(exc, errors.NotFound)
+        led.stored = None if is_gone else led.stored
+        passing = isinstance(exc, errors.Error) and (is_gone or exc.may_pass)
+        if passing:
+            pause = min(pause, 4 * _AGAIN)
+        log = LOG.info if passing or led.failures else LOG.warning
+        log(
+            'Cannot continue run %(id)s; retrying after %(pause).0f s: '
+            '%(error)s',
+            {'id': led.id, 'pause': pause, 'error': foreign.brief(exc)},
+        )
+        led.failures += 1
+        led.due = min(led.due, self._monotonic() + pause)
+
+    def _forget(self, led: _Led) -> None:
+        with self._lock:
+            self._led.pop(led.id, None)
+        if led.stored is None:
+            return
+        run = led.stored.run
+        for n in run.live:
+            self._stack(led.stored, n).leave(run_fleet.key_of(run, n))
+
+    def _stack(
+        self, stored: run_store.StoredRun, number: int
+    ) -> run_fleet.StackRuns:
+        """Return the servers of the root stack that a target is in."""
+        stack_id = stored.run.order.members[number].stack_id
+        return self._servers.of_stack(stored.project_id, stack_id)
+
+    def _load(self, led: _Led) -> bool:
+        """Read a run if need be; False if there is nothing left to do."""
+        with led.lock:
+            if led.stored is None:
+                try:
+                    led.stored = self._store.load(led.id)
+                except errors.NotFound:
+                    self._forget(led)
+                    return False
+            stored = led.stored
+        is_over = stored.run.ended and not self._awaits_late(stored.run)
+        if stored.engine_id != self.engine_id or is_over:
+            self._forget(led)
+            return False
+        if led.is_new:
+            # Who led it before may have died before it told these.
+            led.untold |= {
+                stored.run.order.members[n].server_id
+                for n, attempt in enumerate(stored.run.attempts)
+                if attempt.started_at is not None and not attempt.is_live
+            }
+            led.is_new = False
+        return True
+
+    def _tell(self, led: _Led) -> None:
+        """Tell servers what the rows say, and wait for their answers."""
+        stored = led.stored
+        if stored is None:
+            return
+        run, project_id = stored.run, stored.project_id
+        given = {
+            n: run_fleet.key_of(run, n)
+            for n in run.live
+            if run.attempts[n].row_id is not None
+        }
+        new = [n for n, key in given.items() if key not in led.told]
+        members = run.order.members
+        server_ids = led.untold | {members[n].server_id for n in new}
+        if not server_ids:
+            return
+        made = {n: led.fresh[n] for n in new if n in led.fresh}
+        if missing := [n for n in new if n not in made]:
+            made |= self._servers.given(project_id, run, missing)
+        self._servers.tell(project_id, members[0].stack_id, server_ids)
+        led.untold, led.fresh = set(), {}
+        lost = {}
+        for n in new:
+            key = given[n]
+            if n not in made:
+                lost[key] = run_fleet.Answer(lost=run_fleet.CHANGED)
+                continue
+            led.told.add(key)
+            # Scripts may be long.
+            draft = dataclasses.replace(made[n].draft, config=None)
+            led.known[key] = dataclasses.replace(made[n], draft=draft)
+            self._stack(stored, n).add(key, led.known[key])
+        self.settle(lost)
+
+    def _step(self, led: _Led) -> bool:
+        """Store what comes next; False if nothing does now."""
+        stored = led.stored
+        if stored is None:
+            return True
+        now = self._clock()
+        reasons = self._gone(led, stored)
+        step = deciding.advance(stored.run, now)
+        ending = _ending(stored.run, step, reasons)
+        if ending:
+            # What has come counts.
+            outage = self._ask(led, stored, ending, reports=step.expire)
+            if outage is not None and _may_wait(stored.run, step, now):
+                raise outage
+            current = led.stored or stored
+            step = deciding.advance(current.run, now)
+            self._stop(led, current, _ending(current.run, step, reasons))
+        room, prepared = self._prepare(led, stored, step)
+        with led.lock:
+            for _ in range(_TRIES):
+                if led.stored is None or led.stored.version != stored.version:
+                    # A node of the database may show that a moment later.
+                    break
+                # To prepare them may have taken long.
+                now = self._clock()
+                step = deciding.advance(led.stored.run, now)
+                if {*_ending(led.stored.run, step, reasons)} - {*ending}:
+                    return True
+                decision = decide(led.stored, now, reasons, prepared, room)
+                if decision.after == led.stored.run:
+                    self._plan_next(led, led.stored, is_full=room < 1)
+                    return False
+                try:
+                    self._store_step(led, led.stored, decision)
+                    return True
+                except run_store.KeysTaken as exc:
+                    busy = {
+                        n: errors.AlreadyRunning(
+                            f'The action already runs there: run {run_id}. To '
+                            'wait for its end: --if-running wait',
+                            run_id,
+                        )
+                        for n, run_id in exc.runs.items()
+                    }
+                    prepared = {**prepared, **busy}
+                except errors.Error as exc:
+                    # It may be stored all the same.
+                    led.stored = None
+                    if not isinstance(exc, run_store.Stale):
+                        raise
+                    break
+        led.due = min(led.due, self._monotonic() + LOOK / 2)
+        return False
+
+    def _store_step(
+        self,
+        led: _Led,
+        before: run_store.StoredRun,
+        decision: Decision,
+    ) -> None:
+        members = before.run.order.members
+        rows = [str(before.run.attempts[n].row_id) for n in decision.taken]
+        # Also if the step has no answer.
+        led.untold |= {members[n].server_id for n in decision.taken}
+        led.stored = self._store.step(
+            before,
+            decision.after,
+            str(uuid.uuid4()),
+            given=decision.given,
+            taken=rows,
+        )
+        led.fresh |= decision.given
+        _count_targets(before.run.attempts, decision.after.attempts)
+        for n in decision.taken:
+            self._stack(before, n).leave(run_fleet.key_of(before.run, n))
+        if decision.after.ended:
+            control = decision.after.control
+            metrics.count(metrics.RUNS, control.phase.value)
+            LOG.info(
+                'Run %(id)s is %(state)s: %(reason)s',
+                {
+                    'id': led.id,
+                    'state': control.phase.value,
+                    'reason': control.reason,
+                },
+            )
+
+    def _plan_next(
+        self, led: _Led, stored: run_store.StoredRun, *, is_full: bool
+    ) -> None:
+        """Note when to continue a run of which nothing is due now."""
+        now, run = self._monotonic(), stored.run
+        pauses = []
+        if not run.ended:
+            pauses.append(led.next_deep - now)
+            at = deciding.next_time(run)
+            if at is not None:
+                pauses.append(at - self._clock())
+        if any(attempt.is_unanswered for attempt in run.attempts):
+            pauses.append(led.next_late - now)
+        if is_full or led.failing:
+            pauses.append(_AGAIN)
+        pause = max(LOOK / 2, min(pauses, default=_LONGEST))
+        led.due = min(led.due, now + pause)
+
+    def _gone(
+        self, led: _Led, stored: run_store.StoredRun
+    ) -> dict[int, dict[str, object]]:
+        """Return what changes of targets that cannot go on, by number."""
+        run, now = stored.run, int(self._clock())
+        members = [*run.live, *run.pending]
+        ended: dict[str, object] = {'ended_at': now}
+        if stored.unreadable:
+            failed = ended | {
+                'state': _State.FAILED,
+                'reason': stored.unreadable,
+            }
+            return dict.fromkeys(members, failed | ended)
+        if self._monotonic() < led.next_deep or not members:
+            return {}
+        led.next_deep = self._monotonic() + _DEEP
+        reasons = self._servers.gone(stored.project_id, run, members)
+        return {
+            n: ended | {'state': _State.CANCELLED, 'reason': why, 'gone': True}
+            for n, why in reasons.items()
+        }
+
+    def _ask(
+        self,
+        led: _Led,
+        stored: run_store.StoredRun,
+        members: abc.Sequence[int],
+        *,
+        reports: abc.Container[int] = (),
+    ) -> errors.Unavailable | None:
+        """Take the results that lie in the object store.
+
+        What cannot be asked for has not come.
+
+        :returns: what keeps it from that for a while.
+        """
+        run = stored.run
+
+        def ask(n: int) -> run_fleet.Answer | errors.Unavailable | None:
+            key = run_fleet.key_of(run, n)
+            expected = run_objects.NOTHING_KNOWN
+            if key in led.known:
+                expected = run_objects.Expected.by(led.known[key].draft)
+            try:
+                return self._stack(stored, n).ask(
+                    key, expected, run.order.inputs, reports=n in reports
+                )
+            except errors.Unavailable as exc:
+                return exc
+            except errors.Error:
+                return None
+
+        found = pools.Pool(attempts=1).each(ask, members)
+        answers = {
+            n: answer
+            for n, answer in zip(members, found, strict=True)
+            if isinstance(answer, run_fleet.Answer)
+        }
+        self.settle(
+            {run_fleet.key_of(run, n): each for n, each in answers.items()}
+        )
+        for n, answer in answers.items():
+            if answer.result is not None:
+                with contextlib.suppress(errors.Error):
+                    self._stack(stored, n).discard_all(
+                        run_fleet.key_of(run, n)
+                    )
+        outages = (e for e in found if isinstance(e, errors.Unavailable))
+        return next(outages, None)
+
+    def _stop(
+        self,
+        led: _Led,
+        stored: run_store.StoredRun,
+        members: abc.Iterable[int],
+    ) -> None:
+        """Tell servers to stop what is, or is about to be, taken from them."""
+        members = [*members]
+
+        def stop(n: int) -> bool:
+            try:
+                self._stack(stored, n).stop(run_fleet.key_of(stored.run, n))
+            except errors.Unavailable as exc:
+                LOG.info(
+                    'Cannot tell the server of target %(n)d of run %(id)s to '
+                    'stop; retrying: %(error)s',
+                    {'n': n, 'id': led.id, 'error': exc},
+                )
+                return False
+            except errors.Error as exc:
+                LOG.debug('Cannot tell a server to stop: %s', exc)
+            return True
+
+        told = pools.Pool(attempts=1).each(stop, members)
+        led.unstopped = {
+            n for n, is_told in zip(members, told, strict=True) if not is_told
+        }
+
+    def _prepare(
+        self, led: _Led, stored: run_store.StoredRun, step: deciding.Step
+    ) -> tuple[float, _Prepared]:
+        """Return how many targets have room, and what those are given."""
+        if not step.start:
+            return math.inf, {}
+        room = self._servers.room(stored.project_id)
+        start = step.start[: int(min(room, _TOGETHER))]
+        if not start:
+            return room, {}
+        prepared = self._servers.prepare(stored.project_id, step.run, start)
+        now = self._monotonic()
+        led.failing = {
+            n: led.failing.get(n, now)
+            for n, outcome in prepared.items()
+            if isinstance(outcome, errors.Unavailable)
+        }
+        late = {
+            n: errors.Refused(str(prepared[n]))
+            for n, since in led.failing.items()
+            if now - since > _BUDGET
+        }
+        return room, {**prepared, **late}
+
+    # Answers
+
+    def settle(
+        self, answers: abc.Mapping[run_store.TargetKey, run_fleet.Answer]
+    ) -> abc.Collection[run_store.TargetKey]:
+        """Store what servers have answered; return what of it counts."""
+        if not answers:
+            return ()
+        run_ids = sorted({key.run_id for key in answers})
+        with contextlib.ExitStack() as locks:
+            led = {
+                each: self._led.get(each) or _Led(id=each) for each in run_ids
+            }
+            for each in run_ids:
+                locks.enter_context(led[each].lock)
+            outcomes = {
+                key: outcome
+                for key, answer in answers.items()
+                if (outcome := self._outcome(led[key.run_id], key, answer))
+            }
+            counted = self._store.answer(outcomes) if outcomes else ()
+            for each in run_ids:
+                theirs = {
+                    key: outcome
+                    for key, outcome in outcomes.items()
+                    if key.run_id == each
+                }
+                self._note(led[each], theirs, counted)
+                led[each].due = 0.0
+        self._woken.set()
+        return counted
+
+    def take(
+        self, found: run_store.Awaiting, answer: run_fleet.Answer
+    ) -> bool:
+        """Store an answer that came to this engine; say whether it counts.
+
+        If its run has nothing left to do, this engine ends it: that one which
+        leads it would see the answer a moment later.
+        """
+        key, before = found.key, found.run.attempts[0]
+        if key.run_id in self._led:
+            return key in self.settle({key: answer})
+        outcome = self._changed(found.run, 0, answer)
+        if outcome is None or key not in self._store.answer({key: outcome}):
+            return False
+        after = run_store.answered(before, outcome, self._output_limit)
+        _count_targets([before], [after or before])
+        if outcome.is_live or self._store.is_busy(key.run_id):
+            return True
+        # If another process has changed it, that one knows of the answer.
+        with contextlib.suppress(errors.Error):
+            run = self._store.load(key.run_id)
+            self._store.step(
+                run, run.run, str(uuid.uuid4()), engine_id=self.engine_id
+            )
+            self.wake(key.run_id)
+        return True
+
+    def _outcome(
+        self, led: _Led, key: run_store.TargetKey, answer: run_fleet.Answer
+    ) -> run_records.Attempt | None:
+        """Return an attempt with its answer; None if it waits for none."""
+        if led.stored is None:
+            try:
+                led.stored = self._store.load(key.run_id)
+            except errors.NotFound:
+                # Another engine has led it to its end since.
+                return None
+        if led.stored.run.attempts[key.number].number != key.attempt:
+            return None
+        return self._changed(led.stored.run, key.number, answer)
+
+    def _changed(
+        self, run: run_records.RunRecord, n: int, answer: run_fleet.Answer
+    ) -> run_records.Attempt | None:
+        """Return an attempt with an answer; None if it takes none."""
+        attempt, now = run.attempts[n], int(self._clock())
+        if answer.result is not None:
+            change = attempts.settled(run, n, answer.result)
+        elif not attempt.is_live:
+            return None
+        elif answer.lost is not None:
+            change = {
+                'state': answer.state,
+                'reason': answer.lost,
+                'ended_at': now,
+            }
+        else:
+            change = {
+                'state': _State.RUNNING,
+                'reason': 'The server has started the action',
+                'reported_at': attempt.reported_at or now,
+            }
+        return dataclasses.replace(attempt, **change)
+
+    def _note(
+        self,
+        led: _Led,
+        outcomes: abc.Mapping[run_store.TargetKey, run_records.Attempt],
+        counted: abc.Collection[run_store.TargetKey],
+    ) -> None:
+        """Note answers that are stored, as the store has noted them."""
+        if led.stored is None:
+            return
+        if outcomes.keys() - set(counted):
+            # Some had ended before.
+            led.stored = None
+            return
+        run, revisions = led.stored.run, list(led.stored.revisions)
+        changes = {}
+        for key, outcome in outcomes.items():
+            before = run.attempts[key.number]
+            after = run_store.answered(before, outcome, self._output_limit)
+            if after is None or after is before:
+                continue
+            if not (after.is_live or after.is_unanswered):
+                led.known.pop(key, None)
+            revisions[key.number] += 1
+            changes[key.number] = vars(after)
+            _count_targets([before], [after])
+        led.stored = dataclasses.replace(
+            led.stored,
+            run=run.attempted(changes),
+            revisions=tuple(revisions),
+        )
+
+    def _awaits_late(self, run: run_records.RunRecord) -> bool:
+        """Say whether a run that has ended may still get late results."""
+        age = self._clock() - (run.control.ended_at or 0)
+        return age < _AFTERWARDS and any(
+            attempt.is_unanswered for attempt in run.attempts
+        )
+
+    def _note_late(self, led: _Led) -> None:
+        """Note results that came after their attempts had ended."""
+        stored, now = led.stored, self._monotonic()
+        if stored is None or now < led.next_late:
+            return
+        silent = [
+            n
+            for n, attempt in enumerate(stored.run.attempts)
+            if attempt.is_unanswered
+        ]
+        self._stop(led, stored, led.unstopped & {*silent})
+        # Each has its turn.
+        first = int(now) % max(1, len(silent))
+        self._ask(led, stored, (silent[first:] + silent[:first])[:_ASKED])
+        led.late_pause = min(_LATEST, 2 * led.late_pause) if silent else _LATE
+        led.next_late = now + led.late_pause
+
+
+def _ending(
+    run: run_records.RunRecord,
+    step: deciding.Step,
+    reasons: abc.Collection[int],
+) -> list[int]:
+    """Return the targets whose runs are about to be taken from servers."""
+    return sorted({*step.expire, *step.withdraw, *reasons} & {*run.live})
+
+
+def _may_wait(
+    run: run_records.RunRecord, step: deciding.Step, now: float
+) -> bool:
+    """Say whether targets whose time is over may have a result all the same.
+
+    They wait for a store that is out of order, but not for ever.
+    """
+    times = [over[0] for n in step.expire if (over := run.overdue(n, now))]
+    return not step.withdraw and now - max(times, default=0) < _BUDGET
+
+
+def decide(
+    stored: run_store.StoredRun,
+    now: float,
+    reasons: abc.Mapping[int, abc.Mapping[str, object]],
+    prepared: _Prepared,
+    room: float,
+) -> Decision:
+    """Return what to store of a run.
+
+    A run ends in a step of its own, once servers were told what was taken
+    from them.
+
+    :param reasons: what changes of targets that cannot go on.
+    :param prepared: what targets that may start are given, or why they are
+        given nothing.
+    """
+    before = stored.run
+    going = {*before.live, *before.pending}
+    run = before.attempted(
+        {n: change for n, change in reasons.items() if n in going}
+    )
+    step = deciding.advance(run, now)
+    while step.expire or step.withdraw:
+        run = step.run.attempted(
+            {
+                n: attempts.withdrawn(step.run, n, now)
+                or attempts.overdue(step.run, n, now)
+                for n in (*step.expire, *step.withdraw)
+            }
+        )
+        step = deciding.advance(run, now)
+    given, changes = {}, {}
+    for n in step.start:
+        outcome = prepared.get(n)
+        if isinstance(outcome, deliveries.Delivery):
+            given[n] = outcome
+        changes[n] = _begun(run, n, outcome, now)
+    after = step.run.attempted(changes)
+    taken = tuple(
+        n
+        for n, attempt in enumerate(after.attempts)
+        if attempt.row_id and not attempt.is_live
+    )
+    if taken and after.ended:
+        after = run
+    is_full = len(step.start) > room
+    if after.control.phase is run_records.Phase.RUNNING:
+        if is_full:
+            after = after.changed(reason=_FULL)
+        elif after.control.reason == _FULL:
+            after = after.changed(reason='')
+    nothing = {'row_id': None, 'config_id': None}
+    return Decision(
+        after=after.attempted(dict.fromkeys(taken, nothing)),
+        given=given,
+        taken=taken,
+    )
+
+
+def _begun(
+    run: run_records.RunRecord,
+    number: int,
+    outcome: deliveries.Delivery | errors.Error | None,
+    now: float,
+) -> abc.Mapping[str, object]:
+    """Return what changes of a target that may start."""
+    if isinstance(outcome, deliveries.Delivery):
+        return {
+            'state': _State.WAITING,
+            'reason': runs.UNANSWERED,
+            'row_id': outcome.deployment_id,
+            'config_id': outcome.config_id,
+            'transport': outcome.signalling.transport,
+        }
+    before = vars(run.attempts[number])
+    if outcome is None or isinstance(outcome, errors.Unavailable):
+        return before
+    ended = {'reason': str(outcome), 'ended_at': int(now)}
+    if isinstance(outcome, errors.AlreadyRunning):
+        if run.order.limits.if_running == run_records.SKIP:
+            return {**ended, 'state': _State.SKIPPED, 'started_at': None}
+        return {
+            **before,
+            'reason': str(outcome),
+            'wait_until': int(now) + _WAIT,
+        }
+    if isinstance(outcome, errors.NotFound):
+        ended['reason'] = attempts.deployment_gone(run.order.members[number])
+        return {**ended, 'state': _State.CANCELLED, 'gone': True}
+    return {**ended, 'state': _State.FAILED}
+
+
+def _count_targets(
+    before: abc.Iterable[run_records.Attempt],
+    after: abc.Iterable[run_records.Attempt],
+) -> None:
+    """Count the attempts that have ended; one that was skipped is none."""
+    for former, attempt in zip(before, after, strict=True):
+        state = attempt.state
+        is_new = former.is_live or former.state is None
+        if is_new and state is not None and state.ended:
+            metrics.count(metrics.TARGETS, state.value)
+
+
+# The leader of this process; after a fork the child must begin its own.
+_leaders: dict[int, Leader] = {}
+
+
+def begin(engine: Any) -> None:
+    """Lead the runs of an engine of Heat's; the process has no other."""
+    if os.getpid() in _leaders:
+        return
+    leader = Leader(
+        engine.engine_id,
+        run_rows.RunRows(),
+        run_fleet.RunServers,
+        output_limit=cfg.CONF.heat_plugins.run_output_limit,
+        places=process.Places(_STEPS, _STEPS_OF_PROJECT),
+    )
+    install(leader)
+    threading.Thread(
+        target=leader.run, name='heat-plugins-runs', daemon=True
+    ).start()
+
+
+def install(leader: Leader | None) -> None:
+    """Let this process start runs by a leader; None ends that."""
+    _leaders.clear()
+    if leader is not None:
+        _leaders[os.getpid()] = leader
+
+
+def start(
+    project_id: str,
+    run: run_records.RunRecord,
+    tick: run_store.Tick | None = None,
+) -> run_store.StoredRun:
+    """Store a run that this process leads, and begin it.
+
+    One of that ID, project and order which is there already is returned.
+
+    :param tick: the time of a schedule that starts it.
+    :raises run_store.Stale: the record of the schedule has changed.
+    :raises errors.Exists: another order has that ID, or that time.
+    :raises errors.Refused: the project keeps as many as it may.
+    :raises errors.Unavailable: this process leads none, or the tables of runs
+        are missing.
+    """
+    leader = _leaders.get(os.getpid())
+    if leader is None:
+        raise errors.Unavailable('This heat-engine does not lead runs yet')
+    try:
+        return leader.start(project_id, run, tick)
+    except errors.Unavailable:
+        raise
+    except errors.ServiceError as exc:
+        raise errors.Unavailable(str(exc)) from exc
+
+
+def take(found: run_store.Awaiting, answer: run_fleet.Answer) -> bool:
+    """Store an answer that came to this process; say whether it counts.
+
+    :raises errors.Error: it cannot be stored now.
+    """
+    leader = _leaders.get(os.getpid())
+    if leader is None:
+        raise errors.Unavailable('This heat-engine does not lead runs yet')
+    return leader.take(found, answer)
+
+
+def check_targets(run_ids: abc.Iterable[str]) -> None:
+    """Check at once whether targets exist, of runs that this process leads."""
+    for leader in _leaders.values():
+        leader.check_targets(run_ids)
+
+
+def wake(run_id: str) -> None:
+    """Continue a run at once, if this process leads it."""
+    for leader in _leaders.values():
+        leader.wake(run_id)
+
+
+def leaders() -> list[Leader]:
+    """Return the leader of this process, if it has one."""
+    return list(_leaders.values())

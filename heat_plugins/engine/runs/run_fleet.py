@@ -1,0 +1,732 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers of runs: what they are given, and how they answer.
+
+All runs in one root stack share its hub, which polls for them together with
+the deployments of the stack.
+"""
+
+from collections import abc
+import contextlib
+import dataclasses
+import functools
+import time
+from typing import Any
+import uuid
+
+from heat.common import context as heat_context
+from heat.engine import stack as parser
+from oslo_db import exception as db_exception
+
+from heat_plugins import errors
+from heat_plugins import foreign
+from heat_plugins import heat_values
+from heat_plugins import masking
+from heat_plugins import pools
+from heat_plugins import tokens
+from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import failures
+from heat_plugins.deployments import plan_tasks
+from heat_plugins.deployments import waits
+from heat_plugins.engine import heat_types
+from heat_plugins.engine import hubs
+from heat_plugins.engine import process
+from heat_plugins.engine import signing
+from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.database import in_process
+from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import server_metadata
+from heat_plugins.engine.runs import run_urls
+from heat_plugins.engine.runs import target_batches
+from heat_plugins.objectstore import cleaning
+from heat_plugins.runs import attempts
+from heat_plugins.runs import run_objects
+from heat_plugins.runs import run_records
+from heat_plugins.runs import run_store
+from heat_plugins.runs import runs
+from heat_plugins.runs import signal_orders
+from heat_plugins.runs.targets import targets
+from heat_plugins.signals import body
+from heat_plugins.signals import watcher
+
+LOG = foreign.logger(__name__)
+
+#: Why a run ends whose deployment is no longer as heat-engine has made it.
+CHANGED = 'Another client of Heat has deleted or changed its deployment'
+
+_KEY_CHANGED = (
+    "The TempURL key of the object store's account was changed, so the server "
+    'can no longer send its result. Retry the run'
+)
+
+# After how long the store deletes what tells a server to stop.
+_STOP_SECONDS = 3600
+
+# Root stacks in which no run waits that are kept.
+_IDLE_STACKS = 64
+
+Key = run_store.TargetKey
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Answer:
+    """How an attempt that its server has changes.
+
+    :ivar result: what the server has sent; None if there is none.
+    :ivar lost: why the attempt ends without a result; None if it does not: its
+        server has reported that it has started.
+    :ivar state: as what it ends without a result.
+    """
+
+    result: run_objects.Result | None = None
+    lost: str | None = None
+    state: runs.State = runs.State.CANCELLED
+
+
+#: Stores answers; returns those that count.
+Settle = abc.Callable[[abc.Mapping[Key, Answer]], abc.Collection[Key]]
+
+
+def load_stack(stack_id: str, project_id: str) -> Any:
+    """Load a stack of a project, with its stored credentials.
+
+    None if it has none that serve.
+
+    :raises errors.Unavailable: the database does not answer.
+    """
+    try:
+        stack = parser.Stack.load(
+            heat_context.get_admin_context(),
+            stack_id=stack_id,
+            use_stored_context=True,
+        )
+    except db_exception.DBError as exc:
+        raise rows.unavailable(exc) from None
+    except Exception as exc:
+        LOG.debug('Stack %s cannot be loaded: %s', stack_id, exc)
+        return None
+    # Another project would find nothing, and take all for gone.
+    is_ours = stack.tenant_id == stack.context.project_id == project_id
+    return stack if is_ours else None
+
+
+def progress(
+    project_id: str, run: run_records.RunRecord, number: int
+) -> tuple[float | None, str | None]:
+    """Return percent and message that the server of a target has reported.
+
+    :raises errors.Error: it has reported none, or that cannot be told.
+    """
+    servers = RunServers(lambda answers: ())
+    given = servers.given(project_id, run, [number])
+    if number not in given:
+        raise errors.NotFound('Its server has nothing')
+    stack_id = run.order.members[number].stack_id
+    stack = servers.of_stack(project_id, stack_id)
+    objects = stack.objects(key_of(run, number))
+    content = stack.hub.store.get_object(
+        objects.container, objects.report, run_objects.REPORT_LIMIT
+    )
+    return run_objects.parse_report(content, given[number].mask)
+
+
+def clear(surplus: run_store.Surplus) -> None:
+    """Delete the objects of a run.
+
+    Those of a stack that is gone, or has no credentials that serve, go with
+    its container.
+
+    :raises errors.Unavailable: the object store or the database is away.
+    """
+    for stack_id in surplus.stack_ids:
+        stack = load_stack(stack_id, surplus.project_id)
+        if stack is None:
+            continue
+        hub = hubs.hub_for(stack, stack_id)
+        try:
+            hub.adopt(stack)
+            for prefix in run_objects.folders(surplus.run_id):
+                cleaning.delete_below(hub.store, hub.container, prefix)
+        except errors.Unavailable:
+            raise
+        except errors.NoObjectStore:
+            continue
+        except errors.ServiceError as exc:
+            LOG.info(
+                'Cannot delete objects of run %(run)s in container '
+                '%(container)s; they go with it: %(error)s',
+                {
+                    'run': surplus.run_id,
+                    'container': hub.container,
+                    'error': exc,
+                },
+            )
+
+
+class StackRuns:
+    """What waits for servers in one root stack; see `waits.Waits`.
+
+    One thread at a time may call `poll`; the other public methods but those
+    of `fleets.Answers` are safe for threads.
+    """
+
+    def __init__(self, project_id: str, stack_id: str, settle: Settle) -> None:
+        self.project_id = project_id
+        self.stack_id = stack_id
+        self._store_answers = settle
+        self._wanted: dict[Key, deliveries.Delivery] = {}
+        # As the last poll has waited for them, by their rows.
+        self._waits: waits.Waits | None = None
+        self._keys: dict[str, Key] = {}
+        # When signals were written, and how their servers were stopped.
+        self._sent: dict[str, tuple[float, str | None]] = {}
+        self._counted: set[Key] = set()
+        self._lost: dict[Key, Answer] = {}
+        self._next_probe = 0.0
+        #: When to poll next, by `time.monotonic`.
+        self.due = 0.0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits, and the hub waits for nothing of it."""
+        return not (self._wanted or self._lost or self._waits)
+
+    @functools.cached_property
+    def stack(self) -> Any:
+        """The root stack, with its stored credentials.
+
+        :raises errors.Denied: it has none.
+        """
+        stack = load_stack(self.stack_id, self.project_id)
+        if stack is None:
+            raise errors.Denied(
+                f'Stack {self.stack_id} has no stored credentials that '
+                'heat-engine can use'
+            )
+        return stack
+
+    @property
+    def hub(self) -> hubs.Hub:
+        """The hub that the stack has now; one that is idle may go."""
+        return hubs.hub_for(self.stack, self.stack_id)
+
+    # For runs
+
+    def objects(self, key: Key) -> run_objects.RunObjects:
+        """Return the objects of an attempt.
+
+        :raises errors.ServiceError: there is no object store to be had.
+        """
+        self.hub.adopt(self.stack)
+        return run_objects.RunObjects.of_target(
+            self.hub.store, self.stack_id, key.run_id, key.number, key.attempt
+        )
+
+    def own_inputs(
+        self,
+        key: Key,
+        timeout: int,
+        log_limit: int,
+        server: abc.Callable[[], heat_values.Server],
+    ) -> dict[str, str]:
+        """Return the inputs by which the server of an attempt answers.
+
+        :param server: returns that server.
+        :raises errors.Error: it has no way to do so.
+        """
+        hub = self.hub
+        try:
+            if hub.signing.refusal is not None:
+                # To ask again would cost a token and a request.
+                raise hub.signing.refusal
+            return self._store_inputs(hub, key, timeout, log_limit)
+        except errors.ServiceError as exc:
+            if exc.may_pass:
+                raise
+            try:
+                return run_urls.inputs(self.stack, key, server())
+            except errors.Refused as refused:
+                raise errors.Refused(f'{exc}. {refused}') from exc
+
+    def _store_inputs(
+        self, hub: hubs.Hub, key: Key, timeout: int, log_limit: int
+    ) -> dict[str, str]:
+        signer = hub.call(
+            self.stack,
+            # Else a deployment that goes may have dropped the container.
+            lambda: hub.signing.signer(certain=self.is_idle),
+        )
+        deadline = signer.now() + timeout
+        return self.objects(key).inputs(signer, deadline, log_limit)
+
+    def add(self, key: Key, delivery: deliveries.Delivery) -> None:
+        """Wait for what a server was given."""
+        self._wanted[key] = delivery
+        self.due = 0.0
+
+    def leave(self, key: Key) -> None:
+        """Wait no longer for an attempt."""
+        self._wanted.pop(key, None)
+
+    def ask(
+        self,
+        key: Key,
+        expected: run_objects.Expected,
+        inputs: abc.Mapping[str, Any],
+        *,
+        reports: bool,
+    ) -> Answer | None:
+        """Return what the server of an attempt has sent past the last poll.
+
+        :param expected: what it sends.
+        :param reports: whether a report counts, too.
+        :raises errors.ServiceError: that cannot be told.
+        """
+        objects = self.objects(key)
+        with contextlib.suppress(errors.NoObject):
+            result = objects.fetch(lambda: expected, inputs, time.time())
+            objects.keep(result.outcome)
+            return Answer(result=result)
+        store = self.hub.store
+        if reports and store.has_object(objects.container, objects.report):
+            return Answer()
+        return None
+
+    def discard_all(self, key: Key) -> None:
+        """Delete what the server of an attempt has sent, before long."""
+        objects = self.objects(key)
+        self.discard([objects.result, objects.report, objects.control])
+
+    def stop(self, key: Key) -> None:
+        """Tell a server to stop an attempt.
+
+        :raises errors.ServiceError: the object store does not take that.
+        """
+        self.objects(key).request_stop(_STOP_SECONDS)
+
+    def poll(self) -> None:
+        """Take what has come.
+
+        :raises errors.ServiceError: what keeps it from that.
+        """
+        if self._waits and not self._wanted:
+            # The stack may be gone, with its credentials.
+            self._waits.leave(self._waits.each())
+        if self.is_idle:
+            return
+        hub = self.hub
+        if any(e.signalling.object_name for e in dict(self._wanted).values()):
+            hub.adopt(self.stack)
+        waiting = self._waiting(hub)
+        try:
+            waiting.collect(0.0)
+        finally:
+            self.due = time.monotonic() + hub.watcher.until_poll
+            self._check_keys(hub)
+            if self._lost:
+                self._store_answers(self._lost)
+                self._lost = {}
+            if not waiting:
+                hub.tidy()
+
+    def _waiting(self, hub: hubs.Hub) -> waits.Waits:
+        """Return what waits for just what is wanted."""
+        if not self._waits:
+            self._waits = waits.Waits(self, hub.watcher, self._note_end)
+        wanted = dict(self._wanted)
+        self._keys = {each.deployment_id: key for key, each in wanted.items()}
+        known = {each.task.member.id: each for each in self._waits.each()}
+        self._waits.leave(
+            [known[row_id] for row_id in known.keys() - self._keys.keys()]
+        )
+        self._waits.add(
+            [
+                (_task(each), each)
+                for each in wanted.values()
+                if each.deployment_id not in known
+            ],
+            time.monotonic(),
+        )
+        return self._waits
+
+    def _check_keys(self, hub: hubs.Hub) -> None:
+        """End attempts whose servers have URLs that a former key has signed.
+
+        What they have sent before counts.
+        """
+        now = time.monotonic()
+        if now < self._next_probe:
+            return
+        self._next_probe = now + signing.PROBE_INTERVAL
+        wanted = {
+            key: each
+            for key, each in dict(self._wanted).items()
+            if each.signalling.object_name
+        }
+        if not wanted:
+            return
+        with contextlib.suppress(errors.ServiceError):
+            signer = hub.signing.signer()
+            for key, each in wanted.items():
+                name = str(each.signalling.object_name)
+                given = {i['name']: i.get('value') for i in each.draft.inputs}
+                signed = signer.behind(
+                    name, str(given.get(run_objects.SIGNAL_ID))
+                )
+                if not hub.signing.key_holds(
+                    signed
+                ) and not hub.store.has_object(hub.container, name):
+                    self._lost[key] = Answer(
+                        lost=_KEY_CHANGED, state=runs.State.FAILED
+                    )
+
+    def _note_end(
+        self, task: plan_tasks.Task, failure: failures.Failure | None
+    ) -> None:
+        key = self._keys[task.member.id]
+        self._wanted.pop(key, None)
+        if key in self._counted:
+            self._counted.remove(key)
+        else:
+            self._lost[key] = Answer(lost=CHANGED)
+
+    # fleets.Answers
+
+    def read(
+        self, ids: abc.Collection[str]
+    ) -> abc.Mapping[str, heat_values.DeploymentRow]:
+        with deployment_rows.guarded(everything=True):
+            return rows.visible(project_context(self.project_id), ids)
+
+    def fetch(
+        self, names: abc.Sequence[str]
+    ) -> list[bytes | errors.ServiceError]:
+        return pools.Pool(attempts=1).each(self._fetched, names)
+
+    def _fetched(self, name: str) -> bytes | errors.ServiceError:
+        store = self.hub.store
+        try:
+            sent = store.fetch(
+                self.hub.container, name, run_objects.BODY_LIMIT
+            )
+        except errors.ServiceError as exc:
+            return exc
+        stopped = run_objects.stopped(sent.content)
+        self._sent[name] = time.time() - sent.age, stopped
+        return sent.content
+
+    def discard(self, names: abc.Sequence[str]) -> None:
+        for name in names:
+            self.hub.discard(name)
+
+    def settle(
+        self, outcomes: abc.Mapping[watcher.Ticket, body.SignalOutcome]
+    ) -> abc.Collection[watcher.Ticket]:
+        answers = {}
+        for ticket, outcome in outcomes.items():
+            key = self._keys[ticket.deployment_id]
+            self.objects(key).keep(outcome)
+            unknown = time.time(), None
+            at, stopped = self._sent.get(str(ticket.object_name), unknown)
+            answers[key] = Answer(
+                result=run_objects.Result(
+                    outcome=outcome, at=at, stopped=stopped
+                )
+            )
+        self._counted.update(self._store_answers(answers))
+        for ticket in outcomes:
+            self._sent.pop(str(ticket.object_name), None)
+        return [
+            ticket
+            for ticket in outcomes
+            if self._keys[ticket.deployment_id] in self._counted
+        ]
+
+    def begin(self, started: abc.Sequence[deliveries.Delivery]) -> None:
+        self._store_answers(
+            {self._keys[each.deployment_id]: Answer() for each in started}
+        )
+
+
+class RunServers:
+    """The servers of the runs that one process leads; safe for threads.
+
+    :param settle: called with what servers have answered.
+    """
+
+    def __init__(self, settle: Settle) -> None:
+        self.stacks: process.Shared[tuple[str, str], StackRuns]
+        self.stacks = process.Shared(
+            lambda key: StackRuns(*key, settle),
+            lambda stack: stack.is_idle,
+            _IDLE_STACKS,
+        )
+
+    def of_stack(self, project_id: str, stack_id: str) -> StackRuns:
+        """Return the servers of a root stack."""
+        return self.stacks.get((project_id, stack_id))
+
+    def room(self, project_id: str) -> float:
+        """Return how many targets more may have something."""
+        with deployment_rows.guarded(everything=True):
+            return in_process.room(project_context(project_id))
+
+    def prepare(
+        self,
+        project_id: str,
+        run: run_records.RunRecord,
+        members: abc.Sequence[int],
+    ) -> dict[int, deliveries.Delivery | errors.Error]:
+        """Return what servers are given, or why they are given nothing.
+
+        :param run: with the attempts that begin.
+        :raises errors.Unavailable: the database does not answer.
+        """
+        order = run.order
+        context = self._context(project_id, order.members[members[0]].stack_id)
+        batches = target_batches.TargetBatches(context)
+        refusals = batches.refusals(order, members)
+        found = _targets(batches, context, order, members)
+
+        @functools.cache
+        def known() -> abc.Mapping[str, heat_values.Server]:
+            with own_heat.translated('look up servers'):
+                return resources.find_all(
+                    context, {order.members[n].server_id for n in members}
+                )
+
+        # A store that does not answer is asked once.
+        outages: dict[str, errors.Unavailable] = {}
+        made: dict[int, deliveries.Delivery | errors.Error] = {}
+        for n in members:
+            stack_id = order.members[n].stack_id
+            try:
+                if n in refusals:
+                    raise errors.Refused(refusals[n])
+                if stack_id in outages:
+                    raise outages[stack_id]
+                made[n] = self._made(
+                    project_id, run, n, functools.partial(found, n), known
+                )
+            except errors.Unavailable as exc:
+                outages[stack_id] = exc
+                made[n] = exc
+            except errors.Error as exc:
+                made[n] = exc
+        return made
+
+    def _made(
+        self,
+        project_id: str,
+        run: run_records.RunRecord,
+        number: int,
+        target: abc.Callable[[], targets.Target],
+        known: abc.Callable[[], abc.Mapping[str, heat_values.Server]],
+    ) -> deliveries.Delivery:
+        member = run.order.members[number]
+        row_id = str(uuid.uuid4())
+        found = target()
+        own_inputs = self.of_stack(project_id, member.stack_id).own_inputs(
+            key_of(run, number),
+            run.timeout(number),
+            attempts.log_limit(run.order),
+            lambda: known()[member.server_id],
+        )
+        return _delivery(
+            run,
+            number,
+            deployment_id=row_id,
+            config_id=plan_tasks.new_config_id(row_id),
+            draft=attempts.draft(run, number, found, own_inputs),
+        )
+
+    def given(
+        self,
+        project_id: str,
+        run: run_records.RunRecord,
+        members: abc.Collection[int],
+    ) -> dict[int, deliveries.Delivery]:
+        """Read what servers were given; what is gone is left out."""
+        row_ids = {n: str(run.attempts[n].row_id) for n in members}
+        with deployment_rows.guarded(everything=True):
+            found = rows.visible(project_context(project_id), row_ids.values())
+        return {
+            n: _delivery(
+                run,
+                n,
+                deployment_id=row.id,
+                config_id=row.config.id,
+                draft=row.config,
+            )
+            for n in members
+            if (row := found.get(row_ids[n]))
+        }
+
+    def tell(
+        self, project_id: str, stack_id: str, server_ids: abc.Collection[str]
+    ) -> None:
+        """Tell servers what they must run.
+
+        :param stack_id: whose stored credentials serve.
+        :raises errors.Unavailable: the database does not answer.
+        """
+        with deployment_rows.guarded(everything=True):
+            server_metadata.tell(
+                self._context(project_id, stack_id), server_ids
+            )
+
+    def gone(
+        self,
+        project_id: str,
+        run: run_records.RunRecord,
+        members: abc.Collection[int],
+    ) -> dict[int, str]:
+        """Return why targets can no longer run anything, by number.
+
+        :raises errors.Unavailable: the database does not answer.
+        """
+        chosen = {n: run.order.members[n] for n in members}
+        context = project_context(project_id)
+        heat = own_heat.OwnHeat(context)
+        stacks = {
+            stack_id: is_gone(heat, stack_id)
+            for stack_id in {each.stack_id for each in chosen.values()}
+        }
+        batches = target_batches.TargetBatches(context)
+        is_own = run.order.config is not None
+        there = (
+            ()
+            if is_own
+            else batches.existing(
+                {each.deployment_id for each in chosen.values()}
+            )
+        )
+        reasons = {}
+        for n, member in chosen.items():
+            if stacks[member.stack_id]:
+                reasons[n] = f'Stack {member.stack_name} was deleted'
+            elif not is_own and member.deployment_id not in there:
+                reasons[n] = attempts.deployment_gone(member)
+        return reasons
+
+    def _context(self, project_id: str, stack_id: str) -> heat_types.Context:
+        """Return a context with the credentials of a stack, if it has any."""
+        try:
+            stack = self.of_stack(project_id, stack_id).stack
+        except errors.Denied:
+            return project_context(project_id)
+        return stack.context
+
+
+def _targets(
+    batches: target_batches.TargetBatches,
+    context: heat_types.Context,
+    order: run_records.RunOrder,
+    members: abc.Sequence[int],
+) -> abc.Callable[[int], targets.Target]:
+    """Return what finds members as targets; it may raise `errors.Error`."""
+    heat = own_heat.OwnHeat(context)
+    chosen = [order.members[n] for n in members]
+    given: abc.Mapping[str, heat_values.DeploymentRow] = {}
+    derived: target_batches.Derived = {}
+    if order.config is None:
+        given = batches.read([each.deployment_id for each in chosen])
+        present = {k for k, row in given.items() if not row.is_withdrawn}
+        lost = [e for e in chosen if e.deployment_id not in present]
+        wanted = signal_orders.SignalOrder(
+            action=order.action, inputs=order.inputs
+        )
+        derived = batches.withdrawn(lost, wanted) if lost else {}
+
+    @functools.cache
+    def source(config_id: str | None) -> heat_values.Config | None:
+        if config_id is None or order.config is not None:
+            return None
+        try:
+            return heat.config(config_id)
+        except errors.NotFound:
+            return None
+
+    def find(number: int) -> targets.Target:
+        member = order.members[number]
+        return attempts.target(
+            order,
+            member,
+            given.get(member.deployment_id),
+            derived.get(member.deployment_id),
+            source(member.source_id),
+        )
+
+    return find
+
+
+def _task(delivery: deliveries.Delivery) -> plan_tasks.Task:
+    server_id = delivery.server_id
+    member = plan_tasks.Member(
+        id=delivery.deployment_id, key=server_id, server_id=server_id
+    )
+    return plan_tasks.Task(member=member, action=delivery.action, before=None)
+
+
+def key_of(run: run_records.RunRecord, number: int) -> Key:
+    """Return the key of the last attempt on a target."""
+    return Key(
+        run_id=run.id,
+        number=number,
+        attempt=run.attempts[number].number,
+    )
+
+
+def project_context(project_id: str) -> heat_types.Context:
+    """Return a context that reads the rows of a project, without secrets."""
+    return heat_types.in_project(
+        heat_context.get_admin_context(), project_id, is_admin=False
+    )
+
+
+def is_gone(heat: own_heat.OwnHeat, stack_id: str) -> bool:
+    """Say whether Heat has deleted a stack, or is about to."""
+    try:
+        return heat.stack(stack_id).gone
+    except errors.NotFound:
+        return True
+
+
+def _delivery(
+    run: run_records.RunRecord,
+    number: int,
+    *,
+    deployment_id: str,
+    config_id: str,
+    draft: heat_values.DerivedConfig,
+) -> deliveries.Delivery:
+    attempt = run.attempts[number].number
+    given = {each['name']: each.get('value') for each in draft.inputs}
+    if given.get(heat_values.TRANSPORT_INPUT) == heat_values.CFN_SIGNAL:
+        signalling = deliveries.Signalling(
+            transport=heat_values.CFN_SIGNAL,
+            answers_by=deliveries.AnswersBy.ROW,
+            verb='POST',
+            url=str(given.get(run_objects.SIGNAL_ID)),
+        )
+    else:
+        result = run_objects.result_name(run.id, number, attempt)
+        signalling = deliveries.Signalling(
+            transport=heat_values.TEMP_URL_POLL,
+            object_name=result,
+            report_name=body.report_name(result),
+        )
+    return deliveries.Delivery(
+        deployment_id=deployment_id,
+        server_id=run.order.members[number].server_id,
+        config_id=config_id,
+        action=run.order.action,
+        draft=draft,
+        input_values=None,
+        signalling=signalling,
+        reading_project=None,
+        before=None,
+        reason=tokens.of_run(run.run_id(number)),
+        secrets=tuple(masking.texts(run.order.inputs)),
+    )

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many targets of a run, read and checked together.
+
+It acts with the stored credentials of a stack, which reach every server of the
+project. So before each run it checks that the order names a deployment of that
+stack for that server, and that the server takes deployments of that stack: see
+`servers.POLICY`.
+"""
+
+from collections import abc
+import functools
+from typing import Any, TypeAlias
+
+from heat.engine import stack as parser
+
+from heat_plugins import errors
+from heat_plugins import heat_values
+from heat_plugins.engine import heat_types
+from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import servers
+from heat_plugins.runs import run_records
+from heat_plugins.runs import runs
+from heat_plugins.runs import signal_orders
+from heat_plugins.runs.targets import targets
+from heat_plugins.signals import signal_names
+
+#: Targets by deployment, or why one does not take its action now.
+Derived: TypeAlias = abc.Mapping[str, targets.Target | errors.Error]
+
+
+class TargetBatches:
+    """Reads members together; each may raise `errors.Unavailable`.
+
+    :param context: of the project.
+    """
+
+    def __init__(self, context: heat_types.Context) -> None:
+        self._context = context
+
+    def read(
+        self, deployment_ids: abc.Collection[str]
+    ) -> abc.Mapping[str, heat_values.DeploymentRow]:
+        """Read deployments by ID; those that are gone are left out."""
+        with own_heat.translated('read deployments'):
+            return rows.visible(self._context, deployment_ids)
+
+    def existing(
+        self, deployment_ids: abc.Collection[str]
+    ) -> abc.Collection[str]:
+        """Return which deployments there are, or were withdrawn.
+
+        Heat withdraws that of an action that times out, and creates it again
+        for the next. Its resource is there meanwhile.
+        """
+        with own_heat.translated('look up deployments'):
+            known = rows.servers_of(self._context, deployment_ids)
+            others = set(deployment_ids).difference(known)
+            found = resources.find_all(self._context, others)
+        return {
+            *known,
+            *(each for each, stand in found.items() if _staying(stand)),
+        }
+
+    def withdrawn(
+        self,
+        members: abc.Sequence[runs.RunTarget],
+        wanted: signal_orders.SignalOrder,
+    ) -> Derived:
+        """Return members whose deployments were withdrawn as targets.
+
+        One is left out if Heat no longer has its resource.
+        """
+        with own_heat.translated('look up withdrawn deployments'):
+            known = resources.find_all(
+                self._context, {each.deployment_id for each in members}
+            )
+        load = functools.cache(
+            lambda stack_id: parser.Stack.load(
+                self._context, stack_id=stack_id
+            )
+        )
+        derived = {
+            each.deployment_id: _derived(
+                each, known[each.deployment_id], load, wanted
+            )
+            for each in members
+        }
+        return {key: each for key, each in derived.items() if each}
+
+    def refusals(
+        self, order: run_records.RunOrder, members: abc.Collection[int]
+    ) -> dict[int, str]:
+        """Return why members get no run, by their number.
+
+        An engine acts with the credentials of a stack. What a user may do
+        Heat's API decides.
+        """
+        chosen = {n: order.members[n] for n in members}
+        ids = {
+            each
+            for member in chosen.values()
+            for each in (member.server_id, *_owners(member))
+        }
+        with own_heat.translated('look up the targets of a run'):
+            known = resources.find_all(self._context, ids)
+            given = rows.servers_of(
+                self._context,
+                [member.deployment_id for member in chosen.values()],
+            )
+        is_own = order.config is not None
+        refusals = {
+            n: _of_server(member, known)
+            if is_own
+            else _of_deployment(member, known, given)
+            for n, member in chosen.items()
+        }
+        return {
+            n: why
+            for n, member in chosen.items()
+            if (why := refusals[n] or _closed(member, known))
+        }
+
+
+def _derived(
+    member: runs.RunTarget,
+    known: heat_values.Server,
+    load: abc.Callable[[str], Any],
+    wanted: signal_orders.SignalOrder,
+) -> targets.Target | errors.Error | None:
+    """Return a withdrawn deployment, or why it does not take an action now."""
+    try:
+        with own_heat.translated(f'read resource {member.resource}'):
+            for place in _staying(known):
+                # Other stacks may have resources of that ID as well.
+                if place.root_stack_id != member.stack_id:
+                    continue
+                target = _offered(load(place.stack_id), place, wanted)
+                if target is not None and (
+                    target.deployment_id,
+                    target.server_id,
+                ) == (member.deployment_id, member.server_id):
+                    return target
+    except errors.Error as exc:
+        return exc
+    return None
+
+
+def _offered(
+    stack: Any,
+    place: heat_values.ServerResource,
+    wanted: signal_orders.SignalOrder,
+) -> targets.Target | None:
+    """Return the deployment in a place; None if there is another type.
+
+    :raises errors.Unavailable: Heat changes it just now.
+    """
+    resource = stack.get(place.name)
+    if not hasattr(resource, 'run_target'):
+        return None
+    if resource.status == resource.IN_PROGRESS:
+        raise errors.Unavailable(
+            f'{resource.name} is {resource.action}_{resource.status}'
+        )
+    target: targets.Target = resource.run_target(wanted)
+    return target
+
+
+_Found = abc.Mapping[str, heat_values.Server]
+
+
+def _owners(member: runs.RunTarget) -> tuple[str, str]:
+    """Return the physical IDs that the deployment's resource may have."""
+    group_id = signal_names.id_in_group(
+        member.deployment_id, signal_names.GROUP_TAIL
+    )
+    return member.deployment_id, group_id
+
+
+def _of_server(member: runs.RunTarget, known: _Found) -> str | None:
+    """Return why a config of a user's own is not run on a server."""
+    if member.stack_id in _roots(known, member.server_id):
+        return None
+    return (
+        f'Server {member.server_id} is not a server of stack '
+        f'{member.stack_name}'
+    )
+
+
+def _of_deployment(
+    member: runs.RunTarget,
+    known: _Found,
+    given: abc.Mapping[str, str],
+) -> str | None:
+    server_id = given.get(member.deployment_id)
+    if server_id is None:
+        # The process that reads it finds that it is gone.
+        return None
+    owners = [_roots(known, each) for each in _owners(member)]
+    if server_id == member.server_id and member.stack_id in set().union(
+        *owners
+    ):
+        return None
+    return (
+        f'Deployment {member.deployment_id} is not a deployment of stack '
+        f'{member.stack_name} for server {member.server_id}'
+    )
+
+
+def _staying(
+    found: heat_values.Server,
+) -> list[heat_values.ServerResource]:
+    """Return the resources of a physical ID that Heat does not delete."""
+    return [each for each in found.resources if not each.is_going]
+
+
+def _roots(known: _Found, physical_id: str) -> set[str]:
+    """Return the root stacks that have a resource of a physical ID."""
+    return {each.root_stack_id for each in known[physical_id].resources}
+
+
+def _closed(member: runs.RunTarget, known: _Found) -> str | None:
+    server = known[member.server_id]
+    if server.resources and all(each.is_going for each in server.resources):
+        return f'Server {member.server_id} is being deleted'
+    return servers.refusal(server, member.stack_id)

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Executions: how signals start them, their outcomes, and how they end."""

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Cron triggers: their values, their schedule, and how they change."""

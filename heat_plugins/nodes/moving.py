@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moving nodes: Ironic gets a verb for each, and is asked how they stand.
+
+A move is a value that JSON can say. `advance` takes one and returns the next;
+between two of them nothing is held, so a workflow can wait, be restarted or be
+stopped there, and so can a process.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import enum
+from typing import Any, Final
+
+from heat_plugins import errors
+from heat_plugins.nodes import moves
+from heat_plugins.nodes import node
+from heat_plugins.nodes import node_protocols
+
+#: The most nodes on their way at a time: what DHCP and TFTP bear.
+CONCURRENCY = 20
+
+#: How often a node is sent, if it fails.
+ATTEMPTS = 3
+
+#: Seconds that a node may take, all its attempts together.
+TIMEOUT = 3600
+
+#: Seconds between two steps.
+INTERVAL: Final = 10
+
+# Ironic's words for what a user has aborted.
+_ABORTED = 'aborted by request'
+
+
+class NodePhase(enum.StrEnum):
+    """How a node stands in a move."""
+
+    WAITING = 'waiting'
+    MOVING = 'moving'
+    DONE = 'done'
+    FAILED = 'failed'
+    ABORTED = 'aborted'
+    TIMED_OUT = 'timed-out'
+
+
+_PENDING = (NodePhase.WAITING, NodePhase.MOVING)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NodeMember:
+    """A node in a move.
+
+    :ivar until: when its time is over, in seconds since the epoch; 0 before
+        it was first sent.
+    :ivar reason: why it has failed last; '' if it has not.
+    """
+
+    uuid: str
+    name: str = ''
+    phase: NodePhase = NodePhase.WAITING
+    attempts: int = 0
+    until: float = 0
+    reason: str = ''
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NodeMove:
+    """Nodes on one way.
+
+    :ivar verb: the name of the way; see `moves.BY_VERB`.
+    """
+
+    verb: str
+    members: tuple[NodeMember, ...]
+    concurrency: int = CONCURRENCY
+    attempts: int = ATTEMPTS
+    timeout: float = TIMEOUT
+
+    @property
+    def ended(self) -> bool:
+        return all(member.phase not in _PENDING for member in self.members)
+
+    @property
+    def done(self) -> tuple[str, ...]:
+        """The uuids of the nodes that have arrived."""
+        return tuple(
+            member.uuid
+            for member in self.members
+            if member.phase is NodePhase.DONE
+        )
+
+    @property
+    def reason(self) -> str:
+        """Say in a line how many have not arrived; '' until it ends."""
+        if not self.ended or len(self.done) == len(self.members):
+            return ''
+        return self.counted
+
+    @property
+    def counted(self) -> str:
+        """Say in a line how many nodes are in which phase."""
+        counts = collections.Counter(member.phase for member in self.members)
+        phases = ', '.join(
+            f'{counts[phase]} {phase}' for phase in sorted(counts)
+        )
+        return f'{self.verb}: {phases or "no nodes"}'
+
+
+def advance(
+    baremetal: node_protocols.Baremetal, move: NodeMove, now: float
+) -> NodeMove:
+    """Judge the nodes that are on their way, and send others.
+
+    :param now: the time, in seconds since the epoch.
+    :raises errors.Unavailable: Ironic cannot be reached; retry.
+    """
+    states = {seen.uuid: seen for seen in baremetal.states()}
+    members = []
+    for member in move.members:
+        if member.phase in _PENDING:
+            member = _judged(member, states.get(member.uuid), move, now)
+            if member.phase is NodePhase.TIMED_OUT:
+                _abort(baremetal, states[member.uuid], move)
+        members.append(member)
+    moving = sum(member.phase is NodePhase.MOVING for member in members)
+    for place, member in enumerate(members):
+        if member.phase is NodePhase.WAITING and moving < move.concurrency:
+            members[place] = _sent(baremetal, member, move, now)
+            moving += 1
+    return dataclasses.replace(move, members=tuple(members))
+
+
+def _judged(
+    member: NodeMember, seen: node.Node | None, move: NodeMove, now: float
+) -> NodeMember:
+    if seen is None:
+        return _now(member, NodePhase.FAILED, 'Ironic no longer has the node')
+    way = moves.BY_VERB[move.verb]
+    sent = member.phase is NodePhase.MOVING
+    verdict = way.verdict(seen.state, sent=sent)
+    if verdict is moves.Verdict.THERE:
+        return _now(member, NodePhase.DONE, '')
+    if verdict is moves.Verdict.NOWHERE:
+        reason = f'It is {seen.state}: {way.remedy}'.rstrip(': ')
+        return _now(member, NodePhase.FAILED, reason)
+    if verdict is moves.Verdict.MOVING and not sent:
+        # Another caller has sent it, or this one before a restart.
+        return _begun(member, move, now)
+    reason = member.reason
+    if verdict is moves.Verdict.READY and sent:
+        reason = seen.text('last_error') or f'It is {seen.state} again'
+        if _ABORTED in reason:
+            return _now(member, NodePhase.ABORTED, reason)
+        if member.attempts >= move.attempts:
+            return _now(member, NodePhase.FAILED, reason)
+        member = _now(member, NodePhase.WAITING, reason)
+    if not member.until or now < member.until:
+        return member
+    if verdict is moves.Verdict.MOVING:
+        reason = f'It was still {seen.state} after {move.timeout:g} s'
+    return _now(member, NodePhase.TIMED_OUT, reason)
+
+
+def _abort(
+    baremetal: node_protocols.Baremetal, seen: node.Node, move: NodeMove
+) -> None:
+    # Else it has continued by itself, or reaches Ironic's own time limit.
+    if seen.state in moves.BY_VERB[move.verb].stoppable:
+        with contextlib.suppress(errors.Error):
+            baremetal.set_state(seen.uuid, 'abort')
+
+
+def _sent(
+    baremetal: node_protocols.Baremetal,
+    member: NodeMember,
+    move: NodeMove,
+    now: float,
+) -> NodeMember:
+    try:
+        baremetal.set_state(member.uuid, move.verb)
+    except (errors.NodeLocked, errors.Unavailable) as exc:
+        # The next step sends it again, until its time is over.
+        until = member.until or now + move.timeout
+        return dataclasses.replace(member, until=until, reason=str(exc))
+    except errors.Error as exc:
+        return _now(member, NodePhase.FAILED, str(exc))
+    return _begun(member, move, now)
+
+
+def _begun(member: NodeMember, move: NodeMove, now: float) -> NodeMember:
+    return dataclasses.replace(
+        member,
+        phase=NodePhase.MOVING,
+        attempts=member.attempts + 1,
+        until=member.until or now + move.timeout,
+    )
+
+
+def _now(member: NodeMember, phase: NodePhase, reason: str) -> NodeMember:
+    return dataclasses.replace(member, phase=phase, reason=reason)
+
+
+def report(move: NodeMove) -> dict[str, Any]:
+    """Return a move in terms of JSON, with what to do next."""
+    return {
+        'convoy': dataclasses.asdict(move),
+        'next_look': 0 if move.ended else INTERVAL,
+        'done': [*move.done],
+        'success': not move.reason if move.ended else None,
+        'reason': move.reason,
+    }

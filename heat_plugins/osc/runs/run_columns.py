@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How runs and their targets look: columns, cells and progress."""
+
+from collections import abc
+import dataclasses
+import textwrap
+from typing import Any
+
+from heat_plugins import foreign
+from heat_plugins import wording
+from heat_plugins.clients import runs as run_client
+from heat_plugins.osc import columns
+from heat_plugins.osc import common
+from heat_plugins.osc import progress
+from heat_plugins.runs import run_records
+from heat_plugins.runs import runs
+from heat_plugins.runs import summary
+
+# Characters of a line of reasons.
+_WIDTH = 120
+
+# What a table has of a run, and of a target; JSON and YAML have all.
+_LISTED = (
+    'id',
+    'action',
+    'state',
+    'stacks',
+    'targets',
+    'failed',
+    'percent',
+    'created_at',
+    'duration',
+    'reason',
+)
+_KEYS = (
+    *_LISTED,
+    'script',
+    'counts',
+    'created_by',
+    'ended_at',
+)
+_TARGETS = (
+    'number',
+    'stack',
+    'resource',
+    'server',
+    'state',
+    'started_at',
+    'duration',
+    'reason',
+)
+_TARGET_KEYS = tuple(
+    field.name for field in dataclasses.fields(run_client.Target)
+)
+
+# What is for the client, or for a list of another command.
+_LEFT_OUT = ('target_list', 'version')
+
+# What only programs read of a run with one target: the rest says it.
+_OF_MANY = (
+    'stacks',
+    'targets',
+    'counts',
+    'percent',
+    'failed',
+    'round',
+    'targets_from',
+    'limits',
+    'failures',
+)
+
+#: The states of targets that have failed, and of those that have ended.
+FAILED = (runs.State.FAILED.value, runs.State.TIMED_OUT.value)
+
+# Phases of a run whose reason says more than that of its only target.
+_HELD = (
+    run_records.Phase.PAUSED.value,
+    run_records.Phase.APPROVAL.value,
+    run_records.Phase.STOPPING.value,
+)
+ENDED = tuple(each.value for each in runs.State if each.ended)
+
+
+class Counts(columns.Column):
+    """Numbers by name, those that are not 0."""
+
+    def human_readable(self) -> str:
+        return counted(self._value)
+
+
+class Failures(columns.Column):
+    """The targets that failed; for people a line for each reason.
+
+    :param lines: those lines.
+    """
+
+    def __init__(self, value: abc.Sequence[Any], lines: list[str]) -> None:
+        super().__init__(value)
+        self._lines = lines
+
+    def human_readable(self) -> str:
+        return '\n'.join(
+            textwrap.fill(
+                foreign.line(line),
+                _WIDTH,
+                subsequent_indent='  ',
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            for line in self._lines
+        )
+
+
+class ForPrograms(columns.Column):
+    """What programs alone read."""
+
+    def human_readable(self) -> str:
+        return ''
+
+
+class Limits(columns.Column):
+    """The limits, those that are set."""
+
+    def human_readable(self) -> str:
+        return ', '.join(
+            f'{name.replace("_", "-")} {value}'
+            for name, value in self._value.items()
+            if value not in (None, False, run_records.SKIP) and value != 0
+        )
+
+
+class Requests(columns.Column):
+    """What users have asked for, a line for each."""
+
+    def human_readable(self) -> str:
+        return '\n'.join(
+            f'{each["at"]}: '
+            + ' '.join(filter(None, (each['do'], each['only'])))
+            + f' by {foreign.line(str(each["who"]))}'
+            for each in self._value
+        )
+
+
+class Notices(columns.Column):
+    """What was told to a webhook, a line for each."""
+
+    def human_readable(self) -> str:
+        return '\n'.join(
+            f'{each["event"]}: {each["state"]}'
+            + (f' at {each["at"]}' if each['at'] else '')
+            + (f': {foreign.line(each["reason"])}' if each['reason'] else '')
+            for each in self._value
+        )
+
+
+# Cells of what is shown, by the keys.
+_KINDS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
+    'duration': columns.Seconds,
+    'timeout': columns.Seconds,
+    'inputs': columns.NamesCell,
+    'stacks': columns.NamesCell,
+    'outputs': columns.Outputs,
+    'cut': columns.Outputs,
+    'late_result': columns.Outputs,
+    'counts': Counts,
+    'limits': Limits,
+    'script': columns.Value,
+    'requests': Requests,
+    'notices': Notices,
+    'stack_ids': ForPrograms,
+    'stack_id': ForPrograms,
+    'attempts': ForPrograms,
+}
+
+
+def counted(counts: abc.Mapping[str, int]) -> str:
+    """Return how many targets are in which state, in words."""
+    return ', '.join(f'{number} {name}' for name, number in counts.items())
+
+
+def done(run: run_client.Run) -> int:
+    """Return how many targets have ended."""
+    return sum(run.counts.get(state, 0) for state in ENDED)
+
+
+def _cells(
+    of: run_client.Run | run_client.Target, **kinds: Any
+) -> dict[str, Any]:
+    """Return values by their keys, as cells where there is a kind of those."""
+    every = {**_KINDS, **kinds}
+    return {
+        key: every[key](value) if key in every else value
+        for key, value in vars(of).items()
+        if key not in _LEFT_OUT
+    }
+
+
+def many(listed: abc.Iterable[run_client.Run]) -> common.Shown:
+    """Return columns and rows of runs."""
+    rows = [_cells(run) for run in listed]
+    return _KEYS, common.Many(rows, _LISTED)
+
+
+def one(
+    run: run_client.Run, targets: abc.Sequence[run_client.Target] = ()
+) -> common.Shown:
+    """Return columns and values of one run, with all that may be shown.
+
+    :param targets: those that have failed; of a run with one target that,
+        which is shown with it.
+    """
+    values = _cells(run)
+    if run.targets == 1 and targets:
+        (target,) = targets
+        shown = _cells(target)
+        for name in ('number', 'state', 'reason', 'attempt'):
+            del shown[name]
+        values |= {
+            name: ForPrograms(vars(run)[name]) for name in _OF_MANY[:-1]
+        }
+        values |= shown
+        if run.state == run_records.Phase.RUNNING.value:
+            values['state'] = target.state
+        if run.state not in _HELD:
+            values['reason'] = target.reason or run.reason
+    failed = [each for each in targets if each.state in FAILED]
+    values['failures'] = Failures(
+        [vars(each) for each in failed],
+        wording.lines(map(_fault, failed), rest(run.id))
+        if run.targets > 1
+        else [],
+    )
+    return tuple(values), common.One(values.values())
+
+
+def target(of: run_client.Target) -> common.Shown:
+    """Return columns and values of one target."""
+    values = _cells(of)
+    return tuple(values), common.One(values.values())
+
+
+def targets(
+    listed: abc.Iterable[run_client.Target],
+    shown: abc.Sequence[str] = _TARGETS,
+    **kinds: Any,
+) -> common.Shown:
+    """Return columns and rows of targets.
+
+    :param shown: what a table has.
+    :param kinds: of which kind some cells are.
+    """
+    rows = [
+        {
+            **_cells(each, **kinds),
+            'server': columns.ServerCell(each.server, each.server_name),
+        }
+        for each in listed
+    ]
+    return _TARGET_KEYS, common.Many(rows, shown)
+
+
+def rest(run_id: str) -> str:
+    """Return the command that lists all targets that have failed."""
+    return f'openstack software deployment run show {run_id} --failed'
+
+
+def name(of: run_client.Target) -> str:
+    """Return the name that people know a target by."""
+    return f'{of.stack} {of.server_name or of.resource}'
+
+
+def _fault(of: run_client.Target) -> wording.Fault:
+    return wording.Fault(
+        name=name(of),
+        also=tuple(filter(None, (of.server_name, of.resource))),
+        reason=f'{of.state}: {of.reason}',
+    )
+
+
+class RunProgress:
+    """Shows the progress of one run.
+
+    :param failures: returns its targets that have failed.
+    """
+
+    def __init__(
+        self,
+        display: progress.Display,
+        failures: abc.Callable[[], abc.Iterable[run_client.Target]],
+    ) -> None:
+        self._display = display
+        self._failures = failures
+        self._state = ''
+        self._batch = 0
+        self._done = 0
+        #: Targets and attempts that have failed, and the reasons shown.
+        self._failed: set[tuple[int, int]] = set()
+        self._reasons: set[str] = set()
+
+    def changed(self, run: run_client.Run) -> None:
+        """Say what has changed."""
+        size = run_records.RunLimits.read(run.limits).concurrent(run.targets)
+        if not self._state:
+            at_once = f', at most {size} at a time' if run.targets > 1 else ''
+            self._display.say(
+                f'Run {run.id}: {run.action} on '
+                f'{wording.counted(run.targets, "target")} of '
+                f'{", ".join(run.stacks[:5])}{at_once}'
+            )
+        self._name_failures(run)
+        count = done(run)
+        self._done = min(self._done, count)
+        if run.targets > 1 and (
+            count - self._done >= size or (run.ended and count > self._done)
+        ):
+            self._batch += 1
+            self._done = count
+            self._display.say(
+                f'Batch {self._batch}: {count} of {run.targets} done: '
+                f'{counted(run.counts)}'
+            )
+        if run.state == self._state:
+            return
+        self._state = run.state
+        if run.ended:
+            taken = summary.spell(run.duration)
+            self._display.say(
+                f'Run {run.id}: {run.state} after {taken}. {run.reason}'
+            )
+        elif run.reason:
+            self._display.say(f'Run {run.id}: {run.state}: {run.reason}')
+
+    def _name_failures(self, run: run_client.Run) -> None:
+        """Say why targets fail, each reason once; the result counts them."""
+        if run.failed <= len(self._failed) and not run.ended:
+            return
+        if not run.failed:
+            return
+        failed = {
+            (each.number, each.attempt): each for each in self._failures()
+        }
+        new = [each for key, each in failed.items() if key not in self._failed]
+        self._failed = set(failed)
+        for group in wording.grouped(map(_fault, new)):
+            # The last line says where all of them are.
+            room = wording.LINES - len(self._reasons)
+            if group.pattern in self._reasons or room < 1:
+                continue
+            self._reasons.add(group.pattern)
+            further = f'Further failures: {rest(run.id)}'
+            self._display.say(group.line() if room > 1 else further)

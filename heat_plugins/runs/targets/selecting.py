@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which targets a run has, which it leaves out, and why."""
+
+from collections import abc
+import dataclasses
+import fnmatch
+import hashlib
+import json
+from typing import Any
+
+from heat_plugins import bounds
+from heat_plugins import errors
+from heat_plugins import heat_values
+from heat_plugins.configs import actions
+from heat_plugins.runs import orchestration
+from heat_plugins.runs import ordering
+from heat_plugins.runs import run_records
+from heat_plugins.runs import signal_orders
+from heat_plugins.runs.targets import stack_tree
+from heat_plugins.runs.targets import targets
+
+# Characters that make a name a pattern.
+_WILD = frozenset('*?[')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """The targets, in their order.
+
+    :ivar left_out: deployments that are none, as a dry run shows them.
+    :ivar variants: for each target, what tells the configs apart that run.
+    :ivar unmet: the names of resources, not patterns, without a target.
+    """
+
+    targets: abc.Sequence[targets.Target]
+    left_out: abc.Sequence[dict[str, Any]] = ()
+    variants: abc.Sequence[str] = ()
+    description: str = ''
+    unmet: abc.Sequence[str] = ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the targets, then what is left out, as a dry run shows it."""
+        chosen = [
+            {
+                'stack': target.stack_name,
+                'resource': target.resource,
+                'server': target.server_name or target.server_id,
+                'is_target': True,
+                'variant': variant,
+                'reason': '',
+            }
+            for target, variant in zip(
+                self.targets, self.variants, strict=True
+            )
+        ]
+        return [*chosen, *self.left_out]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Part:
+    """What one stack has.
+
+    :ivar named: the paths of the resources that each name stands for.
+    """
+
+    targets: list[targets.Target]
+    left_out: list[dict[str, Any]]
+    offered: set[str]
+    named: dict[str, set[str]]
+
+    def met(self) -> set[str]:
+        """Return the names that have a target."""
+        paths = {
+            path
+            for target in self.targets
+            for path in stack_tree.lineage(target.resource)
+        }
+        return {name for name, found in self.named.items() if found & paths}
+
+
+class Chooser:
+    """Finds the targets of runs."""
+
+    def __init__(self, heat: orchestration.Selecting) -> None:
+        self._heat = heat
+        self._finder = targets.Finder(heat)
+
+    def choose(
+        self,
+        wanted: ordering.Wanted,
+        order: signal_orders.SignalOrder,
+        config: heat_values.Config | None = None,
+    ) -> Chosen:
+        """Return the targets.
+
+        :param config: a config of the user's own; then the targets are
+            servers.
+        :raises errors.NotFound: there is no such stack, or no target.
+        :raises errors.Refused: nothing is named, there are too many, or the
+            inputs do not fit.
+        """
+        stacks = self._stacks(wanted)
+        parts = [
+            self._part(each, wanted, order.action, config) for each in stacks
+        ]
+        chosen = [each for part in parts for each in part.targets]
+        left_out = [each for part in parts for each in part.left_out]
+        if not chosen:
+            action = order.action if config is None else None
+            self._refuse(wanted, action, parts, stacks)
+        if len(chosen) > run_records.MOST:
+            raise errors.Refused(
+                f'{len(chosen)} targets are more than a run may have '
+                f'({run_records.MOST}); name fewer stacks'
+            )
+        for each in chosen:
+            try:
+                signal_orders.check(each, order)
+            except errors.Refused as exc:
+                raise errors.Refused(f'{each.label}: {exc}') from exc
+        met = set().union(*(part.met() for part in parts))
+        return Chosen(
+            targets=chosen,
+            left_out=left_out,
+            variants=[_variant(each, order.action) for each in chosen],
+            description=wanted.shown(),
+            unmet=[
+                name
+                for name in wanted.resources
+                if _WILD.isdisjoint(name) and name not in met
+            ],
+        )
+
+    def deployments(self, wanted: ordering.Wanted) -> list[targets.Target]:
+        """Return the deployments that servers have, whatever can run there.
+
+        :raises errors.NotFound: there is no such stack, or no deployment.
+        """
+        stacks = self._stacks(wanted)
+        found = [
+            target
+            for stack in stacks
+            for target in self._finder.matching(
+                stack,
+                lambda place: bool(
+                    _met(wanted, place) or not wanted.resources
+                ),
+            )
+        ]
+        if not found and stacks and wanted.resources:
+            raise errors.NotFound(self._hint('an action', stacks[0]))
+        return found
+
+    def _stacks(self, wanted: ordering.Wanted) -> list[heat_values.Stack]:
+        names = list(wanted.stacks)
+        narrowed = wanted.resources or wanted.metadata
+        if narrowed and not (wanted.stacks or wanted.tags):
+            names += self._heat.stack_ids()
+        for tag in wanted.tags:
+            tagged = self._heat.stack_ids(tag)
+            if not tagged:
+                raise errors.NotFound(f'No stack has the tag {tag}')
+            names += tagged
+        if not names:
+            raise errors.Refused(
+                'No targets are selected: name stacks, tags, resources or '
+                "servers' metadata"
+            )
+        roots = [stack_tree.root(self._heat, each) for each in names]
+        return list(
+            {each.id: each for each in roots if not each.gone}.values()
+        )
+
+    def _part(
+        self,
+        stack: heat_values.Stack,
+        wanted: ordering.Wanted,
+        action: str,
+        config: heat_values.Config | None,
+    ) -> _Part:
+        part = _Part(targets=[], left_out=[], offered=set(), named={})
+
+        def is_wanted(place: stack_tree.Place) -> bool:
+            met = _met(wanted, place)
+            for each in met:
+                part.named.setdefault(each, set()).add(place.path)
+            return bool(met) or not wanted.resources
+
+        has_metadata = self._has_metadata(stack, wanted.metadata)
+        for target in self._finder.matching(stack, is_wanted, config):
+            reason = None
+            if not has_metadata(target.server_id):
+                reason = 'its server has other metadata'
+            elif config is None:
+                reason = _refusal(target, action)
+                part.offered.update(target.offered)
+            if reason is None:
+                part.targets.append(target)
+            else:
+                part.left_out.append(
+                    {
+                        'stack': stack.name,
+                        'resource': target.resource,
+                        'server': '',
+                        'is_target': False,
+                        'variant': '',
+                        'reason': reason,
+                    }
+                )
+        return part
+
+    def _has_metadata(
+        self, stack: heat_values.Stack, wanted: abc.Mapping[str, str]
+    ) -> abc.Callable[[str], bool]:
+        """Return what says whether a server has the metadata."""
+        if not wanted:
+            return lambda server_id: True
+        places = stack_tree.find(self._heat, stack)
+        named = targets.TemplateSources(self._heat, places)
+        servers = {
+            place.resource.physical_id: place.resource for place in places
+        }
+
+        def has(server_id: str) -> bool:
+            resource = servers.get(server_id)
+            if resource is None:
+                return False
+            there = named.metadata_of(resource)
+            if any(name not in there for name in wanted):
+                there = {**self._nova_metadata(resource), **there}
+            return all(there.get(n) == value for n, value in wanted.items())
+
+        return has
+
+    def _nova_metadata(self, resource: heat_values.Resource) -> dict[str, str]:
+        if resource.type != 'OS::Nova::Server':
+            return {}
+        shown = self._heat.attribute(resource, 'show')
+        metadata = shown.get('metadata') if isinstance(shown, dict) else None
+        if not isinstance(metadata, dict):
+            return {}
+        return {str(name): str(value) for name, value in metadata.items()}
+
+    def _refuse(
+        self,
+        wanted: ordering.Wanted,
+        action: str | None,
+        parts: abc.Sequence[_Part],
+        stacks: abc.Sequence[heat_values.Stack],
+    ) -> None:
+        """Say why there is no target.
+
+        :param action: None for a config of the user's own.
+        """
+        offered = sorted(set().union(*(part.offered for part in parts)))
+        left_out = [left for part in parts for left in part.left_out]
+        if action and offered and action not in offered:
+            raise errors.NotFound(
+                f'No deployment of {wanted.shown()} has an action '
+                f'{bounds.shortened(action)}; there are: '
+                f'{bounds.listed(offered)}'
+                + bounds.did_you_mean(action, offered)
+            )
+        reason = ''
+        if left_out:
+            first = left_out[0]
+            reason = (
+                f': {first["stack"]} {first["resource"]}: {first["reason"]}'
+            )
+        elif stacks and wanted.resources:
+            reason = f': {self._hint(action, stacks[0])}'
+        what = action or 'the script'
+        raise errors.NotFound(f'There is no target for {what}{reason}')
+
+    def _hint(self, action: str | None, stack: heat_values.Stack) -> str:
+        """Say which resources may be named."""
+        places = stack_tree.find(self._heat, stack)
+        what, kind = 'an action', 'deployments'
+        if action is None:
+            what, kind = 'a script', 'servers'
+        offer = stack_tree.offer(places, servers=action is None)
+        return (
+            f'{what} runs on {kind}, so a resource must be one, or contain '
+            f'some. Stack {stack.name}: {offer}'
+        )
+
+
+def _met(wanted: ordering.Wanted, place: stack_tree.Place) -> list[str]:
+    """Return the resources that a place is, as they are named in an order."""
+    names = place.path, place.resource.physical_id
+    return [
+        each
+        for each in wanted.resources
+        if each in names
+        or (not _WILD.isdisjoint(each) and fnmatch.fnmatchcase(names[0], each))
+    ]
+
+
+def _refusal(target: targets.Target, action: str) -> str | None:
+    """Say why a deployment does not have an action; None if it does."""
+    if action in target.offered:
+        return None
+    if action in actions.LIFECYCLE:
+        return f'only Heat runs {action}'
+    offered = bounds.listed(target.offered) or 'none'
+    return f'it has no action {bounds.shortened(action)} (it has: {offered})'
+
+
+def _variant(target: targets.Target, action: str) -> str:
+    """Return what is the same for targets that run the same."""
+    config = target.config.config
+    entries = config.get('configs') if isinstance(config, dict) else None
+    if isinstance(entries, list):
+        config = [
+            entry
+            for entry in entries
+            if isinstance(entry, dict) and action in entry.get('actions', ())
+        ][:1]
+    text = json.dumps(
+        [target.config.group, config], sort_keys=True, default=str
+    )
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

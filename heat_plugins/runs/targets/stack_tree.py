@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The resources of a stack and of its nested ones, by their paths."""
+
+from collections import abc
+import contextlib
+import dataclasses
+import re
+from typing import Any
+
+from heat_plugins import bounds
+from heat_plugins import errors
+from heat_plugins import heat_values
+from heat_plugins.runs import orchestration
+from heat_plugins.signals import signal_names
+
+_KINDS = (
+    'OS::Heat::SoftwareDeployment',
+    'OS::Heat::StructuredDeployment',
+)
+# Types that are servers; see also `targets.Finder`.
+_SERVERS = (
+    'OS::Nova::Server',
+    'OS::Heat::DeployedServer',
+    'AWS::EC2::Instance',
+)
+
+# What the id of a stack looks like.
+_STACK_ID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+
+SEPARATOR = '.'
+
+#: The attribute of a group with the states of its members.
+MEMBERS = 'members'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Place:
+    """A resource, and where it is.
+
+    :ivar path: its name after those of the resources that it is nested in.
+    :ivar parent: the path of the one that it is nested in; or ''.
+    :ivar member: what is known of a member of a group that is one resource.
+        The group's template says what such a member is; Heat has no resource
+        for it.
+    """
+
+    path: str
+    resource: heat_values.Resource
+    parent: str = ''
+    member: 'GroupMember | None' = None
+
+    @property
+    def is_deployment(self) -> bool:
+        """Whether it is a deployment that Heat has created."""
+        return bool(self.resource.physical_id) and (
+            self.resource.type in _KINDS
+        )
+
+    @property
+    def declaring(self) -> heat_values.Resource:
+        """The resource by which a template says what a deployment is."""
+        return self.member.group if self.member else self.resource
+
+    @property
+    def is_server(self) -> bool:
+        """Whether it is a server that Heat has created."""
+        return bool(self.resource.physical_id) and (
+            self.resource.type in _SERVERS
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GroupMember:
+    """A member of a group without nested stack.
+
+    :ivar group: the group's resource.
+    :ivar delivered_at: when its last action was delivered, in ISO 8601.
+    :ivar ended_at: None until that ends.
+    """
+
+    group: heat_values.Resource
+    server_id: str
+    action: str
+    status: str
+    reason: str
+    delivered_at: str
+    ended_at: str | None
+
+
+def stack(heat: orchestration.Stacks, name_or_id: str) -> heat_values.Stack:
+    """Return a stack.
+
+    :raises errors.NotFound: there is none; it names one that may be meant.
+    """
+    try:
+        return heat.stack(name_or_id)
+    except errors.NotFound as exc:
+        if _STACK_ID.fullmatch(name_or_id):
+            raise
+        known: list[str] = []
+        with contextlib.suppress(errors.Error):
+            known = heat.stack_names()
+        hint = bounds.did_you_mean(name_or_id, known)
+        raise errors.NotFound(f'{exc}{hint}') from exc
+
+
+def root(heat: orchestration.Stacks, name_or_id: str) -> heat_values.Stack:
+    """Return a stack, or the one at the top if it is nested."""
+    found = stack(heat, name_or_id)
+    while found.parent:
+        found = heat.stack(found.parent)
+    return found
+
+
+def find(heat: orchestration.Stacks, stack: heat_values.Stack) -> list[Place]:
+    """Return all resources of a stack with their paths from there."""
+    resources = heat.resources(stack)
+    owners = {
+        resource.nested_id: resource
+        for resource in resources
+        if resource.nested_id
+    }
+
+    def parent(resource: heat_values.Resource) -> str:
+        owner = owners.get(resource.stack_id)
+        return path(owner) if owner else ''
+
+    def path(resource: heat_values.Resource) -> str:
+        above = parent(resource)
+        return f'{above}{SEPARATOR}{resource.name}' if above else resource.name
+
+    named = [
+        Place(path=path(resource), resource=resource, parent=parent(resource))
+        for resource in resources
+    ]
+    for place in named[:]:
+        if signal_names.is_group(place.resource.physical_id):
+            named += _members(heat, place)
+    return sorted(named, key=lambda place: place.path)
+
+
+def _members(heat: orchestration.Stacks, place: Place) -> abc.Iterator[Place]:
+    """Yield the members of a group that is one resource."""
+    group = place.resource
+    members: abc.Mapping[str, Any] = {}
+    with contextlib.suppress(errors.NotFound):
+        members = heat.attribute(group, MEMBERS) or {}
+    kind = next(
+        (each for each in _KINDS if group.type.startswith(each)), _KINDS[0]
+    )
+    for key, member in members.items():
+        if not member.get('deployment'):
+            # It was given nothing.
+            continue
+        yield Place(
+            path=f'{place.path}{SEPARATOR}{key}',
+            parent=place.path,
+            resource=heat_values.Resource(
+                name=key,
+                type=kind,
+                physical_id=member['deployment'],
+                status=f'{member["action"]}_{member["status"]}',
+                stack_id=group.stack_id,
+            ),
+            member=GroupMember(
+                group=group,
+                server_id=member['server'],
+                action=member['action'],
+                status=member['status'],
+                reason=member.get('status_reason') or '',
+                delivered_at=member['delivered_at'],
+                ended_at=member.get('ended_at'),
+            ),
+        )
+
+
+def offer(places: list[Place], *, servers: bool) -> str:
+    """Return a sentence on the resources that might have been meant.
+
+    :param servers: whether these are servers, and not deployments.
+    """
+    kinds = _SERVERS if servers else _KINDS
+    name = 'servers' if servers else 'deployments'
+    paths = [place.path for place in places if place.resource.type in kinds]
+    if not paths:
+        return f'It has no {"" if servers else "software "}{name}'
+    return f'Its {name}: {bounds.listed(paths)}'
+
+
+def below(places: list[Place], chosen: list[Place]) -> list[Place]:
+    """Return what was chosen and what is nested in it."""
+    paths = {place.path for place in chosen}
+    return [
+        place for place in places if not paths.isdisjoint(lineage(place.path))
+    ]
+
+
+def lineage(path: str) -> abc.Iterator[str]:
+    """Yield a path, and those that it is nested in."""
+    while path:
+        yield path
+        path = path.rpartition(SEPARATOR)[0]

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding what a run is to run: a deployment of a stack, and its config."""
+
+from collections import abc
+import contextlib
+import dataclasses
+import functools
+from typing import Any
+
+from heat_plugins import bounds
+from heat_plugins import errors
+from heat_plugins import heat_values
+from heat_plugins.configs import actions
+from heat_plugins.runs import orchestration
+from heat_plugins.runs import runs
+from heat_plugins.runs.targets import input_schema
+from heat_plugins.runs.targets import stack_tree
+
+# What every server of Heat has.
+_OF_SERVERS = 'os_collect_config'
+
+
+class TemplateSources:
+    """Finds what templates say of deployments.
+
+    What a server is given has lost the types of some inputs, and has only the
+    shorter of two time limits. Where the template says something that only
+    Heat can work out, nothing is found.
+
+    :param places: the resources of a root stack.
+    """
+
+    def __init__(
+        self,
+        heat: orchestration.Selecting,
+        places: abc.Iterable[stack_tree.Place],
+    ) -> None:
+        self._heat = heat
+        self._ids = {
+            (place.resource.stack_id, place.resource.name): (
+                place.resource.physical_id
+            )
+            for place in places
+            if place.member is None
+        }
+
+    def config_of(self, resource: heat_values.Resource) -> str | None:
+        """Return the id of the config of a deployment, if it can be told."""
+        value = self._value(resource, 'config')
+        return value if isinstance(value, str) and value else None
+
+    def metadata_of(self, resource: heat_values.Resource) -> dict[str, str]:
+        """Return the metadata that the template gives a server in words."""
+        value = self._value(resource, 'metadata')
+        if not isinstance(value, dict):
+            return {}
+        return {
+            str(name): str(each)
+            for name, each in value.items()
+            # A function, which Heat resolves.
+            if not isinstance(each, dict)
+        }
+
+    def seconds_of(
+        self,
+        resource: heat_values.Resource,
+        name: str,
+        otherwise: object = None,
+    ) -> int | None:
+        """Return a time limit of a deployment.
+
+        :param name: of its property.
+        :param otherwise: what serves where the template has one that cannot
+            be told; what is not a number is None.
+        """
+        value = self._value(resource, name)
+        for each in (value, None if value is None else otherwise):
+            try:
+                seconds = int(str(each))
+            except ValueError:
+                continue
+            if seconds > 0:
+                return seconds
+        return None
+
+    def _value(self, resource: heat_values.Resource, name: str) -> Any:
+        """Return what a property has in the template, or a function's map."""
+        stack = self._heat.stack(resource.stack_id)
+        resources = self._heat.template(stack).get('resources') or {}
+        named = resources.get(resource.name) or {}
+        value = (named.get('properties') or {}).get(name)
+        if isinstance(value, dict) and len(value) == 1:
+            if 'get_resource' in value:
+                return self._ids.get((stack.id, str(value['get_resource'])))
+            if 'get_param' in value:
+                return stack.parameters.get(str(value['get_param']), value)
+        return value
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Target(runs.RunTarget):
+    """A deployment on a server.
+
+    :ivar config: what the server was given last: the config with the
+        stack's own values.
+    :ivar declared: the inputs as the template's config declares them.
+    :ivar config_id: its ID.
+    :ivar standalone: whether it is no deployment of the stack, but a config
+        of the user's own for one of its servers.
+    """
+
+    config: heat_values.Config
+    config_id: str
+    declared: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(
+        repr=False
+    )
+    standalone: bool = False
+
+    @property
+    def current(self) -> dict[str, Any]:
+        """The values that the stack gave it."""
+        return {
+            str(each['name']): each['value']
+            for each in self.config.inputs
+            if 'value' in each
+        }
+
+    def with_action(
+        self, name: str, known_hooks: abc.Collection[str]
+    ) -> runs.RunTarget:
+        """Return what a record says of it as the target of an action.
+
+        :param known_hooks: those that servers are known to have.
+        :raises errors.Refused: see `tool`.
+        """
+        tool = self.tool(name) or ''
+        names = [field.name for field in dataclasses.fields(runs.RunTarget)]
+        values = {each: getattr(self, each) for each in names}
+        is_known = actions.is_known_hook(tool, known_hooks)
+        values['unknown_hook'] = None if is_known else tool
+        if self.resource.rpartition('.')[2] == self.name:
+            values['name'] = None
+        return runs.RunTarget(**values)
+
+    @property
+    def inputs(self) -> list[abc.Mapping[str, Any]]:
+        """The inputs that a run may be given."""
+        return [
+            each
+            for each in self.declared
+            if each['name'] not in input_schema.RESERVED
+        ]
+
+    @functools.cached_property
+    def actions(self) -> tuple[str, ...]:
+        """The actions that its config names, in its order."""
+        return actions.actions(self.config.group, self.config.config)
+
+    @property
+    def offered(self) -> list[str]:
+        """Those of them that Heat does not start by itself."""
+        return [each for each in self.actions if each not in actions.LIFECYCLE]
+
+    def offer(self) -> dict[str, Any]:
+        """Return what may be shown of it, and of what can run there."""
+        config, names = self.config, ('name', 'type', 'default', 'description')
+        return {
+            'resource': self.resource,
+            'server': self.server_id,
+            'server_name': self.server_name,
+            'actions': {
+                name: actions.hook_for(config.group, config.config, name)
+                for name in self.actions
+            },
+            'inputs': [
+                {name: each.get(name) for name in names}
+                for each in self.inputs
+            ],
+        }
+
+    def tool(self, name: str) -> str | None:
+        """Return the hook that runs an action on the server.
+
+        :raises errors.Refused: there is no action of that name, or it is
+            Heat's to run.
+        """
+        group, config = self.config.group, self.config.config
+        if self.standalone and not actions.serves(group, config, name):
+            raise errors.Refused(
+                f'The config {self.config.id} has nothing for action {name}'
+            )
+        if self.standalone or name in self.offered:
+            return actions.hook_for(group, config, name)
+        offered = bounds.listed(self.offered)
+        if name in actions.LIFECYCLE:
+            raise errors.Refused(
+                f"Only Heat runs {name}, which is a part of the stack's life "
+                f'cycle; {self.resource} offers '
+                f'{offered or "no other action"}'
+            )
+        if group != actions.COMPONENT:
+            raise errors.Refused(
+                f'The config of {self.resource} is not an '
+                'OS::Heat::SoftwareComponent (its group is '
+                f'"{group}"), so it has no actions by name; '
+                '"openstack software deployment run start" runs all of it: '
+                f'--config {self.config.id}'
+            )
+        raise errors.Refused(
+            f'{self.resource} has no action {bounds.shortened(name)}; it '
+            f'offers {offered or "none"} (names are case-sensitive)'
+            + bounds.did_you_mean(name, self.offered)
+        )
+
+
+class Finder:
+    """Finds deployments in stacks."""
+
+    def __init__(self, heat: orchestration.Selecting) -> None:
+        self._heat = heat
+
+    def matching(
+        self,
+        stack: heat_values.Stack,
+        is_wanted: abc.Callable[[stack_tree.Place], bool],
+        config: heat_values.Config | None = None,
+    ) -> list[Target]:
+        """Return the deployments of a root stack that are wanted.
+
+        :param is_wanted: asked about each resource; with one that is wanted,
+            those inside of it are.
+        :param config: a config of the user's own; then the targets are
+            servers. One that is in no Heat has no ID.
+        """
+        places = stack_tree.find(self._heat, stack)
+        chosen = list(filter(is_wanted, places))
+        below = stack_tree.below(places, chosen)
+        if config is not None:
+            return [
+                _standalone(stack, place, config)
+                for place in self._servers(chosen, below)
+            ]
+        deployments = [place for place in below if place.is_deployment]
+        if len(chosen) == 1:
+            # It may be of a type of the stack's own environment.
+            deployments = deployments or chosen
+        there = [
+            place
+            for place in deployments
+            if not place.resource.status.startswith('DELETE')
+        ]
+        return self._targets(stack, there, places)
+
+    def _servers(
+        self,
+        chosen: list[stack_tree.Place],
+        below: list[stack_tree.Place],
+    ) -> list[stack_tree.Place]:
+        """Return the servers of a stack that are wanted.
+
+        :param below: what was chosen, and what is nested in it.
+        """
+        servers = [place for place in below if place.is_server]
+        if not servers and len(chosen) == 1:
+            # One of a type of the stack's own environment.
+            servers = [
+                place
+                for place in chosen
+                if place.resource.physical_id
+                and not place.resource.nested_id
+                and self._heat.attribute(place.resource, _OF_SERVERS)
+                is not None
+            ]
+        return servers
+
+    def _targets(
+        self,
+        root: heat_values.Stack,
+        chosen: abc.Iterable[stack_tree.Place],
+        places: list[stack_tree.Place],
+    ) -> list[Target]:
+        """Return those deployments of a stack that servers have.
+
+        :param places: all of the stack.
+        """
+        servers = {
+            place.resource.physical_id: place.path
+            for place in places
+            if place.resource.physical_id
+        }
+        named = TemplateSources(self._heat, places)
+        read = functools.cache(self._config)
+        found = []
+        for place in chosen:
+            deployment = self._deployment(place)
+            config = deployment and read(deployment.config_id)
+            if not deployment or not config or config.is_withdrawn:
+                # Its server has nothing.
+                continue
+            source_id = named.config_of(place.declaring)
+            source = read(source_id) if source_id else None
+            found.append(
+                Target(
+                    stack_id=root.id,
+                    stack_name=root.name,
+                    resource=place.path,
+                    name=place.resource.name,
+                    deployment_id=deployment.id,
+                    server_id=deployment.server_id,
+                    config=config,
+                    config_id=deployment.config_id,
+                    declared=declared_inputs(source, config),
+                    server_name=servers.get(deployment.server_id),
+                    source_id=source_id,
+                    timeout=named.seconds_of(
+                        place.declaring, 'timeout', config.given_timeout
+                    ),
+                    delivery_timeout=named.seconds_of(
+                        place.declaring, 'delivery_timeout'
+                    ),
+                )
+            )
+        return found
+
+    def _deployment(
+        self, place: stack_tree.Place
+    ) -> heat_values.Deployment | None:
+        """Return what a server was given last; None for nothing."""
+        try:
+            deployment = self._heat.deployment(place.resource.physical_id)
+        except errors.NotFound:
+            return None
+        if place.member and deployment.server_id != place.member.server_id:
+            # What its server had was withdrawn.
+            return None
+        return deployment
+
+    def _config(self, config_id: str) -> heat_values.Config | None:
+        with contextlib.suppress(errors.NotFound):
+            return self._heat.config(config_id)
+        return None
+
+
+def _standalone(
+    root: heat_values.Stack,
+    place: stack_tree.Place,
+    config: heat_values.Config,
+) -> Target:
+    server_id, path = place.resource.physical_id, place.path
+    return Target(
+        stack_id=root.id,
+        stack_name=root.name,
+        resource=path,
+        name=place.resource.name,
+        deployment_id=server_id,
+        server_id=server_id,
+        config=config,
+        config_id=config.id,
+        declared=config.inputs,
+        server_name=path,
+        standalone=True,
+    )
+
+
+def declared_inputs(
+    source: heat_values.Config | None, given: heat_values.Config
+) -> list[abc.Mapping[str, Any]]:
+    """Return the inputs that a run may be given.
+
+    :param source: the template's config, which has their types; None if it
+        cannot be told.
+    :param given: what was derived from it for the server: with inputs that
+        the stack gives a value and the config does not declare.
+    """
+    if source is None:
+        return list(given.inputs)
+    known = {each['name'] for each in source.inputs} | input_schema.RESERVED
+    return [
+        *source.inputs,
+        *(each for each in given.inputs if each['name'] not in known),
+    ]

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running a playbook with ansible-runner, in a private data directory.
+
+Nothing of it stands on a command line or in an environment: variables and
+keys lie in files that only their owner may read, and that go with the
+directory. What happens is read from ansible-runner's artifacts.
+
+Nothing here waits, and no pipe is read: so it works among green threads too.
+"""
+
+from collections import abc
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+from heat_plugins import bounds
+from heat_plugins import errors
+from heat_plugins.content import sources
+from heat_plugins.validations import catalogue
+from heat_plugins.validations import inventory
+from heat_plugins.validations import keeper
+
+# The most bytes of what a playbook reports.
+_LIMIT = 64 * 1024 * 1024
+
+# Seconds for attempts to end what a playbook has started.
+_TIMEOUT = 60.0
+
+# The most hosts at once.
+_FORKS = 5
+
+_KEY = 'ssh_key'
+
+# Files of events; ansible-runner writes others next to them.
+_EVENT = re.compile(r'([0-9]{1,9})-[0-9a-f-]+\.json')
+
+# What of our own environment Ansible needs, or ssh.
+_INHERITED = ('HOME', 'USER', 'LOGNAME', 'TMPDIR', 'SSH_AUTH_SOCK')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What all playbooks of a run share.
+
+    :ivar content: the tree of files that the playbooks are in.
+    :ivar hosts: what the playbooks check; by default this machine alone.
+    :ivar variables: for the playbooks, over their own.
+    :ivar key: a private key for ssh; '' for none.
+    :ivar timeout: the most seconds that a playbook may take.
+    """
+
+    content: sources.Content = dataclasses.field(repr=False)
+    hosts: tuple[inventory.Host, ...] = (inventory.LOCALHOST,)
+    login: inventory.Login = dataclasses.field(default_factory=inventory.Login)
+    variables: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+    key: str = dataclasses.field(default='', repr=False)
+    timeout: int = 1800
+
+
+class Playbook:
+    """A playbook that runs.
+
+    :ivar overflown: whether it has reported more than it may.
+    """
+
+    def __init__(self, setting: Setting, path: str) -> None:
+        self._folder = pathlib.Path(tempfile.mkdtemp(prefix='validation-'))
+        self._artifacts = self._folder / 'artifacts/run'
+        self._left = _LIMIT
+        self.overflown = False
+        try:
+            _write(self._folder, setting)
+            self._process = self._begin(path)
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    def _begin(self, path: str) -> subprocess.Popen[bytes]:
+        runner = ['ansible-runner', 'run', str(self._folder)]
+        options = ['--playbook', path, '--ident', 'run', '--quiet']
+        with (self._folder / 'log').open('wb') as log:
+            return subprocess.Popen(
+                [
+                    sys.executable,
+                    # What lies in the folder is not ours.
+                    '-P',
+                    '-m',
+                    keeper.__name__,
+                    str(self._folder),
+                    *runner,
+                    *options,
+                    f'--forks={_FORKS}',
+                ],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self._folder,
+                env=_environment(self._folder),
+                start_new_session=True,
+            )
+
+    def ended(self) -> bool:
+        """Say whether it is over, and so is all that it has started."""
+        done = (self._folder / keeper.ENDED).exists()
+        return done or self._process.poll() is not None
+
+    def news(self) -> list[dict[str, Any]]:
+        """Return ansible-runner's events since the last call."""
+        events = {}
+        with contextlib.suppress(FileNotFoundError):
+            for entry in os.scandir(self._artifacts / 'job_events'):
+                if match := _EVENT.fullmatch(entry.name):
+                    events[int(match[1])] = pathlib.Path(entry.path)
+        happened = []
+        for _, file in sorted(events.items()):
+            self._left -= file.stat().st_size
+            self.overflown = self._left < 0
+            if self.overflown:
+                break
+            # A playbook on this machine can write there, too.
+            with contextlib.suppress(ValueError):
+                event = bounds.read_json(file.read_bytes())
+                happened += [event] if isinstance(event, dict) else []
+            file.unlink()
+        return happened
+
+    def status(self) -> str:
+        """Return how it has ended, by ansible-runner; '' if it was killed."""
+        try:
+            return (self._artifacts / 'status').read_text()
+        except OSError:
+            return ''
+
+    def complaint(self) -> str:
+        """Return what ansible-runner itself has printed."""
+        with contextlib.suppress(OSError):
+            return (self._folder / 'log').read_text(errors='replace')
+        return ''
+
+    def stop(self) -> None:
+        """Begin to end it, and all that it has started."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+
+    def close(self) -> int:
+        """End it if it runs, and tidy up.
+
+        :return: how many of its processes are left.
+        """
+        self.stop()
+        try:
+            left = self._process.wait(timeout=_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            left = 1
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return max(left, 0)
+
+
+def check() -> None:
+    """Say no where playbooks cannot be run.
+
+    :raises errors.Refused: what runs them is not installed.
+    """
+    programs = {
+        'ansible-runner': 'ansible-runner',
+        'ansible-playbook': 'ansible-core',
+    }
+    missing = [
+        package
+        for program, package in programs.items()
+        if shutil.which(program, path=_path()) is None
+    ]
+    if missing:
+        raise errors.Refused(
+            f'{" and ".join(missing)} not found on {os.uname().nodename}, '
+            'the machine that runs the playbooks; install there: pip install '
+            f'{" ".join(missing)}'
+        )
+
+
+def _path() -> str:
+    # Ansible is in the folder of the Python that runs this.
+    programs = pathlib.Path(sys.executable).parent
+    return f'{programs}:{os.environ.get("PATH", os.defpath)}'
+
+
+def _environment(folder: pathlib.Path) -> dict[str, str]:
+    inherited = {
+        name: os.environ[name] for name in _INHERITED if name in os.environ
+    }
+    return {
+        **inherited,
+        'PATH': _path(),
+        'LC_ALL': 'C.UTF-8',
+        'PYTHONUTF8': '1',
+        'PYTHONUNBUFFERED': '1',
+        # Whatever else on this machine is meant for others.
+        'ANSIBLE_CONFIG': str(folder / 'ansible.cfg'),
+    }
+
+
+def _write(folder: pathlib.Path, setting: Setting) -> None:
+    """Fill a private data directory, which is there and empty."""
+    project = folder / 'project'
+    for path, content in setting.content.items():
+        file = project / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        if content.startswith(b'#!'):
+            file.chmod(0o700)
+    login = setting.login
+    if setting.key:
+        login = dataclasses.replace(login, key_file=str(folder / _KEY))
+    texts = {
+        _KEY: setting.key.rstrip() + '\n',
+        'ansible.cfg': '',
+        'inventory/hosts.json': json.dumps(
+            inventory.write(setting.hosts, login)
+        ),
+        'env/extravars': json.dumps(dict(setting.variables)),
+        'env/settings': json.dumps(
+            {
+                'job_timeout': setting.timeout,
+                # Seconds between two polls whether that has passed.
+                'pexpect_timeout': 1,
+                'suppress_output_file': True,
+                'fact_cache_type': 'memory',
+            }
+        ),
+        'env/envvars': json.dumps(_ansible(folder, setting.content)),
+    }
+    for name, text in texts.items():
+        file = folder / name
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        file.touch(mode=0o600)
+        file.write_text(text)
+
+
+def _ansible(
+    folder: pathlib.Path, content: abc.Iterable[str]
+) -> dict[str, str]:
+    folders = {
+        catalogue.PATHS[name]: ':'.join(
+            str(folder / 'project' / path) for path in paths
+        )
+        for name, paths in catalogue.paths(content).items()
+    }
+    return {
+        **folders,
+        'ANSIBLE_NOCOLOR': '1',
+        'ANSIBLE_LOCAL_TEMP': str(folder / 'tmp'),
+        'ANSIBLE_HOST_KEY_CHECKING': 'True',
+        # A server's key is unknown at first; later it must be the same.
+        'ANSIBLE_SSH_ARGS': '-o BatchMode=yes -o ConnectTimeout=10 '
+        '-o StrictHostKeyChecking=accept-new '
+        f'-o UserKnownHostsFile={folder}/known_hosts -o ControlMaster=no',
+    }

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs while engines die, stand still or lose their database."""
+
+from collections.abc import Callable
+import time
+
+import pytest
+
+from tests.functional import base
+from tests.functional import running
+from tests.functional import servers
+from tests.functional.production import waits
+
+#: Long enough for another engine to continue.
+_OUTAGE = 60
+
+
+def kill(cloud: base.Cloud) -> None:
+    cloud.kill('heat-engine-1')
+
+
+def freeze(cloud: base.Cloud) -> None:
+    with cloud.frozen('heat-engine-1'):
+        time.sleep(_OUTAGE)
+
+
+def lose_database(cloud: base.Cloud) -> None:
+    cloud.stop('mariadb')
+    time.sleep(_OUTAGE)
+    cloud.start('mariadb')
+
+
+@pytest.mark.parametrize('fault', [kill, freeze, lose_database])
+def test_a_run_continues_and_each_server_runs_it_once(
+    cloud: base.Cloud,
+    stacks: Callable[..., base.Stack],
+    fault: Callable[[base.Cloud], None],
+) -> None:
+    scripts = {'CREATE': '', 'BACKUP': 'true'}
+    stack = stacks(
+        base.software(
+            deployments=waits.COUNT,
+            config=running.component(scripts, {}),
+            input_values={},
+            signal_transport='NO_SIGNAL',
+        )
+    )
+    stack.wait('CREATE_COMPLETE')
+    user = running.client(cloud)
+    # Either engine may lead one of them.
+    begun = [
+        user.start('BACKUP', stacks=[stack.name], resources=[name])
+        for name in waits.NAMES
+    ]
+    base.until(lambda: len(running.given(stack)) == waits.COUNT)
+    given = running.configs(stack)
+    fault(cloud)
+    for config in given:
+        assert base.put(base.signal_url(config), servers.body()) == 201
+    for run in begun:
+        ended = user.wait(run.id, 150)
+        assert ended.state == 'complete', ended
+        (target,) = user.targets(run.id)
+        assert target.attempt == 1
+        user.delete(run.id)
+    base.until(lambda: not running.given(stack))
+
+
+def test_any_engine_takes_requests_and_none_starts_a_run_twice(
+    cloud: base.Cloud, stacks: Callable[..., base.Stack]
+) -> None:
+    stack = stacks(running.fleet(2))
+    stack.wait('CREATE_COMPLETE')
+    user = running.client(cloud)
+    run = user.start(
+        'BACKUP', stacks=[stack.name], limits={'max_concurrent': 1}
+    )
+    for _ in range(5):
+        user.pause(run.id)
+        assert user.show(run.id).state == 'paused'
+        user.resume(run.id)
+        again = user.start(
+            'BACKUP',
+            run_id=run.id,
+            stacks=[stack.name],
+            limits={'max_concurrent': 1},
+        )
+        assert again.created_at == run.created_at
+    user.cancel(run.id)
+    assert user.wait(run.id, 60).state == 'cancelled'
+    user.delete(run.id)

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of runs share: commands, the API, templates, and a gate."""
+
+import collections
+from collections.abc import Iterator, Mapping
+from concurrent import futures
+import contextlib
+import json
+import pathlib
+import subprocess
+import time
+from typing import Any
+
+from keystoneauth1 import session as ks_session
+from keystoneauth1.identity import v3
+
+from heat_plugins.clients import rest
+from heat_plugins.clients import runs
+from tests.functional import base
+
+Template = base.Template
+
+#: Shows that its server has it, and ends when a test says so.
+GATED = """\
+#!/bin/sh -e
+echo "$deploy_resource_name" >> "$journal"
+until [ -e "$gate" ]; do
+    touch "$journal-$deploy_resource_name"
+    sleep 0.2
+done
+[ "$deploy_resource_name" != "$broken" ]
+echo "backed up $deploy_resource_name"
+"""
+
+#: The inputs of `GATED`, with their defaults.
+GATE = {'journal': '/dev/null', 'gate': '/', 'broken': 'none'}
+
+_LIFE_CYCLE = ('CREATE', 'UPDATE', 'DELETE', 'SUSPEND', 'RESUME')
+
+
+class Commands:
+    """``openstack software deployment run …`` of a user.
+
+    :ivar said: all that was printed.
+    """
+
+    def __init__(
+        self, cloud: base.minicloud_client.Cloud, user: str = 'demo'
+    ) -> None:
+        self._env = cloud.env(user)
+        self.said = ''
+
+    def begin(self, *words: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            ['openstack', 'software', 'deployment', 'run', *words],
+            env=self._env,
+            # communicate() continues where a read has ended.
+            bufsize=0,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def end(self, process: subprocess.Popen[bytes]) -> tuple[int, Any]:
+        """Return the exit code, and what was shown or said."""
+        output, said = process.communicate(timeout=150)
+        self.said += output.decode() + said.decode()
+        shown = json.loads(output) if output.strip() else said.decode()
+        return process.returncode, shown
+
+    def __call__(self, *words: str) -> tuple[int, Any]:
+        return self.end(self.begin(*words, '-f', 'json'))
+
+    def start(self, *words: str) -> str:
+        """Start a run; return its ID."""
+        code, shown = self('start', *words)
+        assert code == 0, shown
+        return str(shown['id'])
+
+    def logs(self, *words: str) -> tuple[int, bytes, str]:
+        process = self.begin('logs', *words)
+        output, said = process.communicate(timeout=150)
+        return process.returncode, output, said.decode()
+
+    def state(self, run_id: str) -> str:
+        return str(self('show', run_id)[1]['state'])
+
+
+def client(
+    cloud: base.minicloud_client.Cloud,
+    user: str = 'demo',
+    project: str | None = None,
+) -> runs.Runs:
+    """Return the client of a user.
+
+    :param project: its name; None for the user's own.
+    """
+    env = cloud.env(user)
+    auth = v3.Password(
+        auth_url=env['OS_AUTH_URL'],
+        username=env['OS_USERNAME'],
+        password=env['OS_PASSWORD'],
+        project_name=project or env['OS_PROJECT_NAME'],
+        user_domain_name='Default',
+        project_domain_name='Default',
+    )
+    verify = env.get('OS_CACERT') or True
+    return runs.Runs(rest.Cloud(ks_session.Session(auth=auth, verify=verify)))
+
+
+def states(user: runs.Runs, run_id: str) -> list[str]:
+    """Return the states of a run's targets."""
+    return [each.state for each in user.targets(run_id)]
+
+
+def component(
+    scripts: Mapping[str, str],
+    inputs: Mapping[str, Any],
+    outputs: tuple[str, ...] = (),
+) -> Template:
+    """Return a component.
+
+    :param scripts: by actions, such as ``CREATE UPDATE``.
+    :param inputs: their defaults, by name.
+    """
+    return {
+        'type': 'OS::Heat::SoftwareComponent',
+        'properties': {
+            'inputs': [
+                {
+                    'name': name,
+                    'type': 'String' if isinstance(value, str) else 'Number',
+                    'default': value,
+                }
+                for name, value in inputs.items()
+            ],
+            'outputs': [{'name': name} for name in outputs],
+            'configs': [
+                {'actions': names.split(), 'tool': 'script', 'config': script}
+                for names, script in scripts.items()
+            ],
+        },
+    }
+
+
+def fleet(servers: int, script: str = GATED) -> Template:
+    """Return servers, each with a deployment of one component."""
+    found: Template = {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            'config': component(
+                {'CREATE': '#!/bin/sh\n', 'BACKUP': script}, GATE
+            )
+        },
+    }
+    for n in range(servers):
+        found['resources'][f'server{n}'] = {
+            'type': 'OS::Heat::DeployedServer',
+            'properties': {},
+        }
+        found['resources'][f'db{n}'] = {
+            'type': 'OS::Heat::SoftwareDeployment',
+            'properties': {
+                'server': {'get_resource': f'server{n}'},
+                'config': {'get_resource': 'config'},
+                'signal_transport': 'NO_SIGNAL',
+            },
+        }
+    return found
+
+
+@contextlib.contextmanager
+def switched_on(
+    cloud: base.minicloud_client.Cloud,
+    stack_names: list[str],
+    servers: int,
+    supervised: bool = False,
+) -> Iterator[None]:
+    """Switch the servers of stacks on, several at a time."""
+    agents = [
+        cloud.agent(
+            f'{stack}-server{n}',
+            stack=stack,
+            resource=f'server{n}',
+            supervised=supervised,
+        )
+        for stack in stack_names
+        for n in range(servers)
+    ]
+    with futures.ThreadPoolExecutor(4) as executor:
+        try:
+            list(executor.map(lambda agent: agent.start(), agents))
+            yield
+        finally:
+            list(executor.map(lambda agent: agent.stop(), agents))
+
+
+class Journal:
+    """What servers have run, and the gate behind which they wait."""
+
+    def __init__(self, folder: pathlib.Path, name: str) -> None:
+        self._file = folder / name
+        self._file.touch()
+        self.gate = folder / f'{name}-gate'
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        return {'journal': str(self._file), 'gate': str(self.gate)}
+
+    @property
+    def options(self) -> list[str]:
+        """The same for a command."""
+        return [
+            word
+            for name, value in self.inputs.items()
+            for word in ('--input', f'{name}={value}')
+        ]
+
+    def ran(self) -> dict[str, int]:
+        """Return how often each deployment was run, by its name."""
+        return dict(collections.Counter(self._file.read_text().split()))
+
+    def is_quiet(self, seconds: float = 3) -> bool:
+        """Say whether no script was at work for seconds."""
+        signs = self._file.parent.glob(f'{self._file.name}-db*')
+        last = max(each.stat().st_mtime for each in signs)
+        return time.time() - last > seconds
+
+
+def configs(stack: base.Stack, server: str = 'server') -> list[Template]:
+    """Return the runs' configs that a server is given."""
+    return [
+        each
+        for each in stack.metadata(server)
+        if base.value(each, 'deploy_action') not in _LIFE_CYCLE
+    ]
+
+
+def given(stack: base.Stack, server: str = 'server') -> list[str]:
+    """Return the names of the runs' configs that a server is given."""
+    return [str(each['name']) for each in configs(stack, server)]
+
+
+def signal_url(stack: base.Stack, name: str) -> str:
+    """Return where a server sends the result of a config that it is given."""
+    (config,) = [one for one in stack.metadata() if one['name'] == name]
+    return base.signal_url(config)

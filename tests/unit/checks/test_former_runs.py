@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a former release has left is named before an upgrade."""
+
+import uuid
+
+from heat.db import models
+from oslo_upgradecheck import upgradecheck
+import sqlalchemy
+
+from heat_plugins.checks import engine
+from heat_plugins.engine.database import former_runs
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import run_rows
+from heat_plugins.engine.database import run_tables
+from tests.unit import heat_fixture
+from tests.unit.runs import store_contract
+
+Code = upgradecheck.Code
+
+
+class FormerRunsTest(heat_fixture.HeatTestCase):
+    TYPES = {}
+
+    def deployment(self, group, project='p1', **values):
+        """Store a deployment of a config of that group."""
+        config_id = str(uuid.uuid4())
+        values = {
+            'id': str(uuid.uuid4()),
+            'action': 'BACKUP',
+            'status': 'IN_PROGRESS',
+            **values,
+        }
+        rows.write(
+            self.heat.context,
+            sqlalchemy.insert(models.SoftwareConfig).values(
+                id=config_id, name='x', group=group, tenant=project
+            ),
+            sqlalchemy.insert(models.SoftwareDeployment).values(
+                config_id=config_id,
+                server_id='server',
+                tenant=project,
+                stack_user_project_id=project,
+                **values,
+            ),
+        )
+
+    def check(self):
+        found = engine.runs_of_former_release()
+        return found.code, found.details
+
+    def test_without_any_all_is_well(self):
+        self.deployment('script', action='UPDATE')
+        self.deployment('script', status='COMPLETE')
+        self.assertEqual(
+            (Code.SUCCESS, 'A former release has left no run.'), self.check()
+        )
+
+    def test_a_run_of_this_release_is_none(self):
+        kept = run_rows.RunRows().create(
+            store_contract.PROJECT, store_contract.run(), 'engine'
+        )
+        after, made = store_contract.begun(kept, 0)
+        run_rows.RunRows().step(kept, after, 'begin', given=made)
+        found = former_runs.read(self.heat.context, has_tables=True)
+        self.assertEqual(({}, {}), (found.running, found.registered))
+        found = former_runs.read(self.heat.context, has_tables=False)
+        self.assertEqual({store_contract.PROJECT: 1}, found.running)
+
+    def test_runs_in_progress_are_waited_for(self):
+        self.deployment('script')
+        self.deployment('ansible', project='p2')
+        code, said = self.check()
+        self.assertEqual(Code.WARNING, code)
+        self.assertIn('on 2 servers of projects p1, p2. Let them end', said)
+
+    def test_records_of_operations_are_named(self):
+        for group in (*former_runs.REGISTERED, 'heat-plugins-notices'):
+            self.deployment(group)
+        code, said = self.check()
+        self.assertEqual(Code.SUCCESS, code)
+        self.assertIn('containers heat-plugins-operations', said)
+        self.assertIn('delete them: p1.', said)
+
+    def test_before_the_upgrade_there_are_no_tables(self):
+        self.deployment('script')
+        self.patch(run_tables, 'is_ready', lambda engine: False)
+        self.assertEqual(Code.WARNING, self.check()[0])
+
+    def test_a_database_that_is_away_quotes_nothing(self):
+        def fail(engine):
+            raise ValueError('hunter2')
+
+        self.patch(run_tables, 'is_ready', fail)
+        code, said = self.check()
+        self.assertEqual(Code.WARNING, code)
+        self.assertIn('ValueError', said)
+        self.assertNotIn('hunter2', said)

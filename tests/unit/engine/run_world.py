@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs, their leaders and their servers in memory; see `leading`.
+
+The store is strict, see `fake_run_store`. A server runs what it was told of,
+each config once, and only then answers. A leader dies at any call of the
+store or of servers, before or after it. A `Trouble` lets servers be slow,
+answer twice or never, and listings of the object store lag.
+"""
+
+import collections
+import contextlib
+import random
+
+from heat_plugins import errors
+from heat_plugins import heat_values
+from heat_plugins.deployments import deliveries
+from heat_plugins.engine import process
+from heat_plugins.engine.runs import leading
+from heat_plugins.engine.runs import run_fleet
+from heat_plugins.runs import run_objects
+from heat_plugins.runs import run_records
+from heat_plugins.runs import run_requests
+from heat_plugins.runs import runs
+from heat_plugins.signals import body
+from tests.unit.runs import fake_run_store
+
+PROJECT = 'project'
+RUN = '20270115T080000Z-00c0ffee'
+
+
+class Crash(BaseException):
+    """The engine has died."""
+
+
+class Places(process.Places):
+    """Does all in the caller's thread."""
+
+    def run(self, key, name, do, *args):
+        try:
+            do(*args)
+        finally:
+            self.leave(key)
+
+
+class World:
+    """What there is beside the leaders.
+
+    :ivar answers: returns what a server sends, by its ID; None: nothing.
+    :ivar ran: how often each server has run something.
+    :ivar executed: how often an attempt was run, by the name of its result.
+    :ivar hidden: until when no listing shows a result, by its name.
+    :ivar objects: what servers have sent, by name.
+    :ivar reports: the names of results whose servers have reported a start.
+    :ivar stopped: the results that servers were told to stop.
+    :ivar slowness: the seconds that it takes to prepare something.
+    :ivar outage: why nothing can be prepared.
+    :ivar store_outage: why no object can be read.
+    :ivar calls: how many there were; before `crash_at` the engine dies.
+    """
+
+    def __init__(self, targets=3, **limits):
+        self.store = fake_run_store.FakeRunStore()
+        self.now = self.store.now
+        self.answers = lambda server_id: 0
+        self.ran, self.executed = collections.Counter(), collections.Counter()
+        self.hidden = {}
+        self.metadata, self.objects, self.done = {}, {}, set()
+        self.reports, self.stopped, self.discarded = set(), set(), []
+        self.gone, self.refused = {}, {}
+        self.outage = self.store_outage = None
+        self.free, self.slowness = float('inf'), 0
+        self.calls, self.crash_at = 0, None
+        self.leaders = []
+        self.unknown_hook = None
+        self.targets, self.limits = targets, limits
+
+    # Runs
+
+    def order(self, run_id=RUN, action='BACKUP', **values):
+        members = [
+            runs.RunTarget(
+                stack_id=f'stack-{n % 2}',
+                stack_name=f's{n % 2}',
+                resource=f'deployment-{n}',
+                deployment_id=f'deployment-{n}',
+                server_id=f'server-{n}',
+                unknown_hook=self.unknown_hook,
+            )
+            for n in range(self.targets)
+        ]
+        return run_records.RunOrder(
+            id=run_id,
+            action=action,
+            limits=run_records.RunLimits(**self.limits),
+            members=members,
+            created_at=int(self.now),
+            created_by='ann',
+            inputs={'secret': 'hunter2-secret'},
+            **values,
+        )
+
+    def start(self, run_id=RUN, leader=None, **values):
+        if leader is None:
+            leader = self.leader()
+        run = run_records.RunRecord.new(self.order(run_id, **values))
+        self.store.create(PROJECT, run, leader.engine_id)
+        leader.wake(run_id)
+        return leader
+
+    def ask(self, do, run_id=RUN, **values):
+        """Do what a user asks another engine for."""
+        stored = self.store.load(run_id)
+        after = run_requests.follow(
+            stored.run,
+            run_records.Request(do=do, who='ben', **values),
+            self.now,
+        )
+        assert after != stored.run
+        self.store.step(stored, after, f'request {self.now}')
+
+    def run(self, run_id=RUN):
+        return self.store.load(run_id).run
+
+    def states(self, run_id=RUN):
+        return [
+            each.state and each.state.value
+            for each in self.run(run_id).attempts
+        ]
+
+    # Leaders
+
+    def leader(self, engine_id='engine', places=None, skew=0):
+        """Return a leader; its clock is ahead by `skew` seconds."""
+        made = leading.Leader(
+            engine_id,
+            Watched(self),
+            lambda settle: Servers(self, settle, skew),
+            output_limit=64 * 1024,
+            places=Places(1000, 1000) if places is None else places,
+            clock=lambda: self.now + skew,
+            monotonic=lambda: self.now,
+        )
+        self.leaders.append(made)
+        return made
+
+    def take_over(self, dead='engine', engine_id='other'):
+        self.leaders.clear()
+        leader = self.leader(engine_id)
+        leader.wake(*self.store.take_over(dead, engine_id, 100))
+        return leader
+
+    def pass_time(self, seconds=1):
+        """Let leaders and servers work."""
+        for _ in range(seconds):
+            self.now += 1
+            self.store.now = self.now
+            for each in self.leaders:
+                with contextlib.suppress(errors.Error):
+                    each.turn()
+            self.serve()
+
+    def finish(self, seconds=600, run_id=RUN):
+        for _ in range(seconds):
+            if self.run(run_id).ended:
+                return
+            self.pass_time()
+        raise AssertionError(self.run(run_id))
+
+    # Servers
+
+    def tell(self, server_ids):
+        for server_id in server_ids:
+            self.metadata[server_id] = {
+                each.config_id: each
+                for each in self.store.given.values()
+                if each.server_id == server_id
+            }
+
+    def serve(self):
+        for server_id, configs in self.metadata.items():
+            for config_id, delivery in configs.items():
+                name = delivery.signalling.object_name
+                if config_id not in self.done:
+                    self.done.add(config_id)
+                    self.ran[server_id] += 1
+                    self.executed[name] += 1
+                if name not in self.objects:
+                    self.send(name, self.answers(server_id))
+
+    def send(self, name, status, **details):
+        if status is not None and (name, 'sent') not in self.done:
+            self.done.add((name, 'sent'))
+            details = {'deploy_status_code': status, **details}
+            self.objects[name] = body.outcome(details, ()), self.now
+
+    def shows(self, name):
+        """Say whether a listing shows a result."""
+        return name in self.objects and self.now >= self.hidden.get(name, 0)
+
+    def call(self):
+        self.calls += 1
+        if self.calls == self.crash_at:
+            raise Crash
+
+
+class Trouble(World):
+    """A world in which servers are slow, and fail; one thing a second.
+
+    :ivar most_at_once: the most runs that servers had at a time.
+    :ivar failures_begun: how many runs began that fail, or never answer.
+    """
+
+    def __init__(self, seed, targets, *, fail=(), silent=(), **limits):
+        super().__init__(targets, **limits)
+        self.random = random.Random(seed)
+        self.failing = {f'server-{n}' for n in {*fail, *silent}}
+        self.silent = {f'server-{n}' for n in silent}
+        self.most_at_once = self.failures_begun = 0
+        self.lag = 0
+        # When a server sends its result: the time, name and status.
+        self._pending = []
+
+    def serve(self):
+        chance = self.random.random
+        self.most_at_once = max(self.most_at_once, len(self.store.given))
+        for server_id, configs in self.metadata.items():
+            for config_id, delivery in configs.items():
+                if config_id not in self.done and chance() < 0.5:
+                    self.done.add(config_id)
+                    name = delivery.signalling.object_name
+                    self.executed[name] += 1
+                    self._begin(server_id, name)
+        due = [each for each in self._pending if each[0] <= self.now]
+        self._pending = [each for each in self._pending if each not in due]
+        for _, name, status in due:
+            self.done.discard((name, 'sent'))
+            self.send(name, status)
+            self.hidden[name] = self.now + chance() * self.lag
+
+    def _begin(self, server_id, name):
+        self.failures_begun += server_id in self.failing
+        if server_id in self.silent:
+            return
+        if self.random.random() < 0.3:
+            self.reports.add(name)
+        at = self.now + self.random.uniform(0, 20)
+        status = int(server_id in self.failing)
+        self._pending.append((at, name, status))
+        if self.random.random() < 0.2:
+            self._pending.append((at + 3, name, status))
+
+
+class Watched:
+    """The store, as one engine has it, which may die around each change."""
+
+    def __init__(self, world):
+        self._world = world
+
+    def __getattr__(self, name):
+        method = getattr(self._world.store, name)
+        if name not in ('step', 'answer'):
+            return method
+
+        def call(*args, **values):
+            self._world.call()
+            result = method(*args, **values)
+            self._world.call()
+            return result
+
+        return call
+
+
+class Servers:
+    """See `run_fleet.RunServers`."""
+
+    def __init__(self, world, settle, skew=0):
+        self._world = world
+        self._settle = settle
+        self._skew = skew
+        self.stacks = {}
+
+    def of_stack(self, project_id, stack_id):
+        assert project_id == PROJECT
+        if stack_id not in self.stacks:
+            self.stacks[stack_id] = Stack(
+                self._world, stack_id, self._settle, self._skew
+            )
+        return self.stacks[stack_id]
+
+    def room(self, project_id):
+        return self._world.free - len(self._world.store.given)
+
+    def prepare(self, project_id, operation, members):
+        self._world.now += self._world.slowness
+        return {n: self._prepared(operation, n) for n in members}
+
+    def _prepared(self, operation, number):
+        world, key = self._world, run_fleet.key_of(operation, number)
+        if world.outage is not None:
+            return world.outage
+        if number in world.refused:
+            return world.refused[number]
+        name = run_objects.result_name(key.run_id, number, key.attempt)
+        unique = f'{world.now}-{key}-{len(world.store.given)}'
+        return deliveries.Delivery(
+            deployment_id=f'row-{unique}',
+            server_id=operation.order.members[number].server_id,
+            config_id=f'config-{unique}',
+            action=operation.order.action,
+            draft=heat_values.DerivedConfig(
+                group='script', config='true', outputs=[]
+            ),
+            input_values=None,
+            signalling=deliveries.Signalling(
+                transport='TEMP_URL_POLL',
+                object_name=name,
+                report_name=body.report_name(name),
+            ),
+            reading_project=None,
+            before=None,
+        )
+
+    def given(self, project_id, operation, members):
+        return {
+            n: self._world.store.given[row_id]
+            for n in members
+            if (row_id := operation.attempts[n].row_id)
+            in self._world.store.given
+        }
+
+    def tell(self, project_id, stack_id, server_ids):
+        self._world.call()
+        self._world.tell(server_ids)
+        self._world.call()
+
+    def gone(self, project_id, operation, members):
+        return {n: why for n, why in self._world.gone.items() if n in members}
+
+
+class Stack:
+    """See `run_fleet.StackRuns`."""
+
+    def __init__(self, world, stack_id, settle, skew):
+        self._world, self._skew = world, skew
+        self.stack_id, self.project_id = stack_id, PROJECT
+        self._settle = settle
+        self._waits = {}
+        self._begun = set()
+        self.due = 0
+
+    @property
+    def is_idle(self):
+        return not self._waits
+
+    def add(self, key, delivery):
+        assert key not in self._waits
+        self._waits[key] = delivery
+
+    def leave(self, key):
+        self._waits.pop(key, None)
+
+    def poll(self):
+        world, answers = self._world, {}
+        if world.store_outage is not None:
+            raise world.store_outage
+        for key, delivery in self._waits.items():
+            name = delivery.signalling.object_name
+            if delivery.deployment_id not in world.store.given:
+                answers[key] = run_fleet.Answer(lost=run_fleet.CHANGED)
+            elif world.shows(name):
+                answers[key] = self._answer(name)
+            elif name in world.reports and key not in self._begun:
+                answers[key] = run_fleet.Answer()
+        self._settle(answers)
+        for key, answer in answers.items():
+            if answer == run_fleet.Answer():
+                self._begun.add(key)
+            else:
+                self._waits.pop(key, None)
+                self.discard_all(key)
+
+    def _answer(self, name):
+        outcome, at = self._world.objects[name]
+        result = run_objects.Result(outcome=outcome, at=at + self._skew)
+        return run_fleet.Answer(result=result)
+
+    def ask(self, key, expected, inputs, *, reports):
+        name = _name(key)
+        if self._world.store_outage is not None:
+            raise self._world.store_outage
+        if name in self._world.objects:
+            return self._answer(name)
+        if reports and name in self._world.reports:
+            return run_fleet.Answer()
+        return None
+
+    def discard_all(self, key):
+        self._world.objects.pop(_name(key), None)
+
+    def stop(self, key):
+        if self._world.store_outage is not None:
+            raise self._world.store_outage
+        self._world.stopped.add(_name(key))
+
+
+def _name(key):
+    return run_objects.result_name(key.run_id, key.number, key.attempt)

@@ -1,0 +1,641 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs are ordered of heat-engine, and shown by it, through Heat's API."""
+
+from unittest import mock
+import uuid
+
+from heat.db import models
+from oslo_config import cfg
+import sqlalchemy
+
+from heat_plugins import errors
+from heat_plugins.clients import runs as client
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import run_tables
+from heat_plugins.engine.runs import door
+from heat_plugins.runs import ordering
+from heat_plugins.runs import run_records
+from heat_plugins.runs import run_store
+from heat_plugins.runs.schedules import schedules
+from tests.unit.engine import heat_door
+from tests.unit.resources import deployments
+from tests.unit.resources import test_deployment_triggers as triggers
+from tests.unit.resources import test_group_as_one as groups
+
+SECRET = 'of-a-user-42'
+FIRST, SECOND = (str(uuid.UUID(int=n)) for n in (1, 2))
+
+NOTIFY = {
+    'url': 'https://hooks.example.com/secret-path',
+    'secret': 'a-secret-of-32-characters-or-more',
+}
+
+
+class OrderTest(heat_door.DoorCase):
+    def setUp(self):
+        super().setUp()
+        self.stack = self.created(
+            deployments.template(resources={'config': triggers.CONFIG})
+        )
+
+    def start(self, **order):
+        return self.runs.start(
+            'BACKUP', **{'stacks': [self.stack.name], **order}
+        )
+
+    def end(self, run_id):
+        """Let a run fail, as its leader does."""
+        self.change(
+            run_id, phase=run_records.Phase.FAILED, ended_at=int(heat_door.NOW)
+        )
+
+    def control(self, run_id):
+        return self.store.load(run_id).run.control
+
+    def refusal(self, call, *args, error=errors.Refused, **kwargs):
+        """Return why a call is refused, which has stored nothing."""
+        before = self.stored()
+        failure = self.assertRaises(error, call, *args, **kwargs)
+        self.assertEqual(before, self.stored())
+        return str(failure)
+
+    def test_a_run_starts(self):
+        run = self.start(run_id=FIRST, inputs={'level': 9})
+        self.assertEqual(
+            (FIRST, 'running', 1), (run.id, run.state, run.targets)
+        )
+        self.assertEqual(('user', ['level']), (run.created_by, run.inputs))
+        self.assertEqual([FIRST], self.woken)
+        stored = self.store.load(FIRST)
+        self.assertEqual(heat_door.ENGINE, stored.engine_id)
+        (member,) = stored.run.order.members
+        row = self.deployment_rows()[0]
+        self.assertEqual(
+            (self.stack.id, self.stack.name, 'deployment', row.id),
+            (
+                member.stack_id,
+                member.stack_name,
+                member.resource,
+                member.deployment_id,
+            ),
+        )
+        self.assertEqual(row.server_id, member.server_id)
+        self.assertEqual('server', member.server_name)
+        self.assertEqual(self.stack['config'].resource_id, member.source_id)
+
+    def test_an_order_that_is_sent_again_starts_nothing_twice(self):
+        run = self.start(run_id=FIRST)
+        self.assertEqual(run, self.start(run_id=FIRST))
+        self.assertEqual([FIRST], self.woken)
+        self.refusal(
+            self.start, run_id=FIRST, inputs={'level': 9}, error=errors.Exists
+        )
+        other = self.client(project_id='f' * 32)
+        self.refusal(other.start, 'BACKUP', run_id=FIRST, stacks=['x'])
+
+    def test_a_script_of_ones_own_runs_on_servers(self):
+        config = {'config': 'uptime', 'inputs': [{'name': 'who'}]}
+        run = self.runs.start(
+            stacks=[self.stack.id],
+            config=config,
+            inputs={'who': SECRET},
+        )
+        (member,) = self.store.load(run.id).run.order.members
+        server_id = self.stack['server'].resource_id
+        self.assertEqual(
+            ('APPLY', 'server', server_id, server_id),
+            (
+                run.action,
+                member.resource,
+                member.server_id,
+                member.deployment_id,
+            ),
+        )
+        self.assertEqual('uptime', run.script)
+
+    def test_secrets_are_in_no_answer(self):
+        cfg.CONF.set_override(
+            'notify_hosts', ['hooks.example.com'], 'heat_plugins'
+        )
+        self.addCleanup(
+            cfg.CONF.clear_override, 'notify_hosts', 'heat_plugins'
+        )
+        script = {
+            'config': f'login {SECRET}',
+            'inputs': [{'name': 'password'}],
+        }
+        run = self.runs.start(
+            run_id=FIRST,
+            stacks=[self.stack.name],
+            config=script,
+            inputs={'password': SECRET},
+            notify=NOTIFY,
+        )
+        self.assertEqual('https://hooks.example.com', run.notify)
+        order = self.store.load(FIRST).run.order
+        self.assertEqual(NOTIFY['secret'], order.webhook['secret'])
+        shown = [
+            self.heat.rpc.list_software_deployments(
+                self.heat.context, query.server_id
+            )
+            for query in (
+                ordering.Query(),
+                ordering.Query(run=FIRST, outputs=True),
+            )
+        ]
+        for secret in (SECRET, 'secret-path', NOTIFY['secret']):
+            self.assertNotIn(secret, repr([run, shown, order]))
+
+    def test_a_dry_run_starts_nothing(self):
+        found = self.runs.select('BACKUP', tags=[], stacks=[self.stack.name])
+        self.assertEqual(
+            (1, 0, 0), (found.targets, found.left_out, found.more)
+        )
+        (row,) = found.rows
+        self.assertEqual(
+            ('deployment', 'server', True),
+            (row['resource'], row['server'], row['is_target']),
+        )
+        self.assertEqual(({}, []), (self.stored(), self.woken))
+
+    def test_another_number_than_was_confirmed_starts_nothing(self):
+        said = self.refusal(self.start, expected=2)
+        self.assertIn('2 targets were confirmed, and 1 are selected now', said)
+        self.assertEqual(1, self.start(expected=1).targets)
+
+    def test_more_than_a_number_start_only_if_they_were_confirmed(self):
+        failure = self.assertRaises(
+            client.Unconfirmed, self.start, confirm_above=0
+        )
+        self.assertIn('Nothing was started', str(failure))
+        self.assertEqual(1, failure.selection.targets)
+        self.assertEqual(({}, []), (self.stored(), self.woken))
+        self.assertEqual(1, self.start(confirm_above=1).targets)
+
+    def test_a_config_of_heat_may_be_named(self):
+        config = self.heat.rpc.create_software_config(
+            self.heat.context,
+            group='script',
+            name='own',
+            config='uptime',
+            inputs=[],
+            outputs=[],
+            options={},
+        )
+        run = self.runs.start(stacks=[self.stack.name], config_id=config['id'])
+        self.assertEqual('uptime', run.script)
+        for order, said in (
+            ({'config_id': 'nothing'}, 'nothing'),
+            ({'config_id': config['id'], 'config': {}}, 'both "config" and'),
+        ):
+            self.assertIn(said, self.refusal(self.start, **order))
+        other = self.client(project_id='f' * 32)
+        self.refusal(other.start, stacks=['x'], config_id=config['id'])
+
+    def test_what_is_selected_is_refused_as_by_the_command(self):
+        self.assertIn(
+            'Heat has no stack nowhere',
+            self.refusal(self.start, stacks=['nowhere']),
+        )
+        self.assertIn(
+            'no input "colour"', self.refusal(self.start, inputs={'colour': 1})
+        )
+        self.assertIn(
+            'there are: BACKUP',
+            self.refusal(self.runs.start, 'BACKUPS', stacks=[self.stack.id]),
+        )
+        self.assertIn('No targets', self.refusal(self.start, stacks=[]))
+        said = self.refusal(self.start, resources=['^dep(loy)?.*$'])
+        self.assertIn('looks like a regular expression', said)
+
+    def test_bad_orders_are_refused_and_stored_nowhere(self):
+        good = {'do': 'start', 'run': FIRST, 'action': 'BACKUP'}
+        selected = {**good, 'stacks': [self.stack.name]}
+        deep = []
+        for _level in range(100):
+            deep = [deep]
+        for order, said in (
+            (None, 'map'),
+            ([], 'map'),
+            ({'do': 'stop'}, '"do"'),
+            (good | {'action': ''}, 'neither an action'),
+            ({**good, 'run': 'shop'}, 'UUID'),
+            ({**good, 'run': schedules.run_id(FIRST, 60)}, 'of schedules'),
+            ({**selected, 'run': FIRST.upper().replace('1', 'A')}, 'UUID'),
+            ({**selected, 'resource': []}, 'did you mean "resources"'),
+            ({**selected, 'resources': 'db'}, 'resources is of another type'),
+            ({**selected, 'resources': [1]}, 'resources is of another type'),
+            ({**selected, 'inputs': [1]}, 'inputs is of another type'),
+            ({**selected, 'expected': -1}, 'expected is out of range'),
+            ({**selected, 'expected': True}, 'expected is of another type'),
+            ({**selected, 'limits': {'canary': 'x'}}, 'canary must be'),
+            ({**selected, 'limits': {'canaries': 1}}, 'no key canaries'),
+            ({**selected, 'limits': {'max_errors': 'x' * 9999}}, 'must be a'),
+            ({**selected, 'log_limit': 1}, '"log_limit" must be from'),
+            ({**selected, 'config': {'inputs': [{}]}}, 'has no name'),
+            ({**selected, 'config': {'group': 3}}, 'group is of another type'),
+            ({**selected, 'notify': {'url': 'ftp://x'}}, 'URL of a webhook'),
+            ({**selected, 'notify': NOTIFY}, 'notify_hosts'),
+            ({**selected, 'resources': ['db'] * 1_000_001}, 'bytes'),
+            ({**selected, 'resources': [''] * 1_001}, '1001 entries'),
+            ({**selected, 'inputs': {'level': 'x' * 2**20}}, 'bytes'),
+            ({**selected, 'inputs': {'level': deep}}, 'nested'),
+            ({**selected, 'inputs': {'level': 'a\0b'}}, 'NUL'),
+            ({**selected, 'inputs': {'a\0b': 1}}, 'NUL'),
+            ({**selected, 'stacks': ['\ud800']}, 'surrogate'),
+            ({**selected, 'inputs': {'level': float('nan')}}, 'JSON'),
+            ({'do': 'pause', 'run': FIRST}, '"request" must be a UUID'),
+        ):
+            failure = self.assertRaises(errors.Refused, self.post, order)
+            self.assertIn(said, str(failure))
+        self.assertEqual(({}, []), (self.stored(), self.woken))
+        # A backslash in front of that is no NUL.
+        said = self.refusal(self.start, inputs={'level': '\\u0000'})
+        self.assertIn('input "level" must be a number', said)
+
+    def post(self, order):
+        """Send an order that the client would not make."""
+        return door_of(self).take(self.heat.context, order, 'e')
+
+    def test_bad_queries_are_refused(self):
+        for query, said in (
+            ('limit=x', 'must be a number'),
+            ('limit=9999999999999', 'must be a number'),
+            ('colour=red', 'no key colour'),
+            ('state=red', '"state" must be one of'),
+            ('run=x', 'UUID'),
+            ('%00', 'not urlencoded'),
+            ('stack=%00', 'NUL'),
+        ):
+            failure = self.assertRaises(
+                errors.Refused, door_of(self).show, self.heat.context, query
+            )
+            self.assertIn(said, str(failure))
+
+    # Requests
+
+    def test_a_run_is_paused_resumed_and_cancelled(self):
+        run = self.start(run_id=FIRST)
+        paused = self.runs.pause(run.id)
+        self.assertEqual('paused', paused.state)
+        self.assertIn('Paused by user', paused.reason)
+        self.runs.resume(run.id)
+        self.assertIsNone(self.control(FIRST).paused_by)
+        ended = self.runs.cancel(run.id)
+        self.assertEqual('cancelled', ended.state)
+        self.assertEqual(
+            ['pause', 'resume', 'cancel'],
+            [each['do'] for each in ended.requests],
+        )
+        self.assertEqual([FIRST] * 4, self.woken)
+        said = self.refusal(self.runs.cancel, run.id)
+        self.assertEqual(
+            f'Cannot cancel run {FIRST}: it has ended: cancelled', said
+        )
+
+    def test_a_request_that_is_sent_again_does_nothing_twice(self):
+        self.start(run_id=FIRST)
+        self.runs.pause(FIRST, request=SECOND)
+        self.runs.resume(FIRST)
+        self.assertEqual(
+            'running', self.runs.pause(FIRST, request=SECOND).state
+        )
+        self.assertEqual(2, len(self.control(FIRST).asked))
+        # Nor does one that changed nothing.
+        self.runs.pause(FIRST)
+        self.runs.pause(FIRST, request=str(uuid.UUID(int=3)))
+        self.runs.resume(FIRST)
+        self.runs.pause(FIRST, request=str(uuid.UUID(int=3)))
+        self.assertIsNone(self.control(FIRST).paused_by)
+
+    def test_a_retry_that_is_sent_again_retries_once(self):
+        self.start(run_id=FIRST)
+        self.end(FIRST)
+        self.assertEqual(2, self.runs.retry(FIRST, request=SECOND).round)
+        self.end(FIRST)
+        self.assertEqual(2, self.runs.retry(FIRST, request=SECOND).round)
+        said = self.refusal(self.runs.retry, FIRST, only='db')
+        self.assertIn('no target without success is, or is named, db', said)
+
+    def test_what_has_begun_is_ended_by_its_leader(self):
+        self.start(run_id=FIRST)
+        self.change(
+            FIRST, {0: {'state': run_records.State.FAILED, 'number': 1}}
+        )
+        shown = self.runs.cancel(FIRST)
+        self.assertFalse(shown.ended)
+        control = self.control(FIRST)
+        self.assertEqual(run_records.Stop.CANCELLED, control.stopped)
+
+    def test_one_target_is_cancelled(self):
+        self.start(run_id=FIRST)
+        begun = {'state': run_records.State.RUNNING, 'number': 1}
+        self.change(FIRST, {0: begun | {'started_at': int(heat_door.NOW)}})
+        self.runs.cancel(FIRST, target=0)
+        attempt = self.store.load(FIRST).run.attempts[0]
+        self.assertEqual('user', attempt.cancelled_by)
+        self.refusal(self.runs.cancel, FIRST, target=1)
+        self.end(FIRST)
+        self.change(FIRST, {0: {'state': run_records.State.CANCELLED}})
+        said = self.refusal(self.runs.cancel, FIRST, target=0)
+        self.assertIn('Cannot cancel target 0', said)
+        self.assertIn('it is cancelled', said)
+
+    def test_a_request_is_decided_again_when_the_run_has_changed(self):
+        self.start(run_id=FIRST)
+        changes = iter([True, True, False])
+        step = self.store.step
+
+        def step_after_another(before, *args, **more):
+            if next(changes):
+                step(before, before.run, str(uuid.uuid4()))
+            return step(before, *args, **more)
+
+        self.patch(self.store, 'step', step_after_another)
+        self.assertEqual('paused', self.runs.pause(FIRST).state)
+
+    def test_a_run_that_has_ended_is_deleted(self):
+        self.start(run_id=FIRST)
+        self.refusal(self.runs.delete, FIRST)
+        self.end(FIRST)
+        self.runs.delete(FIRST)
+        self.assertEqual({}, self.stored())
+        for call in (
+            self.runs.show,
+            self.runs.pause,
+            self.runs.retry,
+            self.runs.delete,
+        ):
+            said = self.refusal(call, FIRST, error=errors.NotFound)
+            self.assertEqual(f'Heat has no run {FIRST} in this project', said)
+
+    def test_a_run_that_cannot_be_decrypted_can_be_ended(self):
+        self.start(run_id=FIRST, inputs={'level': 9})
+        cfg.CONF.set_override('auth_encryption_key', 'another' * 5)
+        self.addCleanup(cfg.CONF.clear_override, 'auth_encryption_key')
+        self.assertIn('auth_encryption_key', self.runs.show(FIRST).reason)
+        self.assertEqual([FIRST], [each.id for each in self.runs.list()])
+        said = self.refusal(self.runs.pause, FIRST)
+        self.assertIn('it can only be cancelled', said)
+        self.runs.cancel(FIRST)
+        self.runs.delete(FIRST)
+        self.assertEqual([], list(self.runs.list()))
+
+    # Lists
+
+    def test_runs_are_listed_in_pages(self):
+        ids = [str(uuid.UUID(int=n)) for n in range(5)]
+        for each in ids:
+            self.start(run_id=each)
+        self.end(ids[0])
+        found = list(self.runs.list(limit=2))
+        self.assertEqual(ids[::-1], [each.id for each in found])
+        self.assertEqual(5, len(list(self.runs.list(limit=1000))))
+        with mock.patch.object(run_store, 'PAGE', 2):
+            self.assertEqual(5, len(list(self.runs.list(limit=1000))))
+        said = self.refusal(
+            lambda: list(self.runs.list(after=SECOND[:-1] + 'f'))
+        )
+        self.assertIn('was deleted; list again', said)
+        (failed,) = self.runs.list(state=['failed'], action='BACKUP')
+        self.assertEqual((ids[0], 1, True), (failed.id, 1, failed.ended))
+        self.assertEqual([], list(self.runs.list(action='RESTORE')))
+        self.assertEqual(run_tables.revision(), self.runs.door().revision)
+
+    def test_a_list_of_a_stack_may_carry_its_targets(self):
+        more = self.created(
+            groups.group('a', 'b', resources={'config': triggers.CONFIG}),
+            name='more',
+        )
+        self.start(run_id=FIRST, stacks=[self.stack.name, more.name])
+        for wanted, expected in (
+            ({}, [['deployment', 'deployment.a', 'deployment.b']]),
+            ({'stack': more.id}, [['deployment.a', 'deployment.b']]),
+            ({'stack': self.stack.name}, [['deployment']]),
+            ({'stack': 'elsewhere'}, []),
+        ):
+            found = self.runs.list(targets=True, **wanted)
+            self.assertEqual(
+                expected,
+                [[e.resource for e in run.target_list] for run in found],
+            )
+        (run,) = self.runs.list()
+        self.assertEqual((), run.target_list)
+        # One that is deleted meanwhile.
+        self.end(FIRST)
+        load = self.store.load
+
+        def deleted(*args):
+            self.store.delete(self.heat.context.project_id, FIRST)
+            return load(*args)
+
+        self.patch(self.store, 'load', deleted)
+        (run,) = self.runs.list(targets=True)
+        self.assertEqual([], run.target_list)
+
+    def test_an_answer_is_no_longer_than_a_page(self):
+        stack = self.created(
+            groups.group('a', 'b', 'c', resources={'config': triggers.CONFIG}),
+            name='more',
+        )
+        run = self.runs.start('BACKUP', stacks=[stack.name])
+        long = {'outputs': {'size': 'x' * 3_000_000}}
+        self.change(run.id, dict.fromkeys(range(3), long))
+        query = ordering.Query(run=run.id, outputs=True, limit=9)
+        first = self.heat.rpc.list_software_deployments(
+            self.heat.context, query.server_id
+        )
+        self.assertEqual(3, len(first))
+        found = list(self.runs.targets(run.id, outputs=True))
+        self.assertEqual([0, 1, 2], [each.number for each in found])
+        self.assertEqual(
+            ['server_a', 'server_b', 'server_c'],
+            [each.server_name for each in found],
+        )
+        self.assertEqual(3_000_000, len(found[2].outputs['size']))
+        found = list(self.runs.targets(run.id, state=['pending']))
+        self.assertEqual([None] * 3, [each.outputs for each in found])
+        self.assertEqual([], list(self.runs.targets(run.id, state=['failed'])))
+
+    def test_heats_own_lists_show_nothing_of_runs(self):
+        self.start(run_id=FIRST)
+        rows = [each.id for each in self.deployment_rows()]
+        for server_id in (None, self.stack['server'].resource_id):
+            found = self.heat.rpc.list_software_deployments(
+                self.heat.context, server_id
+            )
+            self.assertEqual(rows, [each['id'] for each in found])
+
+    def test_a_wait_ends_with_the_run(self):
+        self.start(run_id=FIRST)
+        asked = []
+
+        def sleep(seconds):
+            asked.append(self.now)
+            self.now += seconds
+            if len(asked) == 3:
+                self.end(FIRST)
+
+        waiting = self.client()
+        self.sleep = sleep
+        self.assertEqual('failed', waiting.wait(FIRST).state)
+        self.assertEqual('failed', waiting.wait(FIRST, seconds=0).state)
+        # Engines without the door may answer for a while.
+        self.api.old = 20
+        self.assertEqual('failed', waiting.wait(FIRST).state)
+        self.assertEqual(0, self.api.old)
+        # Its row may show later.
+        begun = self.now
+        self.refusal(waiting.wait, SECOND, error=errors.NotFound)
+        self.assertEqual(client.GRACE, self.now - begun)
+
+    # Who may
+
+    def test_a_reader_reads(self):
+        self.start(run_id=FIRST)
+        reader = self.client(roles=['reader'])
+        self.assertEqual(FIRST, reader.show(FIRST).id)
+        self.assertEqual([0], [e.number for e in reader.targets(FIRST)])
+        for call in (
+            reader.pause,
+            reader.resume,
+            reader.cancel,
+            reader.retry,
+            reader.delete,
+        ):
+            said = self.refusal(call, FIRST, error=errors.Denied)
+            self.assertIn('not authorized to use stacks:update', said)
+        self.refusal(reader.start, 'BACKUP', stacks=['x'], error=errors.Denied)
+        self.client().pause(FIRST)
+
+    def test_another_project_sees_and_touches_nothing(self):
+        self.start(run_id=FIRST)
+        for more in ({}, {'is_admin': True, 'roles': ['admin', 'member']}):
+            other = self.client(project_id='f' * 32, **more)
+            self.assertEqual([], list(other.list()))
+            for call in (other.show, other.pause, other.cancel, other.retry):
+                self.refusal(call, FIRST, error=errors.NotFound)
+            self.refusal(other.delete, FIRST, error=errors.NotFound)
+            self.assertIn(FIRST, self.stored())
+            for selected in (
+                {'stacks': [self.stack.id]},
+                {'resources': ['*']},
+            ):
+                self.refusal(other.start, 'BACKUP', **selected)
+
+    def test_a_project_at_its_limit_starts_and_cancels(self):
+        cfg.CONF.set_override('max_software_deployments_per_tenant', 0)
+        self.addCleanup(
+            cfg.CONF.clear_override, 'max_software_deployments_per_tenant'
+        )
+        run = self.start()
+        self.assertEqual('cancelled', self.runs.cancel(run.id).state)
+
+    # Mixed clouds
+
+    def test_an_engine_without_the_door_is_asked_again(self):
+        self.api.old = 2
+        self.assertEqual(FIRST, self.start(run_id=FIRST).id)
+        self.api.old = 2
+        self.assertEqual([FIRST], [each.id for each in self.runs.list()])
+        for call in (self.runs.door, self.start):
+            self.api.old = 99
+            failure = self.assertRaises(client.NoDoor, call)
+            self.assertIn('heat-plugins is missing, or older', str(failure))
+
+    def test_without_a_store_heat_answers_as_ever(self):
+        door.install(None)
+        found = self.heat.rpc.list_software_deployments(
+            self.heat.context, ordering.SERVER
+        )
+        self.assertEqual([], found)
+
+
+class SelectionTest(heat_door.DoorCase):
+    """What the engine selects by its own database."""
+
+    def start(self, **order):
+        run = self.runs.start('BACKUP', **order)
+        members = self.store.load(run.id).run.order.members
+        return [(each.stack_name, each.resource) for each in members]
+
+    def stack(self, name, whole=None, **options):
+        whole = whole or deployments.template(
+            resources={'config': triggers.CONFIG}
+        )
+        return self.created(whole, name=name, **options)
+
+    def test_stacks_tags_and_patterns_select(self):
+        self.stack('shop', tags=['production'])
+        self.stack(
+            'web',
+            groups.group('a', 'b', resources={'config': triggers.CONFIG}),
+            tags=['production', 'edge'],
+        )
+        members = [('web', 'deployment.a'), ('web', 'deployment.b')]
+        shop = [('shop', 'deployment')]
+        self.assertEqual(members, self.start(tags=['edge']))
+        self.assertEqual(
+            sorted(shop + members), sorted(self.start(tags=['production']))
+        )
+        self.assertEqual(members, self.start(resources=['deployment.*']))
+        self.assertEqual(
+            members[1:], self.start(stacks=['web'], resources=['*.b'])
+        )
+
+    def test_servers_are_selected_by_the_metadata_of_their_template(self):
+        whole = deployments.template(resources={'config': triggers.CONFIG})
+        whole['parameters'] = {'zone': {'type': 'string', 'default': 'north'}}
+        server = whole['resources']['server']
+        server['properties']['metadata'] = {
+            'zone': {'get_param': 'zone'},
+            'role': 'db',
+        }
+        self.stack('shop', whole)
+        selected = {'stacks': ['shop'], 'metadata': {'role': 'db'}}
+        self.assertEqual([('shop', 'deployment')], self.start(**selected))
+        selected['metadata'] = {'role': 'web'}
+        failure = self.assertRaises(errors.Refused, self.start, **selected)
+        self.assertIn('its server has other metadata', str(failure))
+
+    def test_time_limits_of_the_template_are_those_of_the_target(self):
+        whole = deployments.template(
+            resources={'config': triggers.CONFIG},
+            timeout={'get_param': 'limit'},
+        )
+        whole['parameters'] = {'limit': {'type': 'number', 'default': 60}}
+        self.stack('shop', whole, parameters={'limit': 90})
+        run = self.runs.start('BACKUP', stacks=['shop'])
+        (member,) = self.store.load(run.id).run.order.members
+        self.assertEqual(90, member.timeout)
+
+    def test_resources_of_nested_stacks_are_named_by_their_path(self):
+        inner = self.stack('shop-part')
+        outer = self.stack('shop', deployments.template())
+        self.nest(inner, outer, outer['config'])
+        expected = [('shop', 'config.deployment')]
+        self.assertEqual(expected, self.start(stacks=['shop']))
+        self.assertEqual(expected, self.start(stacks=['shop-part']))
+        self.assertEqual(expected, self.start(resources=['config']))
+        self.assertEqual(expected, self.start(resources=['c*.deployment']))
+
+    def nest(self, inner, outer, resource):
+        """Store a stack as one that a resource of another one is."""
+        stack, part = models.Stack, models.Resource
+        rows.write(
+            self.heat.context,
+            sqlalchemy.update(stack)
+            .where(stack.id == inner.id)
+            .values(owner_id=outer.id),
+            sqlalchemy.update(part)
+            .where(part.stack_id == inner.id)
+            .values(root_stack_id=outer.id),
+            sqlalchemy.update(part)
+            .where(part.id == resource.id)
+            .values(physical_resource_id=inner.id),
+        )
+
+
+def door_of(case):
+    """Return the door of a test, without Heat's errors around it."""
+    return door.Door(case.store, wake=case.woken.append)

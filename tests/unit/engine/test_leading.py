@@ -1,0 +1,755 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How one engine leads runs, and another goes on when it has died."""
+
+import contextlib
+import dataclasses
+import itertools
+import random
+import threading
+import time
+
+import hypothesis
+from hypothesis import strategies as st
+import pytest
+
+from heat_plugins import errors
+from heat_plugins import metrics
+from heat_plugins.engine import process
+from heat_plugins.engine import rescue
+from heat_plugins.engine.runs import leading
+from heat_plugins.engine.runs import run_fleet
+from heat_plugins.engine.runs import run_scans
+from heat_plugins.runs import run_records
+from heat_plugins.runs import run_requests
+from tests.unit import counted
+from tests.unit import examples
+from tests.unit.engine import run_world
+
+OTHER = '20270115T080001Z-0badcafe'
+
+
+def test_each_server_runs_the_action_once_and_its_outputs_are_kept():
+    world = run_world.World()
+    world.start()
+    world.finish()
+    run = world.run()
+    assert run.control.phase is run_records.Phase.COMPLETE
+    assert world.states() == ['complete'] * 3
+    assert set(world.ran.values()) == {1}
+    assert run.attempts[0].outputs['deploy_status_code'] == 0
+    # Nothing is left in Heat, on servers, or in the object store.
+    assert world.store.given == {}
+    assert not any(world.metadata.values())
+    assert world.objects == {}
+
+
+def test_a_failure_is_told():
+    world = run_world.World(max_errors=run_records.Share(1))
+    world.answers = lambda server_id: int(server_id == 'server-1')
+    world.start()
+    world.finish()
+    assert world.states() == ['complete', 'failed', 'complete']
+    assert world.run().control.reason == '1 of 3 failed'
+
+
+def test_the_ends_of_runs_and_targets_are_counted():
+    world = run_world.World(3)
+    world.answers = lambda server_id: int(server_id == 'server-2')
+    world.gone = {0: 'its stack was deleted'}
+    with counted.Counted() as counts:
+        world.start()
+        world.finish()
+    assert counts.of(metrics.RUNS) == {'failed': 1}
+    assert counts.of(metrics.TARGETS) == {
+        'complete': 1,
+        'failed': 1,
+        'cancelled': 1,
+    }
+
+
+def test_a_leader_that_dies_anywhere_is_followed_by_another():
+    for crash_at in itertools.count(1):
+        world = run_world.World(targets=2)
+        world.crash_at = crash_at
+        world.start()
+        try:
+            world.finish()
+            break
+        except run_world.Crash:
+            world.take_over()
+        world.finish()
+        assert world.states() == ['complete'] * 2, crash_at
+        assert set(world.ran.values()) == {1}, crash_at
+        assert not any(world.metadata.values()), crash_at
+    assert crash_at > 10
+
+
+@pytest.mark.parametrize('seed', range(40))
+def test_whatever_the_database_does_each_server_runs_it_once(seed):
+    chance = random.Random(seed)
+    world = run_world.World(
+        targets=5, max_concurrent=run_records.Share(2), timeout=3600
+    )
+    world.start()
+    while not world.run().ended:
+        fault = chance.choice(['aborts', 'silent', 'losing', None, None])
+        if fault:
+            setattr(world.store, fault, 1)
+        world.pass_time()
+        assert len(world.store.given) <= 2
+    world.store.aborts = world.store.silent = 0
+    world.pass_time(10)
+    assert world.states() == ['complete'] * 5
+    assert set(world.ran.values()) == {1}
+    assert world.store.given == {}
+    assert not any(world.metadata.values())
+
+
+def test_one_run_of_an_action_on_a_deployment_at_a_time():
+    world = run_world.World(targets=2)
+    world.answers = lambda server_id: None
+    leader = world.start()
+    world.pass_time(3)
+    world.start(OTHER, leader)
+    world.pass_time(3)
+    assert world.states(OTHER) == ['skipped'] * 2
+    assert run_world.RUN in world.run(OTHER).attempts[0].reason
+    assert world.run(OTHER).ended
+    assert sum(world.ran.values()) == 2
+
+
+def test_a_run_that_was_skipped_everywhere_has_failed_and_can_be_retried():
+    world = run_world.World(targets=2)
+    world.answers = lambda server_id: None
+    leader = world.start()
+    world.pass_time(3)
+    world.start(OTHER, leader)
+    world.finish(run_id=OTHER)
+    control = world.run(OTHER).control
+    assert control.phase is run_records.Phase.FAILED
+    assert control.reason == 'BACKUP already runs on 2'
+    world.answers = lambda server_id: 0
+    world.finish()
+    world.ask(run_requests.RETRY, OTHER)
+    leader.wake(OTHER)
+    world.finish(run_id=OTHER)
+    assert world.states(OTHER) == ['complete'] * 2
+
+
+def test_a_script_of_a_users_own_excludes_nothing():
+    world = run_world.World(targets=2)
+    world.answers = lambda server_id: None
+    leader = world.start()
+    world.pass_time(3)
+    world.start(OTHER, leader, config={'group': 'script', 'config': 'date'})
+    world.pass_time(3)
+    assert world.states() == world.states(OTHER) == ['waiting'] * 2
+
+
+def test_nothing_is_given_after_the_cut_off_however_long_that_takes():
+    world = run_world.World(
+        targets=3, max_concurrent=run_records.Share(2), cut_off=20
+    )
+    world.slowness = 30
+    world.start()
+    world.finish()
+    assert world.states() == [None] * 3
+    assert world.run().control.phase is run_records.Phase.TIMED_OUT
+    assert world.ran == {}
+
+
+def test_nothing_is_given_after_a_failure_that_comes_meanwhile():
+    world = run_world.World(targets=3, max_concurrent=run_records.Share(2))
+    leader = world.start()
+    servers = leader._servers
+    prepare = servers.prepare
+
+    def fail_meanwhile(project_id, run, members):
+        made = prepare(project_id, run, members)
+        if members == (2,):
+            leader.settle({run_fleet.key_of(run, 1): failure})
+        return made
+
+    failure = run_fleet.Answer(
+        lost='it is lost', state=run_records.State.FAILED
+    )
+    world.answers = lambda server_id: 0 if server_id == 'server-0' else None
+    servers.prepare = fail_meanwhile
+    world.finish()
+    assert world.states() == ['complete', 'failed', None]
+
+
+def test_a_hook_that_servers_lack_is_named():
+    world = run_world.World(targets=1, timeout=30)
+    world.answers = lambda server_id: None
+    world.unknown_hook = 'salt'
+    world.start()
+    world.finish()
+    assert 'salt' in world.run().attempts[0].reason
+
+
+def test_a_run_that_waits_for_another_starts_after_it():
+    world = run_world.World(targets=2)
+    world.answers = lambda server_id: None
+    leader = world.start()
+    world.pass_time(3)
+    world.limits = {'if_running': run_records.WAIT}
+    world.start(OTHER, leader)
+    world.pass_time(30)
+    assert world.states(OTHER) == [None, None]
+    assert run_world.RUN in world.run(OTHER).attempts[0].reason
+    world.answers = lambda server_id: 0
+    world.finish(run_id=OTHER)
+    assert world.states(OTHER) == ['complete'] * 2
+    assert set(world.ran.values()) == {2}
+
+
+def test_a_run_that_waits_says_nothing_and_writes_nothing():
+    world = run_world.World(timeout=7200)
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(60)
+    calls = world.calls
+    world.pass_time(3600)
+    assert world.calls == calls
+    assert world.states() == ['waiting'] * 3
+
+
+def test_a_pause_by_another_engine_is_seen_within_a_second():
+    world = run_world.World(targets=4, max_concurrent=run_records.Share(1))
+    world.start()
+    world.pass_time(2)
+    world.ask(run_requests.PAUSE)
+    given = sum(world.ran.values())
+    world.pass_time(60)
+    assert sum(world.ran.values()) <= given + 1
+    assert world.run().control.phase is run_records.Phase.PAUSED
+    world.ask(run_requests.RESUME)
+    world.finish()
+    assert world.states() == ['complete'] * 4
+
+
+def test_a_cancelled_run_stops_its_servers_and_notes_late_results():
+    world = run_world.World()
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(3)
+    names = {
+        each.signalling.object_name for each in world.store.given.values()
+    }
+    world.ask(run_requests.CANCEL)
+    world.pass_time(2)
+    assert world.run().control.phase is run_records.Phase.CANCELLED
+    assert world.stopped == names
+    assert not any(world.metadata.values())
+    for name in names:
+        world.send(name, 1)
+    world.pass_time(30)
+    assert {each.late.status for each in world.run().attempts} == {'failed'}
+    assert world.states() == ['cancelled'] * 3
+    assert world.objects == {}
+
+
+def test_a_server_is_told_to_stop_as_soon_as_the_store_is_back():
+    world = run_world.World(targets=2)
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(3)
+    world.store_outage = errors.Unavailable('503 of the store')
+    world.ask(run_requests.CANCEL)
+    world.pass_time(5)
+    assert world.states() == ['cancelled'] * 2
+    assert world.stopped == set()
+    world.store_outage = None
+    world.pass_time(30)
+    assert len(world.stopped) == 2
+
+
+def test_one_run_of_many_is_cancelled():
+    world = run_world.World()
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(3)
+    world.ask(run_requests.CANCEL_RUN, only=world.run().run_id(1))
+    world.pass_time(3)
+    assert world.states() == ['waiting', 'cancelled', 'waiting']
+    assert len(world.stopped) == 1
+
+
+def test_a_result_that_has_come_counts_when_its_time_is_over():
+    world = run_world.World(timeout=30)
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(3)
+    names = sorted(
+        each.signalling.object_name for each in world.store.given.values()
+    )
+    world.leaders[0], leader = None, world.leaders[0]
+    world.leaders.clear()
+    world.pass_time(5)
+    world.send(names[0], 0)
+    world.pass_time(40)
+    # This one has come after its time.
+    world.send(names[1], 0)
+    world.leaders.append(leader)
+    world.finish()
+    assert world.states() == ['complete', 'timed-out', 'timed-out']
+    assert world.run().attempts[1].late.status == 'complete'
+    assert 'no result within 30 s' in world.run().attempts[2].reason
+
+
+def test_a_result_that_no_listing_shows_counts_when_its_time_is_over():
+    world = run_world.World(targets=1, timeout=30)
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(3)
+    (given,) = world.store.given.values()
+    world.send(given.signalling.object_name, 0)
+    world.hidden[given.signalling.object_name] = float('inf')
+    world.pass_time(20)
+    assert world.states() == ['waiting']
+    world.finish()
+    assert world.states() == ['complete']
+
+
+def test_while_no_object_can_be_read_no_target_is_given_up():
+    world = run_world.World(targets=2, timeout=30)
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(3)
+    first = next(iter(world.store.given.values()))
+    world.store_outage = errors.Unavailable('503 of the store')
+    world.pass_time(10)
+    world.send(first.signalling.object_name, 0)
+    world.pass_time(60)
+    assert world.states() == ['waiting'] * 2
+    world.store_outage = None
+    world.finish()
+    assert world.states() == ['complete', 'timed-out']
+
+    # It is not waited for without an end, and a cancel does not wait.
+    world = run_world.World(targets=2, timeout=30)
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(3)
+    world.store_outage = errors.Unavailable('503 of the store')
+    world.ask(run_requests.CANCEL_RUN, only=world.run().run_id(1))
+    world.pass_time(3)
+    assert world.states() == ['waiting', 'cancelled']
+    world.finish()
+    assert world.states() == ['timed-out', 'cancelled']
+
+
+def test_a_run_that_another_engine_has_ended_keeps_no_others_waiting():
+    world = run_world.World(targets=1)
+    world.answers = lambda server_id: None
+    suspended = world.start()
+    world.pass_time(3)
+    world.take_over()
+    world.ask(run_requests.CANCEL)
+    world.pass_time(200)
+    world.store.delete(run_world.PROJECT, run_world.RUN)
+    world.leaders.append(suspended)
+    world.start(OTHER, suspended)
+    world.answers = lambda server_id: 0
+    world.finish(run_id=OTHER)
+    world.pass_time(5)
+    assert all(each.is_idle for each in suspended._servers.stacks.values())
+
+
+def test_a_server_that_does_not_report_its_start_is_given_up():
+    world = run_world.World(delivery_timeout=20, timeout=300)
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(3)
+    names = sorted(
+        each.signalling.object_name for each in world.store.given.values()
+    )
+    world.reports.add(names[0])
+    world.pass_time(30)
+    assert world.states() == ['running', 'timed-out', 'timed-out']
+    assert 'did not report within 20 s' in world.run().attempts[1].reason
+
+
+def test_as_many_as_there_is_room_for_have_something():
+    world = run_world.World(targets=5)
+    world.free = 2
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(20)
+    assert len(world.store.given) == 2
+    assert 'Waits for room' in world.run().control.reason
+    world.free = 3
+    world.answers = lambda server_id: 0
+    world.finish()
+    assert world.states() == ['complete'] * 5
+    assert world.run().control.reason == 'All 5 succeeded'
+
+
+def test_what_heat_refuses_fails_and_what_is_gone_leaves():
+    world = run_world.World(max_errors=run_records.Share(3))
+    world.refused = {
+        0: errors.Refused('it is closed'),
+        1: errors.NotFound('it is gone'),
+    }
+    world.start()
+    world.finish()
+    assert world.states() == ['failed', 'cancelled', 'complete']
+    assert world.run().attempts[0].reason == 'it is closed'
+    assert world.run().attempts[1].gone
+
+
+def test_a_store_that_is_out_of_order_is_waited_for_and_then_given_up():
+    world = run_world.World(targets=1)
+    world.outage = errors.Unavailable('503 of the store')
+    world.start()
+    world.pass_time(60)
+    assert world.states() == [None]
+    world.outage = None
+    world.finish()
+    assert world.states() == ['complete']
+
+    world = run_world.World(targets=1)
+    world.outage = errors.Unavailable('503 of the store')
+    world.start()
+    world.finish()
+    assert world.states() == ['failed']
+    assert world.run().attempts[0].reason == '503 of the store'
+
+
+def test_a_deleted_stack_ends_its_targets():
+    world = run_world.World(targets=4, max_concurrent=run_records.Share(2))
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(3)
+    world.gone = dict.fromkeys(range(4), 'Stack s was deleted')
+    world.pass_time(20)
+    assert world.states() == ['cancelled'] * 4
+    assert all(each.gone for each in world.run().attempts)
+    assert world.run().ended
+    assert not any(world.metadata.values())
+
+
+def test_a_stack_that_is_deleted_after_its_leader_died_ends_its_targets():
+    world = run_world.World(targets=2)
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(3)
+    world.leaders.clear()
+    world.gone = dict.fromkeys(range(2), 'Stack s was deleted')
+    # Heat deletes the deployment of the stack's own server.
+    world.store.given.pop(world.run().attempts[0].row_id)
+    world.pass_time(60)
+    assert world.states() == ['waiting'] * 2
+    world.take_over()
+    world.finish()
+    assert world.states() == ['cancelled'] * 2
+    assert not any(world.metadata.values())
+
+
+def test_a_deployment_that_a_user_deletes_ends_its_target():
+    world = run_world.World(targets=2)
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(3)
+    world.store.given.popitem()
+    world.pass_time(5)
+    assert sorted(world.states()) == ['cancelled', 'waiting']
+
+
+def test_a_retry_runs_what_has_not_succeeded():
+    world = run_world.World(max_errors=run_records.Share(3))
+    world.answers = lambda server_id: int(server_id == 'server-1')
+    leader = world.start()
+    world.finish()
+    world.answers = lambda server_id: 0
+    world.ask(run_requests.RETRY)
+    leader.wake(run_world.RUN)
+    world.finish()
+    assert world.states() == ['complete'] * 3
+    assert world.ran == {'server-0': 1, 'server-1': 2, 'server-2': 1}
+
+
+def test_a_run_whose_order_cannot_be_read_fails_with_the_reason():
+    world = run_world.World(targets=2)
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(3)
+    kept = world.store._runs[run_world.RUN]
+    kept.stored = dataclasses.replace(
+        kept.stored, unreadable='the key has changed'
+    )
+    world.take_over()
+    world.finish()
+    assert world.states() == ['failed'] * 2
+    assert world.run().attempts[0].reason == 'the key has changed'
+    assert world.store.given == {}
+
+
+def test_a_leader_that_was_suspended_leaves_the_run_to_another():
+    world = run_world.World(targets=2, max_concurrent=run_records.Share(1))
+    world.answers = lambda server_id: None
+    suspended = world.start()
+    world.pass_time(3)
+    world.take_over()
+    world.leaders.append(suspended)
+    world.answers = lambda server_id: 0
+    world.finish()
+    world.pass_time(5)
+    assert len(suspended) == 0
+    assert world.states() == ['complete'] * 2
+    assert set(world.ran.values()) == {1}
+
+
+def test_the_runs_of_a_dead_engine_are_resumed(monkeypatch):
+    world = run_world.World(targets=2)
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(3)
+    world.leaders.clear()
+    other = world.leader('other')
+    dead = set()
+    monkeypatch.setattr(
+        rescue, 'dead_engines', lambda context, engines: dead & engines
+    )
+    run_scans.take_over(other, world.store)
+    world.pass_time(5)
+    assert len(other) == 0
+    dead.add('engine')
+    run_scans.take_over(other, world.store)
+    world.answers = lambda server_id: 0
+    world.finish()
+    assert set(world.ran.values()) == {1}
+
+
+def test_a_run_that_is_given_back_to_an_idle_engine_is_resumed(monkeypatch):
+    world = run_world.World(targets=1, max_errors=run_records.Share(3))
+    world.answers = lambda server_id: 1
+    leader = world.start()
+    world.finish()
+    world.pass_time(5)
+    assert len(leader) == 0
+    # Another engine has stored the request.
+    world.ask(run_requests.RETRY)
+    world.answers = lambda server_id: 0
+    monkeypatch.setattr(rescue, 'dead_engines', lambda context, engines: set())
+    run_scans.take_over(leader, world.store)
+    world.finish()
+    assert world.states() == ['complete']
+
+
+def test_no_scan_complains_while_there_are_no_tables(monkeypatch):
+    found = [False, OSError(), True]
+
+    def is_ready(engine):
+        if isinstance(found[0], OSError):
+            raise found.pop(0)
+        return found.pop(0)
+
+    pauses = []
+    monkeypatch.setattr(run_scans.db_api, 'get_engine', lambda: None)
+    monkeypatch.setattr(run_scans.run_tables, 'is_ready', is_ready)
+    look = run_scans.rescue_runs(pauses.append)
+    assert pauses == [run_scans.RESCUE] * 2
+    look()
+
+
+def test_many_runs_that_wait_have_no_thread():
+    world = run_world.World(targets=1)
+    world.answers = lambda server_id: None
+
+    def threads():
+        names = [each.name for each in threading.enumerate()]
+        return sum(each.startswith('heat-plugins-') for each in names)
+
+    leader = world.leader(places=process.Places(16, 16))
+    ids = [f'20270115T080000Z-{number:08x}' for number in range(60)]
+    for each in ids:
+        world.start(each, leader, action=f'ACTION-{each}')
+    most = 0
+    until = time.monotonic() + 300
+    while len(world.store.given) < 60 and time.monotonic() < until:
+        leader.turn()
+        world.now += 1
+        most = max(most, threads())
+        time.sleep(0.001)
+    assert [world.states(each) for each in ids] == [['waiting']] * 60
+    assert most <= 16
+    while threads():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_an_engine_starts_runs_that_it_leads():
+    world = run_world.World(targets=1)
+    run = run_records.RunRecord.new(world.order())
+    with pytest.raises(errors.Unavailable, match='does not lead runs'):
+        leading.start(run_world.PROJECT, run)
+    leading.install(world.leader())
+    try:
+        for _again in range(2):
+            made = leading.start(run_world.PROJECT, run)
+            assert made.engine_id == 'engine'
+        world.finish()
+    finally:
+        leading.install(None)
+    assert set(world.ran.values()) == {1}
+
+
+def test_without_tables_no_run_starts_and_the_remedy_is_told(monkeypatch):
+    def create(*args, **values):
+        raise errors.ServiceError('The tables of runs are not there; run "x"')
+
+    world = run_world.World(targets=1)
+    monkeypatch.setattr(world.store, 'create', create)
+    leading.install(world.leader())
+    try:
+        with pytest.raises(errors.Unavailable, match='run "x"'):
+            leading.start(
+                run_world.PROJECT, run_records.RunRecord.new(world.order())
+            )
+    finally:
+        leading.install(None)
+
+
+# What a run promises, whatever happens
+
+
+_EXAMPLES = hypothesis.settings(
+    max_examples=examples.number(60), deadline=None, derandomize=True
+)
+
+#: What happens to a run, its leaders and their database.
+EVENTS = (
+    'aborts',
+    'silent',
+    'losing',
+    'commits shown late',
+    'store away',
+    'leader dies',
+    'leader suspended',
+    'row deleted',
+    'stack deleted',
+    run_requests.PAUSE,
+    run_requests.RESUME,
+    run_requests.CANCEL,
+    run_requests.RETRY,
+)
+
+
+@st.composite
+def worlds(draw):
+    targets = draw(st.integers(1, 10))
+    servers = st.sets(st.integers(0, targets - 1), max_size=4)
+    world = run_world.Trouble(
+        draw(st.integers(0, 2**16)),
+        targets,
+        fail=draw(servers),
+        silent=draw(st.sets(st.integers(0, targets - 1), max_size=1)),
+        max_concurrent=run_records.Share(draw(st.integers(1, 5))),
+        max_errors=run_records.Share(draw(st.integers(0, 3))),
+        canary=draw(st.integers(0, 2)),
+        pause=draw(st.sampled_from([0, 0, 7])),
+        timeout=90,
+    )
+    world.lag = draw(st.sampled_from([0, 5, 200]))
+    return world
+
+
+@_EXAMPLES
+@hypothesis.given(
+    worlds(),
+    st.lists(
+        st.tuples(st.integers(0, 20), st.sampled_from(EVENTS)), max_size=12
+    ),
+)
+def test_a_run_keeps_its_limits_whatever_happens(world, events):
+    world.start()
+    for number, (seconds, event) in enumerate(events):
+        pass_time(world, seconds)
+        happen(world, event, f'engine-{number}')
+    world.store.aborts = world.store.silent = world.store.losing = 0
+    world.store.is_late, world.store_outage = False, None
+    pass_time(world, 5)
+    ask(world, run_requests.RESUME)
+    for _ in range(200):
+        pass_time(world, 10)
+        if world.run().ended:
+            break
+    pass_time(world, 5)
+    check(world)
+
+
+def pass_time(world, seconds):
+    """Let time pass; another engine leads if one dies."""
+    for _ in range(seconds):
+        try:
+            world.pass_time()
+        except run_world.Crash:
+            follow(world, f'engine-at-{world.now}')
+
+
+def follow(world, engine_id):
+    """Let another engine lead the run; its clock is another."""
+    world.crash_at = None
+    world.leaders = world.leaders[-1:]
+    skew = world.random.choice([0, -30, 30])
+    leader = world.leader(engine_id, skew=skew)
+    with contextlib.suppress(errors.Unavailable):
+        dead = world.store.load(run_world.RUN).engine_id
+        leader.wake(*world.store.take_over(dead, engine_id, 100))
+
+
+def ask(world, what):
+    """Ask for something, if it makes sense now."""
+    run = world.store.load(run_world.RUN).run
+    if not run_requests.refusal(run, what):
+        with contextlib.suppress(errors.Error, AssertionError):
+            world.ask(what)
+        for leader in world.leaders:
+            leader.wake(run_world.RUN)
+
+
+def happen(world, event, engine_id):
+    store = world.store
+    if event in ('aborts', 'silent', 'losing'):
+        setattr(store, event, world.random.randint(1, 3))
+    elif event == 'commits shown late':
+        store.is_late = not store.is_late
+    elif event == 'store away':
+        away = errors.Unavailable('503 of the object store')
+        world.store_outage = None if world.store_outage else away
+    elif event == 'leader dies':
+        world.crash_at = world.calls + world.random.randint(1, 8)
+    elif event == 'leader suspended':
+        follow(world, engine_id)
+    elif event == 'row deleted':
+        if store.given:
+            store.given.popitem()
+    elif event == 'stack deleted':
+        world.gone = dict.fromkeys(
+            range(1, world.targets, 2), 'Stack s1 was deleted'
+        )
+    else:
+        ask(world, event)
+
+
+def check(world):
+    """Check the promises against what the servers have seen."""
+    run, limits = world.run(), world.order().limits
+    assert run.ended, run.control
+    concurrent = limits.concurrent(world.targets)
+    assert world.most_at_once <= concurrent
+    rounds = run.control.round + 1
+    most = limits.errors(world.targets) + concurrent
+    assert world.failures_begun <= rounds * most
+    assert set(world.executed.values()) <= {1}
+    # Nothing is left.
+    assert not run.live
+    assert world.store.given == {}
+    assert not any(world.metadata.values())
+    for n, attempt in enumerate(run.attempts):
+        if attempt.state is run_records.State.COMPLETE:
+            assert f'server-{n}' not in world.failing
+    if not run.control.stopped:
+        assert run.pending == []

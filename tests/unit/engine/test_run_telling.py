@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines tell webhooks how runs end, and which wait too long."""
+
+import json
+import logging
+
+import fixtures
+from oslo_config import cfg
+from oslo_config import fixture as config_fixture
+import testtools
+
+from heat_plugins import config
+from heat_plugins import errors
+from heat_plugins import metrics
+from heat_plugins import stored
+from heat_plugins.clients import webhooks
+from heat_plugins.engine import process
+from heat_plugins.engine.database import run_rows
+from heat_plugins.engine.runs import leading
+from heat_plugins.engine.runs import notices
+from heat_plugins.engine.runs import run_scans
+from heat_plugins.runs import notifying
+from heat_plugins.runs import overview
+from heat_plugins.runs import run_records
+from heat_plugins.runs import run_store
+from tests.unit import threads
+from tests.unit.engine import heat_door
+from tests.unit.engine import run_world
+from tests.unit.resources import deployments
+from tests.unit.resources import test_deployment_triggers as triggers
+
+HOUR = 3600
+WANTED = notifying.NoticeOrder(
+    to='https://hooks.example.com',
+    url='https://hooks.example.com/p4th',
+    secret='a s3cret of the team',
+    waits=60,
+)
+
+
+class Receiving:
+    """A test case with a receiver.
+
+    :ivar sent: what came.
+    :ivar refuses: why it is not taken.
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.conf = self.useFixture(config_fixture.Config(cfg.CONF))
+        config.register_opts(cfg.CONF)
+        self.permit('hooks.example.com')
+        self.patch(webhooks, 'send', self.receive)
+        self.do_at_once(lambda do: do())
+        self.sent, self.refuses = [], None
+
+    def permit(self, *hosts):
+        self.conf.config(group='heat_plugins', notify_hosts=hosts)
+
+    def do_at_once(self, do):
+        self.patch(process, 'threading', threads.stand_in(do))
+        self.patch(notices, 'PLACES', process.Places(32, 2))
+
+    def receive(self, webhook, hosts, headers, body):
+        self.assertEqual('/p4th', webhook.target)
+        self.assertIn(notifying.SIGNATURE_HEADER, headers)
+        self.sent.append(json.loads(body))
+        if self.refuses is not None:
+            raise self.refuses
+
+
+class TellingTest(Receiving, testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.world = run_world.World(2)
+
+    def start(self, answer=0, wanted=WANTED):
+        """Start a run whose servers answer with a status; None: nothing."""
+        self.world.answers = lambda server_id: answer
+        self.world.start(notify=wanted.to, webhook=stored.dump(wanted))
+
+    def end(self, answer=1):
+        """Let a run end, of which all targets fail by default."""
+        self.start(answer)
+        self.world.finish()
+
+    def look(self, seconds=0, engine_id='engine'):
+        self.world.now += seconds
+        self.world.store.now = self.world.now
+        notices.Teller(
+            engine_id, self.world.store, lambda: self.world.now
+        ).look()
+
+    def told(self):
+        return [body['event'] for body in self.sent]
+
+    def shown(self):
+        shown = overview.of(self.world.run(), self.world.now)
+        return [(each['event'], each['state']) for each in shown['notices']]
+
+    def due(self):
+        return self.world.store.with_notices('x', self.world.now + HOUR, 10)
+
+    def test_a_failure_is_told_once_with_its_servers(self):
+        self.end()
+        self.look()
+        (body,) = self.sent
+        self.assertEqual(
+            (run_world.RUN, run_world.PROJECT, 'failure', 's0', 'BACKUP'),
+            (
+                body['run'],
+                body['project'],
+                body['event'],
+                body['stack']['name'],
+                body['action'],
+            ),
+        )
+        self.assertEqual(
+            {('server-0', 'failed'), ('server-1', 'failed')},
+            {(each['server'], each['state']) for each in body['servers']},
+        )
+        self.assertNotIn('hunter2', str(body))
+        self.assertEqual([('failure', 'delivered')], self.shown())
+        self.assertEqual({}, self.due())
+        self.look(HOUR)
+        self.assertEqual(['failure'], self.told())
+
+    def test_what_is_complete_at_once_is_not_told(self):
+        self.end(answer=0)
+        self.look()
+        self.assertEqual(([], {}), (self.sent, self.due()))
+
+    def test_what_a_user_cancels_is_not_told(self):
+        self.start(answer=None)
+        self.world.ask('cancel')
+        self.world.finish()
+        self.look()
+        self.assertEqual(([], {}), (self.sent, self.due()))
+
+    def test_a_retry_that_is_complete_is_told(self):
+        self.end()
+        self.look()
+        self.world.answers = lambda server_id: 0
+        self.world.ask('retry')
+        self.world.leaders[0].wake(run_world.RUN)
+        self.world.finish()
+        self.look()
+        self.assertEqual(['failure', 'recovery'], self.told())
+        self.assertEqual(2, len({body['id'] for body in self.sent}))
+
+    def test_what_waits_too_long_is_told_once(self):
+        self.start(answer=None)
+        self.world.pass_time(5)
+        self.look()
+        self.assertEqual([], self.told())
+        self.look(60)
+        self.look(60)
+        self.assertEqual(['waiting'], self.told())
+        self.assertEqual(2, len(self.sent[0]['servers']))
+        self.world.answers = lambda server_id: 0
+        self.world.finish()
+        self.look()
+        self.assertEqual(['waiting', 'recovery'], self.told())
+
+    def test_only_what_is_wanted_is_told(self):
+        events = (notifying.NoticeEvent.WAITING,)
+        self.world.answers = lambda server_id: 1
+        wanted = stored.dump(
+            notifying.NoticeOrder(
+                to='', url=WANTED.url, secret=WANTED.secret, events=events
+            )
+        )
+        self.world.start(webhook=wanted)
+        self.world.finish()
+        self.look()
+        self.assertEqual(([], {}), (self.sent, self.due()))
+
+    def test_it_is_recorded_before_it_is_sent(self):
+        self.end()
+        store = self.world.store
+        store.aborts = 1
+        self.look()
+        self.assertEqual([], self.sent)
+        # The commit has no answer, so nothing was sent; that is retried.
+        store.silent = 1
+        self.look()
+        self.assertEqual([], self.sent)
+        self.look(30)
+        self.assertEqual(['failure'], self.told())
+
+    def test_a_dead_engine_has_a_successor(self):
+        self.end()
+        later = []
+        self.do_at_once(later.append)
+        self.look()
+        self.do_at_once(lambda do: do())
+        # The leader goes first.
+        self.look(engine_id='other')
+        self.assertEqual([], self.sent)
+        self.look(run_store.NOTICE_LEAD, engine_id='other')
+        self.assertEqual(['failure'], self.told())
+        # The leader was only slow.
+        later[0]()
+        self.assertEqual(['failure'], self.told())
+
+    def test_of_two_engines_one_tells(self):
+        self.end()
+        store, other = self.world.store, []
+        load = store.load
+
+        def load_late(run_id):
+            found = load(run_id)
+            if not other:
+                other.append(True)
+                self.look(engine_id='third')
+            return found
+
+        self.world.now += HOUR
+        self.patch(store, 'load', load_late)
+        self.patch(notices, 'PLACES', self.places())
+        self.look()
+        self.assertEqual(['failure'], self.told())
+
+    def places(self):
+        """Return places that two engines do not share."""
+        places = process.Places(32, 2)
+        places.take = lambda key, project_id: True
+        return places
+
+    def test_what_another_process_changes_meanwhile_is_recorded(self):
+        self.end()
+        receive = self.receive
+
+        def receive_slowly(*given):
+            receive(*given)
+            self.world.ask('retry')
+
+        self.patch(webhooks, 'send', receive_slowly)
+        self.look()
+        self.assertEqual([('failure', 'delivered')], self.shown())
+        self.assertFalse(self.world.run().ended)
+
+    def test_a_dead_receiver_is_given_up_in_an_hour(self):
+        logger = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        counted = []
+        self.addCleanup(metrics.install, {})
+        failed = metrics.NOTIFICATIONS_FAILED
+        metrics.install({(failed, ''): counted.append})
+        self.refuses = errors.Unavailable('hooks.example.com is dead')
+        self.end()
+        self.look()
+        self.assertEqual([('failure', 'pending')], self.shown())
+        for _ in range(80):
+            self.look(60)
+        self.assertEqual(['failure'] * 11, self.told())
+        self.assertEqual(1, logger.output.count('Gave up a notice'))
+        self.assertEqual([1], counted)
+        self.assertNotIn('p4th', logger.output)
+        self.assertEqual([('failure', 'given-up')], self.shown())
+        (sent,) = self.world.run().control.notices.sent
+        self.assertEqual('hooks.example.com is dead', sent.why)
+        self.assertEqual({}, self.due())
+
+    def test_what_is_not_permitted_any_longer_is_not_sent(self):
+        self.end()
+        self.permit('a.org')
+        self.look()
+        self.assertEqual([], self.sent)
+        self.assertEqual([('failure', 'pending')], self.shown())
+
+    def test_a_deleted_run_tells_nothing(self):
+        self.end()
+        later = []
+        self.do_at_once(later.append)
+        self.look()
+        self.world.store.delete(run_world.PROJECT, run_world.RUN)
+        later[0]()
+        self.assertEqual([], self.sent)
+
+
+class ScanTest(Receiving, testtools.TestCase):
+    def test_without_a_permitted_host_nothing_is_scanned(self):
+        self.permit()
+        self.assertIsNone(notices.SCAN.begin())
+
+    def test_the_engine_of_this_process_tells(self):
+        world = run_world.World(1)
+        # Before now, by the clock of this machine.
+        world.now = world.store.now = 1_700_000_000.0
+        world.answers = lambda server_id: 1
+        leader = world.start(webhook=stored.dump(WANTED))
+        world.finish()
+        self.patch(leading, '_leaders', {1: leader})
+        self.patch(run_scans, 'await_tables', lambda: None)
+        self.patch(run_rows, 'RunRows', lambda: world.store)
+        notices.SCAN.begin()()
+        self.assertEqual(1, len(self.sent))
+
+
+class DoorTest(Receiving, heat_door.DoorCase):
+    def test_a_run_that_was_ordered_through_the_door_is_told(self):
+        stack = self.created(
+            deployments.template(resources={'config': triggers.CONFIG})
+        )
+        notify = {'url': WANTED.url, 'secret': WANTED.secret}
+        run = self.runs.start('BACKUP', stacks=[stack.name], notify=notify)
+        now = int(heat_door.NOW)
+        self.change(
+            run.id, phase=run_records.Phase.FAILED, ended_at=now, reason='so'
+        )
+        teller = notices.Teller(
+            heat_door.ENGINE, self.store, lambda: heat_door.NOW
+        )
+        teller.look()
+        (body,) = self.sent
+        self.assertEqual(
+            (run.id, 'failure', {'id': stack.id, 'name': stack.name}),
+            (body['run'], body['event'], body['stack']),
+        )
+        shown = self.runs.show(run.id)
+        self.assertEqual('https://hooks.example.com', shown.notify)
+        self.assertEqual(
+            [
+                {
+                    'event': 'failure',
+                    'state': 'delivered',
+                    'at': '2027-01-15T08:00:00Z',
+                    'tries': 1,
+                    'reason': '',
+                }
+            ],
+            shown.notices,
+        )
+        teller.look()
+        self.assertEqual(1, len(self.sent))

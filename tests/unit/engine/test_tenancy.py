@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What another project creates is neither given to servers nor counted."""
+
+import importlib
+import pathlib
+import re
+
+from heat.common import exception
+from heat.engine import service_software_config
+from heat.objects import software_deployment as deployment_objects
+from oslo_config import cfg
+import sqlalchemy
+
+from heat_plugins.engine import heat_types
+from heat_plugins.engine import patches
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import tenancy
+from heat_plugins.engine.runs import door
+from tests.unit.resources import deployments
+
+STRANGER = 'f' * 32
+
+PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/threat-model.rst'
+
+
+class TenancyTest(deployments.DeploymentTestCase):
+    def setUp(self):
+        super().setUp()
+        for patch in patches.PATCHES:
+            if patch.wrap.__module__ in (tenancy.__name__, door.__name__):
+                self._install(patch)
+        self.stack = self.created(
+            deployments.template(signal_transport='NO_SIGNAL')
+        )
+        (self.own,) = self.deployment_rows()
+        self.context = self.heat.context
+        self.stranger = heat_types.in_project(self.context, STRANGER)
+        self.admin = heat_types.in_project(
+            self.context, 'a' * 32, is_admin=True, roles=['admin']
+        )
+
+    def _install(self, patch):
+        owner = importlib.import_module(patch.module)
+        *path, name = patch.function.split('.')
+        for each in path:
+            owner = getattr(owner, each)
+        self.patch(owner, name, patch.wrap(getattr(owner, name)))
+
+    def foreign(self, **values):
+        """Store what a stranger has created before this was refused."""
+        made = self.heat.rpc.create_software_config(
+            self.stranger, group='script', name='evil', config='evil'
+        )
+        deployment_objects.SoftwareDeployment.create(
+            self.stranger,
+            {
+                'id': f'{len(self.deployment_rows())}-foreign',
+                'tenant': STRANGER,
+                'server_id': self.own.server_id,
+                'config_id': made['id'],
+                'status': 'COMPLETE',
+                'action': 'CREATE',
+                **values,
+            },
+        )
+
+    def by_api(self, context, **values):
+        """Create a deployment for the server of the stack."""
+        config = self.heat.rpc.create_software_config(
+            context, group='script', name='more', config='more'
+        )
+        return self.heat.rpc.create_software_deployment(
+            context, self.own.server_id, config_id=config['id'], **values
+        )
+
+    def given(self):
+        """Return the scripts that the server is given."""
+        return [
+            each['config']
+            for each in self.in_metadata(self.heat.load(self.stack))
+        ]
+
+    def push(self, context):
+        """Tell the server as Heat does."""
+        service_software_config.SoftwareConfigService()._push_metadata_software_deployments(
+            context, self.own.server_id, None
+        )
+
+    def test_an_update_gives_a_server_nothing_of_another_project(self):
+        self.foreign(stack_user_project_id=self.context.project_id)
+        self.update(
+            self.stack,
+            deployments.template(
+                config={'config': 'second'}, signal_transport='NO_SIGNAL'
+            ),
+        )
+        self.assertEqual(['second'], self.given())
+
+    def test_heats_own_push_gives_a_server_nothing_of_another_project(self):
+        self.foreign(stack_user_project_id=self.context.project_id)
+        self.by_api(self.context)
+        before = self.given()
+        self.assertIn('more', before)
+        self.assertNotIn('evil', before)
+        # It filters nothing for an administrator.
+        self.foreign()
+        self.push(self.admin)
+        self.assertEqual(before, self.given())
+
+    def test_a_push_of_an_administrator_keeps_what_the_project_has(self):
+        before = self.given()
+        self.foreign()
+        for _time in range(2):
+            self.push(self.admin)
+            self.assertEqual(before, self.given())
+
+    def test_a_server_asks_heat_and_gets_its_own_alone(self):
+        self.foreign(stack_user_project_id=self.context.project_id)
+        self.foreign(stack_user_project_id=self.stack.stack_user_project_id)
+        server_user = heat_types.in_project(
+            self.context, self.stack.stack_user_project_id
+        )
+        rows.change(
+            self.context,
+            self.own.id,
+            stack_user_project_id=self.stack.stack_user_project_id,
+        )
+        for context in (self.context, server_user, self.admin):
+            found = self.heat.rpc.metadata_software_deployments(
+                context, self.own.server_id
+            )
+            self.assertEqual(
+                [self.own.config_id], [each['id'] for each in found]
+            )
+
+    def test_a_list_shows_an_administrator_all_and_others_their_own(self):
+        self.foreign(stack_user_project_id=self.context.project_id)
+
+        def listed(context):
+            found = self.heat.rpc.list_software_deployments(context)
+            return {each['id'] for each in found}
+
+        self.assertEqual({self.own.id}, listed(self.context))
+        self.assertEqual({'1-foreign'}, listed(self.stranger))
+        self.assertEqual({self.own.id, '1-foreign'}, listed(self.admin))
+
+    def test_one_of_another_project_is_not_found(self):
+        self.foreign(stack_user_project_id=self.context.project_id)
+
+        def read(context):
+            return deployment_objects.SoftwareDeployment.get_by_id(
+                context, '1-foreign'
+            )
+
+        self.assertRaises(exception.NotFound, read, self.context)
+        self.assertEqual('1-foreign', read(self.stranger).id)
+        self.assertEqual('1-foreign', read(self.admin).id)
+
+    def test_what_a_stranger_has_uses_up_no_limit(self):
+        cfg.CONF.set_override('max_software_deployments_per_tenant', 2)
+        self.addCleanup(
+            cfg.CONF.clear_override, 'max_software_deployments_per_tenant'
+        )
+        for _time in range(3):
+            self.foreign(stack_user_project_id=self.context.project_id)
+        self.by_api(self.context)
+        failure = self.assertRaises(
+            exception.RequestLimitExceeded, self.by_api, self.context
+        )
+        self.assertIn('maximum', str(failure))
+
+    def test_no_deployment_names_the_users_of_another_project(self):
+        for named in (
+            self.context.project_id,
+            self.stack.stack_user_project_id,
+        ):
+            failure = self.assertRaises(
+                exception.Invalid,
+                self.by_api,
+                self.stranger,
+                stack_user_project_id=named,
+            )
+            self.assertIn('stack_user_project_id', str(failure))
+            self.by_api(self.context, stack_user_project_id=named)
+            self.by_api(self.admin, stack_user_project_id=named)
+        self.by_api(self.stranger, stack_user_project_id=None)
+        self.by_api(self.stranger, stack_user_project_id=STRANGER)
+
+    def test_an_administrator_updates_the_stack_of_a_project(self):
+        text = deployments.template(
+            config={'config': 'second'}, signal_transport='NO_SIGNAL'
+        )
+        stack = self.heat.load(self.stack, context=self.admin)
+        self.heat.update(stack, text)
+        self.assertEqual(['second'], self.given())
+        (row,) = self.deployment_rows()
+        self.assertEqual(self.context.project_id, row.tenant)
+
+    def test_a_group_of_another_project_shows_and_loses_nothing(self):
+        self.assertEqual([], rows.of_group(self.stranger, 'group'))
+        rows.mark_unhealthy(self.stranger, [self.own.id])
+        rows.change(self.stranger, self.own.id, output_values={'a': 1})
+        (row,) = self.deployment_rows()
+        self.assertEqual(self.own.status_reason, row.status_reason)
+        self.assertNotIn('a', row.output_values or {})
+
+    def test_operators_find_what_lies_there_with_the_statement_of_the_page(
+        self,
+    ):
+        (found,) = re.findall(
+            r'\.\. code-block:: sql\n\n((?:    .*\n)+)', PAGE.read_text()
+        )
+        statement = sqlalchemy.text(found.replace(';', ''))
+        self.assertEqual([], rows.select(self.context, statement))
+        self.foreign()
+        (row,) = rows.select(self.context, statement)
+        self.assertEqual(
+            ('1-foreign', STRANGER, self.own.server_id),
+            (row.id, row.tenant, row.server_id),
+        )

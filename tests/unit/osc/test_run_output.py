@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``software deployment run output``, as a table and in a folder."""
+
+import os
+import pathlib
+import stat
+
+import fixtures
+
+from heat_plugins.runs import runs
+from heat_plugins.signals import body
+from tests.unit.engine import run_world
+from tests.unit.osc import run_door
+
+RUN = run_door.RUN
+
+LONG = 'line\n' * 20_000
+
+
+class OutputCase(run_door.RunCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path, 'logs'
+        )
+
+    def kept(self, number=0, **outputs):
+        """Let the object store have whole outputs, as heat-engine does."""
+        objects = self.objects(number)
+        store = self.cluster.store()
+        store.put_container(objects.container, {})
+        objects.keep(body.outcome({'deploy_status_code': 0, **outputs}, ()))
+
+    def output(self, line=''):
+        return self.json(f'run output {RUN} {line}')
+
+
+class OneTest(OutputCase):
+    def setUp(self):
+        super().setUp()
+        self.use(run_world.World(1))
+
+    def test_outputs_are_shown_by_name(self):
+        self.answered(deploy_stdout='1 GB')
+        self.ended()
+        _, shown = self.output()
+        self.assertEqual('1 GB', shown['deploy_stdout'])
+        _, output = self.run_command(
+            f'run output {RUN} deploy_stdout -f value'
+        )
+        self.assertEqual('1 GB\n', output)
+        self.assert_refused(
+            f'run output {RUN} weight',
+            'has no output weight; there are: deploy_status_code, deploy_std',
+        )
+
+    def test_of_a_long_one_the_end_is_shown_and_all_on_request(self):
+        self.answered(deploy_stdout=LONG)
+        self.ended()
+        self.kept(deploy_stdout=LONG)
+        with fixtures.FakeLogger() as logged:
+            _, shown = self.output()
+        self.assertTrue(LONG.endswith(shown['deploy_stdout']))
+        self.assertLess(len(shown['deploy_stdout']), len(LONG))
+        self.assertIn(
+            f'of {len(LONG)} characters of deploy_stdout; --whole shows all',
+            logged.output,
+        )
+        _, shown = self.output('--whole')
+        self.assertEqual(LONG, shown['deploy_stdout'])
+
+    def test_one_that_is_a_time_stays_as_it_is(self):
+        self.answered(deploy_stdout='2026-11-20T22:00:00Z')
+        self.ended()
+        for line in ('output', 'show'):
+            _, shown = self.run_command(f'run {line} {RUN} --local-time')
+            self.assertIn('2026-11-20T22:00:00Z', shown)
+
+    def test_what_the_encoding_lacks_is_escaped(self):
+        self.answered(deploy_stdout='größer')
+        self.ended()
+        _, output = self.run_command(f'run output {RUN}', encoding='ascii')
+        self.assertIn('gr\\xf6\\xdfer', output)
+
+
+class ManyTest(OutputCase):
+    def test_a_table_leaves_out_the_exit_status_of_success(self):
+        self.world.answers = lambda server_id: int(server_id == 'server-2')
+        self.ended()
+        _, output = self.run_command(f'run output {RUN}')
+        self.assertEqual(1, output.count('deploy_status_code'))
+        self.assertIn('deploy_status_code: 1', output)
+        _, shown = self.output()
+        codes = [one['outputs']['deploy_status_code'] for one in shown]
+        self.assertEqual([0, 0, 1], sorted(codes))
+
+    def test_some_are_shown_alone(self):
+        self.world.answers = lambda server_id: int(server_id == 'server-2')
+        self.answered(deploy_stdout='out')
+        self.ended()
+        for options, expected in (
+            ('--failed', ['deployment-2']),
+            ('--stack s1 --failed', []),
+            ('--stack s0', ['deployment-0', 'deployment-2']),
+            ('--stack stack-0', ['deployment-0', 'deployment-2']),
+            ('--attempt 2', []),
+        ):
+            _, shown = self.output(options)
+            if isinstance(shown, list):
+                found = [each['resource'] for each in shown]
+                self.assertEqual(expected, found, options)
+        _, shown = self.output('--target server-1')
+        self.assertEqual('out', shown['deploy_stdout'])
+        _, shown = self.output('deploy_stdout')
+        self.assertEqual(
+            [{'deploy_stdout': 'out'}] * 3, [e['outputs'] for e in shown]
+        )
+        self.assert_refused(
+            f'run output {RUN} --stack s7', 'no target in stack s7'
+        )
+        # Its server is one of the other stack.
+        self.assert_refused(
+            f'run output {RUN} --stack s0 --target server-1', 'no target'
+        )
+
+    def test_a_former_attempt_is_shown_by_its_number(self):
+        self.answered(status=1, deploy_stdout='first')
+        self.ended()
+        self.world.done.clear()
+        self.world.send = type(self.world).send.__get__(self.world)
+        self.answered(deploy_stdout='second')
+        self.run_command(f'run retry {RUN} --wait')
+        for options, text in (
+            ('', 'second'),
+            ('--attempt 1', 'first'),
+            ('--attempt 2', 'second'),
+        ):
+            _, shown = self.output(options)
+            found = {e['outputs']['deploy_stdout'] for e in shown}
+            self.assertEqual({text}, found)
+
+
+class FolderTest(OutputCase):
+    def save(self):
+        return self.output(f'--output-dir {self.folder}')
+
+    def text(self, path):
+        return (self.folder / path).read_text()
+
+    def test_it_says_what_was_written_and_not_all_of_it_again(self):
+        self.answered(deploy_stdout='out')
+        self.ended()
+        code, told = self.save()
+        self.assertEqual(
+            {
+                'folder': str(self.folder),
+                'targets': 3,
+                'files': 6,
+                'not_written': 0,
+            },
+            told,
+        )
+        self.assertEqual(0, code)
+        self.assertEqual('out', self.text('s0/deployment-2/deploy_stdout'))
+        self.assertEqual('0', self.text('s0/deployment-2/deploy_status_code'))
+        path = self.folder / 's0/deployment-2/deploy_stdout'
+        self.assertEqual(0o600, stat.S_IMODE(path.stat().st_mode))
+
+    def test_a_long_output_is_written_whole(self):
+        self.answered(deploy_stdout=LONG)
+        self.ended()
+        for number in (0, 2):
+            self.kept(number, deploy_stdout=LONG)
+        with fixtures.FakeLogger() as logged:
+            self.save()
+        self.assertEqual(LONG, self.text('s0/deployment-0/deploy_stdout'))
+        self.assertEqual(LONG, self.text('s0/deployment-2/deploy_stdout'))
+        # It has gone.
+        self.assertEqual(
+            'Only the end of s1/deployment-1/deploy_stdout is kept\n',
+            logged.output,
+        )
+        written = self.text('s1/deployment-1/deploy_stdout')
+        self.assertTrue(LONG.endswith(written))
+        self.assertLessEqual(runs.TAIL, len(written))
+
+    def test_one_that_has_not_started_has_no_outputs(self):
+        self.use(run_world.World(3))
+        self.world.answers = lambda server_id: None
+        self.start()
+        _, told = self.save()
+        self.assertEqual((3, 0), (told['targets'], told['files']))
+        self.assertEqual([], os.listdir(self.folder))
+
+    def test_one_bad_output_does_not_keep_the_rest_from_being_written(self):
+        self.answered(deploy_stdout='out')
+        self.ended()
+        place = self.folder / 's0/deployment-0/deploy_stdout/in-the-way'
+        place.mkdir(parents=True)
+        elsewhere = self.folder.with_name('elsewhere')
+        elsewhere.mkdir()
+        (self.folder / 's0/deployment-2').symlink_to(elsewhere)
+        with fixtures.FakeLogger() as logged:
+            code, told = self.save()
+        self.assertEqual((1, 3, 3), (code, told['not_written'], told['files']))
+        self.assertIn(
+            's0/deployment-0/deploy_stdout: Is a directory', logged.output
+        )
+        self.assertIn('Cannot write s0/deployment-2/deploy_std', logged.output)
+        self.assertEqual([], os.listdir(elsewhere))
+        self.assertEqual('out', self.text('s1/deployment-1/deploy_stdout'))
+
+    def test_many_failures_are_counted(self):
+        self.use(run_world.World(16))
+        self.answered(deploy_stdout='out')
+        self.ended()
+        self.folder.mkdir()
+        (self.folder / 's0').write_text('in the way')
+        with fixtures.FakeLogger() as logged:
+            _, told = self.save()
+        self.assertEqual(16, told['not_written'])
+        self.assertEqual(11, logged.output.count('Cannot write'))
+        self.assertIn('Cannot write 6 more', logged.output)

@@ -1,0 +1,516 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A strict store of runs, in memory; see `run_store.RunStore`.
+
+It keeps what JSON can say. On request it loses any compare-and-swap, cuts off
+any transaction, keeps the answer of a commit to itself, and shows commits
+late, as a node of a cluster may.
+"""
+
+import contextlib
+import copy
+import dataclasses
+import json
+import threading
+
+from heat_plugins import errors
+from heat_plugins import stored
+from heat_plugins.runs import overview
+from heat_plugins.runs import run_records
+from heat_plugins.runs import run_store
+from heat_plugins.runs import runs
+from heat_plugins.runs import telling
+
+
+@dataclasses.dataclass
+class Kept:
+    """A run, and what else its rows say."""
+
+    stored: run_store.StoredRun
+    last_step: str | None = None
+    tick: tuple | None = None
+    keys: dict[int, str] = dataclasses.field(default_factory=dict)
+    changed: dict[int, float] = dataclasses.field(default_factory=dict)
+    signatures: dict[int, str] = dataclasses.field(default_factory=dict)
+
+
+class FakeRunStore:
+    """The runs of all projects.
+
+    :ivar now: the time.
+    :ivar targets_kept: of the runs of a project.
+    :ivar aborts: how many of the next writing transactions are cut off.
+    :ivar silent: how many of the next commits have no answer.
+    :ivar losing: before how many of the next steps another one is stored.
+    :ivar is_late: whether reading shows nothing that is committed from now on.
+    :ivar given: the deliveries whose rows are there, by deployment.
+    :ivar settled: how attempts ended that their rows say, by deployment.
+    :ivar steps: how many were stored.
+    :ivar records: those of schedules, by the number of the resource.
+    """
+
+    def __init__(self, *, output_limit=64 * 1024, days=90):
+        self.now = 1_800_000_000.0
+        self.targets_kept = 100_000
+        self.aborts = self.silent = self.losing = self.steps = 0
+        self.given, self.settled, self.records = {}, {}, {}
+        self._days = days
+        self._output_limit = output_limit
+        self._lock = threading.RLock()
+        self._runs, self._deleted = {}, {}
+        self._shown = None
+
+    @property
+    def is_late(self):
+        return self._shown is not None
+
+    @is_late.setter
+    def is_late(self, value):
+        self._shown = copy.deepcopy(self._runs) if value else None
+
+    # What `run_store.RunStore` says
+
+    def create(self, project_id, run, engine_id, *, tick=None):
+        with self._transaction():
+            found = self._runs.get(run.id)
+            if run.id in self._deleted:
+                raise errors.Exists(run.id)
+            is_same = (
+                found
+                and found.stored.project_id == project_id
+                and (
+                    run_store.is_same_order(found.stored.run.order, run.order)
+                )
+            )
+            due = tick and (tick.schedule, tick.due_at)
+            if tick and self.records.get(tick.resource) == tick.before:
+                self.records[tick.resource] = tick.after
+                every = self._runs.values()
+                if found or any(each.tick == due for each in every):
+                    raise errors.Exists(tick.schedule)
+            elif is_same and (not tick or found.stored.engine_id == engine_id):
+                return found.stored
+            elif tick:
+                raise run_store.Stale(tick.schedule)
+            elif found:
+                raise errors.Exists(run.id)
+            in_progress = sum(
+                len(each.stored.run.attempts)
+                for each in self._live()
+                if each.stored.project_id == project_id
+            )
+            if in_progress + len(run.attempts) > self.targets_kept:
+                raise errors.Refused('too many targets')
+            kept = run_store.StoredRun(
+                project_id=project_id,
+                run=_through_json(run),
+                version=0,
+                engine_id=engine_id,
+                revisions=(0,) * len(run.attempts),
+            )
+            self._runs[run.id] = Kept(
+                kept,
+                tick=due,
+                changed=dict.fromkeys(range(len(run.attempts)), self.now),
+            )
+            return kept
+
+    def load(self, run_id, project_id=None):
+        found = self._visible().get(run_id)
+        if found is None or project_id not in (None, found.stored.project_id):
+            raise errors.NotFound(run_id)
+        return found.stored
+
+    def heads(self, project_id, wanted):
+        kept = sorted(
+            (
+                each
+                for each in self._visible().values()
+                if each.stored.project_id == project_id
+            ),
+            key=lambda each: _order(each.stored),
+            reverse=True,
+        )
+        if wanted.after is not None:
+            last = _order(self.load(wanted.after, project_id))
+            kept = [each for each in kept if _order(each.stored) < last]
+        heads = [
+            overview.head(each.stored.run)
+            for each in kept
+            if _is_wanted(each, wanted)
+        ]
+        return heads[: min(wanted.limit, run_store.PAGE)]
+
+    def latest(self, project_id, deployment_ids, most):
+        found = {}
+        for kept in sorted(
+            self._visible().values(),
+            key=lambda each: _order(each.stored),
+            reverse=True,
+        ):
+            run = kept.stored.run
+            bare = dataclasses.replace(
+                run.order, limits=run_records.RunLimits(), inputs={}
+            )
+            for number, member in enumerate(run.order.members):
+                its = found.setdefault(member.deployment_id, [])
+                if kept.stored.project_id == project_id and len(its) < most:
+                    its.append(
+                        run_records.RunRecord(
+                            order=dataclasses.replace(bare, members=[member]),
+                            control=run.control,
+                            attempts=(run.attempts[number],),
+                        )
+                    )
+        return {k: v for k, v in found.items() if v and k in deployment_ids}
+
+    def on_server(self, project_id, server_id):
+        found = []
+        for kept in self._visible().values():
+            run = kept.stored.run
+            for number, member in enumerate(run.order.members):
+                attempt = run.attempts[number]
+                if (
+                    member.server_id == server_id
+                    and kept.stored.project_id == project_id
+                    and (attempt.is_live or attempt.is_unanswered)
+                ):
+                    order = dataclasses.replace(run.order, members=[member])
+                    found.append(
+                        dataclasses.replace(
+                            run, order=order, attempts=(attempt,)
+                        )
+                    )
+        return found
+
+    def held_in(self, stack_id):
+        held = {}
+        for kept in self._visible().values():
+            run = kept.stored.run
+            for member, attempt in zip(
+                run.order.members, run.attempts, strict=True
+            ):
+                if member.stack_id == stack_id and attempt.row_id:
+                    held.setdefault(run.id, set()).add(member.deployment_id)
+        return held
+
+    def heads_of(self, run_ids):
+        return {
+            run_id: overview.head(each.stored.run)
+            for run_id, each in self._visible().items()
+            if run_id in run_ids
+        }
+
+    def led_by(self, engine_id):
+        return {
+            each.stored.run.id: each.stored.version
+            for each in self._live(self._visible())
+            if each.stored.engine_id == engine_id
+        }
+
+    def leaders(self):
+        return {each.stored.engine_id for each in self._live(self._visible())}
+
+    def take_over(self, dead, engine_id, most):
+        with self._transaction():
+            theirs = [
+                each for each in self._live() if each.stored.engine_id == dead
+            ]
+            for each in theirs[:most]:
+                each.stored = dataclasses.replace(
+                    each.stored,
+                    engine_id=engine_id,
+                    version=each.stored.version + 1,
+                )
+            return [each.stored.run.id for each in theirs[:most]]
+
+    def with_notices(self, engine_id, now, most):
+        due = {}
+        for run_id, each in self._visible().items():
+            at, kept = telling.due_at(each.stored.run), each.stored
+            lead = 0 if kept.engine_id == engine_id else run_store.NOTICE_LEAD
+            if at is not None and at <= now - lead:
+                due[run_id] = at, kept.project_id
+        ordered = sorted(due.items(), key=lambda item: item[1])
+        return {run_id: each[1] for run_id, each in ordered[:most]}
+
+    def step(
+        self, before, after, step_id, *, given=None, taken=(), engine_id=None
+    ):
+        given = given or {}
+        if self.losing:
+            self.losing -= 1
+            with self._transaction():
+                other = self._there(after.id)
+                other.last_step = 'of another process'
+                other.stored = dataclasses.replace(
+                    other.stored, version=other.stored.version + 1
+                )
+        with self._transaction():
+            kept = self._there(after.id)
+            if kept.stored.version != before.version:
+                if kept.last_step == step_id:
+                    return kept.stored
+                raise run_store.Stale(after.id)
+            stepped = self._change_targets(kept, before, after, given)
+            for delivery in given.values():
+                self.given[delivery.deployment_id] = delivery
+                self.settled.pop(delivery.deployment_id, None)
+            for row_id in taken:
+                self.given.pop(row_id, None)
+                self.settled.pop(row_id, None)
+            kept.last_step = step_id
+            self.steps += 1
+            if engine_id:
+                kept.stored = dataclasses.replace(
+                    kept.stored, engine_id=engine_id
+                )
+                stepped = dataclasses.replace(stepped, engine_id=engine_id)
+            return stepped
+
+    def _change_targets(self, kept, before, after, given):
+        """Write the targets that a step changes; return the run then."""
+        now = kept.stored
+        attempts, revisions = list(now.run.attempts), list(before.revisions)
+        for number, attempt in enumerate(after.attempts):
+            if number not in given and attempt == before.run.attempts[number]:
+                continue
+            if now.revisions[number] != revisions[number]:
+                raise run_store.Stale(after.id)
+            attempts[number] = attempt
+            revisions[number] += 1
+            kept.changed[number] = self.now
+            if number in given and after.order.config is None:
+                kept.keys[number] = run_store.live_key(
+                    before.project_id,
+                    after.order.members[number].deployment_id,
+                    after.order.action,
+                )
+            if number in given:
+                kept.signatures[number] = run_store.signature_of(given[number])
+            if not attempt.is_live:
+                kept.keys.pop(number, None)
+        if taken := self._taken(kept, given):
+            raise run_store.KeysTaken(taken)
+        stepped = dataclasses.replace(
+            before,
+            run=after,
+            version=before.version + 1,
+            revisions=tuple(revisions),
+        )
+        # What has been answered since stays.
+        kept.stored = dataclasses.replace(
+            stepped,
+            run=_through_json(
+                dataclasses.replace(after, attempts=tuple(attempts))
+            ),
+            revisions=tuple(map(max, revisions, now.revisions)),
+        )
+        return stepped
+
+    def _taken(self, kept, given):
+        holders = {
+            key: each.stored.run.id
+            for each in self._runs.values()
+            if each is not kept
+            for key in each.keys.values()
+        }
+        return {
+            number: holders[kept.keys[number]]
+            for number in given
+            if kept.keys.get(number) in holders
+        }
+
+    def answer(self, outcomes):
+        counted = set()
+        with self._transaction():
+            for key, outcome in outcomes.items():
+                if self._answer(key, outcome):
+                    counted.add(key)
+        return counted
+
+    def _answer(self, key, outcome):
+        kept = self._runs.get(key.run_id)
+        if kept is None or key.number >= len(kept.stored.revisions):
+            return False
+        before = kept.stored.run.attempts[key.number]
+        if before.number != key.attempt:
+            return False
+        after = run_store.answered(before, outcome, self._output_limit)
+        if after is None or after is before:
+            return after is before
+        kept.stored = dataclasses.replace(
+            kept.stored,
+            run=_through_json(
+                kept.stored.run.attempted({key.number: vars(after)})
+            ),
+            revisions=tuple(
+                revision + (number == key.number)
+                for number, revision in enumerate(kept.stored.revisions)
+            ),
+        )
+        kept.changed[key.number] = self.now
+        if not after.is_live:
+            kept.keys.pop(key.number, None)
+            if before.is_live and after.row_id in self.given:
+                self.settled[after.row_id] = after
+        return True
+
+    def awaiting(self, signature):
+        wanted = run_store.signature_kept(signature)
+        for kept in self._visible().values():
+            run = kept.stored.run
+            for number, known in kept.signatures.items():
+                if known == wanted:
+                    member = run.order.members[number]
+                    order = dataclasses.replace(run.order, members=[member])
+                    return run_store.Awaiting(
+                        project_id=kept.stored.project_id,
+                        run=dataclasses.replace(
+                            run, order=order, attempts=(run.attempts[number],)
+                        ),
+                        number=number,
+                    )
+        return None
+
+    def is_busy(self, run_id):
+        found = self._visible().get(run_id)
+        return found is not None and any(
+            each.state is None or each.is_live
+            for each in found.stored.run.attempts
+        )
+
+    def delete(self, project_id, run_id):
+        with self._transaction():
+            found = self._runs.get(run_id)
+            if found is None or found.stored.project_id != project_id:
+                raise errors.NotFound(run_id)
+            if not found.stored.run.ended:
+                raise errors.Refused(
+                    f'{run_id} has not ended; cancel it first'
+                )
+            self._deleted[run_id] = self._runs.pop(run_id)
+
+    def surplus(self):
+        ended = sorted(
+            (each for each in self._runs.values() if each.stored.run.ended),
+            key=lambda each: each.stored.run.control.ended_at,
+        )
+        oldest = self.now - self._days * 24 * 3600
+        unwanted, present = [*self._deleted.values()], {}
+        for each in self._runs.values():
+            kept = each.stored
+            present.setdefault(kept.project_id, 0)
+            present[kept.project_id] += len(kept.revisions)
+        for each in ended:
+            kept = each.stored
+            is_old = kept.run.control.ended_at < oldest
+            if is_old or present[kept.project_id] > self.targets_kept:
+                present[kept.project_id] -= len(kept.revisions)
+                unwanted.append(each)
+        return [
+            run_store.Surplus(
+                project_id=each.stored.project_id,
+                run_id=each.stored.run.id,
+                stack_ids=each.stored.run.order.stack_ids,
+            )
+            for each in unwanted[: run_store.PAGE]
+        ]
+
+    def remove(self, surplus):
+        with self._transaction():
+            self._deleted.pop(surplus.run_id, None)
+            found = self._runs.get(surplus.run_id)
+            if found is not None and found.stored.run.ended:
+                del self._runs[surplus.run_id]
+
+    # What tests say
+
+    @contextlib.contextmanager
+    def _transaction(self):
+        """Change all or nothing; fail as it is told."""
+        with self._lock:
+            before = self._runs, self.given, self.settled, self.steps
+            records = dict(self.records)
+            self._runs = {
+                run_id: dataclasses.replace(
+                    each, keys=dict(each.keys), changed=dict(each.changed)
+                )
+                for run_id, each in self._runs.items()
+            }
+            self.given, self.settled = dict(self.given), dict(self.settled)
+            try:
+                yield
+                if self.aborts:
+                    self.aborts -= 1
+                    raise errors.Unavailable('cut off before its commit')
+            except BaseException:
+                self._runs, self.given, self.settled, self.steps = before
+                self.records = records
+                raise
+            if self.silent:
+                self.silent -= 1
+                raise errors.Unavailable('its commit has no answer')
+
+    def _visible(self):
+        return self._runs if self._shown is None else self._shown
+
+    def _live(self, kept=None):
+        return [
+            each
+            for each in (self._runs if kept is None else kept).values()
+            if not each.stored.run.ended
+        ]
+
+    def _there(self, run_id):
+        if run_id not in self._runs:
+            raise errors.NotFound(run_id)
+        return self._runs[run_id]
+
+
+def _through_json(run):
+    """Return a run as a database would give it back."""
+    order = dataclasses.replace(run.order, members=())
+    return run_records.RunRecord(
+        order=dataclasses.replace(
+            _read(run_records.RunOrder, order),
+            members=[
+                _read(runs.RunTarget, each) for each in run.order.members
+            ],
+        ),
+        control=_read(run_records.Control, run.control),
+        attempts=tuple(
+            _read(run_records.Attempt, each) for each in run.attempts
+        ),
+    )
+
+
+def _read(kind, value):
+    return stored.read(kind, json.loads(json.dumps(stored.dump(value))))
+
+
+def _order(kept):
+    return kept.run.order.created_at, kept.run.id
+
+
+def _is_wanted(kept, wanted):
+    order, control = kept.stored.run.order, kept.stored.run.control
+    stacks, servers = set(), set()
+    for member in order.members:
+        stacks |= {member.stack_id, member.stack_name}
+        servers |= {member.server_id, member.server_name}
+    return all(
+        (
+            wanted.run in (None, order.id),
+            wanted.stack is None or wanted.stack in stacks,
+            wanted.server is None or wanted.server in servers,
+            wanted.action in (None, order.action),
+            not wanted.state or control.phase.value in wanted.state,
+            wanted.who in (None, run_store.user_of(order)),
+            wanted.schedule is None
+            or (kept.tick and kept.tick[0] == wanted.schedule),
+            wanted.since is None or order.created_at >= wanted.since,
+            wanted.until is None or order.created_at <= wanted.until,
+            wanted.newer_than is None
+            or kept.stored.version > wanted.newer_than,
+        )
+    )

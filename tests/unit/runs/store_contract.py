@@ -1,0 +1,815 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What any `run_store.RunStore` does: one suite for all of them.
+
+A store's own test case says how it is made, and what its rows in Heat say.
+"""
+
+from heat_plugins import errors
+from heat_plugins import heat_values
+from heat_plugins import stored
+from heat_plugins.deployments import deliveries
+from heat_plugins.runs import notifying
+from heat_plugins.runs import ordering
+from heat_plugins.runs import run_records
+from heat_plugins.runs import run_store
+from heat_plugins.runs import runs
+from heat_plugins.runs import telling
+
+PROJECT, ENGINE = 'project', 'engine-1'
+NOW = 1_800_000_000
+
+# After any test.
+LATER = 2**33
+
+State = runs.State
+
+
+def order(run_id='run-1', targets=2, **values):
+    """Return an order; its targets are on servers of their own."""
+    members = [
+        runs.RunTarget(
+            stack_id=f'stack-{run_id}',
+            stack_name='shop',
+            resource=f'group.{number}.db',
+            deployment_id=f'deployment-{number}',
+            server_id=f'server-{number}',
+            server_name=f'group.{number}.server',
+        )
+        for number in range(targets)
+    ]
+    return run_records.RunOrder(
+        id=run_id,
+        **{
+            'action': 'BACKUP',
+            'limits': run_records.RunLimits(),
+            'members': members,
+            'created_at': NOW,
+            'created_by': 'ann',
+            'inputs': {'password': 'hunter2'},
+            **values,
+        },
+    )
+
+
+def run(run_id='run-1', targets=2, **values):
+    return run_records.RunRecord.new(order(run_id, targets, **values))
+
+
+def delivery(run_id, number):
+    """Return what the server of a target is given."""
+    return deliveries.Delivery(
+        deployment_id=f'{run_id}-row-{number}',
+        server_id=f'server-{number}',
+        config_id=f'{run_id}-config-{number}',
+        action='BACKUP',
+        draft=heat_values.DerivedConfig(
+            name='backup',
+            group='script',
+            config='true',
+            inputs=[],
+            outputs=[],
+            options={},
+        ),
+        input_values=None,
+        signalling=deliveries.Signalling(
+            transport='CFN_SIGNAL',
+            url=f'https://cfn.invalid/?Signature={run_id}/{number}',
+        ),
+        reading_project=None,
+        before=None,
+    )
+
+
+def begun(kept, *numbers):
+    """Return a run that has started on targets, and what they are given."""
+    made = {number: delivery(kept.run.id, number) for number in numbers}
+    changes = {
+        number: {
+            'number': kept.run.attempts[number].number + 1,
+            'state': State.WAITING,
+            'started_at': NOW,
+            'row_id': made[number].deployment_id,
+            'config_id': made[number].config_id,
+        }
+        for number in numbers
+    }
+    return kept.run.attempted(changes), made
+
+
+def ended(operation):
+    """Return a run that has ended, with all its targets."""
+    return operation.attempted(
+        {
+            number: {'state': State.COMPLETE, 'ended_at': NOW + 9}
+            for number in range(len(operation.attempts))
+        }
+    ).changed(phase=run_records.Phase.COMPLETE, ended_at=NOW + 9)
+
+
+class RunStoreContract:
+    """Tests of a store.
+
+    Others say `self.store`; `deployments()`: the statuses of the deployments
+    in Heat that steps have written, by ID; `keep()`: how many targets a
+    project may have; `keep_record()`: the record of a schedule, whose resource
+    it returns; and `record()` returns that record.
+    """
+
+    def begin(self, run_id='run-1', *numbers, targets=2, **values):
+        """Store a run that has started on targets, by default on all."""
+        kept = self.store.create(
+            PROJECT, run(run_id, targets, **values), ENGINE
+        )
+        after, made = begun(kept, *(numbers or range(targets)))
+        return self.store.step(kept, after, 'begin', given=made)
+
+    def key(self, number=0, attempt=1, run_id='run-1'):
+        return run_store.TargetKey(
+            run_id=run_id, number=number, attempt=attempt
+        )
+
+    def done(self, **values):
+        return runs.RunAttempt(
+            **{
+                'state': State.COMPLETE,
+                'reason': 'done',
+                'ended_at': NOW + 5,
+                'outputs': {'deploy_stdout': 'hello'},
+                **values,
+            }
+        )
+
+    # Orders
+
+    def test_an_order_is_read_as_it_was_given(self):
+        given = run(
+            action='🗄\0\ud800',
+            created_by='Änn',
+            config={'config': 'echo 🗄', 'group': 'script'},
+        )
+        kept = self.store.create(PROJECT, given, ENGINE)
+        self.assertEqual(given, kept.run)
+        found = self.store.load('run-1', PROJECT)
+        self.assertEqual(given, found.run)
+        self.assertEqual(
+            (PROJECT, ENGINE, 0, ''),
+            (
+                found.project_id,
+                found.engine_id,
+                found.version,
+                found.unreadable,
+            ),
+        )
+
+    def test_an_order_that_is_repeated_is_there_once(self):
+        self.store.create(PROJECT, run(), ENGINE)
+        # Another engine has selected its targets a second later.
+        again = run(targets=1, created_at=NOW + 1)
+        found = self.store.create(PROJECT, again, 'engine-2')
+        self.assertEqual((run(), ENGINE), (found.run, found.engine_id))
+        (head,) = self.store.heads(PROJECT, ordering.Query())
+        self.assertEqual(2, head.targets)
+
+    def test_another_order_cannot_have_the_id_of_one(self):
+        self.store.create(PROJECT, run(), ENGINE)
+        for project_id, other in (
+            (PROJECT, run(inputs={'password': 'other'})),
+            ('another project', run()),
+        ):
+            self.assertRaises(
+                errors.Exists, self.store.create, project_id, other, ENGINE
+            )
+
+    def test_a_time_of_a_schedule_has_one_run(self):
+        first = self.tick(due_at=NOW)
+        self.store.create(PROJECT, run('run-1'), ENGINE, tick=first)
+        self.assertRaises(
+            errors.Exists,
+            self.store.create,
+            PROJECT,
+            run('run-2'),
+            ENGINE,
+            tick=self.tick(due_at=NOW),
+        )
+        self.assertEqual('due', self.record())
+        # A user asks for that time again.
+        self.assertRaises(
+            errors.Exists,
+            self.store.create,
+            PROJECT,
+            run('run-1'),
+            ENGINE,
+            tick=self.tick(due_at=NOW),
+        )
+        later = self.tick(due_at=NOW + 1)
+        self.store.create(PROJECT, run('run-3'), ENGINE, tick=later)
+
+    def test_the_record_of_a_schedule_is_stored_with_its_run(self):
+        tick = self.tick()
+        made = self.store.create(PROJECT, run(), ENGINE, tick=tick)
+        self.assertEqual('started', self.record())
+        # Its answer was lost.
+        again = self.store.create(PROJECT, run(), ENGINE, tick=tick)
+        self.assertEqual(made, again)
+        self.assertRaises(
+            run_store.Stale,
+            self.store.create,
+            PROJECT,
+            run(),
+            'engine-2',
+            tick=tick,
+        )
+
+    def test_a_record_that_has_changed_starts_nothing(self):
+        tick = self.tick()
+        self.keep_record('paused')
+        self.assertRaises(
+            run_store.Stale,
+            self.store.create,
+            PROJECT,
+            run(),
+            ENGINE,
+            tick=tick,
+        )
+        self.assertEqual('paused', self.record())
+        self.assertEqual([], self.ids())
+
+    def test_what_is_refused_changes_no_record(self):
+        self.keep(1)
+        self.assertRaises(
+            errors.Refused,
+            self.store.create,
+            PROJECT,
+            run(),
+            ENGINE,
+            tick=self.tick(),
+        )
+        self.assertEqual('due', self.record())
+
+    def tick(self, due_at=NOW):
+        """Return a time of a schedule whose record says that it is due."""
+        return run_store.Tick(
+            schedule='nightly',
+            due_at=due_at,
+            resource=self.keep_record('due'),
+            before='due',
+            after='started',
+        )
+
+    def test_how_runs_of_any_project_stand(self):
+        self.store.create(PROJECT, run('run-1'), ENGINE)
+        self.store.create('another project', ended(run('run-2')), ENGINE)
+        heads = self.store.heads_of(['run-1', 'run-2', 'gone'])
+        self.assertEqual(
+            {
+                'run-1': run_records.Phase.RUNNING,
+                'run-2': run_records.Phase.COMPLETE,
+            },
+            {run_id: head.state for run_id, head in heads.items()},
+        )
+        self.assertEqual({}, self.store.heads_of([]))
+
+    def test_a_project_sees_its_own_runs_alone(self):
+        self.store.create(PROJECT, ended(run()), ENGINE)
+        self.assertRaises(
+            errors.NotFound, self.store.load, 'run-1', 'another project'
+        )
+        self.assertRaises(
+            errors.NotFound, self.store.delete, 'another project', 'run-1'
+        )
+        listed = self.store.heads('another project', ordering.Query())
+        self.assertEqual([], listed)
+
+    # Lists
+
+    def ids(self, project_id=PROJECT, **wanted):
+        found = self.store.heads(project_id, ordering.Query(**wanted))
+        return [head.id for head in found]
+
+    def test_a_list_has_the_newest_first_in_pages(self):
+        for number in range(5):
+            self.store.create(
+                PROJECT, run(f'run-{number}', created_at=NOW + number), ENGINE
+            )
+        # Of the same second.
+        self.store.create(PROJECT, run('run-1b', created_at=NOW + 1), ENGINE)
+        first = self.ids(limit=3)
+        self.assertEqual(['run-4', 'run-3', 'run-2'], first)
+        second = self.ids(limit=2, after='run-2')
+        self.assertEqual(['run-1b', 'run-1'], second)
+        self.assertEqual(['run-0'], self.ids(limit=2, after='run-1'))
+        self.assertRaises(errors.NotFound, self.ids, after='gone')
+
+    def test_a_list_is_filtered(self):
+        self.store.create(PROJECT, run('run-1', targets=1), ENGINE)
+        self.store.create(
+            PROJECT,
+            ended(
+                run(
+                    'run-2',
+                    action='backup',
+                    created_by='Bob',
+                    created_at=NOW + 5,
+                )
+            ),
+            ENGINE,
+            tick=self.tick(),
+        )
+        for only, wanted in (
+            ('run-1', {'run': 'run-1'}),
+            ('run-1', {'stack': 'stack-run-1'}),
+            ('run-2', {'server': 'server-1'}),
+            ('run-2', {'server': 'group.1.server'}),
+            ('run-1', {'action': 'BACKUP'}),
+            ('run-2', {'action': 'backup'}),
+            ('run-1', {'state': ['running', 'paused']}),
+            ('run-2', {'state': ['complete']}),
+            ('run-2', {'who': 'Bob'}),
+            (None, {'who': 'bob'}),
+            ('run-2', {'schedule': 'nightly'}),
+            ('run-2', {'since': NOW + 1}),
+            ('run-1', {'until': NOW + 4.5}),
+            ('run-1', {'until': NOW + 4.5, 'stack': 'shop'}),
+            (None, {'stack': 'Shop'}),
+        ):
+            found = self.ids(**wanted)
+            self.assertEqual([only] if only else [], found, wanted)
+        self.assertEqual(['run-2', 'run-1'], self.ids(stack='shop'))
+
+    def test_the_last_runs_of_deployments_are_found(self):
+        for number in range(4):
+            self.store.create(
+                PROJECT, run(f'run-{number}', created_at=NOW + number), ENGINE
+            )
+        self.store.create('other', run('run-9'), ENGINE)
+        chosen = ['deployment-1', 'deployment-9']
+        found = self.store.latest(PROJECT, chosen, 3)
+        self.assertEqual(['deployment-1'], [*found])
+        latest = found['deployment-1']
+        self.assertEqual(
+            ['run-3', 'run-2', 'run-1'], [each.id for each in latest]
+        )
+        (member,), (attempt,) = latest[0].order.members, latest[0].attempts
+        self.assertEqual('server-1', member.server_id)
+        self.assertIsNone(attempt.state)
+        self.assertEqual({}, latest[0].order.inputs)
+        self.assertEqual('ann', latest[0].order.created_by)
+
+    def test_the_last_runs_are_shown_as_they_were_ordered(self):
+        given = run(action='🗄', created_by='Änn, by workflow execution 1')
+        self.store.create(PROJECT, given, ENGINE)
+        found = self.store.latest(PROJECT, ['deployment-1'], 1)
+        ((latest,),) = found.values()
+        self.assertEqual(
+            ('🗄', 'Änn, by workflow execution 1'),
+            (latest.order.action, latest.order.created_by),
+        )
+
+    def test_what_servers_of_a_stack_have_is_found(self):
+        kept = self.begin('run-1', 1)
+        self.assertEqual(
+            {'run-1': {'deployment-1'}}, self.store.held_in('stack-run-1')
+        )
+        self.assertEqual({}, self.store.held_in('stack-run-2'))
+        nothing = {'state': State.CANCELLED, 'row_id': None, 'config_id': None}
+        after = kept.run.attempted({1: nothing})
+        self.store.step(kept, after, 'end', taken=['run-1-row-1'])
+        self.assertEqual({}, self.store.held_in('stack-run-1'))
+
+    def test_a_run_is_read_again_only_if_it_is_newer(self):
+        kept = self.begin()
+        wanted = {'run': 'run-1', 'newer_than': kept.version}
+        self.assertEqual([], self.ids(**wanted))
+        self.store.step(kept, kept.run.changed(paused_by='ann'), 'pause')
+        self.assertEqual(['run-1'], self.ids(**wanted))
+
+    def test_a_list_counts_what_has_been_answered(self):
+        self.begin('run-1', 0, 1, targets=3)
+        self.store.answer({self.key(1): self.done()})
+        (head,) = self.store.heads(PROJECT, ordering.Query())
+        self.assertEqual(
+            {'pending': 1, 'waiting': 1, 'complete': 1}, dict(head.counts)
+        )
+        self.assertEqual(33, head.percent)
+
+    # Steps
+
+    def test_a_step_is_stored_with_what_servers_are_given(self):
+        kept = self.begin()
+        found = self.store.load('run-1')
+        self.assertEqual(kept, found)
+        self.assertEqual(1, found.version)
+        self.assertEqual(
+            {'run-1-row-0': 'IN_PROGRESS', 'run-1-row-1': 'IN_PROGRESS'},
+            self.deployments(),
+        )
+
+    def test_the_second_of_two_steps_is_stale(self):
+        kept = self.begin()
+        self.store.step(kept, kept.run.changed(paused_by='ann'), 'ann')
+        self.assertRaises(
+            run_store.Stale,
+            self.store.step,
+            kept,
+            kept.run.changed(paused_by='bob'),
+            'bob',
+            taken=['run-1-row-0'],
+        )
+        found = self.store.load('run-1')
+        self.assertEqual('ann', found.run.control.paused_by)
+        self.assertEqual(2, len(self.deployments()))
+
+    def test_a_step_that_is_repeated_has_succeeded(self):
+        kept = self.store.create(PROJECT, run(), ENGINE)
+        after, made = begun(kept, 0)
+        first = self.store.step(kept, after, 'same', given=made)
+        second = self.store.step(kept, after, 'same', given=made)
+        self.assertEqual(first, second)
+        self.assertEqual(first, self.store.load('run-1'))
+
+    def test_a_step_loses_against_the_answer_of_a_target_it_changes(self):
+        kept = self.begin()
+        self.store.answer({self.key(0): self.done()})
+        expired = kept.run.attempted(
+            {0: {'state': State.TIMED_OUT, 'ended_at': NOW + 6}}
+        )
+        self.assertRaises(
+            run_store.Stale, self.store.step, kept, expired, 'expire'
+        )
+        # What it does not change it leaves alone.
+        other = kept.run.attempted(
+            {1: {'state': State.TIMED_OUT, 'ended_at': NOW + 6}}
+        )
+        self.store.step(kept, other, 'other')
+        found = self.store.load('run-1').run
+        self.assertEqual(
+            [State.COMPLETE, State.TIMED_OUT],
+            [each.state for each in found.attempts],
+        )
+
+    def test_a_step_deletes_what_servers_are_to_run_no_longer(self):
+        kept = self.begin()
+        cancelled = kept.run.attempted(
+            {0: {'state': State.CANCELLED, 'ended_at': NOW + 6}}
+        )
+        self.store.step(kept, cancelled, 'cancel', taken=['run-1-row-0'])
+        self.assertEqual({'run-1-row-1': 'IN_PROGRESS'}, self.deployments())
+
+    def test_a_run_that_is_gone_has_no_step(self):
+        kept = self.store.create(PROJECT, ended(run()), ENGINE)
+        self.store.delete(PROJECT, 'run-1')
+        self.assertRaises(
+            errors.NotFound, self.store.step, kept, kept.run, 'late'
+        )
+
+    # Live keys
+
+    def test_an_action_runs_once_at_a_time_on_a_deployment(self):
+        first = self.begin('run-1', 1)
+        second = self.store.create(PROJECT, run('run-2'), ENGINE)
+        after, made = begun(second, 0, 1)
+        error = self.assertRaises(
+            run_store.KeysTaken,
+            self.store.step,
+            second,
+            after,
+            'second',
+            given=made,
+        )
+        self.assertEqual({1: 'run-1'}, dict(error.runs))
+        # Nothing of the step is stored.
+        self.assertEqual(second, self.store.load('run-2'))
+        self.assertEqual(['run-1-row-1'], [*self.deployments()])
+        self.store.step(first, ended(first.run), 'end')
+        self.store.step(second, after, 'third', given=made)
+
+    def test_an_answer_frees_the_key_at_once(self):
+        self.begin('run-1')
+        self.store.answer({self.key(0): self.done()})
+        self.begin('run-2', 0)
+
+    def test_a_key_is_held_until_the_end(self):
+        kept = self.begin('run-1')
+        asked = kept.run.attempted({0: {'cancelled_by': 'ann'}})
+        self.store.step(kept, asked, 'cancel')
+        self.assertRaises(run_store.KeysTaken, self.begin, 'run-2', 0)
+
+    def test_others_are_not_in_the_way(self):
+        self.begin('run-1')
+        self.begin('run-2', action='CHECK')
+        kept = self.store.create('another project', run('run-3'), ENGINE)
+        after, made = begun(kept, 0)
+        self.store.step(kept, after, 'begin', given=made)
+
+    def test_scripts_of_users_are_not_in_the_way(self):
+        script = {'group': 'script', 'config': 'uptime'}
+        self.begin('run-1', config=script)
+        self.begin('run-2', config=script)
+
+    # Answers
+
+    def test_an_answer_settles_the_target_and_its_row(self):
+        kept = self.begin()
+        counted = self.store.answer(
+            {
+                self.key(0): self.done(),
+                self.key(1): self.done(state=State.FAILED, reason='exit 1'),
+                self.key(7): self.done(),
+                self.key(0, attempt=2): self.done(),
+                self.key(run_id='gone'): self.done(),
+            }
+        )
+        self.assertEqual({self.key(0), self.key(1)}, set(counted))
+        found = self.store.load('run-1')
+        self.assertEqual(kept.version, found.version)
+        first, second = found.run.attempts
+        self.assertEqual(
+            (State.COMPLETE, NOW + 5, {'deploy_stdout': 'hello'}),
+            (first.state, first.ended_at, first.outputs),
+        )
+        self.assertEqual('exit 1', second.reason)
+        self.assertEqual(NOW, second.started_at)
+        self.assertEqual(
+            {'run-1-row-0': 'COMPLETE', 'run-1-row-1': 'FAILED'},
+            self.deployments(),
+        )
+
+    def test_the_first_of_two_answers_counts(self):
+        self.begin()
+        self.store.answer({self.key(0): self.done()})
+        other = {self.key(0): self.done(state=State.FAILED)}
+        self.assertEqual(set(), set(self.store.answer(other)))
+        # That of a commit whose answer was lost.
+        same = {self.key(0): self.done()}
+        self.assertEqual({self.key(0)}, set(self.store.answer(same)))
+
+    def test_a_server_says_that_it_has_started(self):
+        kept = self.begin()
+        report = runs.RunAttempt(state=State.RUNNING, reported_at=NOW + 1)
+        self.store.answer({self.key(0): report})
+        attempt = self.store.load('run-1').run.attempts[0]
+        self.assertEqual(
+            (State.RUNNING, NOW + 1, 'run-1-row-0'),
+            (attempt.state, attempt.reported_at, attempt.row_id),
+        )
+        self.assertEqual('IN_PROGRESS', self.deployments()['run-1-row-0'])
+        # A second report is no change.
+        found = self.store.load('run-1')
+        self.store.answer({self.key(0): report})
+        self.assertEqual(found, self.store.load('run-1'))
+        self.assertNotEqual(kept.revisions, found.revisions)
+
+    def test_an_ended_attempt_takes_a_late_result_once(self):
+        kept = self.begin()
+        expired = kept.run.attempted(
+            {0: {'state': State.TIMED_OUT, 'ended_at': NOW + 6}}
+        )
+        self.store.step(kept, expired, 'expire')
+
+        def answer(at):
+            late = runs.Late(at=at, status='COMPLETE', reason='', outputs={})
+            return self.store.answer({self.key(0): self.done(late=late)})
+
+        self.assertEqual({self.key(0)}, set(answer(NOW + 7)))
+        self.assertEqual(set(), set(answer(NOW + 8)))
+        attempt = self.store.load('run-1').run.attempts[0]
+        self.assertEqual(
+            (State.TIMED_OUT, NOW + 7), (attempt.state, attempt.late.at)
+        )
+
+    def test_a_cancel_is_not_lost_by_an_answer(self):
+        kept = self.begin()
+        asked = kept.run.attempted({0: {'cancelled_by': 'ann'}})
+        self.store.step(kept, asked, 'cancel')
+        self.store.answer({self.key(0): self.done()})
+        attempt = self.store.load('run-1').run.attempts[0]
+        self.assertEqual('ann', attempt.cancelled_by)
+
+    def test_outputs_are_kept_up_to_a_limit(self):
+        self.begin()
+        text = 'a' * 200_000 + 'the end'
+        outputs = {'small': 1, 'deploy_stdout': text}
+        self.store.answer({self.key(0): self.done(outputs=outputs)})
+        attempt = self.store.load('run-1').run.attempts[0]
+        self.assertEqual(1, attempt.outputs['small'])
+        kept = attempt.outputs['deploy_stdout']
+        self.assertTrue(kept.endswith('the end'), kept[-99:])
+        self.assertLess(len(kept), 64 * 1024)
+        self.assertEqual({'deploy_stdout': len(text)}, dict(attempt.cut))
+
+    def test_what_a_server_may_be_busy_with_is_found(self):
+        kept = self.begin('run-1')
+        self.begin('run-2', 1, action='CHECK')
+        self.store.create('another project', run('run-3'), ENGINE)
+        found = self.store.on_server(PROJECT, 'server-1')
+        self.assertEqual(['run-1', 'run-2'], sorted(e.id for e in found))
+        for each in found:
+            (member,) = each.order.members
+            self.assertEqual('server-1', member.server_id)
+        self.store.step(kept, ended(kept.run), 'end')
+        (other,) = self.store.on_server(PROJECT, 'server-1')
+        self.assertEqual(State.WAITING, other.attempts[0].state)
+
+    def test_a_target_is_found_by_the_signature_of_its_url(self):
+        kept = self.begin('run-1', 1)
+        self.begin('run-2', action='CHECK')
+        found = self.store.awaiting('run-1/1')
+        self.assertEqual(self.key(1), found.key)
+        self.assertEqual((kept.run.attempts[1],), found.run.attempts)
+        self.assertEqual(
+            [kept.run.order.members[1]], [*found.run.order.members]
+        )
+        self.assertEqual(kept.run.order.inputs, found.run.order.inputs)
+        for unknown in ('run-1/0', 'RUN-1/1', ''):
+            self.assertIsNone(self.store.awaiting(unknown))
+        self.store.answer({self.key(1): self.done()})
+        found = self.store.awaiting('run-1/1')
+        self.assertEqual(State.COMPLETE, found.run.attempts[0].state)
+        kept = self.store.load('run-1')
+        self.store.step(kept, ended(kept.run), 'end')
+        self.store.delete(PROJECT, 'run-1')
+        self.assertIsNone(self.store.awaiting('run-1/1'))
+
+    def test_a_run_is_busy_while_a_target_has_not_ended(self):
+        self.begin('run-1', 0)
+        self.store.answer({self.key(0): self.done()})
+        self.assertTrue(self.store.is_busy('run-1'))
+        self.begin('run-2')
+        for number in range(2):
+            self.assertTrue(self.store.is_busy('run-2'))
+            self.store.answer({self.key(number, 1, 'run-2'): self.done()})
+        self.assertFalse(self.store.is_busy('run-2'))
+        self.assertFalse(self.store.is_busy('gone'))
+
+    # Leaders
+
+    def test_an_engine_leads_what_is_in_progress(self):
+        kept = self.begin()
+        self.store.create(PROJECT, ended(run('run-2')), ENGINE)
+        self.store.create(PROJECT, run('run-3'), 'engine-2')
+        self.assertEqual({'run-1': 1}, dict(self.store.led_by(ENGINE)))
+        self.assertEqual({ENGINE, 'engine-2'}, set(self.store.leaders()))
+        self.store.step(kept, ended(kept.run), 'end')
+        self.assertEqual({}, dict(self.store.led_by(ENGINE)))
+        self.assertEqual({'engine-2'}, set(self.store.leaders()))
+
+    def test_a_dead_leader_has_a_successor(self):
+        kept = self.begin('run-1')
+        self.store.create(PROJECT, run('run-2'), 'engine-3')
+        self.store.create(PROJECT, run('run-3'), ENGINE)
+        first = self.store.take_over(ENGINE, 'engine-2', 1)
+        second = self.store.take_over(ENGINE, 'engine-2', 9)
+        self.assertEqual(['run-1', 'run-3'], sorted([*first, *second]))
+        self.assertEqual([], self.store.take_over(ENGINE, 'engine-3', 9))
+        # The dead one was only slow.
+        self.assertRaises(
+            run_store.Stale, self.store.step, kept, kept.run, 'late'
+        )
+        found = self.store.load('run-1')
+        self.assertEqual('engine-2', found.engine_id)
+        self.assertEqual(
+            {'run-1': found.version, 'run-3': 1},
+            dict(self.store.led_by('engine-2')),
+        )
+
+    def test_whoever_retries_a_run_leads_it(self):
+        kept = self.store.create(PROJECT, ended(run()), ENGINE)
+        again = kept.run.changed(
+            phase=run_records.Phase.RUNNING, ended_at=None, round=1
+        )
+        after = self.store.step(kept, again, 'retry', engine_id='engine-2')
+        self.assertEqual('engine-2', after.engine_id)
+        self.assertEqual({'run-1': 1}, dict(self.store.led_by('engine-2')))
+        self.assertEqual(after, self.store.load('run-1'))
+
+    # Notices
+
+    def test_a_run_has_something_to_tell_until_that_is_recorded(self):
+        wanted = notifying.NoticeOrder(
+            to='https://a.org', url='https://a.org/x', secret='s' * 16, waits=9
+        )
+        kept = self.begin(webhook=stored.dump(wanted))
+        self.begin('run-2', action='CHECK')
+
+        def due(now, engine_id=ENGINE):
+            return dict(self.store.with_notices(engine_id, now, 9))
+
+        self.assertEqual({}, due(NOW + 8))
+        self.assertEqual({'run-1': PROJECT}, due(NOW + 9))
+        # The leader goes first.
+        self.assertEqual({}, due(NOW + 10, 'engine-2'))
+        later = NOW + 9 + run_store.NOTICE_LEAD
+        self.assertEqual({'run-1': PROJECT}, due(later, 'engine-2'))
+        failed = ended(kept.run).changed(phase=run_records.Phase.FAILED)
+        kept = self.store.step(kept, failed, 'end')
+        self.assertEqual({'run-1': PROJECT}, due(NOW + 9))
+        told, notice = telling.tried(telling.noted(kept.run, NOW), NOW)
+        kept = self.store.step(kept, told, 'tried')
+        self.assertEqual({}, due(NOW + 9))
+        self.assertEqual({'run-1': PROJECT}, due(NOW + 60))
+        self.assertEqual(kept, self.store.load('run-1'))
+        told = telling.told(kept.run, notice, '', NOW)
+        kept = self.store.step(kept, told, 'told')
+        self.assertEqual({}, due(LATER))
+        self.assertEqual(kept, self.store.load('run-1'))
+
+    def test_a_deleted_run_has_nothing_to_tell(self):
+        wanted = notifying.NoticeOrder(
+            to='https://a.org', url='https://a.org/x', secret='s' * 16
+        )
+        failed = ended(run(webhook=stored.dump(wanted))).changed(
+            phase=run_records.Phase.FAILED
+        )
+        self.store.create(PROJECT, failed, ENGINE)
+        due = self.store.with_notices(ENGINE, LATER, 9)
+        self.assertEqual({'run-1': PROJECT}, dict(due))
+        self.store.delete(PROJECT, 'run-1')
+        self.assertEqual({}, dict(self.store.with_notices(ENGINE, LATER, 9)))
+
+    # Deleting
+
+    def test_a_run_that_has_ended_is_deleted(self):
+        kept = self.begin()
+        self.assertRaises(errors.Refused, self.store.delete, PROJECT, 'run-1')
+        self.store.step(kept, ended(kept.run), 'end')
+        self.store.delete(PROJECT, 'run-1')
+        self.assertRaises(errors.NotFound, self.store.load, 'run-1')
+        self.assertRaises(errors.NotFound, self.store.delete, PROJECT, 'run-1')
+        self.assertEqual([], self.ids())
+        # An order that comes late starts nothing again.
+        self.assertRaises(
+            errors.Exists, self.store.create, PROJECT, run(), ENGINE
+        )
+        (surplus,) = self.store.surplus()
+        self.assertEqual(
+            ('run-1', ['stack-run-1']),
+            (surplus.run_id, [*surplus.stack_ids]),
+        )
+        self.store.remove(surplus)
+        self.assertEqual([], self.store.surplus())
+        self.store.remove(surplus)
+
+    def test_what_is_retried_meanwhile_is_not_removed(self):
+        self.end('run-1', 1)
+        (surplus,) = self.store.surplus()
+        kept = self.store.load('run-1')
+        again = kept.run.changed(
+            phase=run_records.Phase.RUNNING, ended_at=None
+        )
+        self.store.step(kept, again, 'retry')
+        self.store.remove(surplus)
+        self.assertEqual(['run-1'], self.ids())
+
+    def test_many_targets_are_one_transaction(self):
+        kept = self.store.create(PROJECT, run(targets=2500), ENGINE)
+        self.assertEqual(kept, self.store.load('run-1'))
+        after = kept.run.attempted(
+            {number: {'round': 1} for number in range(2500)}
+        )
+        kept = self.store.step(kept, after, 'all')
+        self.assertEqual(kept, self.store.load('run-1'))
+        kept = self.store.step(kept, ended(kept.run), 'end')
+        self.store.delete(PROJECT, 'run-1')
+        self.purge()
+
+    def end(self, run_id, ended_at, **values):
+        """Store a run that has ended."""
+        done = ended(run(run_id, **values)).changed(ended_at=ended_at)
+        self.store.create(PROJECT, done, ENGINE)
+
+    def purge(self):
+        """Remove what is surplus; return how many that was."""
+        surplus = self.store.surplus()
+        for each in surplus:
+            self.store.remove(each)
+        return len(surplus)
+
+    def test_old_runs_are_deleted(self):
+        self.end('old', 1)
+        self.end('new', LATER)
+        self.store.create(PROJECT, run('run-3', created_at=1), ENGINE)
+        self.assertEqual(1, self.purge())
+        self.assertEqual(['new', 'run-3'], self.ids())
+        self.assertEqual(0, self.purge())
+
+    def test_a_project_keeps_the_targets_that_it_may(self):
+        for number in range(4):
+            self.end(f'run-{number}', LATER - number)
+        self.begin('run-5')
+        self.keep(6)
+        self.assertEqual(2, self.purge())
+        self.assertEqual(['run-0', 'run-1', 'run-5'], sorted(self.ids()))
+
+    def test_a_run_is_refused_if_those_in_progress_leave_no_room(self):
+        self.keep(5)
+        self.begin('run-1')
+        self.end('run-2', LATER)
+        self.begin('run-3', action='CHECK')
+        error = self.assertRaises(
+            errors.Refused, self.store.create, PROJECT, run('run-4'), ENGINE
+        )
+        self.assertNotIsInstance(error, errors.Exists)
+        self.store.create('another project', run('run-5'), ENGINE)
+        # One that is repeated needs no room.
+        again = self.store.create(PROJECT, run('run-1'), ENGINE)
+        self.assertEqual('run-1', again.run.id)

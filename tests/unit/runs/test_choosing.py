@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which targets a run has, and which it leaves out."""
+
+import dataclasses
+
+import pytest
+
+from heat_plugins import errors
+from heat_plugins.runs import ordering
+from heat_plugins.runs import signal_orders
+from heat_plugins.runs.targets import selecting
+from tests.unit.runs import fake_heat
+
+SERVERS = {f'n{number}': f'server-{number}' for number in range(6)}
+
+
+@pytest.fixture
+def heat():
+    """Return Heat with one stack, which has one group."""
+    heat = fake_heat.Heat()
+    heat.root = heat.add_stack('s0')
+    heat.group = heat.add_group(heat.root, 'fleet', SERVERS)
+    heat.asked.clear()
+    return heat
+
+
+def change(heat, *names, inputs=(), **values):
+    """Let servers have been given something else.
+
+    :param inputs: the values that differ, by name.
+    :param values: of the config.
+    """
+    for name in names:
+        config = heat.configs[heat.group[name].config_id]
+        heat.configs[config.id] = dataclasses.replace(
+            config,
+            inputs=[
+                {
+                    **each,
+                    'value': dict(inputs).get(each['name'], each['value']),
+                }
+                for each in config.inputs
+            ],
+            **values,
+        )
+
+
+def without_backup(heat, *names):
+    """Let servers have been given a config without an action."""
+    for name in names:
+        config = heat.configs[heat.group[name].config_id]
+        entries = config.config['configs'][:1]
+        change(heat, name, config={'configs': entries})
+
+
+def choose(heat, action='BACKUP', inputs=None, **wanted):
+    order = signal_orders.SignalOrder(action=action, inputs=inputs or {})
+    wanted = ordering.Wanted(**{'stacks': ['s0'], **wanted})
+    return selecting.Chooser(heat).choose(wanted, order)
+
+
+def test_each_target_has_its_own_values(heat):
+    for name in SERVERS:
+        change(heat, name, inputs={'database': f'db of {name}'})
+    chosen = choose(heat)
+    assert len(set(chosen.variants)) == 1
+    assert {
+        each.resource: each.current['database'] for each in chosen.targets
+    } == {f'fleet.{name}': f'db of {name}' for name in SERVERS}
+
+
+@pytest.mark.parametrize(
+    ('wanted', 'said'),
+    [
+        ({'action': 'BAKCUP'}, 'did you mean "BACKUP"'),
+        ({'inputs': {'levle': 9}}, 'did you mean "level"'),
+        ({'inputs': {'level': 'x'}}, 'must be a number'),
+    ],
+)
+def test_a_mistake_is_told_before_anything_starts(heat, wanted, said):
+    with pytest.raises(errors.Error, match=said):
+        choose(heat, **wanted)
+
+
+def test_what_lacks_the_action_is_left_out(heat):
+    without_backup(heat, 'n2', 'n5')
+    chosen = choose(heat)
+    assert {each['resource']: each['reason'] for each in chosen.left_out} == {
+        f'fleet.{name}': 'it has no action BACKUP (it has: none)'
+        for name in ('n2', 'n5')
+    }
+    assert len(chosen.targets) == 4
+
+
+def test_names_without_a_target_are_known(heat):
+    without_backup(heat, 'n2')
+    names = ['fleet', 'fleet.n2', 'gone', 'gone*']
+    assert choose(heat, resources=names).unmet == ['fleet.n2', 'gone']
+
+
+def test_what_has_no_config_now_is_no_target(heat):
+    del heat.configs[heat.group['n4'].config_id]
+    targets = {each.resource for each in choose(heat).targets}
+    assert targets == {f'fleet.{name}' for name in SERVERS} - {'fleet.n4'}
+
+
+def test_servers_are_chosen_by_their_metadata(heat):
+    for name, server in SERVERS.items():
+        heat.add_resource(
+            heat.root,
+            f'server_{name}',
+            'OS::Heat::DeployedServer',
+            server,
+            metadata={'name': name},
+        )
+    (target,) = choose(heat, metadata={'name': 'n4'}).targets
+    assert target.server_id == 'server-4'
+
+
+def test_a_resource_stands_for_what_it_contains(heat):
+    for n in range(2):
+        nested = heat.add_stack(f'nested{n}', heat.root.id)
+        heat.add_resource(
+            heat.root, f'tier{n}', 'OS::Heat::Stack', nested.id, nested.id
+        )
+        heat.add_deployment(nested)
+    for wanted, expected in (
+        ('tier1', ['tier1.db']),
+        ('tier*', ['tier0.db', 'tier1.db']),
+        (nested.id, ['tier1.db']),
+        (heat.group['n3'].id, ['fleet.n3']),
+    ):
+        chosen = choose(heat, resources=[wanted])
+        assert [each.resource for each in chosen.targets] == expected
+
+
+def test_deployments_are_found_whatever_they_offer(heat):
+    without_backup(heat, 'n2')
+    chooser = selecting.Chooser(heat)
+    found = chooser.deployments(ordering.Wanted(stacks=['s0']))
+    assert len(found) == len(SERVERS)
+    wanted = ordering.Wanted(stacks=['s0'], resources=['flete'])
+    with pytest.raises(errors.NotFound, match=r'Its deployments: fleet\.n0'):
+        chooser.deployments(wanted)

@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+import testtools
+
+from heat_plugins.runs import deciding
+from heat_plugins.runs import overview
+from heat_plugins.runs import run_records
+from heat_plugins.runs import run_requests
+from heat_plugins.runs import runs
+
+NOW = 1_800_000_000
+_Phase = run_records.Phase
+_State = run_records.State
+
+
+def operation(members=6, **limits):
+    return run_records.RunRecord.new(
+        run_records.RunOrder(
+            id='20270115T080000Z-00c0ffee',
+            action='BACKUP',
+            limits=run_records.RunLimits.read(limits),
+            members=tuple(
+                runs.RunTarget(
+                    stack_id='s',
+                    stack_name='shop',
+                    resource=f'db{n}',
+                    deployment_id=f'd{n}',
+                    server_id=f'v{n}',
+                )
+                for n in range(members)
+            ),
+            created_at=NOW,
+            created_by='ann',
+        )
+    )
+
+
+def ended(found, *members, state=_State.COMPLETE, at=NOW):
+    return found.attempted(
+        {n: {'state': state, 'ended_at': at} for n in members}
+    )
+
+
+class DecidingTestCase(testtools.TestCase):
+    def advance(self, found, start=(), at=0):
+        step = deciding.advance(found, NOW + at)
+        self.assertEqual(tuple(start), step.start)
+        return step.run
+
+    def follow(self, found, what):
+        wanted = run_records.Request(do=what, who='bob')
+        return run_requests.follow(found, wanted, NOW)
+
+    def test_a_run_starts_as_another_one_ends(self):
+        found = self.advance(operation(max_concurrent=2), (0, 1))
+        found = self.advance(ended(found, 1), (2,))
+        self.assertEqual([0, 2], found.live)
+
+    def test_a_percentage_is_one_run_at_least(self):
+        self.advance(operation(max_concurrent='10%'), (0,))
+        self.advance(operation(20, max_concurrent='10%'), (0, 1))
+
+    def test_nothing_starts_after_too_many_failures(self):
+        found = self.advance(operation(max_concurrent=2, max_errors=1), (0, 1))
+        found = self.advance(ended(found, 0, state=_State.FAILED), (2,))
+        found = self.advance(ended(found, 1, state=_State.TIMED_OUT))
+        self.assertIs(_Phase.STOPPING, found.control.phase)
+        found = self.advance(ended(found, 2))
+        self.assertIs(_Phase.TIMED_OUT, found.control.phase)
+        self.assertEqual(
+            'More failures than max-errors allows (1); 2 of 6 failed; 3 not '
+            'started',
+            found.control.reason,
+        )
+
+    def test_canaries_come_first_and_all_must_succeed(self):
+        found = operation(max_concurrent=4, canary=2, max_errors=5)
+        found = self.advance(found, (0, 1))
+        found = self.advance(ended(found, 0))
+        self.advance(ended(found, 1), (2, 3, 4, 5))
+        found = self.advance(ended(found, 1, state=_State.FAILED))
+        self.assertIs(_Phase.FAILED, found.control.phase)
+        self.assertIn('A canary has failed', found.control.reason)
+
+    def test_somebody_approves_after_the_canaries(self):
+        found = operation(canary=1, approve_after_canary=True)
+        found = ended(self.advance(found, (0,)), 0)
+        found = self.advance(found)
+        self.assertIs(_Phase.APPROVAL, found.control.phase)
+        found = self.advance(self.follow(found, 'resume'), (1, 2, 3, 4, 5))
+        self.assertIs(_Phase.RUNNING, found.control.phase)
+
+    def test_a_pause_is_between_two_batches(self):
+        found = self.advance(operation(max_concurrent=2, pause=30), (0, 1))
+        found = self.advance(ended(found, 0, at=NOW + 5), at=5)
+        found = ended(found, 1, at=NOW + 10)
+        found = self.advance(found, at=39)
+        self.advance(found, (2, 3), at=40)
+
+    def test_what_runs_goes_on_while_it_is_paused(self):
+        found = self.advance(operation(max_concurrent=2), (0, 1))
+        found = ended(self.follow(found, 'pause'), 0)
+        found = self.advance(found)
+        self.assertIs(_Phase.PAUSED, found.control.phase)
+        self.assertEqual(
+            'Paused by bob. To continue: openstack software deployment '
+            f'run resume {found.id}',
+            found.control.reason,
+        )
+        self.advance(self.follow(found, 'resume'), (2,))
+
+    def test_a_cancelled_operation_takes_its_runs_back(self):
+        found = self.advance(operation(max_concurrent=2), (0, 1))
+        step = deciding.advance(self.follow(found, 'cancel'), NOW)
+        self.assertEqual((0, 1), step.withdraw)
+        found = ended(step.run, 0, 1, state=_State.CANCELLED)
+        found = self.advance(found)
+        self.assertIs(_Phase.CANCELLED, found.control.phase)
+        self.assertEqual(
+            'Cancelled by bob; 4 not started', found.control.reason
+        )
+
+    def test_one_run_is_cancelled_and_the_others_continue(self):
+        found = self.advance(operation(3, max_concurrent=2), (0, 1))
+        wanted = run_records.Request(
+            do='cancel-run', who='bob', only=found.run_id(1)
+        )
+        asked = run_requests.follow(found, wanted, NOW)
+        step = deciding.advance(asked, NOW)
+        self.assertEqual((1,), step.withdraw)
+        found = ended(step.run, 1, state=_State.CANCELLED)
+        found = self.advance(found, (2,))
+        # It has ended, and is asked for once more.
+        self.assertEqual(found, run_requests.follow(found, wanted, NOW))
+        found = self.advance(ended(found, 0, 2))
+        self.assertEqual(
+            (_Phase.CANCELLED, '1 cancelled'),
+            (found.control.phase, found.control.reason),
+        )
+        self.assertEqual([1], deciding.retriable(found))
+
+    def test_a_result_that_has_come_counts_though_its_run_was_cancelled(self):
+        found = self.advance(operation(1), (0,))
+        wanted = run_records.Request(
+            do='cancel-run', who='bob', only=found.run_id(0)
+        )
+        found = run_requests.follow(found, wanted, NOW)
+        found = self.advance(ended(found, 0))
+        self.assertIs(_Phase.COMPLETE, found.control.phase)
+
+    def test_the_deadline_is_for_the_whole(self):
+        found = self.advance(operation(max_concurrent=1, deadline=60), (0,))
+        step = deciding.advance(found, NOW + 60)
+        self.assertEqual((0,), step.withdraw)
+        found = ended(step.run, 0, state=_State.CANCELLED)
+        found = self.advance(found, at=61)
+        self.assertIs(_Phase.TIMED_OUT, found.control.phase)
+
+    def test_nothing_starts_after_the_cut_off_and_what_runs_continues(self):
+        found = self.advance(operation(3, max_concurrent=1, cut_off=60), (0,))
+        found = self.advance(ended(found, 0), (1,), at=59)
+        step = deciding.advance(found, NOW + 60)
+        self.assertEqual(((), ()), (step.start, step.withdraw))
+        self.assertIs(_Phase.STOPPING, step.run.control.phase)
+        found = self.advance(ended(step.run, 1), at=90)
+        self.assertEqual(
+            (
+                _Phase.TIMED_OUT,
+                'No run starts after the cut-off of 60 s; 1 not started',
+            ),
+            (found.control.phase, found.control.reason),
+        )
+        # With a window of its own.
+        found = self.follow(found, 'retry')
+        self.assertEqual([2], found.pending)
+
+    def test_a_cut_off_matters_only_to_what_has_not_started(self):
+        found = self.advance(operation(1, cut_off=60), (0,))
+        found = ended(found, 0, state=_State.WAITING)
+        found = self.advance(found, at=70)
+        self.assertIs(_Phase.RUNNING, found.control.phase)
+        found = self.advance(ended(found, 0), at=80)
+        self.assertIs(_Phase.COMPLETE, found.control.phase)
+
+    def test_what_is_recorded_as_starting_may_be_cut_off(self):
+        # A dispatcher has more to deliver than one step does.
+        found = self.advance(operation(3, cut_off=60), (0, 1, 2))
+        found = ended(found, 0, state=_State.WAITING)
+        found = self.advance(found, at=60)
+        self.assertIs(_Phase.STOPPING, found.control.phase)
+        not_started = {n: {'state': None, 'number': 0} for n in (1, 2)}
+        found = ended(found.attempted(not_started), 0)
+        found = self.advance(found, at=70)
+        self.assertEqual(
+            (
+                _Phase.TIMED_OUT,
+                'No run starts after the cut-off of 60 s; 2 not started',
+            ),
+            (found.control.phase, found.control.reason),
+        )
+
+    def test_a_cut_off_that_leaves_nothing_is_no_failure(self):
+        found = self.advance(operation(2, cut_off=60), (0, 1))
+        found = self.advance(found, at=60)
+        self.assertIs(_Phase.STOPPING, found.control.phase)
+        # Their servers had them.
+        found = self.advance(ended(found, 0, 1), at=70)
+        self.assertEqual(
+            (_Phase.COMPLETE, 'All 2 succeeded'),
+            (found.control.phase, found.control.reason),
+        )
+
+    def test_what_is_gone_after_the_cut_off_is_not_left(self):
+        found = self.advance(operation(2, max_concurrent=1, cut_off=60), (0,))
+        found = self.advance(found, at=60)
+        gone = {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW}
+        found = self.advance(ended(found, 0).attempted({1: gone}), at=70)
+        self.assertIs(_Phase.COMPLETE, found.control.phase)
+
+    def test_the_deadline_comes_after_other_stops(self):
+        limits = {'max_concurrent': 2, 'deadline': 120}
+        failed = {'state': _State.FAILED, 'ended_at': NOW}
+        for more, changed, why in (
+            ({'cut_off': 60}, {}, 'No run starts after the cut-off of 60 s; '),
+            ({}, {1: failed}, 'More failures than max-errors allows (0); '),
+            (
+                {'canary': 2, 'max_errors': 5},
+                {1: failed},
+                'A canary has failed; ',
+            ),
+        ):
+            found = self.advance(operation(3, **limits, **more), (0, 1))
+            found = self.advance(found.attempted(changed), at=60)
+            self.assertEqual(why[:-2], found.control.reason)
+            self.assertEqual((), deciding.advance(found, NOW + 119).withdraw)
+            step = deciding.advance(found, NOW + 120)
+            self.assertEqual(tuple(found.live), step.withdraw)
+            found = ended(step.run, 0, state=_State.CANCELLED)
+            if not changed:
+                found = ended(found, 1, state=_State.CANCELLED)
+            found = self.advance(found, at=121)
+            self.assertIs(_Phase.TIMED_OUT, found.control.phase)
+            self.assertIn(
+                f'{why}it has not ended within 120 s', found.control.reason
+            )
+            found = self.follow(found, 'retry')
+            self.assertIsNone(found.control.stopped_before)
+
+    def test_what_has_ended_before_the_deadline_is_not_late(self):
+        found = self.advance(operation(2, max_concurrent=1, deadline=60), (0,))
+        found = self.advance(ended(found, 0, state=_State.FAILED), at=30)
+        self.assertIs(_Phase.FAILED, found.control.phase)
+        found = operation(2, max_concurrent=1, max_errors=0, deadline=60)
+        found = self.advance(found, (0,)).changed(
+            stopped=run_records.Stop.ERRORS
+        )
+        # Nothing was running any more when it passed.
+        found = self.advance(ended(found, 0, state=_State.FAILED), at=61)
+        self.assertIs(_Phase.FAILED, found.control.phase)
+
+    def test_each_run_has_a_time_limit(self):
+        found = self.advance(
+            operation(1, timeout=60, delivery_timeout=20), (0,)
+        )
+        self.assertEqual((), deciding.advance(found, NOW + 19).expire)
+        self.assertEqual((0,), deciding.advance(found, NOW + 20).expire)
+        found = found.attempted({0: {'reported_at': NOW + 3}})
+        self.assertEqual((), deciding.advance(found, NOW + 20).expire)
+        self.assertEqual((0,), deciding.advance(found, NOW + 60).expire)
+
+    def test_a_retry_runs_what_did_not_succeed_alone(self):
+        found = self.advance(operation(3, max_concurrent=2), (0, 1))
+        found = ended(found, 0)
+        found = self.advance(ended(found, 1, state=_State.FAILED))
+        self.assertIs(_Phase.FAILED, found.control.phase)
+        found = self.follow(found, 'retry')
+        found = self.advance(found, (1, 2))
+        self.assertEqual([1, 2, 1], [one.number for one in found.attempts])
+        found = self.advance(ended(found, 1, 2))
+        self.assertIs(_Phase.COMPLETE, found.control.phase)
+        self.assertEqual('All 3 succeeded', found.control.reason)
+        self.assertEqual(found, self.follow(found, 'retry'))
+
+    def test_what_is_gone_does_not_count(self):
+        found = self.advance(operation(2), (0, 1))
+        gone = {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW}
+        found = self.advance(ended(found, 1).attempted({0: gone}))
+        self.assertIs(_Phase.COMPLETE, found.control.phase)
+        self.assertEqual('It succeeded', found.control.reason)
+
+    def test_a_run_whose_targets_are_all_gone_says_so(self):
+        found = self.advance(operation(1), (0,))
+        gone = {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW}
+        found = self.advance(found.attempted({0: gone}))
+        self.assertIs(_Phase.CANCELLED, found.control.phase)
+        self.assertEqual(
+            'Its stacks or deployments were deleted', found.control.reason
+        )
+
+    def test_a_request_that_makes_no_sense_changes_nothing(self):
+        found = self.advance(operation(2), (0, 1))
+        for what in ('resume', 'retry', 'shout', None):
+            self.assertEqual(found, self.follow(found, what))
+
+
+class RetryTest(testtools.TestCase):
+    """Every attempt is kept, and so is who has asked for what."""
+
+    def setUp(self):
+        super().setUp()
+        self.found = operation(5).attempted(
+            {
+                n: {
+                    'number': 1,
+                    'state': state,
+                    'reason': 'exit 1',
+                    'ended_at': NOW,
+                }
+                for n, state in enumerate(
+                    (_State.COMPLETE, _State.FAILED, _State.TIMED_OUT)
+                )
+            }
+        )
+        self.found = self.found.attempted({4: {'round': -1}}).changed(
+            phase=_Phase.FAILED, ended_at=NOW
+        )
+
+    def retried(self, only=None):
+        return deciding.retry(self.found, NOW, 'bob', only)
+
+    def test_the_failure_is_kept(self):
+        again = deciding.advance(self.retried(), NOW).run
+        again = ended(again, 1)
+        shown = overview.target(again, 1)['attempts']
+        self.assertEqual(
+            [(1, 'failed'), (2, 'complete')],
+            [(each['attempt'], each['state']) for each in shown],
+        )
+        self.assertEqual(1, len(overview.target(again, 0)['attempts']))
+
+    def test_it_runs_what_is_named(self):
+        for only, members in (
+            (None, [1, 2, 3, 4]),
+            ('failed', [1]),
+            ('timed-out', [2]),
+            ('not-started', [3, 4]),
+            ('db2', [2]),
+            ('v3', [3]),
+            ('shop db3', [3]),
+        ):
+            self.assertEqual(members, self.retried(only).pending, only)
+
+    def test_what_it_leaves_alone_is_not_pending(self):
+        self.assertEqual(
+            {'complete': 1, 'pending': 1, 'timed-out': 1, 'not-started': 2},
+            overview.counts(self.retried('failed')),
+        )
+
+    def test_one_of_nothing_is_refused(self):
+        for only in ('complete', 'db0', 'no-such', ''):
+            self.assertIn(
+                'no target without success',
+                run_requests.refusal(
+                    self.found, run_requests.RETRY, only=only
+                ),
+            )
+
+    def test_the_last_attempts_are_kept(self):
+        for _ in range(8):
+            self.found = deciding.advance(self.retried('db1'), NOW).run
+            self.found = ended(self.found, 1, state=_State.FAILED)
+        numbers = [each.number for each in self.found.attempts[1].every]
+        self.assertEqual([4, 5, 6, 7, 8, 9], numbers)
+
+    def test_long_outputs_of_former_attempts_are_cut(self):
+        outputs = {f'o{n}': 'x' * 4096 for n in range(6)}
+        self.found = self.found.attempted(
+            {1: {'outputs': outputs, 'cut': {'o0': 5000}}}
+        )
+        former = self.retried().attempts[1].every[0]
+        self.assertEqual({'o0', 'o1', 'o2'}, former.outputs.keys())
+        self.assertEqual(
+            {'o0': 5000, 'o3': 4096, 'o4': 4096, 'o5': 4096}, former.cut
+        )
+
+    def test_it_is_kept_who_cancelled_an_attempt(self):
+        self.found = self.found.attempted(
+            {1: {'state': _State.CANCELLED}}
+        ).changed(stopped_by='ann')
+        attempt = self.retried().attempts[1].every[0]
+        self.assertEqual('ann', attempt.cancelled_by)
+
+
+class LimitsTestCase(testtools.TestCase):
+    def test_what_was_written_can_be_read(self):
+        limits = run_records.RunLimits(
+            max_concurrent=run_records.Share.parse('20%'), canary=2
+        )
+        self.assertEqual(limits, run_records.RunLimits.read(limits.shown()))
+
+    def test_what_is_no_limit_is_refused(self):
+        for values in (
+            {'max_concurrent': 'many'},
+            {'max_errors': '101%'},
+            {'canary': -1},
+            {'pause': 'long'},
+            {'timeout': 0},
+            {'cut_off': 0},
+            {'approve_after_canary': 'yes'},
+        ):
+            self.assertRaises(ValueError, run_records.RunLimits.read, values)

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Playbooks as ansible-runner runs them; a script stands in for it here."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from unittest import mock
+
+import testtools
+
+from heat_plugins import errors
+from heat_plugins.validations import inventory
+from heat_plugins.validations import playbooks
+
+# Has a child that leaves its session, and one that leaves its parent too.
+FAMILY = """\
+setsid sleep {seconds} &
+setsid env -i sh -c 'sleep {seconds} & exit'
+echo $0 "$@" > command
+sleep {seconds}
+"""
+
+# Runs a playbook, and dies without a word.
+KILLED = """\
+import pathlib, sys, time
+from heat_plugins.validations import playbooks
+sys.executable = sys.argv[2]
+playbook = playbooks.Playbook(playbooks.Setting(content={}), 'a.yaml')
+pathlib.Path(sys.argv[1]).touch()
+time.sleep(300)
+"""
+
+
+def running(seconds):
+    """Return the processes that sleep for so long."""
+    found = []
+    for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
+        try:
+            words = path.read_bytes().split(b'\0')
+        except OSError:
+            continue
+        if words[:2] == [b'sleep', seconds.encode()]:
+            found.append(int(path.parent.name))
+    return found
+
+
+class PlaybookCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        made = tempfile.TemporaryDirectory()
+        self.addCleanup(made.cleanup)
+        self.folder = pathlib.Path(made.name)
+        self.temporary = self.folder / 'temporary'
+        self.temporary.mkdir()
+        self.variable('TMPDIR', str(self.temporary))
+        self.patch(tempfile, 'tempdir', None)
+        programs = self.folder / 'programs'
+        programs.mkdir()
+        self.program = programs / 'ansible-runner'
+        # The stand-in comes before what is installed.
+        python = programs / 'python'
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        self.patch(sys, 'executable', str(python))
+        self.seconds = f'3{time.time_ns() % 10**9}'
+
+    def variable(self, name, value):
+        patch = mock.patch.dict(os.environ, {name: value})
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def begin(self, script, **options):
+        """Begin a playbook; the script runs in its directory."""
+        self.program.write_text(
+            '#!/bin/sh\nmkdir -p artifacts/run/job_events\n'
+            + script.format(seconds=self.seconds)
+        )
+        self.program.chmod(0o755)
+        setting = playbooks.Setting(
+            **{'content': {'a.yaml': b'[]'}, **options}
+        )
+        playbook = playbooks.Playbook(setting, 'a.yaml')
+        self.addCleanup(playbook.close)
+        return playbook
+
+    def directory(self):
+        [found] = self.temporary.glob('validation-*')
+        return found
+
+    def until(self, condition):
+        end = time.monotonic() + 30
+        while not condition():
+            self.assertLess(time.monotonic(), end, 'It lasts too long')
+            time.sleep(0.02)
+
+
+class DirectoryTest(PlaybookCase):
+    def begin(self, **options):
+        return super().begin(
+            'echo "$@" > command; env > environment', **options
+        )
+
+    def json(self, path):
+        return json.loads((self.directory() / path).read_text())
+
+    def test_no_other_user_may_read_what_is_secret(self):
+        self.begin(key='a key', variables={'password': 'hunter2'})
+        self.assertEqual(0o700, self.directory().stat().st_mode & 0o777)
+        for path in ('ssh_key', 'env/extravars', 'inventory/hosts.json'):
+            mode = (self.directory() / path).stat().st_mode & 0o777
+            self.assertEqual(0o600, mode, path)
+
+    def test_no_secret_is_on_a_command_line_or_in_an_environment(self):
+        self.variable('OS_PASSWORD', 'hunter2')
+        self.variable('ANSIBLE_LIBRARY', '/theirs')
+        playbook = self.begin(key='hunter2', variables={'a': 'hunter2'})
+        self.until(playbook.ended)
+        command = (self.directory() / 'command').read_text()
+        given = (self.directory() / 'environment').read_text()
+        self.assertEqual(
+            f'run {self.directory()} --playbook a.yaml --ident run --quiet '
+            '--forks=5\n',
+            command,
+        )
+        self.assertNotIn('hunter2', given)
+        self.assertNotIn('/theirs', given)
+
+    def test_a_key_is_a_file_that_the_inventory_names(self):
+        host = inventory.Host(name='a', address='10.0.0.1')
+        self.begin(key=' a key\n\n', hosts=(host,))
+        file = self.directory() / 'ssh_key'
+        self.assertEqual(' a key\n', file.read_text())
+        found = self.json('inventory/hosts.json')['all']['children']['stack']
+        self.assertEqual(
+            str(file), found['vars']['ansible_ssh_private_key_file']
+        )
+
+    def test_ansible_is_told_of_roles_and_of_no_configuration(self):
+        roles = 'validations/roles'
+        run = f'{roles}/r/files/run.sh'
+        self.begin(content={run: b'#!/bin/sh\n'})
+        project = self.directory() / 'project'
+        self.assertEqual(
+            str(project / roles),
+            self.json('env/envvars')['ANSIBLE_ROLES_PATH'],
+        )
+        self.assertTrue(os.access(project / run, os.X_OK))
+        self.assertEqual('', (self.directory() / 'ansible.cfg').read_text())
+
+    def test_the_time_limit_is_ansible_runners(self):
+        self.begin(timeout=9)
+        self.assertEqual(9, self.json('env/settings')['job_timeout'])
+
+    def test_one_that_cannot_be_begun_leaves_no_directory(self):
+        self.patch(
+            subprocess, 'Popen', mock.Mock(side_effect=OSError(12, 'memory'))
+        )
+        self.assertRaises(OSError, self.begin)
+        self.assertEqual([], [*self.temporary.iterdir()])
+
+
+class EventsTest(PlaybookCase):
+    def test_events_are_read_once_and_in_their_order(self):
+        playbook = self.begin(
+            textwrap.dedent("""\
+                cd artifacts/run
+                for n in 10 2 1; do
+                    echo '{{"event": "e'$n'"}}' > job_events/$n-0a-1.json
+                done
+                echo '{{' > job_events/3-0a.json
+                echo '[]' > job_events/4-0a.json
+                echo 'x' > job_events/0a-partial.json
+                printf successful > status
+                """)
+        )
+        self.until(playbook.ended)
+        self.assertEqual(
+            ['e1', 'e2', 'e10'], [one['event'] for one in playbook.news()]
+        )
+        self.assertEqual([], playbook.news())
+        self.assertEqual('successful', playbook.status())
+        self.assertEqual(0, playbook.close())
+
+    def test_before_the_first_one_there_is_no_news(self):
+        playbook = self.begin('sleep {seconds}')
+        self.assertEqual([], playbook.news())
+        self.assertFalse(playbook.ended())
+        self.assertEqual('', playbook.status())
+
+    def test_there_is_an_end_to_what_is_read(self):
+        self.patch(playbooks, '_LIMIT', 100)
+        playbook = self.begin(
+            'for n in 1 2 3; do echo \'{{"stdout": "'
+            + 'x' * 40
+            + '"}}\' > artifacts/run/job_events/$n-0a.json; done'
+        )
+        self.until(playbook.ended)
+        self.assertEqual(1, len(playbook.news()))
+
+    def test_what_ansible_runner_itself_says_is_told(self):
+        playbook = self.begin('echo no memory; exit 1')
+        self.until(playbook.ended)
+        self.assertEqual('', playbook.status())
+        self.assertEqual('no memory\n', playbook.complaint())
+
+
+class EndTest(PlaybookCase):
+    def begin(self, script=FAMILY):
+        playbook = super().begin(script)
+        self.until(lambda: len(running(self.seconds)) == 3)
+        return playbook
+
+    def test_one_that_is_stopped_leaves_no_process_and_no_directory(self):
+        playbook = self.begin()
+        playbook.stop()
+        self.until(playbook.ended)
+        self.assertEqual([], running(self.seconds))
+        self.assertEqual(0, playbook.close())
+        self.assertEqual([], [*self.temporary.iterdir()])
+
+    def test_so_does_one_that_is_closed_at_once(self):
+        playbook = self.begin()
+        self.assertEqual(0, playbook.close())
+        self.assertEqual([], running(self.seconds))
+        self.assertEqual([], [*self.temporary.iterdir()])
+
+    def test_so_does_one_whose_ansible_runner_is_killed(self):
+        playbook = self.begin()
+        [command] = (self.directory() / 'command').read_text().split()[:1]
+        killed = subprocess.run(
+            ['pgrep', '-f', command], capture_output=True, text=True
+        ).stdout.split()
+        for process in killed:
+            words = pathlib.Path('/proc', process, 'cmdline').read_bytes()
+            if b'keeper' not in words:
+                os.kill(int(process), signal.SIGKILL)
+        self.until(playbook.ended)
+        self.assertEqual([], running(self.seconds))
+        self.assertEqual('', playbook.status())
+
+    def test_so_does_one_whose_caller_is_killed(self):
+        self.program.write_text(
+            '#!/bin/sh\n' + FAMILY.format(seconds=self.seconds)
+        )
+        self.program.chmod(0o755)
+        begun = self.folder / 'begun'
+        python = sys.executable
+        caller = subprocess.Popen([python, '-c', KILLED, str(begun), python])
+        self.addCleanup(caller.wait)
+        self.addCleanup(caller.kill)
+        self.until(lambda: len(running(self.seconds)) == 3)
+        self.until(begun.exists)
+        caller.kill()
+        self.until(lambda: not running(self.seconds))
+        self.until(lambda: not [*self.temporary.iterdir()])
+
+    def test_processes_that_cannot_be_ended_are_counted(self):
+        script = (
+            'import os, sys; from heat_plugins.validations import keeper;'
+            'keeper._TIMEOUT = 0.2; os.kill = lambda *given: None;'
+            'print(keeper.main(keeper.pathlib.Path(sys.argv[1]),'
+            '["sh", "-c", "sleep 5 & exit"]))'
+        )
+        found = subprocess.run(
+            [sys.executable, '-c', script, str(self.folder)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual('1\n', found.stdout, found.stderr)
+
+
+class CheckTest(testtools.TestCase):
+    def test_what_is_missing_is_named_with_the_remedy(self):
+        self.patch(shutil, 'which', lambda name, path: None)
+        error = self.assertRaises(errors.Refused, playbooks.check)
+        for word in (
+            'ansible-runner and ansible-core',
+            'pip install ansible-runner ansible-core',
+        ):
+            self.assertIn(word, str(error))
+
+    def test_here_they_are(self):
+        playbooks.check()
