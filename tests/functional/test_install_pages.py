@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import fnmatch
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -41,14 +40,13 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[debian.Host]:
 
 
 def test_a_laptop_needs_no_heat(host: debian.Host) -> None:
-    section = pages.read('install-images', 'A laptop')
-    (install,) = re.findall('``(pip .*)``', section)
+    (typed,) = pages.blocks(pages.read('install', 'A laptop'))
+    _, install = typed.splitlines()
     shutil.copy(environments.wheel(), host.path / debian.SOURCE[1:])
     said = host.run(
         f"""
         python3 -m venv /opt/laptop
         . /opt/laptop/bin/activate
-        pip install python-openstackclient
         {install}
         openstack software deployment run start --help
         ! pip show openstack-heat

@@ -56,7 +56,7 @@ class Lane:
 
     :ivar heat: the first number of its Heat's release.
     :ivar python: that of its heat-engine.
-    :ivar section: of the page install-images.
+    :ivar section: of the page install.
     :ivar programs: the folder of Heat's programs.
     :ivar packages: prints those that are installed.
     :ivar prepare: lines that bring Heat there, if it is no package.
@@ -93,18 +93,18 @@ LANES = {
         'trixie',
         '24',
         '3.13',
-        "Debian's Heat",
+        'Debian and Ubuntu',
         prepare=_RECOMMENDED,
         transport=_TEMP_URL,
     ),
     'debian-forky': Lane(
-        'forky', '26', '3.14', "Debian's Heat", prepare=_RECOMMENDED
+        'forky', '26', '3.14', 'Debian and Ubuntu', prepare=_RECOMMENDED
     ),
     'ubuntu-26.04': Lane(
         'resolute',
         '26',
         '3.14',
-        "Debian's Heat",
+        'Debian and Ubuntu',
         ('apt', 'heat-engine', 'systemd'),
         prepare=_RECOMMENDED,
     ),
@@ -112,7 +112,7 @@ LANES = {
         'noble',
         '27',
         '3.12',
-        'A virtual environment',
+        'With pip, in the environment of heat-engine',
         ('apt',),
         programs='/opt/heat/bin',
         paste='/opt/heat/etc/heat/api-paste.ini',
@@ -224,7 +224,7 @@ def installed(site: Site) -> Iterator[int]:
 
     Yields how many commands were typed.
     """
-    section = pages.read('install-images', site.lane.section)
+    section = pages.read('install', site.lane.section)
     install, *remove = pages.blocks(section)
     remove += [
         ' '.join(command.split())

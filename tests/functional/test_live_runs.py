@@ -400,7 +400,7 @@ def test_the_page_says_what_the_commands_print(
 ) -> None:
     text = _PAGE.read_text()
     section = text.partition('\nFollow it, stop it\n')[2]
-    section = section.partition('\nOn several servers\n')[0]
+    section = section.partition('\nAfterwards\n')[0]
     typist = test_on_call.Typist(cloud.env())
     typed = 0
     for command, expected in test_on_call.parts(section):

@@ -2,7 +2,7 @@
 """Installs heat-plugins beside a Heat, and holds that nothing else changes.
 
 In the environment of a Heat, from the top of the source, this types what the
-page install-images has for a virtual environment::
+page install has for a virtual environment::
 
     python -m tests.packaging.beside_heat
 
@@ -44,7 +44,9 @@ def main() -> int:
             check=True,
         )
         typed, _ = pages.blocks(
-            pages.read('install-images', 'A virtual environment')
+            pages.read(
+                'install', 'With pip, in the environment of heat-engine'
+            )
         )
         typed = typed.replace('/opt/heat', sys.prefix)
         subprocess.run(['bash', '-euc', typed], cwd=folder, check=True)

@@ -21,6 +21,7 @@ WAYS = (
     'With pip, in the environment of heat-engine',
     'Debian and Ubuntu',
     'Kolla-Ansible',
+    'A published image',
     'OpenStack-Ansible',
     'OpenStack-Helm',
     'A laptop',

@@ -27,17 +27,12 @@ KIB, MIB = 1024, 1024 * 1024
 
 #: What the page says of a limit, and where the limit is.
 LIMITS = [
-    ('the first {:,} characters;', 'bounds.TEXT'),
-    ('; {} of them are shown', 'mistral.outcome.REASON_LIMIT'),
     ('``signal_body_limit`` ({:,} bytes)', 'runs.run_objects.BODY_LIMIT'),
     ('{:,} objects in a listing for all', 'runs.logs._MOST'),
     ('the closest of {:,} names', 'bounds.CANDIDATES'),
     ('| {:,}, and two for each', 'signals.arrivals.SPARE'),
     ('alone, {} at a poll', 'signals.arrivals.ONE_BY_ONE'),
-    ('one in {:.0f} s', 'signals.watcher.PEEK_SECONDS'),
     ('| {:,}; more is an error', 'objectstore.stores.MOST'),
-    ('Names of plans, without Mistral | {:,}', 'plans.plan_names._NAMES'),
-    ('the {} newest, by ID', 'validations.validation_ledger._READ'),
     ('; {:,} values and', 'yaml_reading.VALUES'),
     ('written out; {} levels', 'yaml_reading.DEPTH'),
     ('; {:,} characters of a number', 'yaml_reading.NUMBER'),
