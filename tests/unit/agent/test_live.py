@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A config is followed, and stopped, while it runs."""
 
-from http import server as http_server
 import json
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 import requests
@@ -123,14 +120,6 @@ def test_both_streams_are_sent_and_stay_apart_in_the_result(server, http):
     assert printed(http) == b'out\nerr\n'
 
 
-def test_binary_without_ends_of_lines_is_sent_whole(server, http):
-    text = HOOK.replace('.decode()', ".decode('latin-1')")
-    script = 'head -c 60000 /dev/urandom'
-    end = followed(server, script, text)
-    sent = json.loads(end.stdout)['deploy_stdout'].encode('latin-1')
-    assert printed(http) == sent
-
-
 def test_hidden_values_do_not_leave_the_server(server, http):
     end = followed(
         server,
@@ -139,24 +128,6 @@ def test_hidden_values_do_not_leave_the_server(server, http):
     )
     assert json.loads(end.stdout)['deploy_stdout'] == 'password\n'
     assert printed(http) == b'******\n'
-
-
-def test_what_a_script_leaves_running_holds_nothing_open(server, http):
-    script = 'sleep 60 >/dev/null 2>&1 & echo $!'
-    end = followed(server, script)
-    pid = int(json.loads(end.stdout)['deploy_stdout'])
-    fds = os.listdir(f'/proc/{pid}/fd')
-    os.kill(pid, signal.SIGKILL)
-    assert len(fds) <= 3
-
-
-def test_the_output_of_a_question_is_not_sent(server, http):
-    text = HOOK.replace(
-        'config =',
-        "subprocess.run(['echo', 'x'], stdout=subprocess.PIPE)\nconfig =",
-    )
-    followed(server, 'echo y', text)
-    assert printed(http) == b'y\n'
 
 
 def test_a_hook_finds_itself_as_ever(server):
@@ -335,53 +306,11 @@ def controlled(http, objects):
     return found
 
 
-def test_it_asks_until_it_is_told(http):
-    found = controlled(http, [404, 404, 200])
-    assert found.requested.wait(30)
-    assert http.got == [conftest.CONTROL_URL] * 3
-
-
 def test_no_fault_of_the_store_is_an_order(http):
     faults = [503, requests.ConnectionError(), 401, 403, 301, 500]
     found = controlled(http, [*faults, 200])
     assert found.requested.wait(30)
     assert len(http.got) == len(faults) + 1
-
-
-def test_it_keeps_its_connection():
-    connections, asked = [], []
-
-    class Handler(http_server.BaseHTTPRequestHandler):
-        protocol_version = 'HTTP/1.1'
-
-        def setup(self):
-            connections.append(self.client_address)
-            super().setup()
-
-        def do_GET(self):
-            asked.append(self.path)
-            self.send_response(404)
-            self.send_header('Content-Length', '70')
-            self.end_headers()
-            self.wfile.write(b'x' * 70)
-
-        def log_message(self, *_):
-            pass
-
-    with http_server.ThreadingHTTPServer(('127.0.0.1', 0), Handler) as service:
-        thread = threading.Thread(target=service.serve_forever)
-        thread.start()
-        url = f'http://127.0.0.1:{service.server_port}/control'
-        found = control.Control(
-            configs.read(conftest.config(deploy_control_url=url))
-        )
-        found.begin()
-        test_logs.until(lambda: len(asked) > 3)
-        found.end()
-        found._thread.join(30)
-        service.shutdown()
-        thread.join()
-    assert len(connections) == 1
 
 
 def test_it_asks_no_longer_than_the_config_runs(http):
@@ -391,11 +320,3 @@ def test_it_asks_no_longer_than_the_config_runs(http):
     found._thread.join(30)
     assert not found._thread.is_alive()
     assert not found.requested.is_set()
-
-
-def test_without_a_url_nobody_is_asked(http):
-    found = control.Control(configs.read(conftest.config(a='b')))
-    found.begin()
-    time.sleep(0.1)
-    found.end()
-    assert http.got == []

@@ -46,30 +46,6 @@ class ProfileTest(testtools.TestCase):
             },
         )
 
-    def test_nothing_seen_is_nothing_said(self):
-        found = self.read()
-        self.assertEqual((0, {}), (found.samples, found.functions))
-
-    def test_who_passes_the_work_on_is_not_notable(self):
-        found = self.read(
-            ([CHECK, CREATE, LIBRARY], 80),
-            ([CHECK, CREATE, HAND_OVER], 15),
-            ([CHECK], 5),
-        )
-        self.assertEqual(
-            {
-                'heat.engine.worker.check': False,
-                'heat.engine.resource.create': True,
-                'heat_plugins.resources.deployment.hand_over': True,
-            },
-            {
-                name: one.is_notable(0.15)
-                for name, one in found.functions.items()
-            },
-        )
-        known = found.functions['heat_plugins.resources.deployment.hand_over']
-        self.assertFalse(known.is_notable(0.16))
-
 
 class TableTest(testtools.TestCase):
     def profiled(self, n, samples, seconds):
@@ -98,9 +74,3 @@ class TableTest(testtools.TestCase):
             ],
             table,
         )
-
-    def test_a_phase_of_which_little_was_seen_is_left_out(self):
-        table = tables.profile(
-            [self.profiled(10, 24, 1.0), self.profiled(20, 100, 3.0)]
-        )
-        self.assertEqual(1, len(table))

@@ -90,14 +90,6 @@ class HeatTest(HeatCase):
         )
         self.assertEqual({'do': 'run'}, json.loads(self.wire.sent[asked].body))
 
-    def test_names_of_stacks(self):
-        self.wire.answers['GET /stacks?limit=1000'] = (
-            200,
-            {'stacks': [{'stack_name': 'shop'}, {'stack_name': 'web'}]},
-            {},
-        )
-        self.assertEqual(['shop', 'web'], self.heat.stack_names())
-
     def test_stacks_by_their_tag_page_by_page(self):
         self.patch(heat, '_PAGE', 2)
         self.answer(

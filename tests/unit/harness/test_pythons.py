@@ -44,11 +44,6 @@ def _which(folder):
     return which
 
 
-def test_one_on_path_is_found(monkeypatch):
-    monkeypatch.setattr(shutil, 'which', lambda name: sys.executable)
-    assert pythons.find(THIS) == sys.executable
-
-
 def test_versions_of_pyenv_are_found_though_their_shims_are_dead(
     pyenv, tmp_path
 ):

@@ -111,9 +111,3 @@ class ProcessTest(testtools.TestCase):
         pid = self.wait_for(child)
         process.stop(5)
         self.assertFalse(pathlib.Path('/proc', pid, 'exe').exists())
-
-    def test_ended_ones_are_not_found(self):
-        process = self.spawn('true')
-        self.assertTrue(process.wait(5))
-        self.assertIsNone(processes.find(self.pid_file))
-        self.assertIsNone(process.usage())
