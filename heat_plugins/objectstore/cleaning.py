@@ -12,7 +12,7 @@ from heat_plugins.objectstore import stores
 _DROP_ATTEMPTS = 3
 
 # Objects that one attempt deletes.
-_DROPPED = 10000
+DROPPED = 10000
 
 # Attempts at the objects below a prefix.
 _PASSES = 100
@@ -61,15 +61,15 @@ def delete_below(
     """Delete all objects below a prefix, however many a server has put there.
 
     :raises errors.TooManyObjects: there are more than `_PASSES` times
-        `_DROPPED` objects; it can be called again.
+        `DROPPED` objects; it can be called again.
     """
     for _ in range(_PASSES):
-        names = store.first_names(container, prefix, _DROPPED)
+        names = store.first_names(container, prefix, DROPPED)
         delete(store, container, names)
-        if len(names) < _DROPPED:
+        if len(names) < DROPPED:
             return
     raise errors.TooManyObjects(
-        f'Container {container} holds more than {_PASSES * _DROPPED} objects '
+        f'Container {container} holds more than {_PASSES * DROPPED} objects '
         f'below {prefix}, or objects keep arriving. Repeat the deletion'
     )
 
@@ -102,15 +102,13 @@ def drop(store: stores.ObjectStore, container: str) -> None:
     and an end to all URLs if the first fails.
 
     :raises errors.Conflict: something kept arriving, or there is more than
-        `_DROP_ATTEMPTS` times `_DROPPED` objects; it can be called again.
+        `_DROP_ATTEMPTS` times `DROPPED` objects; it can be called again.
     """
     for attempt in range(_DROP_ATTEMPTS):
         try:
             if attempt:
                 keys.withdraw(store, container)
-            delete(
-                store, container, store.first_names(container, '', _DROPPED)
-            )
+            delete(store, container, store.first_names(container, '', DROPPED))
             store.delete_container(container)
         except errors.NoObject:
             return

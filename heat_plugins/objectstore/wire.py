@@ -145,14 +145,14 @@ class Clock:
 
 
 _lock = threading.Lock()
-_warned: set[str] = set()
+warned: set[str] = set()
 
 
 def warn(kind: str, message: str) -> None:
     """Log a warning about clocks, each kind once in a process."""
     with _lock:
-        is_first = kind not in _warned
-        _warned.add(kind)
+        is_first = kind not in warned
+        warned.add(kind)
     if is_first:
         LOG.warning('%s', message)
 

@@ -193,7 +193,7 @@ class Cluster:
         self.before = lambda request: None
         self.seen = []
         self.accounts = {}
-        self._containers = {}
+        self.containers = {}
         self._faults = []
         self._lock = threading.RLock()
 
@@ -212,7 +212,7 @@ class Cluster:
 
     def container(self, name, project_id='project-1'):
         """Return a container as it is, or None."""
-        return self._containers.get(self._place(project_id, name))
+        return self.containers.get(self._place(project_id, name))
 
     def account(self, project_id='project-1'):
         """Return the headers of an account, to be read and changed."""
@@ -402,7 +402,7 @@ class Cluster:
         assert query.get('format') == 'json', 'a listing that is not JSON'
         names = sorted(
             place if self._shared else place[1]
-            for place, there in self._containers.items()
+            for place, there in self.containers.items()
             if there.owner == project_id
         )
         found = [
@@ -421,7 +421,7 @@ class Cluster:
         for path in paths:
             container, _, name = parse.unquote(path).partition('/')
             assert name, 'a bulk delete of a container'
-            there = self._containers.get(self._place(project_id, container))
+            there = self.containers.get(self._place(project_id, container))
             assert there is not None and there.owner == project_id
             if name in self.stubborn:
                 failed.append([path, '503 Service Unavailable'])
@@ -447,12 +447,12 @@ class Cluster:
     def _container(self, project_id, request, name, query):
         assert 3 <= len(name) <= 254, 'Ceph takes no such container'
         place = self._place(project_id, name)
-        there = self._containers.get(place)
+        there = self.containers.get(place)
         if there is not None and there.owner != project_id:
             return _status(409 if request.method == 'PUT' else 403)
         if request.method == 'PUT':
             status = 201 if there is None else 202
-            there = self._containers.setdefault(
+            there = self.containers.setdefault(
                 place, Container(owner=project_id)
             )
             _set_meta(there.meta, request.headers, 'container')
@@ -469,7 +469,7 @@ class Cluster:
             return self._listing(name, there, query)
         if there.objects:
             return _status(409)
-        del self._containers[place]
+        del self.containers[place]
         return _status(204)
 
     def _listing(self, container, there, query):
@@ -505,7 +505,7 @@ class Cluster:
         return _status(200, json.dumps(entries).encode())
 
     def _object(self, project_id, request, container, name, query):
-        there = self._containers.get(self._place(project_id, container))
+        there = self.containers.get(self._place(project_id, container))
         if request.method == 'PUT' and there and there.owner == project_id:
             assert request.body is not None, 'an object without content'
             there.objects[name] = request.body
@@ -581,7 +581,7 @@ class Cluster:
         return None, None
 
     def _owners(self):
-        return [each.owner for each in self._containers.values()]
+        return [each.owner for each in self.containers.values()]
 
     def _is_valid(self, request, owner, there, query):
         """Say whether the owner of a key that counts has made a signature."""

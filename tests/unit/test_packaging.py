@@ -137,7 +137,7 @@ class ReproducibleTest(testtools.TestCase):
     def built(self, time):
         """Build as ``python -m build`` does, from files of another time."""
         source, target = self.folder() / 'source', self.folder()
-        environments._run('git', 'clone', '-q', environments.source(), source)
+        environments.run('git', 'clone', '-q', environments.source(), source)
         for path in source.rglob('*'):
             os.utime(path, (time, time), follow_symlinks=False)
         call = 'import pbr.build, sys; getattr(pbr.build, {!r})(sys.argv[1])'
@@ -145,12 +145,12 @@ class ReproducibleTest(testtools.TestCase):
             (sys.executable, '-c', call.format(name), target)
             for name in ('build_sdist', 'build_wheel')
         )
-        environments._run(*sdist, cwd=source, env=environments._BUILD)
+        environments.run(*sdist, cwd=source, env=environments.BUILD)
         (archive,) = target.glob('*.tar.gz')
         unpacked = self.folder()
         shutil.unpack_archive(archive, unpacked, filter='data')
         (top,) = unpacked.iterdir()
-        environments._run(*wheel, cwd=top, env=environments._BUILD)
+        environments.run(*wheel, cwd=top, env=environments.BUILD)
         return {path.name: path.read_bytes() for path in target.iterdir()}
 
     def test_two_builds_give_equal_bytes(self):

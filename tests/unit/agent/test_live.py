@@ -28,10 +28,10 @@ HOOK = test_hook.HOOK.replace('/usr/bin/env python3', sys.executable)
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(hook, '_GRACE', 1.0)
-    monkeypatch.setattr(control, '_PACE', 0.05)
-    monkeypatch.setattr(control, '_MOST', 0.1)
-    monkeypatch.setattr(logs, '_PACE', 0.1)
+    monkeypatch.setattr(hook, 'GRACE', 1.0)
+    monkeypatch.setattr(control, 'PACE', 0.05)
+    monkeypatch.setattr(control, 'MOST', 0.1)
+    monkeypatch.setattr(logs, 'PACE', 0.1)
 
 
 def followed(
@@ -88,7 +88,7 @@ def test_outputs_that_are_too_large_are_told_of_meanwhile(
     folder = server.path / 'outputs'
     folder.mkdir()
     monkeypatch.setenv('HEAT_SCRIPT_OUTPUTS', str(folder))
-    monkeypatch.setattr(outputs, '_PACE', 0.05)
+    monkeypatch.setattr(outputs, 'PACE', 0.05)
     monkeypatch.setattr(sending, 'LIMIT', 5000)
     go = server.path / 'go'
     # Written in two parts, and not the only file.
@@ -136,7 +136,7 @@ def test_a_hook_finds_itself_as_ever(server):
     program = str(server.hook('script', text))
     read, write = os.pipe()
     found = subprocess.run(
-        [sys.executable, str(live._LAUNCH), str(write), program],
+        [sys.executable, str(live.LAUNCH), str(write), program],
         pass_fds=(write,),
         capture_output=True,
         text=True,
@@ -154,7 +154,7 @@ def test_without_a_reader_a_hook_goes_on(server):
     read, write = os.pipe()
     os.close(read)
     found = subprocess.run(
-        [sys.executable, str(live._LAUNCH), str(write), program],
+        [sys.executable, str(live.LAUNCH), str(write), program],
         input=b'{"config": "echo x"}',
         pass_fds=(write,),
         capture_output=True,
@@ -214,7 +214,7 @@ def stopped(server, script):
 
 
 def test_what_must_stop_answers_with_what_there_was(server, monkeypatch):
-    monkeypatch.setattr(hook, '_GRACE', 60.0)
+    monkeypatch.setattr(hook, 'GRACE', 60.0)
     found = stopped(server, f'echo half; {waiting(server)}')
     assert found['deploy_stdout'] == 'half\n'
     assert found['deploy_status_code'] == 143
@@ -230,7 +230,7 @@ def test_what_must_stop_answers_with_what_there_was(server, monkeypatch):
 def test_what_a_script_leaves_as_it_is_stopped_is_stopped_too(
     server, monkeypatch, start
 ):
-    monkeypatch.setattr(hook, '_GRACE', 60.0)
+    monkeypatch.setattr(hook, 'GRACE', 60.0)
     script = f"trap '{start} exit' TERM; {waiting(server)}"
     found = stopped(server, script)
     # By force, if it had got no SIGTERM.
@@ -239,7 +239,7 @@ def test_what_a_script_leaves_as_it_is_stopped_is_stopped_too(
 
 def test_what_ignores_sigterm_is_stopped_by_force(server, monkeypatch):
     # The hook returns within it what the script had printed.
-    monkeypatch.setattr(hook, '_GRACE', 5.0)
+    monkeypatch.setattr(hook, 'GRACE', 5.0)
     ready = server.path / 'ready'
     found = stopped(
         server,
@@ -317,6 +317,6 @@ def test_it_asks_no_longer_than_the_config_runs(http):
     found = controlled(http, [404])
     test_logs.until(lambda: http.got)
     found.end()
-    found._thread.join(30)
-    assert not found._thread.is_alive()
+    found.thread.join(30)
+    assert not found.thread.is_alive()
     assert not found.requested.is_set()

@@ -32,9 +32,9 @@ INPUTS = {
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(logs, '_PACE', 0.1)
-    monkeypatch.setattr(logs, '_FIRST', 0.1)
-    monkeypatch.setattr(logs, '_INSIST', 0.0)
+    monkeypatch.setattr(logs, 'PACE', 0.1)
+    monkeypatch.setattr(logs, 'FIRST', 0.1)
+    monkeypatch.setattr(logs, 'INSIST', 0.0)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_of_a_long_output_the_beginning_and_the_end_are_kept(
 
 
 def test_the_last_of_it_does_not_wait_for_the_result(log, http, monkeypatch):
-    monkeypatch.setattr(logs, '_PACE', 60)
+    monkeypatch.setattr(logs, 'PACE', 60)
     sender = logs.Sender(log, conftest.LOG_URL)
     sender.begin()
     until(lambda: http.sent)
@@ -126,7 +126,7 @@ def test_a_store_that_refuses_it_is_left_alone(log, http, caplog):
     http.otherwise = 401
     sender = logs.Sender(log, conftest.LOG_URL)
     sender.begin()
-    until(lambda: not sender._thread.is_alive())
+    until(lambda: not sender.thread.is_alive())
     sender.end()
     assert len(http.sent) == 6
     assert 'HTTP status 401' in caplog.text
@@ -164,8 +164,8 @@ def test_a_result_waits_for_the_rest(log, server, http):
 def test_a_store_that_often_fails_does_not_hold_the_result_up(
     log, server, http, monkeypatch
 ):
-    monkeypatch.setattr(logs, '_INSIST', 30.0)
-    monkeypatch.setattr(logs, '_PAUSE', 0.01)
+    monkeypatch.setattr(logs, 'INSIST', 30.0)
+    monkeypatch.setattr(logs, 'PAUSE', 0.01)
     http.answers = [503, 201, 503, requests.ConnectionError(), 201, 503]
     log.append(b'x' * (SLOT + 1))
     log.save()
@@ -178,9 +178,9 @@ def test_a_store_that_often_fails_does_not_hold_the_result_up(
 def test_a_store_that_refuses_the_rest_gets_the_result(
     log, server, http, monkeypatch
 ):
-    monkeypatch.setattr(logs, '_INSIST', 30.0)
-    monkeypatch.setattr(logs, '_PAUSE', 0.01)
-    http.answers = [403] * logs._REFUSALS
+    monkeypatch.setattr(logs, 'INSIST', 30.0)
+    monkeypatch.setattr(logs, 'PAUSE', 0.01)
+    http.answers = [403] * logs.REFUSALS
     log.append(b'rest')
     log.save()
     server.begun(**INPUTS)

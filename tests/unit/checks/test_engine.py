@@ -6,6 +6,7 @@ import sys
 from heat.engine import clients
 from heat.engine import environment
 from heat.engine import resources
+from heat.engine import support
 from heat.engine import sync_point
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
@@ -21,9 +22,13 @@ Code = upgradecheck.Code
 class Ours:
     """Stands for a class of ours."""
 
+    support_status = support.SupportStatus()
+
 
 class Theirs:
     """Stands for a class of another plugin."""
+
+    support_status = support.SupportStatus()
 
 
 class WebhooksTest(testtools.TestCase):
@@ -54,11 +59,7 @@ class ResourceTypesTest(testtools.TestCase):
         clients.initialise()
 
     def serve(self, name, cls):
-        self.environment.registry._registry[name] = (
-            environment.ClassResourceInfo(
-                self.environment.registry, [name], cls
-            )
-        )
+        self.environment.register_class(name, cls)
 
     def assert_told(self, code, *texts):
         found = engine.resource_types()
@@ -77,8 +78,8 @@ class ResourceTypesTest(testtools.TestCase):
         self.assert_told(Code.FAILURE, 'OS::Test::B: served by file:///b.yaml')
 
     def test_none_of_ours_has_one_remedy(self):
+        self.environment = environment.Environment({}, user_env=False)
         self.serve('OS::Test::A', Theirs)
-        del self.environment.registry._registry['OS::Test::B']
         self.assert_told(Code.FAILURE, 'python -m heat_plugins')
 
     def test_a_type_that_cannot_load_is_a_failure_with_its_reason(self):

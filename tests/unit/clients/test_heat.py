@@ -91,7 +91,7 @@ class HeatTest(HeatCase):
         self.assertEqual({'do': 'run'}, json.loads(self.wire.sent[asked].body))
 
     def test_stacks_by_their_tag_page_by_page(self):
-        self.patch(heat, '_PAGE', 2)
+        self.patch(heat, 'PAGE', 2)
         self.answer(
             'GET /stacks?tags=production&limit=2',
             {'stacks': [{'id': 'id-1'}, {'id': 'id-2'}]},

@@ -27,7 +27,7 @@ class Host:
 
 @pytest.fixture(autouse=True)
 def not_warned(monkeypatch):
-    monkeypatch.setattr(wire, '_warned', set())
+    monkeypatch.setattr(wire, 'warned', set())
 
 
 @pytest.mark.parametrize('ahead', [600, -600, 86400, 5])
