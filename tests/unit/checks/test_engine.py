@@ -117,6 +117,10 @@ class ResourceTypesTest(testtools.TestCase):
         self.assertEqual(Code.WARNING, found.code)
         self.assertIn('temp_url_secret has only 15 characters', found.details)
 
+    def test_a_client_that_is_not_installed_is_told(self):
+        self.patch(engine, 'CLIENTS', (*engine.CLIENTS, 'no_such_client'))
+        self.assert_told(Code.FAILURE, 'no client no_such_client')
+
 
 class PythonTest(testtools.TestCase):
     def setUp(self):
@@ -146,3 +150,9 @@ class PythonTest(testtools.TestCase):
         details = self.check(3, 11, 0).details
         self.assertNotIn('gh-106905', details)
         self.assertIn('green threads', details)
+
+    def test_one_that_was_mended_is_well(self):
+        for version in ((3, 12, 2), (3, 13, 0), (3, 14, 1)):
+            found = self.check(*version)
+            self.assertEqual(Code.SUCCESS, found.code)
+            self.assertNotIn('gh-106905', found.details)

@@ -136,3 +136,12 @@ class CronTriggerTest(testtools.TestCase):
 
     def test_a_failure_of_mistral_is_told(self):
         self.assert_told(Code.WARNING, 'Mistral answers 500', Wire(status=500))
+
+    def test_time_is_our_own_if_mistral_does_not_tell_it(self):
+        wire = Wire('2001-01-01 00:00:00', date='')
+        self.assert_told(Code.FAILURE, 'No cron trigger fires', wire)
+
+    def test_who_may_list_none_is_not_blamed(self):
+        self.assert_told(
+            Code.SUCCESS, 'Cannot check whether', Wire(status=403)
+        )

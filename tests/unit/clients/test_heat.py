@@ -160,3 +160,11 @@ class HeatTest(HeatCase):
         self.answer('GET /stacks/shop?resolve_outputs=false', said)
         exc = self.assertRaises(errors.ServiceError, self.heat.stack, 'shop')
         self.assertIn('nested more than 200 levels', str(exc))
+
+    def test_names_of_stacks(self):
+        self.wire.answers['GET /stacks?limit=1000'] = (
+            200,
+            {'stacks': [{'stack_name': 'shop'}, {'stack_name': 'web'}]},
+            {},
+        )
+        self.assertEqual(['shop', 'web'], self.heat.stack_names())

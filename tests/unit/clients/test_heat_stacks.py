@@ -149,3 +149,17 @@ class HeatStacksTest(test_heat.HeatCase):
         self.assertEqual('e9', self.heat.last_event(STACK))
         self.answer(asked, {'events': []})
         self.assertIsNone(self.heat.last_event(STACK))
+
+    def test_a_stack_that_cannot_be_deleted_is_one(self):
+        failed = {**FOUND, 'stack_status': 'DELETE_FAILED'}
+        self.answer(
+            'GET /stacks/shop?resolve_outputs=false', {'stack': failed}
+        )
+        self.assertTrue(self.heat.find('shop').failed)
+
+    def test_a_preview_of_a_new_stack_names_it(self):
+        self.answer('POST /stacks/preview', {'stack': {'resources': []}})
+        self.heat.preview('shop', CONTENT)
+        self.assertEqual(
+            'shop', self.sent('POST /stacks/preview')['stack_name']
+        )

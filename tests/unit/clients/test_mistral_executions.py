@@ -109,6 +109,11 @@ class FollowTest(testtools.TestCase):
         self.follow('SUCCESS', 'SUCCESS', tell=tell)
         self.assertEqual([0, 1], told)
 
+    def test_who_is_told_may_have_enough(self):
+        found = self.follow('RUNNING', 'RUNNING', tell=lambda: True)
+        self.assertFalse(found.ended)
+        self.assertEqual([], self.slept)
+
 
 class ErrorTest(testtools.TestCase):
     def error(self, output):

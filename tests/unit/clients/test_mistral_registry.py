@@ -5,6 +5,7 @@ import json
 from urllib import parse
 
 from keystoneauth1 import token_endpoint
+import requests
 import testtools
 
 from heat_plugins import errors
@@ -127,3 +128,12 @@ class RegistryTest(testtools.TestCase):
             [one.name for one in found],
         )
         self.assertEqual(3, len(self.mistral.asked))
+
+    def test_variables_may_come_as_text(self):
+        self.mistral.add('a')
+        self.mistral.rows[0]['variables'] = '{"x": 1}'
+        self.assertEqual({'x': 1}, self.registry.get('a').values)
+
+    def test_no_answer_may_pass(self):
+        self.mistral.broken = requests.ConnectionError('cut')
+        self.assertRaises(errors.Unavailable, self.registry.find)

@@ -341,6 +341,15 @@ class UrlTest(testtools.TestCase):
             '/?a=b', webhooks.Webhook.parse('https://h?a=b').target
         )
 
+    def test_the_request_goes_to_the_host_that_was_checked(self):
+        for given, url in (
+            ('HTTPS://h./a?b=c', 'https://h/a?b=c'),
+            ('http://h:80?b', 'http://h/?b'),
+            ('https://[2001:db8::7]:8443/a', 'https://[2001:db8::7]:8443/a'),
+            ('https://h/a#b', 'https://h/a'),
+        ):
+            self.assertEqual(url, webhooks.Webhook.parse(given).url)
+
 
 class HostsTest(testtools.TestCase):
     def permits(self, url, *entries):

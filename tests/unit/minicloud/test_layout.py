@@ -114,11 +114,6 @@ class FilesTest(testtools.TestCase):
         self.addCleanup(folder.cleanup)
         self.file = pathlib.Path(folder.name, 'a/file')
 
-    def test_half_a_file_reads_as_the_default(self):
-        self.assertEqual(7, files.read_json(self.file, 7))
-        files.write(self.file, '{"a"')
-        self.assertEqual(7, files.read_json(self.file, 7))
-
     def test_write_leaves_nothing_else_behind(self):
         files.write_json(self.file, [1])
         files.write_json(self.file, [2])

@@ -190,12 +190,3 @@ class InsideTest(Folder):
     def test_what_an_agent_refuses_is_told(self):
         exc = self.assertRaises(sockets.Refused, self.inside().set_clock, 1.5)
         self.assertIn('guest-set-time is disabled', str(exc))
-
-    def test_a_path_may_be_longer_than_a_socket_allows(self):
-        folder = self.path / ('x' * 120)
-        folder.mkdir()
-        short = self.path / 'short'
-        short.symlink_to(folder)
-        agent = Agent(short / 'agent', [])
-        self.assertTrue(sockets.Inside(folder / 'agent').answers())
-        self.assertEqual(1, len(agent.asked))

@@ -207,16 +207,6 @@ class RotationTest(Case):
             self.keeper(secret='new', overlap=100).ensure(BOX)
             self.assertNotIn(KEY_2, self.meta())
 
-    def test_a_signer_has_the_store_s_time_as_that_is_learnt(self):
-        store = self.cluster.store()
-        signer = keys.KeyKeeper(
-            store, secret='s', digests=DIGESTS, overlap=None
-        ).ensure(BOX)
-        self.assertAlmostEqual(time.time(), signer.now(), delta=5)
-        self.cluster.now = functools.partial(at, 3000)
-        store.head_container(BOX)
-        self.assertAlmostEqual(at(3000), signer.now(), delta=5)
-
     def test_an_engine_never_drops_the_key_that_it_signs_with(self):
         old_keeper = self.keeper(secret='old', overlap=100)
         new_keeper = self.keeper(secret='new', overlap=100)

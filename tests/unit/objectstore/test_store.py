@@ -150,9 +150,6 @@ class StoreTest(testtools.TestCase):
             errors.Unavailable, store.list_objects, 'box', 'signals/'
         )
 
-    def test_a_listing_without_a_body_is_empty(self):
-        self.assertEqual([], answering(204).list_objects('box', ''))
-
     def test_a_garbled_listing_is_an_outage(self):
         for content in (
             b'<html>',
