@@ -163,3 +163,9 @@ class HeatStacksTest(test_heat.HeatCase):
         self.assertEqual(
             'shop', self.sent('POST /stacks/preview')['stack_name']
         )
+
+    def test_no_byte_of_what_heat_counts_is_given_away(self):
+        self.answer(f'POST {VALIDATE}', {})
+        self.heat.validate(CONTENT)
+        body = self.wire.sent[f'POST {VALIDATE}'].body
+        self.assertIn('"template":"a: ü",'.encode(), body)

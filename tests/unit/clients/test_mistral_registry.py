@@ -137,3 +137,15 @@ class RegistryTest(testtools.TestCase):
     def test_no_answer_may_pass(self):
         self.mistral.broken = requests.ConnectionError('cut')
         self.assertRaises(errors.Unavailable, self.registry.find)
+
+    def test_a_name_is_given_back_once(self):
+        self.registry.create(record('plan-lock:a/b'))
+        self.assertTrue(self.registry.delete('plan-lock:a/b'))
+        self.assertFalse(self.registry.delete('plan-lock:a/b'))
+        self.assertIsNone(self.registry.get('plan-lock:a/b'))
+
+    def test_a_refusal_has_mistrals_own_words(self):
+        self.mistral.broken = (403, {'faultstring': 'because'})
+        error = self.assertRaises(errors.Denied, self.registry.get, 'a')
+        self.assertEqual(403, error.status)
+        self.assertIn('because', str(error))

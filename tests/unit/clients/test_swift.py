@@ -400,6 +400,9 @@ class EndpointTest(Case):
         self.assertEqual('/cert.pem', seen[0]['cert'])
         self.assertGreater(seen[0]['timeout'], 0)
 
+    def test_the_project_is_the_tokens(self):
+        self.assertEqual('p', self.transport.project_id())
+
 
 class ErrorTest(Case):
     def test_what_keystone_refuses_is_denied(self):
