@@ -50,7 +50,7 @@ def delete(
     rest = list(objects)
     known = keys.KeyKeeper.known(store.cluster_url)
     if known is not None and known.bulk and len(rest) > 1:
-        rest = delete_together(store, container, rest, known.bulk)
+        rest = _delete_together(store, container, rest, known.bulk)
     for name in rest:
         store.delete_object(container, name)
 
@@ -74,12 +74,11 @@ def delete_below(
     )
 
 
-def delete_together(
+def _delete_together(
     store: stores.ObjectStore,
     container: str,
     objects: abc.Sequence[str],
     size: int,
-    progress: abc.Callable[[int, int], None] = lambda done, total: None,
 ) -> list[str]:
     """Delete objects, up to `size` with a request; return what remains."""
     remaining: list[str] = []
@@ -90,8 +89,6 @@ def delete_together(
         except errors.ServiceError:
             # Single requests will show the cause.
             remaining += chunk
-        done = start + len(chunk) - len(remaining)
-        progress(done, len(objects))
     return remaining
 
 
