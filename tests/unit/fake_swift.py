@@ -126,8 +126,6 @@ class Cluster:
     :param endpoint: the URL in the catalogue, with ``%(project_id)s`` where
         it has an account.
     :param ceph: whether it behaves as Ceph's gateway.
-    :param rgw_accounts: whether an RGW account owns each of its containers;
-        then it has no TempURLs.
     :param implicit_tenants: its ``rgw keystone implicit tenants``: each
         project has containers of its own, and TempURLs work only where the
         account is part of the endpoint.
@@ -151,7 +149,6 @@ class Cluster:
         *,
         ceph=False,
         implicit_tenants=False,
-        rgw_accounts=False,
         digests=('sha1', 'sha256', 'sha512'),
         named_digests=('sha1', 'sha256', 'sha512'),
         methods=('GET', 'HEAD', 'PUT', 'POST', 'DELETE'),
@@ -168,7 +165,6 @@ class Cluster:
         #: Whether the holder of a URL may copy; a proxy can prevent that.
         self.copies = ceph
         self.implicit_tenants = implicit_tenants
-        self.rgw_accounts = rgw_accounts
         self.digests = digests
         self.named_digests = named_digests
         self.methods = methods
@@ -544,9 +540,6 @@ class Cluster:
         if self.implicit_tenants and '%(project_id)s' not in self.endpoint:
             # It looks for the owner of the account in the URL alone.
             return _status(403)
-        if self.rgw_accounts:
-            # A key is a user's, and the owner is none.
-            return _status(403)
         expires = query['temp_url_expires']
         assert re.fullmatch('[0-9]+', expires), 'expires is no time'
         assert int(expires) < 2**31, 'expires after the end of 32-bit time'
@@ -708,17 +701,6 @@ def ceph(endpoint=CEPH, **options):
         'listing_limit': 1000,
     }
     return Cluster(endpoint, **{**settings, **options})
-
-
-def ceph_by_its_sources(endpoint=CEPH_ACCOUNT, **options):
-    """Return a cluster as Ceph's gateway is from Squid (19) on.
-
-    By Ceph's sources and pull requests alone: nobody has run it here. All
-    digests came with 47723. That ``/info`` names them is 70288, which was
-    open in 2026: ``named_digests`` has what it says.
-    """
-    settings = {'digests': ('sha1', 'sha256', 'sha512')}
-    return ceph(endpoint, **{**settings, **options})
 
 
 def _check(kind, method, query, allowed):

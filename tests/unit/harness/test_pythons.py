@@ -3,13 +3,10 @@
 
 import shutil
 import subprocess
-import sys
 
 import pytest
 
 from tests import pythons
-
-THIS = f'{sys.version_info.major}.{sys.version_info.minor}'
 
 
 @pytest.fixture
