@@ -145,6 +145,12 @@ class HeatTest(HeatCase):
             exc = self.assertRaises(kind, self.heat.stack, 'shop')
             self.assertIs(kind, type(exc))
 
+    def test_an_error_without_words_names_its_status(self):
+        asked = 'GET /stacks/shop?resolve_outputs=false'
+        self.answer(asked, b'<html>', status=503)
+        exc = self.assertRaises(errors.Unavailable, self.heat.stack, 'shop')
+        self.assertIn('503', str(exc))
+
     def test_a_broken_connection_may_pass(self):
         self.answer(
             'GET /stacks/shop?resolve_outputs=false',

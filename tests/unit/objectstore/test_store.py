@@ -331,6 +331,9 @@ class StoreTest(testtools.TestCase):
         for status in (302, 400, 405, 412):
             self.assertFalse(answering(status).probe(self.url()))
 
+    def test_a_listing_without_a_body_is_empty(self):
+        self.assertEqual([], answering(204).list_objects('box', ''))
+
 
 class ClusterURLTest(testtools.TestCase):
     def test_the_cluster_is_what_stands_before_the_version(self):
