@@ -229,6 +229,7 @@ class StoreTest(testtools.TestCase):
         self.assertTrue(self.store.has_object('box', 'a'))
         self.assertFalse(self.store.has_object('box', 'b'))
         self.assertFalse(self.store.has_object('nope', 'a'))
+        self.assertEqual([], self.store.first_names('nope', '', 1))
 
     def test_only_the_projects_own_containers_are_listed(self):
         self.cluster = fake_swift.ceph()
