@@ -21,7 +21,7 @@ _LONG = 600.0
 NESTED_DEPTH = 50
 
 # Events or stacks in one answer.
-_PAGE = 500
+PAGE = 500
 
 
 class Heat:
@@ -113,12 +113,12 @@ class Heat:
         self, path: str, what: str, key: str, query: dict[str, str]
     ) -> list[Any]:
         """Return the entries of all pages of a list."""
-        query = {**query, 'limit': str(_PAGE)}
+        query = {**query, 'limit': str(PAGE)}
         entries: list[Any] = []
         while True:
             page = self._get(f'{path}?{parse.urlencode(query)}', what)[key]
             entries += page
-            if len(page) < _PAGE:
+            if len(page) < PAGE:
                 return entries
             query['marker'] = str(page[-1]['id'])
 

@@ -12,7 +12,7 @@ from heat_plugins.objectstore import stores
 _DROP_ATTEMPTS = 3
 
 # Objects that one attempt deletes.
-_DROPPED = 10000
+DROPPED = 10000
 
 # Attempts at the objects below a prefix.
 _PASSES = 100
@@ -50,7 +50,7 @@ def delete(
     rest = list(objects)
     known = keys.KeyKeeper.known(store.cluster_url)
     if known is not None and known.bulk and len(rest) > 1:
-        rest = delete_together(store, container, rest, known.bulk)
+        rest = _delete_together(store, container, rest, known.bulk)
     for name in rest:
         store.delete_object(container, name)
 
@@ -61,25 +61,24 @@ def delete_below(
     """Delete all objects below a prefix, however many a server has put there.
 
     :raises errors.TooManyObjects: there are more than `_PASSES` times
-        `_DROPPED` objects; it can be called again.
+        `DROPPED` objects; it can be called again.
     """
     for _ in range(_PASSES):
-        names = store.first_names(container, prefix, _DROPPED)
+        names = store.first_names(container, prefix, DROPPED)
         delete(store, container, names)
-        if len(names) < _DROPPED:
+        if len(names) < DROPPED:
             return
     raise errors.TooManyObjects(
-        f'Container {container} holds more than {_PASSES * _DROPPED} objects '
+        f'Container {container} holds more than {_PASSES * DROPPED} objects '
         f'below {prefix}, or objects keep arriving. Repeat the deletion'
     )
 
 
-def delete_together(
+def _delete_together(
     store: stores.ObjectStore,
     container: str,
     objects: abc.Sequence[str],
     size: int,
-    progress: abc.Callable[[int, int], None] = lambda done, total: None,
 ) -> list[str]:
     """Delete objects, up to `size` with a request; return what remains."""
     remaining: list[str] = []
@@ -90,8 +89,6 @@ def delete_together(
         except errors.ServiceError:
             # Single requests will show the cause.
             remaining += chunk
-        done = start + len(chunk) - len(remaining)
-        progress(done, len(objects))
     return remaining
 
 
@@ -102,15 +99,13 @@ def drop(store: stores.ObjectStore, container: str) -> None:
     and an end to all URLs if the first fails.
 
     :raises errors.Conflict: something kept arriving, or there is more than
-        `_DROP_ATTEMPTS` times `_DROPPED` objects; it can be called again.
+        `_DROP_ATTEMPTS` times `DROPPED` objects; it can be called again.
     """
     for attempt in range(_DROP_ATTEMPTS):
         try:
             if attempt:
                 keys.withdraw(store, container)
-            delete(
-                store, container, store.first_names(container, '', _DROPPED)
-            )
+            delete(store, container, store.first_names(container, '', DROPPED))
             store.delete_container(container)
         except errors.NoObject:
             return

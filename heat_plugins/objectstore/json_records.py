@@ -6,7 +6,6 @@ Any user who may write into the container may change or delete a record.
 
 from collections import abc
 import dataclasses
-import functools
 import gzip
 import json
 import time
@@ -168,31 +167,19 @@ class Records:
         name: str,
         value: Any,
         *,
-        now: abc.Callable[[], float] | None = None,
-        clock: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> bool:
         """Create a record, and its container if needed.
 
-        See `exclusive.create` for the parameters.
-
-        :returns: whether it was written.
+        :returns: whether it was written; see `exclusive.create`.
         """
-        create = functools.partial(
-            exclusive.create,
-            self._store,
-            self.container,
-            self._name(name),
-            self.content(value),
-            now=now,
-            clock=clock,
-            sleep=sleep,
-        )
+        place = (self._store, self.container, self._name(name))
+        content = self.content(value)
         try:
-            return create()
+            return exclusive.create(*place, content, sleep=sleep)
         except errors.NoObject:
             self._insist(self._store.put_container, self.container, {})
-            return create()
+            return exclusive.create(*place, content, sleep=sleep)
 
     def _name(self, name: str) -> str:
         return f'{self._prefix}{name}'

@@ -30,9 +30,6 @@ LOG = foreign.logger(__name__)
 #: Seconds by which the clocks of hosts may differ without a warning.
 APART = 60.0
 
-# Seconds beyond which a time in the future is no clock's, but made up; and the
-# most characters of a name in a warning.
-_MADE_UP, _NAME = 86400.0, 60
 
 # A response says its time in whole seconds, and may come late.
 _ROUNDING = 2.0
@@ -136,8 +133,7 @@ class Clock:
             return
         self._offset = (least + most) / 2
         if abs(self._offset) > APART:
-            warn(
-                'host',
+            _warn(
                 "This host's clock differs from the object store's by "
                 f'{abs(self._offset):.0f} s. heat-plugins takes the object '
                 "store's time; correct this host's clock",
@@ -145,31 +141,16 @@ class Clock:
 
 
 _lock = threading.Lock()
-_warned: set[str] = set()
+warned: set[str] = set()
 
 
-def warn(kind: str, message: str) -> None:
-    """Log a warning about clocks, each kind once in a process."""
+def _warn(message: str) -> None:
+    """Log a warning about this host's clock, once in a process."""
     with _lock:
-        is_first = kind not in _warned
-        _warned.add(kind)
+        is_first = not warned
+        warned.add(message)
     if is_first:
         LOG.warning('%s', message)
-
-
-def warn_if_ahead(written: float, now: float, whose: str) -> None:
-    """Warn if a time that another process wrote is in the future.
-
-    :param whose: who wrote it, in words of any length.
-    """
-    ahead = written - now
-    if APART < ahead <= _MADE_UP:
-        warn(
-            'other',
-            f'The clock of {foreign.line(whose, _NAME)} is {ahead:.0f} s '
-            'ahead of ours. Runs may end as timed-out too early; correct the '
-            'clocks of the hosts',
-        )
 
 
 def _seconds(date: str | None) -> float | None:

@@ -105,7 +105,7 @@ class _Epochs:
         value = {'who': lock.token, 'at': at}
         return json_records.FetchedRecord(value=value, age=now - at)
 
-    def create(self, name: str, value: Any, **options: Any) -> bool:
+    def create(self, name: str, value: abc.Mapping[str, Any]) -> bool:
         self.since, at = 'just now', value['at']
         values = {
             'version': _VERSION,
@@ -119,9 +119,6 @@ class _Epochs:
             values={_LOCK: values},
         )
         return created(self._registry, record)
-
-    def write(self, name: str, value: Any) -> None:
-        raise NotImplementedError('a registry changes no record')
 
     def delete(self, name: str) -> None:
         self._insist(self._registry.delete, self._names[name])
@@ -185,7 +182,6 @@ class Locks:
                 expiry=_EXPIRY,
                 safe=_SAFE,
                 clock=self._clock,
-                monotonic=self._clock,
             )
             if lock.acquire():
                 return lock

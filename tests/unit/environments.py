@@ -17,11 +17,11 @@ _SCRATCH = tempfile.TemporaryDirectory(prefix='heat-plugins-wheel-')
 
 CHECKOUT = pathlib.Path(__file__).parents[2]
 # There is no tag to tell a version by.
-_BUILD = {**os.environ, 'PBR_VERSION': '0.2.0'}
+BUILD = {**os.environ, 'PBR_VERSION': '0.2.0'}
 PROBE = pathlib.Path(__file__).with_name('engine_probe.py')
 
 
-def _run(*command, **kwargs):
+def run(*command, **kwargs):
     done = subprocess.run(
         [str(part) for part in command],
         capture_output=True,
@@ -42,7 +42,7 @@ def source():
         next one would take.
     """
     source = pathlib.Path(_SCRATCH.name) / 'source'
-    listed = _run(
+    listed = run(
         *('git', '-C', CHECKOUT, 'ls-files', '-z'),
         *('--cached', '--others', '--exclude-standard'),
     )
@@ -51,11 +51,11 @@ def source():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(CHECKOUT / name, source / name)
     # pbr takes the list of the files from git.
-    _run('git', 'init', '--quiet', source)
-    _run('git', '-C', source, 'add', '--all')
+    run('git', 'init', '--quiet', source)
+    run('git', '-C', source, 'add', '--all')
     # reno looks for notes in what is committed.
     who = ('-c', 'user.name=t', '-c', 'user.email=t@example.org')
-    _run('git', '-C', source, *who, 'commit', '--quiet', '-m', 'x')
+    run('git', '-C', source, *who, 'commit', '--quiet', '-m', 'x')
     return source
 
 
@@ -63,10 +63,10 @@ def source():
 def wheel():
     """Build the wheel of the checkout; return its path."""
     folder = pathlib.Path(_SCRATCH.name)
-    _run(
+    run(
         *(sys.executable, '-m', 'pip', 'wheel', '--no-deps', '--no-index'),
         *('--no-build-isolation', '--wheel-dir', folder, source()),
-        env=_BUILD,
+        env=BUILD,
     )
     (path,) = folder.glob('*.whl')
     return path
@@ -77,7 +77,7 @@ def sdist():
     """Build the source distribution of the checkout; return its path."""
     folder = pathlib.Path(_SCRATCH.name)
     build = f'import pbr.build; pbr.build.build_sdist({str(folder)!r})'
-    _run(sys.executable, '-c', build, cwd=source(), env=_BUILD)
+    run(sys.executable, '-c', build, cwd=source(), env=BUILD)
     (path,) = folder.glob('*.tar.gz')
     return path
 
@@ -105,7 +105,7 @@ class Environment:
 
     def install(self):
         """Install heat-plugins as pip does for an operator."""
-        _run(
+        run(
             *(sys.executable, '-m', 'pip', '--python', self.python),
             *('install', '--quiet', '--no-deps', '--no-index', wheel()),
         )
@@ -113,7 +113,7 @@ class Environment:
     def plugin_dirs_line(self, heat_conf):
         """Return what ``python -m heat_plugins`` prints there."""
         command = (self.python, '-I', '-m', 'heat_plugins')
-        return _run(*command, '--config-file', heat_conf)
+        return run(*command, '--config-file', heat_conf)
 
     def start_engine(self, *lines):
         """Load what heat-engine would load.

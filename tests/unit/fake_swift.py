@@ -126,8 +126,6 @@ class Cluster:
     :param endpoint: the URL in the catalogue, with ``%(project_id)s`` where
         it has an account.
     :param ceph: whether it behaves as Ceph's gateway.
-    :param rgw_accounts: whether an RGW account owns each of its containers;
-        then it has no TempURLs.
     :param implicit_tenants: its ``rgw keystone implicit tenants``: each
         project has containers of its own, and TempURLs work only where the
         account is part of the endpoint.
@@ -151,7 +149,6 @@ class Cluster:
         *,
         ceph=False,
         implicit_tenants=False,
-        rgw_accounts=False,
         digests=('sha1', 'sha256', 'sha512'),
         named_digests=('sha1', 'sha256', 'sha512'),
         methods=('GET', 'HEAD', 'PUT', 'POST', 'DELETE'),
@@ -168,7 +165,6 @@ class Cluster:
         #: Whether the holder of a URL may copy; a proxy can prevent that.
         self.copies = ceph
         self.implicit_tenants = implicit_tenants
-        self.rgw_accounts = rgw_accounts
         self.digests = digests
         self.named_digests = named_digests
         self.methods = methods
@@ -193,7 +189,7 @@ class Cluster:
         self.before = lambda request: None
         self.seen = []
         self.accounts = {}
-        self._containers = {}
+        self.containers = {}
         self._faults = []
         self._lock = threading.RLock()
 
@@ -212,7 +208,7 @@ class Cluster:
 
     def container(self, name, project_id='project-1'):
         """Return a container as it is, or None."""
-        return self._containers.get(self._place(project_id, name))
+        return self.containers.get(self._place(project_id, name))
 
     def account(self, project_id='project-1'):
         """Return the headers of an account, to be read and changed."""
@@ -402,7 +398,7 @@ class Cluster:
         assert query.get('format') == 'json', 'a listing that is not JSON'
         names = sorted(
             place if self._shared else place[1]
-            for place, there in self._containers.items()
+            for place, there in self.containers.items()
             if there.owner == project_id
         )
         found = [
@@ -421,7 +417,7 @@ class Cluster:
         for path in paths:
             container, _, name = parse.unquote(path).partition('/')
             assert name, 'a bulk delete of a container'
-            there = self._containers.get(self._place(project_id, container))
+            there = self.containers.get(self._place(project_id, container))
             assert there is not None and there.owner == project_id
             if name in self.stubborn:
                 failed.append([path, '503 Service Unavailable'])
@@ -447,12 +443,12 @@ class Cluster:
     def _container(self, project_id, request, name, query):
         assert 3 <= len(name) <= 254, 'Ceph takes no such container'
         place = self._place(project_id, name)
-        there = self._containers.get(place)
+        there = self.containers.get(place)
         if there is not None and there.owner != project_id:
             return _status(409 if request.method == 'PUT' else 403)
         if request.method == 'PUT':
             status = 201 if there is None else 202
-            there = self._containers.setdefault(
+            there = self.containers.setdefault(
                 place, Container(owner=project_id)
             )
             _set_meta(there.meta, request.headers, 'container')
@@ -469,7 +465,7 @@ class Cluster:
             return self._listing(name, there, query)
         if there.objects:
             return _status(409)
-        del self._containers[place]
+        del self.containers[place]
         return _status(204)
 
     def _listing(self, container, there, query):
@@ -505,7 +501,7 @@ class Cluster:
         return _status(200, json.dumps(entries).encode())
 
     def _object(self, project_id, request, container, name, query):
-        there = self._containers.get(self._place(project_id, container))
+        there = self.containers.get(self._place(project_id, container))
         if request.method == 'PUT' and there and there.owner == project_id:
             assert request.body is not None, 'an object without content'
             there.objects[name] = request.body
@@ -544,9 +540,6 @@ class Cluster:
         if self.implicit_tenants and '%(project_id)s' not in self.endpoint:
             # It looks for the owner of the account in the URL alone.
             return _status(403)
-        if self.rgw_accounts:
-            # A key is a user's, and the owner is none.
-            return _status(403)
         expires = query['temp_url_expires']
         assert re.fullmatch('[0-9]+', expires), 'expires is no time'
         assert int(expires) < 2**31, 'expires after the end of 32-bit time'
@@ -581,7 +574,7 @@ class Cluster:
         return None, None
 
     def _owners(self):
-        return [each.owner for each in self._containers.values()]
+        return [each.owner for each in self.containers.values()]
 
     def _is_valid(self, request, owner, there, query):
         """Say whether the owner of a key that counts has made a signature."""
@@ -708,17 +701,6 @@ def ceph(endpoint=CEPH, **options):
         'listing_limit': 1000,
     }
     return Cluster(endpoint, **{**settings, **options})
-
-
-def ceph_by_its_sources(endpoint=CEPH_ACCOUNT, **options):
-    """Return a cluster as Ceph's gateway is from Squid (19) on.
-
-    By Ceph's sources and pull requests alone: nobody has run it here. All
-    digests came with 47723. That ``/info`` names them is 70288, which was
-    open in 2026: ``named_digests`` has what it says.
-    """
-    settings = {'digests': ('sha1', 'sha256', 'sha512')}
-    return ceph(endpoint, **{**settings, **options})
 
 
 def _check(kind, method, query, allowed):

@@ -40,16 +40,16 @@ def check(
     :param largest: the last size, unless reading it took too long.
     """
     size = start
-    before = _seconds(read, made(size))
+    before = seconds_of(read, made(size))
     grown = 0
     while size < largest or grown:
         size *= 2
         value = made(size)
-        after = _seconds(read, value)
+        after = seconds_of(read, value)
         if before >= _MEASURABLE and after > _FACTOR * before:
             for _ in range(_TRIES):
-                before = min(before, _seconds(read, made(size // 2)))
-                after = min(after, _seconds(read, value))
+                before = min(before, seconds_of(read, made(size // 2)))
+                after = min(after, seconds_of(read, value))
             # What is faster than its input grows at each doubling; a cache
             # that is too small is met at one.
             grown = grown + 1 if after > _FACTOR * before else 0
@@ -65,7 +65,7 @@ def check(
         before = after
 
 
-def _seconds(read: abc.Callable[[Any], object], value: Any) -> float:
+def seconds_of(read: abc.Callable[[Any], object], value: Any) -> float:
     """Return the CPU time of this thread alone."""
     enabled = gc.isenabled()
     gc.disable()

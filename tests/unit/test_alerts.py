@@ -202,21 +202,10 @@ def test_each_value_of_a_label_in_an_expression_is_in_the_table():
             assert set(text.split('|')) <= values, expression
 
 
-def test_the_page_names_the_job_as_the_rules_do():
-    page = (ROOT.parents[1] / 'doc/source/metrics.rst').read_text()
-    assert re.findall('job_name: (.*)', page) == [*OTHERS['job']]
-
-
 def test_the_dashboard_shows_each_metric():
     dashboard = (ROOT / 'dashboard.json').read_text()
     for metric in metrics.TABLE:
         assert metric.name in dashboard
-
-
-def test_each_alert_says_what_to_do():
-    for rule in rules():
-        assert rule['annotations'].keys() == {'summary', 'description'}
-        assert rule['labels']['severity'] in {'warning', 'critical'}
 
 
 def test_each_alert_has_its_fault():

@@ -112,42 +112,6 @@ class RunTest(testtools.TestCase):
         self.assertIn('make --no-print-directory test-server', output)
         self.assertEqual('120 passed, 1 failed', output.splitlines()[-1])
 
-    def test_a_failure_of_any_other_make_is_a_failure(self):
-        for target in ('test-rest', 'functional', 'test-heats', 'test-rgw'):
-            self.passing()
-            make = (self.root / 'bin/make').read_text()
-            self.program(
-                'bin/make',
-                make.replace(
-                    'case "$2"',
-                    f'[ "$2" != {target} ] || exit 2\ncase "$2"',
-                    1,
-                ),
-            )
-            code, output = self.run_ci()
-            self.assertEqual((target, 1), (target, code))
-            runs = 1 if target == 'test-rest' else 5
-            self.assertEqual(
-                f'{20 * runs} passed, 0 failed', output.splitlines()[-1]
-            )
-
-    def test_no_functional_test_runs_twice(self):
-        _, output = self.run_ci()
-        self.assertIn(
-            'functional FUNCTIONAL=not quick and not heats_classes and not '
-            'server and not installations ',
-            output,
-        )
-
-    def test_two_functional_tests_are_tried_once_more(self):
-        _, output = self.run_ci()
-        calls = re.findall(
-            r'make \S+ (\S+) .*RERUNS=1 RERUNS_AT_MOST=(\d+)', output
-        )
-        self.assertEqual(
-            {'functional': '1', 'test-production': '1'}, dict(calls)
-        )
-
     def test_a_missing_python_is_named_in_the_end(self):
         (self.root / 'bin/python3.12').unlink()
         _, output = self.run_ci(4)
@@ -157,54 +121,6 @@ class RunTest(testtools.TestCase):
                 'Not run: the tests under Python 3.12, '
             ),
         )
-
-    def test_the_newest_python_has_an_environment_of_its_own(self):
-        self.program(
-            'bin/make', '#!/bin/sh\necho "$2 $MINICLOUD_HOME: $MINICLOUD"\n'
-        )
-        _, output = self.run_ci()
-        home = f'{self.root}/.tox/ci-3.14: {self.root}/bin/python3.14'
-        for target in ('--keep-going', 'test-rest'):
-            self.assertIn(
-                f'{target} {home} contrib/minicloud/minicloud\n', output
-            )
-
-    def test_each_older_python_has_an_older_heat(self):
-        _, output = self.run_ci()
-        self.assertIn(
-            'test-heats JOBS=2 HEATS=py311-heat24,py312-heat26 TOX= '
-            f'DISCOVER={self.root}/bin/python3.11 ',
-            output,
-        )
-        (self.root / 'bin/python3.12').unlink()
-        _, output = self.run_ci()
-        self.assertIn(' HEATS=py311-heat24 ', output)
-
-    def test_older_heats_are_installed_during_make_test(self):
-        calls = self.root / 'calls'
-        self.program('bin/make', f'#!/bin/sh\necho "$*" >>{calls}\n')
-        self.run_ci()
-        called = [line.split() for line in calls.open()]
-        targets = [words[1] for words in called if len(words) > 1]
-        # They need the environment that comes first.
-        self.assertEqual('venv', targets[0])
-        self.assertEqual({'--keep-going', 'test-heats'}, {*targets[1:3]})
-        self.assertEqual(['test-rest'], targets[3:])
-        (installed,) = [words for words in called if 'test-heats' in words]
-        self.assertIn('TOX=--notest', installed)
-
-    def test_where_services_run_pip_compiles_modules(self):
-        self.program(
-            'bin/make',
-            '#!/bin/sh\n'
-            '[ "$2" != test-rest ] || exec python3 -m tests.rest run\n'
-            'echo "$2: $PIP_COMPILE"\n',
-        )
-        _, output = self.run_ci()
-        compiling = re.findall('^([a-z-]+): (.*)$', output, re.MULTILINE)
-        self.assertIn(('test-heats', '0'), compiling)
-        for target in ('--keep-going', 'functional', 'test-production'):
-            self.assertIn((target, ''), compiling)
 
     def test_packages_that_cannot_be_had_are_no_failure(self):
         self.passing()

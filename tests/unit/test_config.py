@@ -14,20 +14,11 @@ class OptionsTest(testtools.TestCase):
         config.register_opts(self.conf)
         self.conf([], project='heat', default_config_files=[])
 
-    def test_registering_again_changes_nothing(self):
-        config.register_opts(self.conf)
-        self.assertEqual([], self.conf.heat_plugins.disabled_resource_types)
-
     def test_two_configurations_do_not_share_their_values(self):
         self.conf.set_override('temp_url_margin', 7, 'heat_plugins')
         other = cfg.ConfigOpts()
         config.register_opts(other)
         self.assertEqual(3600, other.heat_plugins.temp_url_margin)
-
-    def test_without_a_default_transport_heats_own_option_decides(self):
-        self.assertIsNone(
-            self.conf.heat_plugins.default_deployment_signal_transport
-        )
 
     def test_an_unknown_transport_is_refused(self):
         self.assertRaises(
@@ -35,15 +26,6 @@ class OptionsTest(testtools.TestCase):
             self.conf.set_override,
             'default_deployment_signal_transport',
             'PIGEON',
-            'heat_plugins',
-        )
-
-    def test_an_unknown_digest_is_refused(self):
-        self.assertRaises(
-            ValueError,
-            self.conf.set_override,
-            'temp_url_digests',
-            ['md5'],
             'heat_plugins',
         )
 

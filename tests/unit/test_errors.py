@@ -2,7 +2,6 @@
 """The tree of errors, and how one travels through Mistral."""
 
 import inspect
-import re
 
 import pytest
 
@@ -13,23 +12,6 @@ KINDS = [
     for one in vars(errors).values()
     if inspect.isclass(one) and issubclass(one, errors.Error)
 ]
-
-
-def drawn():
-    """Return the parent of each class as the docstring draws it."""
-    found, above = {}, {}
-    tree = errors.__doc__.partition('::\n')[2].partition('\n\nMistral')[0]
-    for line in filter(str.strip, tree.split('\n')):
-        indent, name = re.match(r'( *)(?:[x.-] )?(\w+)', line).groups()
-        depth = len(indent)
-        above = {place: one for place, one in above.items() if place < depth}
-        found[name] = above[max(above)] if above else 'Exception'
-        above[depth] = name
-    return found
-
-
-def test_the_tree_is_drawn_as_it_is():
-    assert drawn() == {one.__name__: one.__base__.__name__ for one in KINDS}
 
 
 # What is none of these is never read again.

@@ -70,19 +70,3 @@ class HeatFixtureTest(heat_fixture.HeatTestCase):
             self.heat.create(CONFIG)
             self.heat.cleanup()
             self.heat.setup()
-
-
-class TypesTest(heat_fixture.HeatTestCase):
-    class Replacement(heat_fixture.resource.Resource):
-        """A resource type of a test's own."""
-
-    TYPES = {'OS::Heat::SoftwareConfig': Replacement}
-
-    def test_types_are_replaced_only_while_their_test_runs(self):
-        self.heat.cleanup()
-        other = heat_fixture.Heat({})
-        other.setup()
-        self.addCleanup(other.cleanup)
-        self.assertNotIsInstance(
-            other.create(CONFIG)['config'], self.Replacement
-        )

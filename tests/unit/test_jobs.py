@@ -84,10 +84,6 @@ class DriveTest(testtools.TestCase):
         self.assertIsNone(end.success)
         self.assertEqual(2, end.state.steps)
 
-    def test_a_driver_may_look_more_often_than_asked_for(self):
-        self.drive(most=1.5)
-        self.assertEqual([1, 1.5, 1.5], self.slept)
-
     def test_an_outage_is_ridden_out_once_it_has_begun(self):
         def tell(step):
             if step.state.steps == 2 and self.job.failing == 0:
@@ -95,13 +91,6 @@ class DriveTest(testtools.TestCase):
 
         self.assertTrue(self.drive(tell=tell).success)
         self.assertEqual([1, 2, 5, 5, 5, 3], self.slept)
-
-    def test_so_is_one_at_the_first_step_which_is_noted_once(self):
-        self.job.failing = 2
-        noted = []
-        self.assertTrue(self.drive(note=noted.append).success)
-        self.assertEqual([5, 5, 1, 2, 3], self.slept)
-        self.assertEqual(['503. Retrying for 300 s'], noted)
 
     def test_what_cannot_be_told_now_is_told_before_the_end(self):
         told = []

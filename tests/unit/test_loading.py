@@ -76,16 +76,6 @@ class InstalledTest(LoadingTest):
         self.assert_ours(OURS, engine)
         self.assertEqual([], self.warnings(engine))
 
-    def test_a_loader_found_twice_is_as_good_as_one(self):
-        plugin_dir = (
-            self.environment.site_packages / 'heat_plugins' / 'plugin_dir'
-        )
-        engine = self.engine(
-            f'plugin_dirs = {self.default_dir},{plugin_dir},{plugin_dir}'
-        )
-        self.assert_ours(OURS, engine)
-        self.assertEqual([], self.warnings(engine))
-
     def test_it_looks_for_dead_engines_where_an_engine_starts(self):
         engine = self.engine(f'plugin_dirs = /usr/lib/heat,{self.default_dir}')
         loaded, child, parent, started = engine['looking']

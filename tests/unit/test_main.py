@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m heat_plugins``: the plugin_dirs line for heat.conf."""
 
-from importlib import metadata
 import pathlib
 import subprocess
 import sys
@@ -55,12 +54,6 @@ class MainTest(testtools.TestCase):
             self.line('-c', WITHOUT_HEAT),
         )
 
-    def test_without_heat_and_configuration_there_is_ours_alone(self):
-        self.heat_conf.write_text('[DEFAULT]\n')
-        self.assertEqual(
-            f'plugin_dirs = {main.PLUGIN_DIR}', self.line('-c', WITHOUT_HEAT)
-        )
-
     def test_the_printed_line_in_heat_conf_prints_itself(self):
         line = f'plugin_dirs = /srv/a,{main.PLUGIN_DIR}'
         self.heat_conf.write_text(f'[DEFAULT]\n{line}\n')
@@ -72,18 +65,6 @@ class MainTest(testtools.TestCase):
         self.assertEqual('', done.stdout)
         (message,) = done.stderr.splitlines()
         self.assertIn(str(self.heat_conf), message)
-
-    def test_it_tells_the_release(self):
-        done = run('-P', '-m', 'heat_plugins', '--version')
-        self.assertEqual(
-            [metadata.version('heat-plugins')], done.stdout.split()
-        )
-
-    def test_help_says_what_it_is_for(self):
-        done = run('-c', WITHOUT_HEAT, '--help')
-        self.assertEqual(0, done.returncode)
-        self.assertIn('python -m heat_plugins', done.stdout)
-        self.assertIn('plugin_dirs', done.stdout)
 
 
 class ExampleTest(testtools.TestCase):

@@ -84,14 +84,6 @@ def test_a_command_that_is_refused_fails_the_pipeline(answering, kind):
     assert 'Traceback' not in done.stderr
 
 
-def test_the_page_has_all_examples():
-    page = (
-        pipelines.FOLDER.parents[2] / 'doc/source/automation.rst'
-    ).read_text()
-    for kind in pipelines.KINDS:
-        assert f'contrib/examples/pipelines/{kind}' in page
-
-
 def test_a_job_keeps_what_its_script_writes():
     job = yaml.safe_load((pipelines.FOLDER / 'gitlab-ci.yml').read_text())
     (script,) = job['backup']['script']

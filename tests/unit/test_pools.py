@@ -37,14 +37,6 @@ class PoolTest(testtools.TestCase):
         super().setUp()
         self.pool = pools.Pool(workers=3, wait=0)
 
-    def test_pools_for_several_calls_make_no_more_requests(self):
-        found = [self.pool.shared(calls)._workers for calls in (1, 2, 3, 20)]
-        self.assertEqual([3, 1, 1, 1], found)
-
-    def test_results_come_in_the_order_of_things(self):
-        self.assertEqual([1, 4, 9], self.pool.each(lambda n: n * n, [1, 2, 3]))
-        self.assertEqual([], self.pool.each(lambda n: n, []))
-
     def test_so_many_are_made_at_a_time_and_no_more(self):
         together = threading.Barrier(3)
         running = []

@@ -45,10 +45,3 @@ class ReferenceTest(testtools.TestCase):
         }
         for name in entry_points('heat_plugins.resources') - former:
             self.assertIn(f'type: {name}\n', examples)
-
-    def test_every_page_is_in_the_index(self):
-        index = (PAGES / 'index.rst').read_text()
-        for path in PAGES.rglob('*.rst'):
-            name = path.relative_to(PAGES).with_suffix('').as_posix()
-            if name != 'index' and not name.startswith('performance/'):
-                self.assertIn(f'\n   {name}\n', f'{index}\n')

@@ -30,12 +30,6 @@ class Service:
         return retrying.insist(self.call, 'a', sleep=self.sleep, **options)
 
 
-def test_what_succeeds_at_once_waits_for_nothing():
-    service = Service(0)
-    assert service.insist() == ('a',)
-    assert service.pauses == []
-
-
 def test_it_waits_twice_as_long_each_time_up_to_a_limit():
     service = Service(5)
     assert service.insist(attempts=6, wait=1.0, most=5.0) == ('a',)

@@ -119,8 +119,35 @@ SMALL = {
     )
 }
 
-#: What ``up --with`` adds to the profile ``small``, and its services.
-EXTRAS = {'baremetal': ('ironic',), 'compute': ('glance', 'nova')}
+
+@dataclasses.dataclass(frozen=True)
+class Extra:
+    """What ``up --with`` adds to a cloud, from then on.
+
+    ``requirements-NAME.txt`` names its packages.
+    """
+
+    #: For the help: what it is.
+    about: str
+    #: Services of the profile ``small``, all of them on demand.
+    services: tuple[str, ...]
+    #: A module whose ``fill`` makes what the services are to have.
+    module: str = ''
+
+    def fill(self, settings: Any) -> None:
+        if self.module:
+            importlib.import_module(self.module).fill(settings)
+
+
+#: What ``up --with`` knows; a line and a file of requirements make another.
+EXTRAS = {
+    'baremetal': Extra('Ironic with simulated machines', ('ironic',)),
+    'compute': Extra(
+        'Nova, Placement and Glance, with agents as servers',
+        ('glance', 'nova'),
+        'minicloud_lib.compute.images',
+    ),
+}
 
 #: What ``up --without`` leaves out of the profile ``small``.
 OMITTABLE = ('mistral', 'swift')

@@ -186,9 +186,11 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
         choices=catalog.EXTRAS,
         action='append',
         default=[],
-        help='add something to the profile small, permanently: baremetal is '
-        'Ironic with simulated machines; compute is Nova, Placement and '
-        'Glance, with agents as servers',
+        help='add something to the profiles small and rgw, permanently: '
+        + '; '.join(
+            f'{name} is {extra.about}'
+            for name, extra in catalog.EXTRAS.items()
+        ),
     )
 
 

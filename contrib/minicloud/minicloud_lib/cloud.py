@@ -25,7 +25,6 @@ from minicloud_lib import processes
 from minicloud_lib import rest
 from minicloud_lib import settings as instance_settings
 from minicloud_lib import venv
-from minicloud_lib.compute import images
 from minicloud_lib.production import certificates
 from minicloud_lib.production import stores
 from minicloud_lib.settings import Settings
@@ -60,35 +59,19 @@ def up(
     found = instance_settings.load(instance)
     profile = profile or (found.profile if found else 'small')
     packages.require(profile)
-    if profile == 'production' and extras:
-        raise errors.UsageError(
-            f'--with {extras[0]} is for the profiles small and rgw',
-            'Choose another --name, or no profile.',
-        )
-    if omitted and profile != 'small':
-        raise errors.UsageError(
-            f'--without {omitted[0]} is for the profile small',
-            'Choose another --name, or no profile.',
-        )
-    if found and not set(omitted) <= set(found.omitted):
-        raise errors.UsageError(
-            f'the instance {instance.name} has {omitted[0]} in its catalogue',
-            'Choose another --name, or forget this one: minicloud down '
-            f'--purge --name {instance.name}',
-        )
-    if profile != 'rgw' and (rgw_url or implicit_tenants is not None):
-        raise errors.UsageError(
-            f'the profile {profile} has no RGW to apply --rgw options to',
-            'Use --store rgw, and another --name if this one has a profile.',
-        )
+    _check(
+        instance,
+        found,
+        profile,
+        extras,
+        omitted,
+        bool(rgw_url) or implicit_tenants is not None,
+    )
     extra = [_read_ini(name) for name in extra_conf]
     source = plugin.find(plugin_path)
     venv.ensure(instance.home)
     line = plugin.install(instance.home, source) if source else None
-    if profile == 'production':
-        venv.add(instance.home, profile)
-    for name in extras:
-        venv.add(instance.home, name)
+    add_packages(instance.home, profile, extras)
     with files.lock(instance.lock):
         settings = instance_settings.prepare(instance, profile)
         settings.extras = sorted({*settings.extras, *extras})
@@ -109,46 +92,107 @@ def up(
         settings.save(instance)
         configuration.write(instance, settings)
         _write_extra(instance, extra)
-        added = {
-            service
-            for name in settings.extras
-            for service in catalog.EXTRAS[name]
-        }
-        services = [
-            service
-            for service in catalog.services(profile).values()
-            if service.name not in settings.omitted
-            and (
-                not service.on_demand
-                or service.name in added
-                or service.process(instance)
-            )
-        ]
         with _all_or_nothing(instance) as started:
-            if profile == 'production':
-                stores.prepare(instance)
-            stage = [one for one in services if one.stage == 0]
-            _start_stage(instance, settings, stage, started)
-            for service in stage:
-                _wait(instance, settings, service, started)
-            if profile == 'production':
-                stores.fill(instance, settings)
-            stage = [one for one in services if one.stage == 1]
-            _start_stage(instance, settings, stage, started)
-            keystone = catalog.find(profile, 'keystone')[0]
-            _wait(instance, settings, keystone, started)
-            if settings.registered != settings.offered:
-                identity.set_up(settings)
-                settings.registered = settings.offered
-                settings.save(instance)
-            last = [one for one in services if one.stage == 2]
-            _start_stage(instance, settings, last, started)
-            for service in [*stage, *last]:
-                _wait(instance, settings, service, started)
+            _start_stages(instance, settings, started)
             _warm_up(settings)
-            if 'compute' in settings.extras:
-                images.fill(settings)
+            for name in settings.extras:
+                catalog.EXTRAS[name].fill(settings)
     return settings
+
+
+def _check(
+    instance: layout.Instance,
+    found: Settings | None,
+    profile: str,
+    extras: Sequence[str],
+    omitted: Sequence[str],
+    has_rgw_options: bool,
+) -> None:
+    """Refuse options that the profile or the instance cannot have."""
+    if profile == 'production' and extras:
+        raise errors.UsageError(
+            f'--with {extras[0]} is for the profiles small and rgw',
+            'Choose another --name, or no profile.',
+        )
+    if omitted and profile != 'small':
+        raise errors.UsageError(
+            f'--without {omitted[0]} is for the profile small',
+            'Choose another --name, or no profile.',
+        )
+    if found and not set(omitted) <= set(found.omitted):
+        raise errors.UsageError(
+            f'the instance {instance.name} has {omitted[0]} in its catalogue',
+            'Choose another --name, or forget this one: minicloud down '
+            f'--purge --name {instance.name}',
+        )
+    if has_rgw_options and profile != 'rgw':
+        raise errors.UsageError(
+            f'the profile {profile} has no RGW to apply --rgw options to',
+            'Use --store rgw, and another --name if this one has a profile.',
+        )
+
+
+def add_packages(
+    home: layout.Home, profile: str | None, extras: Sequence[str]
+) -> None:
+    """Install what the profile and the extras need of PyPI."""
+    for name in (
+        *(['production'] if profile == 'production' else ()),
+        *extras,
+    ):
+        venv.add(home, name)
+
+
+def _chosen(
+    instance: layout.Instance, settings: Settings
+) -> list[catalog.Service]:
+    """Return the services that the settings ask for, or that run."""
+    added = {
+        name
+        for extra in settings.extras
+        for name in catalog.EXTRAS[extra].services
+    }
+    return [
+        service
+        for service in catalog.services(settings.profile).values()
+        if service.name not in settings.omitted
+        and (
+            not service.on_demand
+            or service.name in added
+            or service.process(instance)
+        )
+    ]
+
+
+def _start_stages(
+    instance: layout.Instance,
+    settings: Settings,
+    started: list[catalog.Service],
+) -> None:
+    """Start stage 0, 1 and 2, with what each of them needs before.
+
+    :param started: what this starts is added to it.
+    """
+    services = _chosen(instance, settings)
+    stages = [[one for one in services if one.stage == n] for n in range(3)]
+    is_production = settings.profile == 'production'
+    if is_production:
+        stores.prepare(instance)
+    _start_stage(instance, settings, stages[0], started)
+    for service in stages[0]:
+        _wait(instance, settings, service, started)
+    if is_production:
+        stores.fill(instance, settings)
+    _start_stage(instance, settings, stages[1], started)
+    keystone = catalog.find(settings.profile, 'keystone')[0]
+    _wait(instance, settings, keystone, started)
+    if settings.registered != settings.offered:
+        identity.set_up(settings)
+        settings.registered = settings.offered
+        settings.save(instance)
+    _start_stage(instance, settings, stages[2], started)
+    for service in [*stages[1], *stages[2]]:
+        _wait(instance, settings, service, started)
 
 
 def _start_stage(

@@ -25,10 +25,7 @@ def install(options: argparse.Namespace) -> None:
     profile = _profile(options)
     packages.install(profile)
     venv.ensure(options.instance.home)
-    if profile == 'production':
-        venv.add(options.instance.home, profile)
-    for name in options.extras:
-        venv.add(options.instance.home, name)
+    cloud.add_packages(options.instance.home, profile, options.extras)
 
 
 def _profile(options: argparse.Namespace) -> str | None:

@@ -106,9 +106,9 @@ class Settings:
         """The ports that Keystone's catalog is to have."""
         absent = [
             service
-            for extra, services in catalog.EXTRAS.items()
-            if extra not in self.extras
-            for service in services
+            for name, extra in catalog.EXTRAS.items()
+            if name not in self.extras
+            for service in extra.services
         ]
         unused = {
             port

@@ -8,8 +8,6 @@ import logging
 
 import pytest
 
-from tests.unit.agent import conftest
-
 from heat_config_supervisor import delivery  # isort: skip
 from heat_config_supervisor import places  # isort: skip
 from heat_config_supervisor import results  # isort: skip
@@ -67,13 +65,6 @@ def test_it_is_on_disk_until_it_is_accepted(server, http, spawned):
     assert http.sent[0].body == {'deploy_status_code': 0}
     assert pending() == []
     assert spawned == []
-
-
-def test_nobody_else_can_read_it(server):
-    pend(server)
-    folder = server.state / 'pending'
-    assert folder.stat().st_mode & 0o077 == 0
-    assert (folder / 'c1.json').stat().st_mode & 0o077 == 0
 
 
 def test_no_other_user_can_hold_what_sends(server, http, spawned):
@@ -157,13 +148,6 @@ def test_a_signal_goes_only_for_what_the_server_is_given_still(server, http):
     assert pending() == []
 
 
-def test_an_object_can_be_no_other_configs_and_goes_in_any_case(server, http):
-    pend(server)
-    server.given('c2')
-    delivery.deliver_now('c1')
-    assert len(http.sent) == 1
-
-
 def test_what_cannot_be_read_is_dropped(server, http, caplog):
     for number, text in enumerate(('', '[]', '{"a"')):
         pend(server, f'c{number}')
@@ -213,9 +197,3 @@ def test_what_was_interrupted_has_failed(server):
     found = json.loads((server.state / 'pending/c1.json').read_text())
     assert found['deploy_status_code'] == 1
     assert 'will not run again' in found['deploy_stderr']
-
-
-def test_the_urls_are_no_part_of_what_is_kept(server):
-    pend(server)
-    text = (server.state / 'pending/c1.json').read_text()
-    assert conftest.URL not in text

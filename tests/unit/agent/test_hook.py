@@ -41,7 +41,7 @@ LIMIT = 600
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(hook, '_GRACE', 1.0)
+    monkeypatch.setattr(hook, 'GRACE', 1.0)
 
 
 @pytest.fixture
@@ -112,10 +112,10 @@ def test_what_is_stopped_returns_what_it_has_printed(server, ready):
 
 
 def test_a_parent_is_stopped_before_its_children(server, ready, monkeypatch):
-    real = hook._processes
+    real = hook.running_processes
     monkeypatch.setattr(
         hook,
-        '_processes',
+        'running_processes',
         # Their order must not depend on that of /proc or of their numbers.
         lambda: sorted(real(), key=lambda one: -one.pid),
     )
@@ -137,7 +137,7 @@ def test_what_ignores_that_is_killed_with_all_that_it_has_started(
     server, ready, monkeypatch
 ):
     # The hook returns within it what the script had printed.
-    monkeypatch.setattr(hook, '_GRACE', 5.0)
+    monkeypatch.setattr(hook, 'GRACE', 5.0)
     file = server.path / 'pid'
     script = f"trap '' TERM; echo half; sleep 600 & echo $! >{file}"
     end = run(server, f'{script}; touch {ready}; wait', LIMIT)

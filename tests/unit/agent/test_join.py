@@ -7,7 +7,6 @@ import tarfile
 
 import pytest
 
-from tests import pages
 from tests.unit import agent
 
 URL = 'https://swift.example.com/v1/a/c/o?temp_url_sig=5&temp_url_expires=9'
@@ -151,15 +150,3 @@ def test_an_image_gets_agents_that_work_in_it(image):
     assert f'metadata_url = {URL}\n' in configuration.read_text()
     assert configuration.stat().st_mode & 0o777 == 0o600
     assert URL not in done.stdout + done.stderr
-
-
-def test_the_page_says_how_to_stop_all_that_it_starts(image):
-    image.go_online()
-    assert image.join().returncode == 0
-    units = image.root / 'etc/systemd/system/multi-user.target.wants'
-    leave, *_ = pages.blocks(pages.read('existing-servers', 'Leave'))
-    stop, remove = leave.replace('\\\n', '').splitlines()
-    assert {f'{name}.service' for name in stop.split()[3:]} == {
-        path.name for path in units.iterdir()
-    }
-    assert '/etc/os-collect-config.conf' in remove

@@ -32,9 +32,9 @@ INPUTS = {
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(logs, '_PACE', 0.1)
-    monkeypatch.setattr(logs, '_FIRST', 0.1)
-    monkeypatch.setattr(logs, '_INSIST', 0.0)
+    monkeypatch.setattr(logs, 'PACE', 0.1)
+    monkeypatch.setattr(logs, 'FIRST', 0.1)
+    monkeypatch.setattr(logs, 'INSIST', 0.0)
 
 
 @pytest.fixture
@@ -92,21 +92,8 @@ def test_of_a_long_output_the_beginning_and_the_end_are_kept(
     assert wire.parse_end(http.output()['end']) == len(content)
 
 
-def test_it_is_sent_while_it_comes(log, http):
-    sender = logs.Sender(log, conftest.LOG_URL)
-    sender.begin()
-    until(lambda: http.sent)
-    assert joined(http.output()) == {0: b''}
-    log.append(b'one')
-    until(lambda: joined(http.output()) == {0: b'one'})
-    log.append(b' two')
-    until(lambda: joined(http.output()) == {0: b'one two'})
-    sender.end()
-    assert results.logs().get('c1')['sent'] == 7
-
-
 def test_the_last_of_it_does_not_wait_for_the_result(log, http, monkeypatch):
-    monkeypatch.setattr(logs, '_PACE', 60)
+    monkeypatch.setattr(logs, 'PACE', 60)
     sender = logs.Sender(log, conftest.LOG_URL)
     sender.begin()
     until(lambda: http.sent)
@@ -139,23 +126,11 @@ def test_a_store_that_refuses_it_is_left_alone(log, http, caplog):
     http.otherwise = 401
     sender = logs.Sender(log, conftest.LOG_URL)
     sender.begin()
-    until(lambda: not sender._thread.is_alive())
+    until(lambda: not sender.thread.is_alive())
     sender.end()
     assert len(http.sent) == 6
     assert 'HTTP status 401' in caplog.text
     assert 'l0g' not in caplog.text
-
-
-def test_many_small_pieces_are_few_requests(log, http):
-    sender = logs.Sender(log, conftest.LOG_URL)
-    sender.begin()
-    began = time.monotonic()
-    for number in range(1000):
-        log.append(b'line %d\n' % number)
-        time.sleep(0.0005)
-    sender.end()
-    # One for each tenth of a second, and one at either end.
-    assert len(http.sent) <= (time.monotonic() - began) / 0.1 + 2
 
 
 def test_the_rest_comes_before_the_result(log, server, http):
@@ -189,8 +164,8 @@ def test_a_result_waits_for_the_rest(log, server, http):
 def test_a_store_that_often_fails_does_not_hold_the_result_up(
     log, server, http, monkeypatch
 ):
-    monkeypatch.setattr(logs, '_INSIST', 30.0)
-    monkeypatch.setattr(logs, '_PAUSE', 0.01)
+    monkeypatch.setattr(logs, 'INSIST', 30.0)
+    monkeypatch.setattr(logs, 'PAUSE', 0.01)
     http.answers = [503, 201, 503, requests.ConnectionError(), 201, 503]
     log.append(b'x' * (SLOT + 1))
     log.save()
@@ -200,24 +175,12 @@ def test_a_store_that_often_fails_does_not_hold_the_result_up(
     assert wire.parse_end(http.output()['end']) == SLOT + 1
 
 
-def test_a_store_that_refuses_the_rest_for_a_while_gets_it(
-    log, server, http, monkeypatch
-):
-    monkeypatch.setattr(logs, '_INSIST', 30.0)
-    monkeypatch.setattr(logs, '_PAUSE', 0.01)
-    http.answers = [401, 503, 401]
-    log.append(b'rest')
-    log.save()
-    assert finish(server).fate is sending.Fate.ACCEPTED
-    assert joined(http.output()) == {0: b'rest'}
-
-
 def test_a_store_that_refuses_the_rest_gets_the_result(
     log, server, http, monkeypatch
 ):
-    monkeypatch.setattr(logs, '_INSIST', 30.0)
-    monkeypatch.setattr(logs, '_PAUSE', 0.01)
-    http.answers = [403] * logs._REFUSALS
+    monkeypatch.setattr(logs, 'INSIST', 30.0)
+    monkeypatch.setattr(logs, 'PAUSE', 0.01)
+    http.answers = [403] * logs.REFUSALS
     log.append(b'rest')
     log.save()
     server.begun(**INPUTS)
@@ -251,30 +214,12 @@ def test_after_the_supervisor_was_killed_all_of_it_is_sent(log, server, http):
     assert wire.parse_end(http.output()['end']) == SLOT + 7
 
 
-def test_of_a_long_output_that_was_killed_nothing_is_mixed_up(
-    log, server, http
-):
-    content = os.urandom(7 * SLOT + 5)
-    log.save()
-    log.append(content)
-    # Nobody knows how far it was, so what was sent has to do.
-    assert finish(server).fate is sending.Fate.ACCEPTED
-    assert joined(http.output()) == {}
-
-
 def test_what_no_result_will_come_for_goes(log, server, monkeypatch):
     log.save()
     results.running().put('c2', {})
     monkeypatch.setattr(delivery, 'go_on', lambda: None)
     assert main.main(['prepare']) == 0
     assert list(results.logs()) == []
-
-
-@pytest.mark.parametrize('limit', ['', 'no', '-1', '0'])
-def test_a_limit_that_is_none_is_the_usual_one(server, limit):
-    file = server.begun(**{**INPUTS, 'deploy_log_limit': limit})
-    found = configs.read(file.read_bytes())
-    assert found.log_limit == 10_000_000
 
 
 def test_a_record_that_cannot_be_read_is_none(log, server, http):

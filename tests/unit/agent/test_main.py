@@ -2,7 +2,6 @@
 """The commands, as 55-heat-config and an image have them."""
 
 import ast
-import json
 import os
 import pathlib
 import subprocess
@@ -85,11 +84,6 @@ def test_what_was_left_behind_is_seen_to(server, spawned, caplog):
     assert 'c1 was interrupted' in caplog.text
 
 
-def test_the_configs_are_run_also_where_nothing_can_be_prepared(server):
-    server.state.write_text('a file in the way')
-    assert main.main(['prepare']) == 0
-
-
 def test_a_hook_runs_between_its_beginning_and_its_result(
     server, call, http, spawned
 ):
@@ -130,18 +124,6 @@ def test_a_loss_of_power_leaves_what_a_result_needs(
     ]
 
 
-def test_a_hook_that_is_stopped_has_failed_with_a_reason(
-    server, call, monkeypatch
-):
-    monkeypatch.setenv('HEAT_CONFIG_TIMEOUT', '1')
-    program = server.hook('script', '#!/bin/sh\necho half\nexec sleep 60\n')
-    code, out, _ = call(server.begun().read_text(), 'hook', str(program))
-    assert code == 0
-    found = json.loads(out)
-    assert found['deploy_status_code'] == 124
-    assert found['deploy_stdout'] == 'half\n'
-
-
 def test_what_is_no_config_is_run_as_ever(server, call, capfd):
     program = server.hook('script', '#!/bin/sh\ncat\nexit 4\n')
     code, _, _ = call('[1]', 'hook', str(program))
@@ -157,26 +139,6 @@ def test_without_a_disk_heat_agents_send_it_in_their_way(server, call, http):
     assert call('{"a": 1}', 'notify', str(server.begun()))[0] == 5
     assert (server.path / 'notifier.in').read_text() == '{"a": 1}'
     assert http.sent == []
-
-
-def test_what_is_not_signalled_sends_nothing(server, call, http):
-    file = server.begun('c1', name='x')
-    assert call('{}', 'notify', str(file))[0] == 0
-    assert (http.sent, list(results.pending())) == ([], [])
-
-
-@pytest.mark.parametrize('content', ['', 'text', '[1]'])
-def test_a_result_that_is_none_is_empty(server, call, http, content):
-    call(content, 'notify', str(server.begun()))
-    assert http.sent[0].body == {}
-
-
-@pytest.mark.parametrize(
-    'arguments', [[], ['hook'], ['what'], ['deliver', '']]
-)
-def test_what_it_does_not_know_it_does_not_do(server, capsys, arguments):
-    assert main.main(arguments) == 2
-    assert 'usage' in capsys.readouterr().err
 
 
 def test_it_runs_on_the_oldest_python_that_it_names():

@@ -24,7 +24,7 @@ def impatient(monkeypatch):
 def report(http, **inputs):
     found = reporting.Report(configs.read(conftest.config(**inputs)))
     found.begin()
-    found._thread.join(60) if found._thread.is_alive() else None
+    found.thread.join(60) if found.thread.is_alive() else None
     found.end()
     return http.sent
 

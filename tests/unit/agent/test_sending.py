@@ -87,13 +87,6 @@ def test_heat_agents_own_program_speaks_to_keystone(
         assert file == f'{server.path}/deployed/c1.json\n'
 
 
-def test_a_program_that_is_not_there_may_come(server):
-    config = configs.read(conftest.config(deploy_auth_url='http://k/v3'))
-    answer = sending.signal(config, {})
-    assert answer.fate is LATER
-    assert 'FileNotFoundError' in answer.reason
-
-
 @pytest.mark.parametrize('letter', ['x', 'é', '\U0001f600'])
 def test_of_what_is_too_long_the_end_is_sent(letter):
     text = letter * sending.LIMIT + 'the end'
@@ -122,12 +115,6 @@ def test_outputs_are_sent_whole_or_not_at_all():
     said = found['deploy_stderr']
     assert said.startswith("before\n\noutput 'dump' is left out\n")
     assert f'the limit is {sending.LIMIT}; let the config' in said
-
-
-def test_a_result_that_lacks_outputs_keeps_its_exit_status():
-    details = {'dump': 'x' * sending.LIMIT, 'deploy_status_code': 7}
-    found = json.loads(sending.body(details))
-    assert found['deploy_status_code'] == 7
 
 
 @pytest.mark.parametrize(
@@ -163,9 +150,3 @@ def test_what_hooks_print_holds_no_signatures():
     assert 's3cret' not in found
     assert 'temp_url_expires=9999999999' in found
     assert found.endswith("&Signature=***' rest")
-
-
-def test_of_a_url_only_the_place_is_told():
-    assert sending.place(conftest.URL) == (
-        'https://swift.example/v1/AUTH_a/c/signals/d/c1'
-    )

@@ -131,16 +131,6 @@ def test_it_wakes_again_what_failed(server, service, watcher):
     assert len(woken(server)) == 2
 
 
-def test_a_program_that_is_missing_is_no_reason_to_end(
-    server, service, watcher, monkeypatch, caplog
-):
-    monkeypatch.setenv('HEAT_CONFIG_COLLECT', '/nonexistent')
-    watcher.step()
-    service.etag = 'two'
-    watcher.step()
-    assert '/nonexistent: FileNotFoundError' in caplog.text
-
-
 @pytest.mark.parametrize(
     'failing', [503, 401, 404, 302, requests.ConnectionError(URL)]
 )
@@ -170,16 +160,6 @@ def test_it_asks_after_a_recent_config_alone(
     # What has changed meanwhile the agent has found by itself.
     assert service.asked == [None, None]
     assert woken(server) == []
-
-
-@pytest.mark.parametrize('wanted', ['never', 'recent'])
-def test_it_may_be_told_never_to(
-    server, service, watcher, monkeypatch, wanted
-):
-    monkeypatch.setenv('HEAT_CONFIG_QUICK', wanted)
-    monkeypatch.setenv('HEAT_CONFIG_DEPLOYED', str(server.path / 'none'))
-    watcher.step()
-    assert service.asked == []
 
 
 @pytest.mark.parametrize(

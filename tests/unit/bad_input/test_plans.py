@@ -3,7 +3,6 @@
 
 import io
 import json
-import re
 
 import hypothesis
 from hypothesis import strategies as st
@@ -12,7 +11,6 @@ from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.content import tarballs
 from heat_plugins.content import texts
-from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import roles
@@ -144,74 +142,6 @@ def test_roles_are_read_or_refused(text):
 
 
 @hypothesis.given(
-    yaml_of(
-        anything.map_of(
-            parameters=anything.json_value,
-            resources=st.dictionaries(
-                anything.plain_text,
-                anything.map_of(
-                    type=st.just('OS::Heat::ResourceGroup'),
-                    description=anything.scalar,
-                    properties=anything.map_of(
-                        count=st.one_of(
-                            anything.scalar,
-                            st.just({'get_param': 'a'}),
-                            st.just({'get_param': ['a', 0]}),
-                        )
-                    ),
-                ),
-                max_size=3,
-            ),
-        )
-    )
-)
-def test_roles_of_a_template_are_read_or_refused(text):
-    try:
-        roles.from_template(text, 'shop.yaml')
-    except errors.Invalid:
-        return
-
-
-one_environment = anything.map_of(
-    file=path,
-    title=anything.scalar,
-    description=anything.scalar,
-    requires=st.one_of(st.lists(path, max_size=2), anything.json_value),
-)
-
-group = anything.map_of(
-    name=anything.scalar,
-    title=anything.scalar,
-    tags=anything.json_value,
-    mutually_exclusive=anything.scalar,
-    environments=st.one_of(
-        st.lists(one_environment, max_size=3), anything.json_value
-    ),
-)
-
-
-@hypothesis.given(
-    yaml_of(
-        anything.map_of(
-            topics=st.lists(
-                anything.map_of(
-                    title=anything.scalar,
-                    environment_groups=st.lists(group, max_size=3),
-                ),
-                max_size=2,
-            ),
-        )
-    )
-)
-def test_a_map_of_choices_is_read_or_refused(text):
-    try:
-        found = capabilities.read(text, ['a/b.yaml'], ['shop.yaml'])
-    except errors.Invalid:
-        return
-    assert {'shop.yaml'} <= found.environments.keys()
-
-
-@hypothesis.given(
     st.fixed_dictionaries(
         {},
         optional={
@@ -337,13 +267,3 @@ def test_a_tarball_is_read_or_refused(content):
         return
     for name in found:
         assert texts.path(name, 'file') == name
-
-
-@hypothesis.given(anything.json_value)
-def test_what_is_written_is_read_again(value):
-    try:
-        text = texts.dump({'a': value})
-    except errors.Invalid:
-        assert re.search('ud[89a-f]', json.dumps(value))
-        return
-    assert texts.dump(texts.load(text, PATH)) == text

@@ -7,7 +7,6 @@ import json
 
 import hypothesis
 from hypothesis import strategies as st
-import pytest
 
 from heat_plugins import errors
 from heat_plugins import pools
@@ -86,25 +85,6 @@ def test_a_lock_that_is_invalid_is_held_or_not(values):
     with contextlib.suppress(errors.PlanBusy), locks.lock('shop'):
         pass
     assert now[0] < 1_800_000_100
-
-
-def test_locks_that_follow_each_other_in_a_circle_hold_the_plan():
-    lock = {'version': 1, 'token': 'a' * 36, 'since': 'then', 'until': 0.0}
-    registry = Environments(
-        environment('plan-lock:shop', 'heat_plugins_plan_lock', lock)
-    )
-    follows = 'plan-lock:shop~aaaaaaaa'
-    registry.records[follows] = environment(
-        follows, 'heat_plugins_plan_lock', lock
-    )
-    now = [1_800_000_000.0]
-
-    def sleep(seconds):
-        now[0] += seconds
-
-    locks = plan_claims.Locks(registry, clock=lambda: now[0], sleep=sleep)
-    with pytest.raises(errors.PlanBusy), locks.lock('shop'):
-        pass
 
 
 validation = st.one_of(

@@ -11,7 +11,6 @@ from tests.bench import cycling
 from tests.bench import figures
 from tests.bench import record
 from tests.bench import rounds
-from tests.bench import scenarios
 from tests.bench import stacks
 from tests.bench import tables
 
@@ -68,28 +67,11 @@ class FiguresTest(testtools.TestCase):
         found = a_round(swift=20)
         self.assertEqual(2.0, self.value(figures.SWIFT, found))
 
-    def test_cpu_counts_above_its_idle_level(self):
-        found = a_round(cpu=1.3)
-        self.assertAlmostEqual(0.1, self.value(figures.HEAT_CPU, found))
-
-    def test_the_life_is_all_phases_but_the_idle_one(self):
-        found = a_round(n=10, rpc=50)
-        found.counts['idle'] = counts(rpc=1000)
-        self.assertEqual(5.0, self.value(figures.LIFE_RPC, found))
-
-    def test_latencies(self):
-        found = a_round()
-        self.assertEqual(1.0, self.value(figures.MEDIAN, found))
-        self.assertEqual(4.0, self.value(figures.WORST, found))
-
     def test_the_noise_is_half_of_what_lies_between_the_extremes(self):
         found = [a_round(create=seconds) for seconds in (8.0, 10.0, 11.0)]
         value = figures.over(figures.SETUP, found)
         self.assertEqual(10.0, value.middle)
         self.assertAlmostEqual(0.15, value.noise)
-
-    def test_one_round_says_nothing_of_noise(self):
-        self.assertIsNone(figures.over(figures.SETUP, [a_round()]).noise)
 
     def test_a_round_that_was_given_up_has_the_figures_it_got_to(self):
         found = rounds.Round(
@@ -130,31 +112,6 @@ class GoalsTest(testtools.TestCase):
         ):
             self.assertIs(reached, figures.is_reached(goal, ours, heats))
 
-    def test_goals_for_few_deployments_are_of_their_round(self):
-        found = [
-            a_round(side, n) for n in (10, 100) for side in ('ours', 'heats')
-        ]
-        found[0].signals.latencies = [0.1, 0.2, 0.3, 0.4]
-        self.assertEqual(
-            ['10', '0.20', '1.00', '1/5', '0.3, 1.00', 'reached'],
-            cell(tables.goals(found, 100), figures.MEDIAN.title, slice(1, 7)),
-        )
-
-    def test_a_quiet_wait_counts_where_there_is_one(self):
-        ours, heats = a_round(swift=400), a_round('heats', swift=800)
-        ours.counts['quiet'] = counts(swift=10)
-        self.assertEqual(1.0, figures.over(figures.QUIET, [ours]).middle)
-        self.assertEqual(80.0, figures.over(figures.QUIET, [heats]).middle)
-
-    def test_without_heats_side_nothing_is_said(self):
-        table = tables.goals([a_round()], 100)
-        self.assertEqual('', cell(table, figures.SETUP.title, 6))
-
-    def test_of_ceph_s_gateway_there_are_our_figures_alone(self):
-        table = tables.ours([a_round(rpc=10)], 100)
-        self.assertEqual(['', 'N', 'heat-plugins'], table[0])
-        self.assertIn([figures.RPC.title, '100', '1.00'], table)
-
     def test_twice_as_many_are_to_take_twice_the_time_at_most(self):
         for seconds, said in ((20.0, 'reached'), (20.1, 'missed')):
             found = [
@@ -164,56 +121,12 @@ class GoalsTest(testtools.TestCase):
             title = 'time for 200 over time for 100, set-up and completion'
             self.assertEqual(said, cell(tables.goals(found, 100), title, 6))
 
-    def test_a_group_is_compared_with_heats_nested_one(self):
-        found = [a_round(n=200, create=3.0), a_round('heats', 200, 216.0)]
-        for one, kind in zip(
-            found, (scenarios.SINGLE, scenarios.NESTED), strict=True
-        ):
-            one.scenario = f'{kind} 200'
-        row = next(
-            row
-            for row in tables.goals(found, 100)
-            if row[:2] == [figures.SETUP.title, f'{scenarios.SINGLE} 200']
-        )
-        self.assertEqual(['3.00', '216', '1/72', '4', 'reached'], row[2:])
-
     def test_memory_must_stay_level(self):
         title = 'most memory up to stack 30, over that after 10'
         for most, said in ((105, 'reached'), (106, 'missed')):
             table = tables.goals([], 100, cycled=[cycled('ours', most)])
             self.assertEqual(said, cell(table, title, 6))
         self.assertEqual('', cell(tables.goals([], 100), title, 6))
-
-    def test_memory_is_compared_with_heats(self):
-        found = [cycled('ours', 110), cycled('heats', 220)]
-        self.assertEqual(
-            ['1.10', '2.20', '0.50', '1.05', 'missed'],
-            tables.goals([], 100, cycled=found)[-1][2:],
-        )
-
-    def test_a_second_run_has_columns(self):
-        one, other = (
-            tables.goals([a_round(rpc=rpc), a_round('heats', rpc=600)], 100)
-            for rpc in (10, 20)
-        )
-        table = tables.of_two(one, other[:-1])
-        row = next(row for row in table if row[0] == figures.RPC.title)
-        self.assertEqual(['1.00', '60.0'], row[2:4])
-        self.assertEqual(['2.00', '60.0'], row[7:])
-        self.assertEqual(['', ''], table[-1][7:])
-
-
-class TroublesTest(testtools.TestCase):
-    def test_names_updates_that_nobody_had_signalled(self):
-        found = a_round('heats')
-        found.update_signals.early = 7
-        self.assertEqual(
-            [
-                "stack of 100, Heat's own: 7 of 100 updates were complete "
-                'before their servers had answered'
-            ],
-            tables.troubles([found]),
-        )
 
 
 class RecordTest(testtools.TestCase):

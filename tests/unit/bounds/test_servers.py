@@ -2,7 +2,6 @@
 """Reading what servers and services send is linear."""
 
 import contextlib
-import functools
 import gzip
 import io
 import tarfile
@@ -12,19 +11,12 @@ import pytest
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins import heat_values
-from heat_plugins.clients import mistral_api
-from heat_plugins.configs import actions
-from heat_plugins.configs import config_checking
 from heat_plugins.content import tarballs
 from heat_plugins.mistral import outcome
-from heat_plugins.nodes import node_reading
 from heat_plugins.osc.runs import following
 from heat_plugins.runs import run_objects
 from heat_plugins.runs.targets import input_schema
-from heat_plugins.runs.targets import targets
 from heat_plugins.signals import body
-from heat_plugins.timeline import chart_reading
 from tests.unit import growth
 from tests.unit.bounds import readers
 
@@ -83,18 +75,6 @@ def test_output_costs_no_more_than_its_size(text):
     )
 
 
-def test_outputs_are_counted_in_one_pass():
-    growth.check(
-        lambda outputs: body.outcome(
-            {one['name']: '1' for one in outputs}, outputs
-        ),
-        lambda size: [
-            {'name': f'o{n}', 'error_output': True} for n in range(size)
-        ],
-        largest=2**15,
-    )
-
-
 @pytest.mark.parametrize(
     'text', ['temp_url_sig=', '?temp_url_sig=a', '&Signature=', '%26', "'"]
 )
@@ -136,168 +116,19 @@ def test_a_refusal_of_inputs_is_told_in_a_few_words():
     assert len(said) < 4000
 
 
-@pytest.mark.parametrize('kind', ['Json', 'Number', 'CommaDelimitedList'])
-@pytest.mark.parametrize('text', ['[', '{"a":', '9', '1_', ',', ' ', '-'])
-def test_a_value_costs_no_more_than_its_size(kind, text):
-    growth.check(
-        readers.refusing(functools.partial(input_schema.converted, kind=kind)),
-        lambda size: text * (size // len(text)),
-    )
-
-
-def test_deployments_are_not_all_compared_with_all():
-    heat = Stack()
-    growth.check(
-        lambda found: targets.Finder(found).matching(
-            found.stack('shop'), lambda place: True
-        ),
-        heat.of,
-        start=64,
-        largest=2**13,
-    )
-
-
-class Stack:
-    """Heat with one stack of many resources."""
-
-    def of(self, size):
-        self.found = [
-            heat_values.Resource(
-                name=f'r{number}',
-                type='OS::Heat::Value',
-                physical_id='id',
-                status='CREATE_COMPLETE',
-                stack_id='stack',
-            )
-            for number in range(size)
-        ]
-        return self
-
-    def stack(self, name_or_id):
-        return heat_values.Stack(
-            id='stack', name='shop', status='CREATE_COMPLETE', parent=None
-        )
-
-    def resources(self, stack):
-        return self.found
-
-
 # Names that others put into the container
-
-NAMES = ['/', '%41', '1', '20300101T000000Z-', 'runs/open/', '.progress', '%']
 
 
 # Configs
 
 
-def config(size):
-    return {
-        'group': 'component',
-        'config': {
-            'configs': [
-                {'actions': [f'a{n}'], 'tool': f'scrpit{n}', 'config': 'x'}
-                for n in range(size)
-            ]
-        },
-        'inputs': [{'name': f' i{n}'} for n in range(size)],
-        'outputs': [{'name': f'o/{n}'} for n in range(size)],
-    }
-
-
-def same(size):
-    return {
-        'group': 'component',
-        'config': {'configs': [{'actions': ['a'], 'tool': 't'}] * size},
-        'inputs': [{'name': 'i'}] * size,
-        'outputs': [{'name': 'o'}] * size,
-    }
-
-
-@pytest.mark.parametrize('made', [config, same])
-def test_a_config_costs_no_more_than_its_size(made):
-    growth.check(
-        lambda found: config_checking.check(**found),
-        made,
-        start=64,
-        largest=2**13,
-    )
-
-
-@pytest.mark.parametrize('text', ['ab', 'script', '-', ' '])
-def test_the_name_of_a_hook_costs_no_more_than_its_size(text):
-    growth.check(
-        lambda tool: actions.similar_hook(tool, actions.HOOKS),
-        lambda size: text * (size // len(text)),
-    )
-
-
 # What Mistral answers
-
-
-@pytest.mark.parametrize('text', [' ', '\n', '\xa0', '<'])
-def test_an_answer_of_mistral_costs_no_more_than_its_size(text):
-    made = functools.partial(_filled, text)
-    growth.check(lambda said: mistral_api.answered(500, said), made)
-    growth.check(
-        lambda said: mistral_api.answered(500, said),
-        lambda size: made(size).encode(),
-    )
-
-
-def _filled(text, size):
-    return text * (size // len(text))
 
 
 # Events
 
-EVENTS = ['server ', 'server a has begun ', ' ', 'a', 'server a has begun a!']
-
-
-@pytest.mark.parametrize('text', EVENTS)
-def test_an_event_costs_no_more_than_its_size(text):
-    def read(reason):
-        event = heat_values.Event(
-            id='e',
-            resource='a',
-            stack_id='s',
-            physical_id='p',
-            status='CREATE_IN_PROGRESS',
-            reason=reason,
-            time=1.0,
-        )
-        chart_reading.bars([event, event], 'running')
-
-    growth.check(read, functools.partial(_filled, text))
-
 
 # Nodes and inventories
-
-
-@pytest.mark.parametrize(
-    'made',
-    [
-        lambda size: {'pm_type': 'ipmi', 'cpu': '9' * size},
-        lambda size: {'pm_type': 'i' * size},
-        lambda size: {'pm_type': 'ipmi', 'mac': ['a' * size]},
-        lambda size: {'pm_type': 'ipmi', 'mac': [':' * size]},
-        lambda size: {'pm_type': 'ipmi', 'uuid': 'a' * size},
-        lambda size: {
-            'pm_type': 'ipmi',
-            'capabilities': 'a:b,' * (size // 4),
-        },
-        lambda size: {
-            'pm_type': 'redfish',
-            'pm_addr': ':' * size,
-        },
-        lambda size: {
-            'pm_type': 'ipmi',
-            'ports': [{f'k{n}': 1 for n in range(size // 8)}],
-        },
-        lambda size: {'pm_type': 'ipmi', **{f'k{n}': 1 for n in range(size)}},
-    ],
-)
-def test_an_entry_of_a_node_costs_no_more_than_its_size(made):
-    growth.check(lambda entry: node_reading.read([entry]), made, largest=2**16)
 
 
 # What was packed

@@ -6,6 +6,7 @@ import sys
 from heat.engine import clients
 from heat.engine import environment
 from heat.engine import resources
+from heat.engine import support
 from heat.engine import sync_point
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
@@ -21,9 +22,13 @@ Code = upgradecheck.Code
 class Ours:
     """Stands for a class of ours."""
 
+    support_status = support.SupportStatus()
+
 
 class Theirs:
     """Stands for a class of another plugin."""
+
+    support_status = support.SupportStatus()
 
 
 class WebhooksTest(testtools.TestCase):
@@ -54,20 +59,13 @@ class ResourceTypesTest(testtools.TestCase):
         clients.initialise()
 
     def serve(self, name, cls):
-        self.environment.registry._registry[name] = (
-            environment.ClassResourceInfo(
-                self.environment.registry, [name], cls
-            )
-        )
+        self.environment.register_class(name, cls)
 
     def assert_told(self, code, *texts):
         found = engine.resource_types()
         for text in texts:
             self.assertIn(text, found.details)
         self.assertEqual(code, found.code)
-
-    def test_ours_alone_are_well(self):
-        self.assert_told(Code.SUCCESS, 'heat-plugins serves 2 resource types.')
 
     def test_a_class_of_another_plugin_is_named(self):
         self.serve('OS::Test::B', Theirs)
@@ -80,8 +78,8 @@ class ResourceTypesTest(testtools.TestCase):
         self.assert_told(Code.FAILURE, 'OS::Test::B: served by file:///b.yaml')
 
     def test_none_of_ours_has_one_remedy(self):
+        self.environment = environment.Environment({}, user_env=False)
         self.serve('OS::Test::A', Theirs)
-        del self.environment.registry._registry['OS::Test::B']
         self.assert_told(Code.FAILURE, 'python -m heat_plugins')
 
     def test_a_type_that_cannot_load_is_a_failure_with_its_reason(self):
@@ -105,10 +103,6 @@ class ResourceTypesTest(testtools.TestCase):
             Code.FAILURE, 'cannot start', 'ImportError: no module named colour'
         )
 
-    def test_a_client_that_is_not_installed_is_told(self):
-        self.patch(engine, 'CLIENTS', (*engine.CLIENTS, 'no_such_client'))
-        self.assert_told(Code.FAILURE, 'no client no_such_client')
-
     def test_heats_published_key_is_a_failure_unless_ours_is_set(self):
         self.addCleanup(cfg.CONF.clear_override, 'auth_encryption_key')
         cfg.CONF.clear_override('auth_encryption_key')
@@ -122,6 +116,10 @@ class ResourceTypesTest(testtools.TestCase):
         found = engine.secret()
         self.assertEqual(Code.WARNING, found.code)
         self.assertIn('temp_url_secret has only 15 characters', found.details)
+
+    def test_a_client_that_is_not_installed_is_told(self):
+        self.patch(engine, 'CLIENTS', (*engine.CLIENTS, 'no_such_client'))
+        self.assert_told(Code.FAILURE, 'no client no_such_client')
 
 
 class PythonTest(testtools.TestCase):
@@ -147,14 +145,14 @@ class PythonTest(testtools.TestCase):
         self.assertEqual(Code.WARNING, found.code)
         self.assertIn('gh-106905', found.details)
 
-    def test_one_that_was_mended_is_well(self):
-        for version in ((3, 12, 2), (3, 13, 0), (3, 14, 1)):
-            found = self.check(*version)
-            self.assertEqual(Code.SUCCESS, found.code)
-            self.assertNotIn('gh-106905', found.details)
-
     def test_so_is_one_without_native_threads(self):
         self.patch(engine, 'has_native_threads', lambda: False)
         details = self.check(3, 11, 0).details
         self.assertNotIn('gh-106905', details)
         self.assertIn('green threads', details)
+
+    def test_one_that_was_mended_is_well(self):
+        for version in ((3, 12, 2), (3, 13, 0), (3, 14, 1)):
+            found = self.check(*version)
+            self.assertEqual(Code.SUCCESS, found.code)
+            self.assertNotIn('gh-106905', found.details)

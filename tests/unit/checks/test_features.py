@@ -14,8 +14,6 @@ from heat_plugins.checks import engine
 from heat_plugins.checks import features
 from heat_plugins.checks import mistral
 from heat_plugins.checks import object_store
-from heat_plugins.objectstore import keys
-from tests.unit import fake_swift
 from tests.unit.osc import test_missing_services as commands
 
 DEPLOYMENTS = (
@@ -101,16 +99,6 @@ class FeaturesTest(testtools.TestCase):
             self.assertIn('no object store', reason)
             self.assertIn('There is no heat-api-cfn.', reason)
 
-    def test_without_mistral_its_features_say_so(self):
-        def absent(report, session, absent):
-            absent('workflowv2')
-
-        self.checks[mistral, 'connect'] = absent
-        self.assertEqual(set(OF_MISTRAL), self.names(False))
-        for name in OF_MISTRAL:
-            reason = f'{wording.no_service("workflowv2")}.'
-            self.assertEqual((False, reason), self.of()[name])
-
     def test_a_transport_that_lacks_its_service_is_the_only_one(self):
         def lacking(report, session, name):
             if name == 'ZAQAR_SIGNAL':
@@ -118,14 +106,6 @@ class FeaturesTest(testtools.TestCase):
 
         self.checks[agents, 'check_transport'] = lacking
         self.assertEqual({'Deployments by ZAQAR_SIGNAL'}, self.names(False))
-
-    def test_types_that_do_not_load_take_their_features_with_them(self):
-        def unserved(report, names):
-            if 'OS::Mistral::CronTrigger' in names:
-                report.fail('They do not load.')
-
-        self.checks[engine, 'check_served'] = unserved
-        self.assertEqual({'Cron triggers'}, self.names(False))
 
     def test_runs_need_their_tables(self):
         self.checks[engine, 'check_tables'] = lambda report: report.doubt(
@@ -145,12 +125,6 @@ class FeaturesTest(testtools.TestCase):
 
         self.checks[mistral, 'check_cron_triggers'] = unsure
         self.assertEqual((None, 'There are none.'), self.of()['Cron triggers'])
-
-    def test_each_part_is_checked_once(self):
-        check = mock.Mock()
-        self.checks[object_store, 'check_temp_urls'] = check
-        self.of()
-        check.assert_called_once()
 
     def test_an_invalid_option_is_named_where_it_matters(self):
         def invalid(report, session, name):
@@ -189,18 +163,6 @@ class FeaturesTest(testtools.TestCase):
         self.assertEqual({None}, {works for works, _ in rows.values()})
         for _, reason in rows.values():
             self.assertIn('--os-cloud', reason)
-
-
-class GatewayTest(testtools.TestCase):
-    def test_a_url_without_the_account_is_the_reason_with_the_remedy(self):
-        keys.KeyKeeper.forget_abilities()
-        self.addCleanup(keys.KeyKeeper.forget_abilities)
-        cluster = fake_swift.ceph(implicit_tenants=True)
-        self.patch(
-            object_store, 'connect', lambda session: cluster.transport()
-        )
-        (reason,) = features.report('object_store', mock.Mock(), '').failures
-        self.assertIn(wording.no_account(fake_swift.CEPH), reason)
 
 
 @pytest.mark.parametrize(

@@ -81,11 +81,6 @@ class FormerRunsTest(heat_fixture.HeatTestCase):
         self.assertIn('containers heat-plugins-operations', said)
         self.assertIn('delete them: p1.', said)
 
-    def test_before_the_upgrade_there_are_no_tables(self):
-        self.deployment('script')
-        self.patch(run_tables, 'is_ready', lambda engine: False)
-        self.assertEqual(Code.WARNING, self.check()[0])
-
     def test_a_database_that_is_away_quotes_nothing(self):
         def fail(engine):
             raise ValueError('hunter2')

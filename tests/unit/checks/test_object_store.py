@@ -71,7 +71,7 @@ class TempURLsTest(testtools.TestCase):
         self.assertIn('Not here: This region has no object', found.details)
 
     def assert_nothing_left(self):
-        self.assertEqual({}, self.cluster._containers)
+        self.assertEqual({}, self.cluster.containers)
 
     def test_a_url_is_made_and_used_and_nothing_is_left(self):
         said = self.check(Code.SUCCESS)

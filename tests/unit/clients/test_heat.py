@@ -90,16 +90,8 @@ class HeatTest(HeatCase):
         )
         self.assertEqual({'do': 'run'}, json.loads(self.wire.sent[asked].body))
 
-    def test_names_of_stacks(self):
-        self.wire.answers['GET /stacks?limit=1000'] = (
-            200,
-            {'stacks': [{'stack_name': 'shop'}, {'stack_name': 'web'}]},
-            {},
-        )
-        self.assertEqual(['shop', 'web'], self.heat.stack_names())
-
     def test_stacks_by_their_tag_page_by_page(self):
-        self.patch(heat, '_PAGE', 2)
+        self.patch(heat, 'PAGE', 2)
         self.answer(
             'GET /stacks?tags=production&limit=2',
             {'stacks': [{'id': 'id-1'}, {'id': 'id-2'}]},
@@ -153,6 +145,12 @@ class HeatTest(HeatCase):
             exc = self.assertRaises(kind, self.heat.stack, 'shop')
             self.assertIs(kind, type(exc))
 
+    def test_an_error_without_words_names_its_status(self):
+        asked = 'GET /stacks/shop?resolve_outputs=false'
+        self.answer(asked, b'<html>', status=503)
+        exc = self.assertRaises(errors.Unavailable, self.heat.stack, 'shop')
+        self.assertIn('503', str(exc))
+
     def test_a_broken_connection_may_pass(self):
         self.answer(
             'GET /stacks/shop?resolve_outputs=false',
@@ -168,3 +166,11 @@ class HeatTest(HeatCase):
         self.answer('GET /stacks/shop?resolve_outputs=false', said)
         exc = self.assertRaises(errors.ServiceError, self.heat.stack, 'shop')
         self.assertIn('nested more than 200 levels', str(exc))
+
+    def test_names_of_stacks(self):
+        self.wire.answers['GET /stacks?limit=1000'] = (
+            200,
+            {'stacks': [{'stack_name': 'shop'}, {'stack_name': 'web'}]},
+            {},
+        )
+        self.assertEqual(['shop', 'web'], self.heat.stack_names())

@@ -60,13 +60,6 @@ class HeatStacksTest(test_heat.HeatCase):
         self.answer(asked, {'stack': gone})
         self.assertIsNone(self.heat.find('shop'))
 
-    def test_a_stack_that_cannot_be_deleted_is_one(self):
-        failed = {**FOUND, 'stack_status': 'DELETE_FAILED'}
-        self.answer(
-            'GET /stacks/shop?resolve_outputs=false', {'stack': failed}
-        )
-        self.assertTrue(self.heat.find('shop').failed)
-
     def test_all_of_a_plan_is_sent_to_make_its_stack(self):
         self.answer('POST /stacks', {'stack': {'id': 'id-1'}}, 201)
         made = self.heat.create('shop', CONTENT, tags=('a', 'b'), timeout=5)
@@ -91,12 +84,6 @@ class HeatStacksTest(test_heat.HeatCase):
             set(self.sent('PUT /stacks/shop/id-1')),
         )
 
-    def test_no_byte_of_what_heat_counts_is_given_away(self):
-        self.answer(f'POST {VALIDATE}', {})
-        self.heat.validate(CONTENT)
-        body = self.wire.sent[f'POST {VALIDATE}'].body
-        self.assertIn('"template":"a: ü",'.encode(), body)
-
     def test_heat_s_name_of_an_error_is_passed_on(self):
         body = {'error': {'message': 'Too many.', 'type': 'RequestLimit'}}
         self.answer(f'POST {VALIDATE}', body, 400)
@@ -106,32 +93,12 @@ class HeatStacksTest(test_heat.HeatCase):
         self.assertIn('Too many.', str(exc))
         self.assertEqual('RequestLimit', exc.kind)
 
-    def test_why_heat_refuses_is_passed_on(self):
-        self.refuse('POST /stacks', 400, 'Invalid type Shop::Tier')
-        exc = self.assertRaises(
-            errors.ServiceError,
-            self.heat.create,
-            'shop',
-            CONTENT,
-            tags=(),
-            timeout=None,
-        )
-        self.assertIn('Invalid type Shop::Tier', str(exc))
-        self.assertEqual(400, exc.status)
-
     def test_a_cancel_rolls_nothing_back(self):
         self.answer('POST /stacks/shop/id-1/actions', None, 202)
         self.heat.cancel(STACK)
         self.assertEqual(
             {'cancel_without_rollback': None},
             self.sent('POST /stacks/shop/id-1/actions'),
-        )
-
-    def test_a_preview_of_a_new_stack_names_it(self):
-        self.answer('POST /stacks/preview', {'stack': {'resources': []}})
-        self.heat.preview('shop', CONTENT)
-        self.assertEqual(
-            'shop', self.sent('POST /stacks/preview')['stack_name']
         )
 
     def test_a_preview_of_an_update_says_what_changes(self):
@@ -182,3 +149,23 @@ class HeatStacksTest(test_heat.HeatCase):
         self.assertEqual('e9', self.heat.last_event(STACK))
         self.answer(asked, {'events': []})
         self.assertIsNone(self.heat.last_event(STACK))
+
+    def test_a_stack_that_cannot_be_deleted_is_one(self):
+        failed = {**FOUND, 'stack_status': 'DELETE_FAILED'}
+        self.answer(
+            'GET /stacks/shop?resolve_outputs=false', {'stack': failed}
+        )
+        self.assertTrue(self.heat.find('shop').failed)
+
+    def test_a_preview_of_a_new_stack_names_it(self):
+        self.answer('POST /stacks/preview', {'stack': {'resources': []}})
+        self.heat.preview('shop', CONTENT)
+        self.assertEqual(
+            'shop', self.sent('POST /stacks/preview')['stack_name']
+        )
+
+    def test_no_byte_of_what_heat_counts_is_given_away(self):
+        self.answer(f'POST {VALIDATE}', {})
+        self.heat.validate(CONTENT)
+        body = self.wire.sent[f'POST {VALIDATE}'].body
+        self.assertIn('"template":"a: ü",'.encode(), body)

@@ -41,7 +41,7 @@ class SwiftClientPluginTest(heat_fixture.HeatTestCase):
         with mock.patch.object(
             swift, 'KeystoneTransport', autospec=True
         ) as transport:
-            self.plugin()._create()
+            self.plugin().client()
         (cloud,), options = transport.call_args
         self.assertEqual('internalURL', cloud.interface)
         self.assertEqual('/etc/ca.pem', options['tls']['verify'])

@@ -98,11 +98,6 @@ class FollowTest(testtools.TestCase):
         self.assertEqual('ERROR', found.state)
         self.assertEqual([1.0, 1.0], self.slept)
 
-    def test_who_is_told_may_have_enough(self):
-        found = self.follow('RUNNING', 'RUNNING', tell=lambda: True)
-        self.assertFalse(found.ended)
-        self.assertEqual([], self.slept)
-
     def test_what_cannot_be_told_now_is_told_before_the_end(self):
         told = []
 
@@ -113,6 +108,11 @@ class FollowTest(testtools.TestCase):
 
         self.follow('SUCCESS', 'SUCCESS', tell=tell)
         self.assertEqual([0, 1], told)
+
+    def test_who_is_told_may_have_enough(self):
+        found = self.follow('RUNNING', 'RUNNING', tell=lambda: True)
+        self.assertFalse(found.ended)
+        self.assertEqual([], self.slept)
 
 
 class ErrorTest(testtools.TestCase):

@@ -103,12 +103,6 @@ class RegistryTest(testtools.TestCase):
         self.assertFalse(self.registry.create(record('a', x=[2])))
         self.assertEqual(record('a', x=[1]), self.registry.get('a'))
 
-    def test_a_name_is_given_back_once(self):
-        self.registry.create(record('plan-lock:a/b'))
-        self.assertTrue(self.registry.delete('plan-lock:a/b'))
-        self.assertFalse(self.registry.delete('plan-lock:a/b'))
-        self.assertIsNone(self.registry.get('plan-lock:a/b'))
-
     def test_what_others_have_made_public_is_not_ours(self):
         self.mistral.add('a', project='other')
         self.assertIsNone(self.registry.get('a'))
@@ -140,12 +134,18 @@ class RegistryTest(testtools.TestCase):
         self.mistral.rows[0]['variables'] = '{"x": 1}'
         self.assertEqual({'x': 1}, self.registry.get('a').values)
 
+    def test_no_answer_may_pass(self):
+        self.mistral.broken = requests.ConnectionError('cut')
+        self.assertRaises(errors.Unavailable, self.registry.find)
+
+    def test_a_name_is_given_back_once(self):
+        self.registry.create(record('plan-lock:a/b'))
+        self.assertTrue(self.registry.delete('plan-lock:a/b'))
+        self.assertFalse(self.registry.delete('plan-lock:a/b'))
+        self.assertIsNone(self.registry.get('plan-lock:a/b'))
+
     def test_a_refusal_has_mistrals_own_words(self):
         self.mistral.broken = (403, {'faultstring': 'because'})
         error = self.assertRaises(errors.Denied, self.registry.get, 'a')
         self.assertEqual(403, error.status)
         self.assertIn('because', str(error))
-
-    def test_no_answer_may_pass(self):
-        self.mistral.broken = requests.ConnectionError('cut')
-        self.assertRaises(errors.Unavailable, self.registry.find)

@@ -41,11 +41,6 @@ class ClientTest(run_door.RunCase):
         self.assertEqual({}, self.runs.target(RUN, 1, outputs=True).outputs)
         self.assertRaises(errors.NotFound, self.runs.target, RUN, 3)
 
-    def test_times_may_have_fractions(self):
-        now = self.world.now + 0.5
-        self.assertEqual([], list(self.runs.list(since=now + 9)))
-        self.assertEqual(1, len(list(self.runs.list(until=now))))
-
     def test_an_order_without_an_answer_is_repeated_with_its_ids(self):
         self.api.failing = 3
         run = self.runs.cancel(RUN, target=1)

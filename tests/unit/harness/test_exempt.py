@@ -50,17 +50,3 @@ def test_fails_above_the_ceiling(pyproject, capsys):
     pyproject.write_text(OPTIONS.format(ceiling=29))
     assert exempt.main(pyproject) == 1
     assert 'mypy-exempt-percent' in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ('text', 'ignored'),
-    [
-        ('# mypy: ignore-errors\nx = 1\n', 8),
-        ('x = f()  # type: ignore[misc]\nx = 1\n', 7),
-    ],
-)
-def test_counts_what_files_exempt_themselves(pyproject, capsys, text, ignored):
-    pyproject.write_text(OPTIONS.format(ceiling=99))
-    (pyproject.parent / 'package' / 'more.py').write_text(text)
-    exempt.main(pyproject)
-    assert f'{ignored} of 22 lines' in capsys.readouterr().out

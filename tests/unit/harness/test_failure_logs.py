@@ -56,13 +56,6 @@ def test_the_end_of_what_was_logged_since_the_test_began_is_shown(cloud):
     assert swift[-1].endswith('999')
 
 
-def test_without_stacks_only_troubles_are_shown(cloud):
-    failure_logs.begin()
-    (cloud.path / 'logs/heat.log').write_text(LOG)
-    ((_, text),) = failure_logs.sections([])
-    assert text.splitlines() == LOG.splitlines()[4:7]
-
-
 def test_the_command_that_repeats_it_runs_that_test_alone(monkeypatch):
     monkeypatch.setitem(os.environ, 'FUNCTIONAL_PROFILE', 'production')
     nodeid = 'tests/functional/test_a.py::test_b[c d]'

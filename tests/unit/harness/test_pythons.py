@@ -3,13 +3,10 @@
 
 import shutil
 import subprocess
-import sys
 
 import pytest
 
 from tests import pythons
-
-THIS = f'{sys.version_info.major}.{sys.version_info.minor}'
 
 
 @pytest.fixture
@@ -42,11 +39,6 @@ def _which(folder):
         return str(path) if path.exists() else None
 
     return which
-
-
-def test_one_on_path_is_found(monkeypatch):
-    monkeypatch.setattr(shutil, 'which', lambda name: sys.executable)
-    assert pythons.find(THIS) == sys.executable
 
 
 def test_versions_of_pyenv_are_found_though_their_shims_are_dead(

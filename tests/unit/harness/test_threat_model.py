@@ -28,7 +28,6 @@ KIB, MIB = 1024, 1024 * 1024
 #: What the page says of a limit, and where the limit is.
 LIMITS = [
     ('``signal_body_limit`` ({:,} bytes)', 'runs.run_objects.BODY_LIMIT'),
-    ('{:,} objects in a listing for all', 'runs.logs._MOST'),
     ('the closest of {:,} names', 'bounds.CANDIDATES'),
     ('| {:,}, and two for each', 'signals.arrivals.SPARE'),
     ('alone, {} at a poll', 'signals.arrivals.ONE_BY_ONE'),
@@ -36,16 +35,11 @@ LIMITS = [
     ('; {:,} values and', 'yaml_reading.VALUES'),
     ('written out; {} levels', 'yaml_reading.DEPTH'),
     ('; {:,} characters of a number', 'yaml_reading.NUMBER'),
-    ('{} links to links', 'content.tarballs._LINKS'),
-    ('; {:,} files made of them', 'plans.rendering.jinja._FILES'),
     ('{:,} lines; of more', 'plans.deploy.comparing.LINES'),
     ('{:,} forms of them', 'masking.MOST_FORMS'),
-    ('a text counting {} at least', 'masking._LEAST'),
     ('{} levels of lists and maps', 'clients.rest.DEPTH'),
-    ('of JSON; {} levels', 'objectstore.parcels._DEPTH'),
     ('run reads {:,} objects at most', 'signals.live.MOST'),
     ('{:,} bytes of each', 'signals.live.LONGEST'),
-    ('in JSON, {:,} stacks, tags,', 'runs.ordering._SELECTORS'),
     ('metadata each; {:,} targets', 'runs.run_records.MOST'),
     ('; {} runs; more on the next page', 'runs.run_store.PAGE'),
 ]
@@ -53,16 +47,12 @@ LIMITS = [
 #: The same, of bytes or characters in KiB and MiB.
 SIZES = [
     ('Order of a run | {} MiB', MIB, 'runs.ordering.LONGEST'),
-    ('| about {} MiB;', MIB, 'engine.runs.door._PAGE'),
-    ('a reader has {} MiB of parts', MIB, 'osc.runs.following._ROOM'),
     ('| {} MiB of characters; 200,000', MIB, 'yaml_reading.LARGEST'),
     ('and {} MiB of them with aliases', MIB, 'yaml_reading.CHARACTERS'),
     ('attempt reads | {} KiB of characters', KIB, 'yaml_reading.LARGEST_PURE'),
     ('| 50,000; {} MiB each', MIB, 'content.storage.FILE_LIMIT'),
     ('refers to | {} MiB', MIB, 'plans.content.references.LARGEST'),
-    ('made of them, {} MiB each', MIB, 'plans.rendering.jinja._LARGEST'),
     ('forms of them; {} Mi characters times forms', MIB, 'masking.MOST_WORK'),
-    ('{} MiB of JSON;', MIB, 'objectstore.parcels._MOST_SENT'),
 ]
 
 

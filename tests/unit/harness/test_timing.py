@@ -35,21 +35,6 @@ def test_the_last_run_of_each_target_is_kept(file):
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_targets_are_listed_with_their_times():
-    lines = timing.table(
-        'lint: ## ruff\nunit: $(STAMP) ## no cloud\nx: unit\nnew: ## new\n',
-        {
-            'lint': {'seconds': 59, 'ok': True},
-            'unit': {'seconds': 125, 'ok': False},
-        },
-    )
-    assert [' '.join(line.split()) for line in lines] == [
-        'make lint 59 s ruff',
-        'make unit 2 min 05 s (failed) no cloud',
-        'make new - new',
-    ]
-
-
 @pytest.mark.parametrize('content', ['', '[]', '{', '\0'])
 def test_unreadable_times_are_none(file, content):
     file.parent.mkdir()

@@ -2,7 +2,6 @@
 """Folders, settings, ports and configuration of an instance."""
 
 import pathlib
-import socket
 import stat
 import tempfile
 
@@ -12,7 +11,6 @@ from minicloud_lib import configuration
 from minicloud_lib import errors
 from minicloud_lib import files
 from minicloud_lib import layout
-from minicloud_lib import ports
 from minicloud_lib import settings
 import testtools
 
@@ -40,28 +38,6 @@ class InstanceTest(testtools.TestCase):
         self.assertEqual(first, settings.prepare(self.instance))
         self.assertEqual([self.instance], self.home.instances())
 
-    def test_a_taken_port_is_replaced(self):
-        first = self.prepared()
-        with socket.socket() as other:
-            other.bind((ports.ADDRESS, first.ports['heat']))
-            other.listen()
-            second = settings.prepare(self.instance)
-        self.assertNotEqual(first.ports['heat'], second.ports['heat'])
-        self.assertEqual(first.ports['swift'], second.ports['swift'])
-
-    def test_instances_do_not_share_ports(self):
-        first = self.prepared()
-        second = settings.prepare(self.home.instance('two'))
-        both = [*first.ports.values(), *second.ports.values()]
-        self.assertEqual(len(both), len(set(both)))
-
-    def test_settings_of_another_version_are_read(self):
-        first = self.prepared()
-        record = files.read_json(self.instance.settings)
-        del record['plugin_version']
-        files.write_json(self.instance.settings, {**record, 'future': 1})
-        self.assertEqual(first, settings.load(self.instance))
-
     def test_passwords_are_for_the_owner_alone(self):
         self.prepared()
         for path in (
@@ -71,13 +47,6 @@ class InstanceTest(testtools.TestCase):
             self.assertEqual(0o600, stat.S_IMODE(path.stat().st_mode))
         mode = self.instance.path.stat().st_mode
         self.assertEqual(0o700, stat.S_IMODE(mode))
-
-    def test_plugin_dirs_is_pasted_into_heat_conf(self):
-        found = self.prepared()
-        found.plugin_dirs = 'plugin_dirs = /a,/b'
-        configuration.write(self.instance, found)
-        text = (self.instance.conf / 'heat.conf').read_text()
-        self.assertIn('[DEFAULT]\nplugin_dirs = /a,/b\n', text)
 
     def test_another_configuration_is_another_version(self):
         found = self.prepared()
@@ -108,15 +77,6 @@ class InstanceTest(testtools.TestCase):
         again = settings.prepare(self.instance)
         self.assertEqual(again.ports, again.offered)
 
-    def test_what_is_left_out_stays_out(self):
-        found = self.prepared()
-        found.omitted = ['swift']
-        found.save(self.instance)
-        again = settings.prepare(self.instance)
-        self.assertIn('mistral', again.offered)
-        for absent in ('swift', 'swift_object'):
-            self.assertNotIn(absent, again.offered)
-
     def test_the_form_of_the_gateway_restarts_the_gateway_alone(self):
         found = self.prepared('rgw')
         services = catalog.services('rgw')
@@ -146,13 +106,6 @@ class InstanceTest(testtools.TestCase):
             )
             self.assertIn('--store rgw', exc.remedy)
 
-    def test_environment_of_a_user(self):
-        env = self.prepared().user_env('reader')
-        self.assertEqual('reader', env['OS_PROJECT_NAME'])
-        self.assertRaises(
-            errors.UsageError, self.prepared().user_env, 'nobody'
-        )
-
 
 class FilesTest(testtools.TestCase):
     def setUp(self):
@@ -161,17 +114,8 @@ class FilesTest(testtools.TestCase):
         self.addCleanup(folder.cleanup)
         self.file = pathlib.Path(folder.name, 'a/file')
 
-    def test_half_a_file_reads_as_the_default(self):
-        self.assertEqual(7, files.read_json(self.file, 7))
-        files.write(self.file, '{"a"')
-        self.assertEqual(7, files.read_json(self.file, 7))
-
     def test_write_leaves_nothing_else_behind(self):
         files.write_json(self.file, [1])
         files.write_json(self.file, [2])
         self.assertEqual([2], files.read_json(self.file))
         self.assertEqual([self.file], list(self.file.parent.iterdir()))
-
-    def test_tail(self):
-        files.write(self.file, ''.join(f'{n}\n' for n in range(9999)))
-        self.assertEqual('9997\n9998', files.tail(self.file, 2))

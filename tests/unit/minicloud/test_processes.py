@@ -71,13 +71,6 @@ class ProcessTest(testtools.TestCase):
         stranger.kill()
         self.assertTrue(process.alive)
 
-    def test_stop_ends_what_is_willing(self):
-        process = self.spawn('sleep', '100')
-        clean = processes.stop_all([self.pid_file], 5)
-        self.assertEqual({'it': True}, clean)
-        self.assertFalse(process.alive)
-        self.assertFalse(self.pid_file.exists())
-
     def test_one_that_dies_of_a_second_sigterm_may_end_its_work(self):
         ended = {}
         for name, seconds in (('first', '0.2'), ('later', '1')):
@@ -111,9 +104,3 @@ class ProcessTest(testtools.TestCase):
         pid = self.wait_for(child)
         process.stop(5)
         self.assertFalse(pathlib.Path('/proc', pid, 'exe').exists())
-
-    def test_ended_ones_are_not_found(self):
-        process = self.spawn('true')
-        self.assertTrue(process.wait(5))
-        self.assertIsNone(processes.find(self.pid_file))
-        self.assertIsNone(process.usage())

@@ -120,15 +120,3 @@ class BootstrapTest(testtools.TestCase):
             'server', 'CREATE_IN_PROGRESS', _CONFIG
         )
         self.assertEqual((_CONFIG, []), self.ask())
-
-    def test_a_resource_that_is_no_server_is_told_so(self):
-        self.heat.put('server', 'CREATE_COMPLETE')
-        _, (said,) = self.ask()
-        self.assertIn('OS::Some::Type in CREATE_COMPLETE', said)
-        self.assertIn('OS::Heat::DeployedServer', said)
-
-    def test_of_many_names_the_first_are_shown(self):
-        self.heat.stacks.update({f's{n:02d}': {} for n in range(30)})
-        _, (said,) = self.ask()
-        self.assertIn('s00, s01,', said)
-        self.assertIn('s19 and 11 more', said)

@@ -105,11 +105,6 @@ class FaultsTest(FilterTest):
         temporary.write_text(json.dumps(rules))
         os.replace(temporary, self.file)
 
-    def test_without_rules_nothing_happens(self):
-        self.assertEqual((200, b'fine'), request(self.app))
-        self.rules()
-        self.assertEqual((200, b'fine'), request(self.app))
-
     def test_a_status_keeps_the_request_from_the_server(self):
         self.rules({'method': 'PUT', 'status': 503, 'body': 'no'})
         self.assertEqual((503, b'no'), request(self.app, 'PUT'))
@@ -120,34 +115,6 @@ class FaultsTest(FilterTest):
         self.rules({'status': 500, 'after': True})
         self.assertEqual(500, request(self.app)[0])
         self.assertEqual(1, self.server.asked)
-
-    def test_paths_are_matched_in_full(self):
-        self.rules({'path': '/v1/a/c', 'status': 503})
-        self.assertEqual(200, request(self.app, path='/v1/a/c/o')[0])
-        self.assertEqual(503, request(self.app, path='/v1/a/c')[0])
-
-    def test_what_is_signed_can_be_spared(self):
-        self.rules({'status': 401, 'query': '^(?!.*temp_url_sig)'})
-        self.assertEqual(401, request(self.app)[0])
-        self.assertEqual(401, request(self.app, QUERY_STRING='limit=1')[0])
-        signed = 'limit=1&temp_url_sig=0'
-        self.assertEqual(200, request(self.app, QUERY_STRING=signed)[0])
-
-    def test_count_starts_again_with_new_rules(self):
-        for _ in range(2):
-            self.rules({'status': 503, 'count': 2})
-            statuses = [request(self.app)[0] for _ in range(3)]
-            self.assertEqual([503, 503, 200], statuses)
-
-    def test_until(self):
-        self.rules({'status': 503, 'until': time.time() + 60})
-        self.assertEqual(503, request(self.app)[0])
-        self.rules({'status': 503, 'until': time.time() - 1})
-        self.assertEqual(200, request(self.app)[0])
-
-    def test_never_with_probability_0(self):
-        self.rules({'status': 503, 'probability': 0})
-        self.assertEqual(200, request(self.app)[0])
 
     def test_listings_lag(self):
         self.rules({'hide_from_listing': '^b$'})
@@ -166,12 +133,6 @@ class CacheTest(testtools.TestCase):
         later = time.monotonic() + 61
         with mock.patch('time.monotonic', return_value=later):
             self.assertIsNone(cache.get('container/a/c'))
-
-    def test_it_forgets_what_is_deleted(self):
-        cache = swift_cache.Cache()
-        cache.set('account/a', {'status': 204})
-        cache.delete('account/a')
-        self.assertIsNone(cache.get('account/a'))
 
     def test_all_requests_share_it(self):
         seen = []

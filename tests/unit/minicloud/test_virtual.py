@@ -12,10 +12,8 @@ import sys
 import threading
 
 import fixtures
-from minicloud_lib import errors
 from minicloud_lib import layout
 from minicloud_lib.virtual import image
-from minicloud_lib.virtual import machine
 from minicloud_lib.virtual import qemu
 from minicloud_lib.virtual import seed
 from minicloud_lib.virtual import sockets
@@ -75,16 +73,6 @@ class CommandTest(Folder):
             ['/bin/sh', '-c', incoming[5:]], capture_output=True, text=True
         )
         self.assertEqual('state', found.stdout)
-
-
-class NameTest(Folder):
-    def test_a_name_that_is_no_host_name_is_refused(self):
-        instance = layout.Home(self.path).instance('tests')
-        for name in ('', '-web', 'Web', 'web.1', '../web', 'a' * 64):
-            self.assertRaises(
-                errors.UsageError, machine.Server, instance, name
-            )
-        self.assertEqual('web-1', machine.Server(instance, 'web-1').name)
 
 
 class SeedTest(Folder):
@@ -175,21 +163,6 @@ class Agent(threading.Thread):
                 return {'error': {'desc': f'{other} is disabled'}}
 
 
-class MonitorTest(Folder):
-    def test_a_command_may_have_an_argument_that_is_called_name(self):
-        path = self.path / 'monitor'
-        # What it says first is QEMU's greeting here.
-        agent = Agent(path, [])
-        sockets.Monitor(path).execute('set_link', name='nic0', up=False)
-        self.assertEqual(
-            {
-                'execute': 'set_link',
-                'arguments': {'name': 'nic0', 'up': False},
-            },
-            agent.asked[-1],
-        )
-
-
 class InsideTest(Folder):
     def inside(self, *states):
         path = self.path / 'agent'
@@ -214,63 +187,6 @@ class InsideTest(Folder):
         self.assertEqual(['-c', 'true'], execute['arg'])
         self.assertEqual(b'in', base64.b64decode(execute['input-data']))
 
-    def test_a_command_that_a_signal_has_ended_has_failed(self):
-        inside = self.inside({'exited': True, 'signal': 9})
-        self.assertEqual(-1, inside.run('true').code)
-
     def test_what_an_agent_refuses_is_told(self):
         exc = self.assertRaises(sockets.Refused, self.inside().set_clock, 1.5)
         self.assertIn('guest-set-time is disabled', str(exc))
-
-    def test_a_machine_that_is_off_is_silent(self):
-        inside = sockets.Inside(self.path / 'none')
-        self.assertFalse(inside.answers())
-        self.assertRaises(sockets.Silent, inside.run, 'true')
-
-    def test_a_path_may_be_longer_than_a_socket_allows(self):
-        folder = self.path / ('x' * 120)
-        folder.mkdir()
-        short = self.path / 'short'
-        short.symlink_to(folder)
-        agent = Agent(short / 'agent', [])
-        self.assertTrue(sockets.Inside(folder / 'agent').answers())
-        self.assertEqual(1, len(agent.asked))
-
-
-class ImageTest(Folder):
-    def test_packages_that_cannot_be_fetched_are_no_failure_of_ours(self):
-        asked = []
-
-        def run(command, env, log):
-            asked.append(command[0])
-            raise errors.MinicloudError('Could not resolve deb.debian.org')
-
-        self.useFixture(fixtures.MonkeyPatch('os.geteuid', lambda: 0))
-        self.useFixture(
-            fixtures.MonkeyPatch('minicloud_lib.processes.run', run)
-        )
-        found = self.assertRaises(
-            errors.UnavailableError,
-            image._build,
-            layout.Home(self.path),
-            image.Image(self.path / 'image'),
-        )
-        self.assertIn('Could not resolve deb.debian.org', str(found))
-        self.assertEqual(['mmdebstrap'], asked)
-
-    def test_a_file_of_the_image_that_changes_makes_another_image(self):
-        before = image._wanted()
-        self.assertEqual(before, image._wanted())
-        self.patch(image, 'TREE', layout.SOURCE / 'minicloud_lib/rgw')
-        self.assertNotEqual(before, image._wanted())
-
-    def test_without_root_it_cannot_be_built(self):
-        self.patch(image.os, 'geteuid', lambda: 1000)
-        home = layout.Home(self.path)
-        exc = self.assertRaises(
-            errors.UnavailableError,
-            image._build,
-            home,
-            image.Image(home.server_image),
-        )
-        self.assertEqual(4, exc.exit_code)

@@ -113,16 +113,6 @@ class WarmTest(testtools.TestCase):
             each['variables'].pop('LC_CTYPE', None)
         self.assertEqual(started, shown)
 
-    def test_what_none_waits_for_is_started(self):
-        process, shown = self.spawn()
-        self.assertEqual(process.pid, shown['imported_by'])
-
-    def test_one_of_another_environment_is_started(self):
-        self.serve()
-        (self.folder / 'python').write_text('/other/venv/bin/python')
-        process, shown = self.spawn()
-        self.assertEqual(process.pid, shown['imported_by'])
-
     def test_what_has_died_is_started(self):
         pid = self.serve()
         os.kill(pid, 9)

@@ -78,14 +78,8 @@ class DeleteTest(Case):
 
 
 class DropTest(Case):
-    def test_a_full_container_goes_in_parts(self):
-        self.patch(cleaning, '_DROPPED', 4)
-        self.use(count=10)
-        cleaning.drop(self.store, BOX)
-        self.assertIsNone(self.cluster.container(BOX))
-
     def test_a_container_that_is_too_full_goes_in_several_calls(self):
-        self.patch(cleaning, '_DROPPED', 2)
+        self.patch(cleaning, 'DROPPED', 2)
         self.use(count=7)
         self.assertRaises(errors.Conflict, cleaning.drop, self.store, BOX)
         self.assertEqual(1, len(self.cluster.container(BOX).objects))

@@ -88,10 +88,6 @@ class CreateTest(testtools.TestCase):
         self.assertTrue(self.create())
         self.assertEqual({'a': b'1'}, self.objects())
 
-    def test_what_is_no_announcement_is_not_in_the_way(self):
-        self.store.put_object('box', f'{exclusive.FOLDER}a/x', b'')
-        self.assertTrue(self.create())
-
     def test_a_later_candidate_that_has_died_is_waited_for_for_a_while(self):
         self.announce(self.now + 5)
         ticks = iter(range(1000))
@@ -166,3 +162,7 @@ class CreateTest(testtools.TestCase):
             threads.run(*(functools.partial(race, n) for n in range(12)))
             self.assertEqual([self.objects()['a']], won)
             self.assertEqual(['a'], list(self.objects()))
+
+    def test_what_is_no_announcement_is_not_in_the_way(self):
+        self.store.put_object('box', f'{exclusive.FOLDER}a/x', b'')
+        self.assertTrue(self.create())

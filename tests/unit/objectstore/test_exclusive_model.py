@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `exclusive` and `lease` promise on services that fail.
+"""What `exclusive` and the locks of plans promise on services that fail.
 
 Each process has a thread, which stops before each request until the test lets
 it go. So requests of several come in any order, and each may be refused
@@ -22,7 +22,6 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins.objectstore import exclusive
-from heat_plugins.objectstore import lease
 from heat_plugins.plans import plan_claims
 from tests.unit import examples
 from tests.unit import fake_swift
@@ -86,7 +85,7 @@ class Process:
         self._is_done = False
         try:
             self.outcome = job()
-        except (errors.Error, lease.Lost, Killed) as exc:
+        except (errors.Error, Killed) as exc:
             self.outcome = exc
         finally:
             self._is_done = True
@@ -180,68 +179,6 @@ class Held:
             for other in self.model.processes
             if other is not process
         )
-
-
-class Leading(Held):
-    """Leaders of an operation: epochs are objects, and stay."""
-
-    WAITS, EXAMPLES, STEPS, MOST = (5, 12, 18, 46, 46), 400, 12, 40
-    RELIANCE = lease.EXPIRY - lease.SAFE
-
-    def __init__(self, model):
-        super().__init__(model)
-        self.jobs = {
-            'acquire': self.acquire,
-            'check': self.renew,
-            'release': self.release,
-        }
-
-    def lease_of(self, process):
-        return lease.Lease(
-            lease.objects(self.model.store, 'box', 'leads/'),
-            who=str(self.model.processes.index(process))
-            if process in self.model.processes
-            else 'other',
-            clock=self.model.clock,
-            monotonic=self.model.clock,
-            sleep=lambda seconds: None,
-        )
-
-    def last(self):
-        return lease.last(self.model.store, 'box', 'leads/')
-
-    def is_held(self):
-        last = self.last()
-        return last > 0 and self.lease_of(None).is_held(last)
-
-    def acquire(self, process):
-        if process.relies_until:
-            return
-        self.is_free = False
-        process.lease = self.lease_of(process)
-        since = self.model.now
-        self.acquired(process, process.lease.acquire(self.last()), since)
-
-    def renew(self, process):
-        if process.relies_until:
-            since = self.model.now
-            process.relies_until = 0.0
-            process.lease.check()
-            self.acquired(process, True, since)
-
-    def release(self, process):
-        if process.relies_until:
-            # Later, another may hold it.
-            is_late = self.model.now >= process.relies_until
-            process.relies_until = 0.0
-            process.lease.release()
-            if not is_late:
-                self.let_go(process)
-
-    def end(self):
-        # A candidate may have died as well.
-        self.model.now += lease.EXPIRY + 120
-        assert self.lease_of(None).acquire(self.last())
 
 
 class Locking(Held):
@@ -417,13 +354,13 @@ class Exclusive(stateful.RuleBasedStateMachine):
         _, serve = self.late.pop(0)
         serve()
 
-    @stateful.rule(claims=st.booleans(), number=st.integers(1, 20))
-    def lag(self, claims, number):
-        """Let listings not show announcements, or an epoch."""
-        folder = exclusive.FOLDER if claims else 'leads/'
-        names = {lease.name(number, 'leads/'), *self.objects}
+    @stateful.rule()
+    def lag(self):
+        """Let listings not show announcements."""
         self.cluster.lagging.update(
-            ('box', name) for name in names if name.startswith(folder)
+            ('box', name)
+            for name in self.objects
+            if name.startswith(exclusive.FOLDER)
         )
 
     @stateful.rule()
@@ -457,7 +394,7 @@ class Exclusive(stateful.RuleBasedStateMachine):
         self.use.end()
 
 
-@pytest.mark.parametrize('use', [Creating, Leading, Locking])
+@pytest.mark.parametrize('use', [Creating, Locking])
 def test_no_promise_is_broken(use):
     model = type(use.__name__, (Exclusive,), {'USE': use})
     stateful.run_state_machine_as_test(

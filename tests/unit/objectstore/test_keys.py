@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose keys sign, where they are kept, and which of them the store takes."""
 
+from concurrent import futures
 import functools
 import threading
 import time
@@ -9,8 +10,6 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import sharing
-from heat_plugins.signals import signal_names
 from tests.unit import fake_swift
 from tests.unit import threads
 
@@ -95,16 +94,6 @@ class SignerTest(Case):
         self.assertIn(f'temp_url_expires={keys.MAX_EXPIRES}', url)
         self.assertEqual(201, self.cluster.put_signed(url))
 
-    def test_a_url_is_good_for_the_server_until_it_runs_out(self):
-        signer = self.keeper().ensure(BOX)
-        url = signer.url(signal_names.signal('d', 'c'), int(time.time()) + 5)
-        self.assertEqual(201, self.cluster.put_signed(url, b'{"a": 1}'))
-        self.assertEqual(
-            {'signals/d/c': b'{"a": 1}'}, self.cluster.container(BOX).objects
-        )
-        self.cluster.clock = lambda: time.time() + 10
-        self.assertEqual(401, self.cluster.put_signed(url))
-
 
 class DerivedKeyTest(Case):
     def test_a_container_is_made_with_its_key_in_one_request(self):
@@ -154,19 +143,6 @@ class DerivedKeyTest(Case):
             keys.derive('one', 'purpose'), keys.derive('two', 'purpose')
         )
 
-    def test_a_key_is_long_and_does_not_show_the_secret(self):
-        key = keys.derive('s3cret', 'purpose')
-        self.assertRegex(key, '^[0-9a-f]{64}$')
-        self.assertEqual(key, keys.derive('s3cret', 'purpose'))
-
-    def test_a_container_that_was_deleted_comes_back_with_its_key(self):
-        signer = self.keeper().ensure(BOX)
-        url = self.url(signer)
-        self.cluster.store().delete_container(BOX)
-        self.assertEqual(401, self.cluster.put_signed(url))
-        self.keeper().ensure(BOX)
-        self.assertEqual(201, self.cluster.put_signed(url))
-
     def test_an_outage_is_told_as_one_and_passes(self):
         for method in ('HEAD', 'PUT', 'GET'):
             self.cluster.fail(method=method)
@@ -194,11 +170,6 @@ class RotationTest(Case):
 
     def until(self):
         return int(self.meta()[KEY_2_EXPIRES])
-
-    def test_the_old_key_stays_valid_as_the_second(self):
-        old, new = self.old.ensure(BOX), self.new.ensure(BOX)
-        self.assertEqual({KEY: new.key, KEY_2: old.key}, self.meta())
-        self.assert_usable(old, new)
 
     def test_engines_of_both_kinds_sign_while_they_are_restarted(self):
         old, new = self.old.ensure(BOX), self.new.ensure(BOX)
@@ -236,16 +207,6 @@ class RotationTest(Case):
             self.keeper(secret='new', overlap=100).ensure(BOX)
             self.assertNotIn(KEY_2, self.meta())
 
-    def test_a_signer_has_the_store_s_time_as_that_is_learnt(self):
-        store = self.cluster.store()
-        signer = keys.KeyKeeper(
-            store, secret='s', digests=DIGESTS, overlap=None
-        ).ensure(BOX)
-        self.assertAlmostEqual(time.time(), signer.now(), delta=5)
-        self.cluster.now = functools.partial(at, 3000)
-        store.head_container(BOX)
-        self.assertAlmostEqual(at(3000), signer.now(), delta=5)
-
     def test_an_engine_never_drops_the_key_that_it_signs_with(self):
         old_keeper = self.keeper(secret='old', overlap=100)
         new_keeper = self.keeper(secret='new', overlap=100)
@@ -255,12 +216,6 @@ class RotationTest(Case):
         self.assert_usable(old_keeper.ensure(BOX))
         self.assertGreater(self.until(), time.time())
         self.assert_usable(new_keeper.ensure(BOX))
-
-    def test_with_urls_that_may_live_for_ever_the_old_key_stays(self):
-        old, new = self.old.ensure(BOX), self.new.ensure(BOX)
-        self.assertNotIn(KEY_2_EXPIRES, self.meta())
-        self.new.ensure(BOX)
-        self.assert_usable(old, new)
 
     def test_a_second_rotation_does_not_take_over_the_term_of_the_first(self):
         self.old.ensure(BOX)
@@ -302,10 +257,6 @@ class RandomKeyTest(Case):
         again = keeper.ensure(BOX, signer)
         self.assert_usable(signer, again)
 
-    def test_a_container_without_a_key_is_given_a_random_one(self):
-        self.cluster.store().put_container(BOX, {})
-        self.assert_usable(self.keeper(secret=None).ensure(BOX))
-
     def test_a_derived_key_is_kept_when_the_secret_goes(self):
         signer = self.keeper().ensure(BOX)
         self.assertEqual(signer, self.keeper(secret=None).ensure(BOX))
@@ -334,21 +285,6 @@ class AccountKeyTest(Case):
             signer = self.keeper().ensure(BOX)
             self.assert_usable(signer)
             self.assertEqual('sha1', signer.digest)
-
-    def test_newer_ceph_signs_with_what_it_names_and_else_with_sha1(self):
-        for named, digest in (
-            (None, 'sha1'),
-            (('sha1', 'sha256', 'sha512'), 'sha256'),
-        ):
-            keys.KeyKeeper.forget_abilities()
-            self.use(fake_swift.ceph_by_its_sources(named_digests=named))
-            signer = self.keeper().ensure(BOX)
-            self.assert_usable(signer)
-            self.assertEqual(digest, signer.digest)
-
-    def test_containers_of_an_rgw_account_have_no_tempurls(self):
-        self.use(fake_swift.ceph_by_its_sources(rgw_accounts=True))
-        self.assertIn('no RGW account may own the container', self.refusal())
 
     def test_a_key_that_somebody_else_set_is_used_and_never_replaced(self):
         for secret in ('s3cret', 'rotated', None):
@@ -440,13 +376,29 @@ class AbilityTest(Case):
         self.assertEqual(1, self.probes())
 
     def test_who_is_refused_in_the_place_of_others_asks_alone(self):
-        class OfOthers(sharing.SharedAttempt):
-            def share(self, do):
-                raise errors.Denied('somebody else may not', 403)
+        self.use(fake_swift.ceph())
+        url = self.cluster.store().url
+        probing, others = threading.Event(), threading.Event()
+        self.addCleanup(others.set)
 
-        cluster_url = self.cluster.store().cluster_url
-        keys.KeyKeeper._attempts[cluster_url] = OfOthers()
-        self.assert_usable(self.keeper().ensure(BOX))
+        def refuse_the_first(request):
+            if request.url.endswith('/info') and not probing.is_set():
+                probing.set()
+                self.assertTrue(others.wait(10))
+                # The other one has come to the same question by then.
+                time.sleep(0.05)
+            elif request.method == 'PUT' and probing.is_set():
+                others.set()
+            elif request.method == 'HEAD' and request.url == url:
+                self.cluster.before = lambda request: None
+                self.cluster.fail(status=403)
+
+        self.cluster.before = refuse_the_first
+        with futures.ThreadPoolExecutor() as pool:
+            first = pool.submit(self.keeper().ensure, BOX)
+            self.assertTrue(probing.wait(10))
+            second = self.keeper('project-2').ensure('other')
+        self.assert_usable(first.result(), second)
 
     def test_who_probes_a_cluster_does_not_wait_for_who_probes_another(self):
         slow = fake_swift.Cluster('http://slow/v1/AUTH_%(project_id)s')
@@ -489,11 +441,6 @@ class AbilityTest(Case):
         signer = self.keeper().ensure(BOX)
         self.assertEqual({ACCOUNT_KEY: signer.key}, self.cluster.account())
 
-    def test_what_could_not_be_found_out_is_asked_again(self):
-        self.cluster.fail(method='GET', status=500)
-        self.assertRaises(errors.Unavailable, self.keeper().ensure, BOX)
-        self.assert_usable(self.keeper().ensure(BOX))
-
     def test_an_outage_while_probing_says_nothing_about_keys(self):
         self.cluster.before = lambda request: (
             self.cluster.fail(status=429)
@@ -508,20 +455,18 @@ class AbilityTest(Case):
             (('sha1', 'sha256', 'sha512'), DIGESTS, 'sha256'),
             (('sha512', 'sha1'), DIGESTS, 'sha512'),
             (('sha1',), DIGESTS, 'sha1'),
+            (None, DIGESTS, 'sha1'),
             (('sha256', 'sha1'), ('sha1', 'sha256'), 'sha1'),
         ):
             keys.KeyKeeper.forget_abilities()
             self.use(
-                fake_swift.Cluster(digests=allowed, named_digests=allowed)
+                fake_swift.Cluster(
+                    digests=allowed or DIGESTS, named_digests=allowed
+                )
             )
             signer = self.keeper(digests=wanted).ensure(BOX)
             self.assertEqual(used, signer.digest)
             self.assert_usable(signer)
-
-    def test_where_info_names_no_digest_sha1_signs(self):
-        self.use(fake_swift.Cluster(named_digests=None))
-        self.assertEqual('sha1', self.keeper().ensure(BOX).digest)
-        self.assertEqual(1, self.probes())
 
     def test_without_info_each_digest_is_tried(self):
         self.use(fake_swift.Cluster(info=False, digests=('sha1',)))
@@ -544,14 +489,6 @@ class RefusalTest(Case):
         self.assertIn('403 to HEAD of heat-plugins-root', reason)
         self.assertIn('operator_roles', reason)
 
-    def test_a_token_that_is_not_taken_may_be_so_later(self):
-        self.cluster.fail(status=401)
-        error = self.assertRaises(
-            errors.Unavailable, self.keeper().ensure, BOX
-        )
-        self.assertIn('refuses every token', str(error))
-        self.assert_usable(self.keeper().ensure(BOX))
-
     def test_whether_something_may_have_been_made_by_then_is_told(self):
         for method in ('HEAD', 'PUT'):
             with self.subTest(method):
@@ -562,6 +499,7 @@ class RefusalTest(Case):
                 self.assertEqual(
                     method == 'HEAD', isinstance(error, errors.TokenRejected)
                 )
+                self.assertIn('refuses every token', str(error))
                 self.cluster.fail(status=503, method=method)
                 error = self.assertRaises(
                     errors.Unavailable, self.keeper().ensure, BOX
@@ -569,11 +507,6 @@ class RefusalTest(Case):
                 self.assertEqual(
                     method == 'HEAD', isinstance(error, errors.Untouched)
                 )
-
-    def test_a_missing_role_is_the_matter_of_one_project_only(self):
-        self.cluster.denied.add('project-1')
-        self.refusal()
-        self.assert_usable(self.keeper('project-2').ensure(BOX))
 
     def test_a_token_that_keystone_refuses_is_no_matter_of_roles(self):
         self.cluster.locked_out.add('project-1')
@@ -605,6 +538,7 @@ class RefusalTest(Case):
         self.use(fake_swift.Cluster(container_keys=False, account_keys=False))
         reason = self.refusal()
         self.assertIn('neither', reason)
+        self.assertIn('no RGW account may own the container', reason)
         self.assertIn('sha256, sha512, sha1', reason)
         self.assertNotIn(self.meta()[KEY], reason)
         self.assertNotIn(self.cluster.account()[ACCOUNT_KEY], reason)

@@ -3,6 +3,8 @@
 
 from concurrent import futures
 import threading
+import types
+from unittest import mock
 
 import testtools
 
@@ -73,11 +75,25 @@ class AttemptTest(testtools.TestCase):
         self.assertEqual(1, self.attempt.share(lambda: 1))
 
 
-class RoundsTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.rounds = sharing.Rounds()
+class StoppedOnce:
+    """A lock; who first waits for it is stopped, as by eventlet."""
 
+    def __init__(self, meanwhile):
+        self.lock = threading.Lock()
+        self.meanwhile = [meanwhile]
+
+    def __enter__(self):
+        for meanwhile in self.meanwhile:
+            self.meanwhile = []
+            meanwhile()
+            raise Stopped
+        self.lock.acquire()
+
+    def __exit__(self, *exc):
+        self.lock.release()
+
+
+class RoundsTest(testtools.TestCase):
     def test_one_that_is_stopped_as_it_waits_for_its_turn_holds_up_nobody(
         self,
     ):
@@ -85,35 +101,32 @@ class RoundsTest(testtools.TestCase):
 
         def follow():
             try:
-                told.append(self.rounds.share(len, {}))
+                told.append(rounds.share(len, {}))
             except errors.Unavailable as exc:
                 told.append(exc)
 
         follower = threading.Thread(target=follow, daemon=True)
 
-        class Running:
-            """A lock; who waits for it is stopped, as by eventlet."""
+        def join():
+            follower.start()
+            follower.join(0.2)
 
-            def __enter__(lock):
-                follower.start()
-                follower.join(0.2)
-                raise Stopped
-
-            def __exit__(lock, *exc):
-                self.fail('it was never held')
-
-        self.rounds._running, real = Running(), self.rounds._running
-        self.assertRaises(Stopped, self.rounds.share, len, {})
-        self.rounds._running = real
+        # One guards what is next, the other one is held as a round runs.
+        locks = iter([threading.Lock(), StoppedOnce(join)])
+        patched = types.SimpleNamespace(Lock=lambda: next(locks))
+        with mock.patch.object(sharing, 'threading', patched):
+            rounds = sharing.Rounds()
+        self.assertRaises(Stopped, rounds.share, len, {})
         follower.join(10)
         self.assertEqual([errors.Unavailable], [type(one) for one in told])
-        self.assertEqual(1, self.rounds.share(len, {'a': 'one'}))
+        self.assertEqual(1, rounds.share(len, {'a': 'one'}))
 
     def test_an_error_is_for_its_round_alone(self):
+        rounds = sharing.Rounds()
         self.assertRaises(
-            ZeroDivisionError, self.rounds.share, lambda items: 1 / 0, {}
+            ZeroDivisionError, rounds.share, lambda items: 1 / 0, {}
         )
-        self.assertEqual(1, self.rounds.share(len, {'a': 'one'}))
+        self.assertEqual(1, rounds.share(len, {'a': 'one'}))
 
 
 class BatchesTest(testtools.TestCase):
@@ -150,40 +163,19 @@ class BatchesTest(testtools.TestCase):
         shared = sharing.Batches(self.fail)
         self.assertEqual(set(), shared.share({}))
 
-    def test_what_comes_as_a_round_closes_is_of_the_next_one(self):
-        """It was done with the round before, which told others of it."""
-        shared, told = sharing.Batches(lambda items: [*items]), []
-        rounds = shared._rounds
-        real = rounds._close
-        other = threading.Thread(
-            target=lambda: told.append(shared.share({'b': 2})), daemon=True
-        )
-
-        def close(one):
-            real(one)
-            rounds._close = real
-            other.start()
-            while len(shared) < 1:
-                pass
-
-        rounds._close = close
-        self.assertEqual({'a'}, shared.share({'a': 1}))
-        other.join(30)
-        self.assertEqual([{'b'}], told)
-
-    def together(self, shared, items):
+    def together(self, do, items, *options):
         """Hand in items one by one, as one batch; return what each gets."""
         begun, go_on = threading.Event(), threading.Event()
         self.addCleanup(go_on.set)
-        real = shared._do
 
-        def stall(items):
+        def stalling(batch):
+            if 'before' not in batch:
+                return do(batch)
             begun.set()
             self.assertTrue(go_on.wait(30))
-            shared._do = real
             return ()
 
-        shared._do = stall
+        shared = sharing.Batches(stalling, *options)
         with futures.ThreadPoolExecutor(len(items) + 1) as pool:
             pool.submit(shared.share, {'before': None})
             self.assertTrue(begun.wait(30))
@@ -200,7 +192,7 @@ class BatchesTest(testtools.TestCase):
         def do(items):
             return [key for key, item in items.items() if 1 / item]
 
-        results = self.together(sharing.Batches(do), {'a': 1, 'b': 0, 'c': 2})
+        results = self.together(do, {'a': 1, 'b': 0, 'c': 2})
         self.assertEqual([{'a'}, {'c'}], [results[0], results[2]])
         self.assertIsInstance(results[1], ZeroDivisionError)
 
@@ -211,10 +203,11 @@ class BatchesTest(testtools.TestCase):
             asked.append(items)
             raise ConnectionError
 
-        shared = sharing.Batches(
-            do, lambda exc: not isinstance(exc, ConnectionError)
+        results = self.together(
+            do,
+            {'a': 1, 'b': 2},
+            lambda exc: not isinstance(exc, ConnectionError),
         )
-        results = self.together(shared, {'a': 1, 'b': 2})
         self.assertEqual(
             [ConnectionError] * 2, [type(each) for each in results]
         )

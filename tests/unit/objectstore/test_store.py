@@ -3,7 +3,6 @@
 
 import hashlib
 import json
-from urllib import parse
 
 import testtools
 
@@ -60,23 +59,6 @@ class StoreTest(testtools.TestCase):
             digest='sha256',
         )
 
-    def test_a_container_keeps_its_headers_until_they_are_emptied(self):
-        self.store.put_container('box', KEY)
-        self.assertEqual(
-            'secret',
-            self.store.head_container('box')['x-container-meta-temp-url-key'],
-        )
-        self.store.post_container('box', dict.fromkeys(KEY, ''))
-        self.assertNotIn(
-            'x-container-meta-temp-url-key', self.store.head_container('box')
-        )
-
-    def test_an_account_keeps_its_headers(self):
-        header = 'x-account-meta-temp-url-key'
-        self.assertNotIn(header, self.store.head_account())
-        self.store.post_account({header: 'secret'})
-        self.assertEqual('secret', self.store.head_account()[header])
-
     def test_a_signal_is_listed_fetched_and_deleted(self):
         self.store.put_container('box', KEY)
         self.assertEqual(201, self.cluster.put_signed(self.url(), b'[1]'))
@@ -96,14 +78,6 @@ class StoreTest(testtools.TestCase):
         self.store.delete_object('box', 'signals/a')
         self.assertEqual([], self.store.list_objects('box', 'signals/'))
 
-    def test_names_are_quoted(self):
-        name = 'signals/ü &?#%2F/c'
-        self.fill(name)
-        self.assertEqual(b'{}', self.store.get_object('box', name, 10))
-        self.assertEqual(
-            [name], [e.name for e in self.store.list_objects('box', name)]
-        )
-
     def test_dots_in_a_name_lead_to_no_other_object(self):
         self.store.put_container('other', {})
         self.store.put_object('other', 'kept', b'whole')
@@ -115,6 +89,7 @@ class StoreTest(testtools.TestCase):
             '.',
             './a',
             '...',
+            'signals/ü &?#%2F/c',
         ]
         self.fill('a/b', 'b', *names)
         for name in names:
@@ -175,9 +150,6 @@ class StoreTest(testtools.TestCase):
             errors.Unavailable, store.list_objects, 'box', 'signals/'
         )
 
-    def test_a_listing_without_a_body_is_empty(self):
-        self.assertEqual([], answering(204).list_objects('box', ''))
-
     def test_a_garbled_listing_is_an_outage(self):
         for content in (
             b'<html>',
@@ -229,11 +201,6 @@ class StoreTest(testtools.TestCase):
         self.assertEqual(409, error.status)
         self.assertIn('409 to DELETE of box', str(error))
 
-    def test_deleting_an_object_twice_is_no_error(self):
-        self.fill('a')
-        self.store.delete_object('box', 'a')
-        self.store.delete_object('box', 'a')
-
     def test_a_listing_beyond_its_limit_is_refused_after_a_few_pages(self):
         self.fill(*(f'signals/{number:05}' for number in range(5000)))
         del self.cluster.seen[:]
@@ -262,6 +229,7 @@ class StoreTest(testtools.TestCase):
         self.assertTrue(self.store.has_object('box', 'a'))
         self.assertFalse(self.store.has_object('box', 'b'))
         self.assertFalse(self.store.has_object('nope', 'a'))
+        self.assertEqual([], self.store.first_names('nope', '', 1))
 
     def test_only_the_projects_own_containers_are_listed(self):
         self.cluster = fake_swift.ceph()
@@ -322,12 +290,7 @@ class StoreTest(testtools.TestCase):
             )
             self.assertIs(kind, type(error))
             self.assertEqual(status, error.status)
-            self.assertIn(f'{status} to HEAD of the account', str(error))
-
-    def test_a_broken_connection_passes_through_as_an_outage(self):
-        self.cluster.cut()
-        self.assertRaises(errors.Unavailable, self.store.head_account)
-        self.store.head_account()
+            self.assertIn(f'{status} to HEAD of the account at s', str(error))
 
     def test_what_the_cluster_offers_is_asked_for_without_a_token(self):
         self.assertIn('tempurl', self.store.info())
@@ -347,11 +310,6 @@ class StoreTest(testtools.TestCase):
     def test_an_info_that_fails_is_an_outage(self):
         self.assertRaises(errors.Unavailable, answering(502).info)
 
-    def test_a_signed_url_is_accepted_whether_or_not_an_object_is_there(self):
-        self.fill('signals/a')
-        self.assertTrue(self.store.probe(self.url('signals/a')))
-        self.assertTrue(self.store.probe(self.url('signals/b')))
-
     def test_a_signed_url_is_not_accepted_with_a_wrong_key_or_too_late(self):
         for cluster in (
             self.cluster,
@@ -364,16 +322,6 @@ class StoreTest(testtools.TestCase):
             self.assertFalse(self.store.probe(self.url(key='wrong')))
             self.assertFalse(self.store.probe(self.url(expires=1)))
 
-    def test_an_error_names_what_was_asked_and_of_whom(self):
-        error = self.assertRaises(
-            errors.Unavailable, answering(503).head_container, 'box'
-        )
-        host = parse.urlsplit(Canned().storage_url()).netloc
-        self.assertEqual(
-            f'The object store answered 503 to HEAD of box at {host}',
-            str(error),
-        )
-
     def test_a_probe_that_the_store_has_no_time_for_decides_nothing(self):
         for status in (408, 429, 498, 500, 503):
             self.assertRaises(
@@ -384,10 +332,8 @@ class StoreTest(testtools.TestCase):
         for status in (302, 400, 405, 412):
             self.assertFalse(answering(status).probe(self.url()))
 
-    def test_the_project_is_known_although_cephs_url_does_not_tell(self):
-        store = fake_swift.ceph().store('project-7')
-        self.assertNotIn('project-7', store.url)
-        self.assertEqual('project-7', store.project_id)
+    def test_a_listing_without_a_body_is_empty(self):
+        self.assertEqual([], answering(204).list_objects('box', ''))
 
 
 class ClusterURLTest(testtools.TestCase):
@@ -414,14 +360,3 @@ class ClusterURLTest(testtools.TestCase):
         ):
             store = stores.ObjectStore(Canned(url=url))
             self.assertEqual(names, store.names_account, url)
-
-    def test_info_lies_there(self):
-        for endpoint in (
-            fake_swift.SWIFT,
-            'http://s/v1/KEY_%(project_id)s',
-            fake_swift.CEPH,
-            'http://s/swift/v1/AUTH_%(project_id)s',
-            'http://s/v1',
-        ):
-            store = fake_swift.Cluster(endpoint).store()
-            self.assertIn('tempurl', store.info())

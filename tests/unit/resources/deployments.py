@@ -317,7 +317,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         }
 
     def containers(self):
-        return [name for _, name in self.swift._containers]
+        return [name for _, name in self.swift.containers]
 
     def objects(self, stack):
         """Return the names of the objects in a root stack's container."""

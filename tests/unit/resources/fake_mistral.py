@@ -28,11 +28,6 @@ def refused(status, message):
     return base.APIException(error_code=status, error_message=message)
 
 
-NO_TRUST = refused(
-    500,
-    'You are not authorized to perform the requested action: Delegated tokens '
-    'cannot manage trusts.. (HTTP 403) (Request-ID: req-1)',
-)
 UNAVAILABLE = refused(503, b'<html>Service Unavailable</html>')
 DOWN = exceptions.ConnectFailure('Unable to establish connection')
 

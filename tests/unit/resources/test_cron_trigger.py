@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::CronTrigger."""
 
-import copy
 import json
 
 from heat.common import exception
@@ -51,17 +50,6 @@ class MakingTest(CronTriggerTest):
         self.make(workflow='simple')
         self.assertEqual('simple', self.triggers.only()['workflow_name'])
 
-    def test_the_workflow_may_have_params(self):
-        self.make(
-            workflow={
-                'name': 'tidy',
-                'input': {'what': 'all'},
-                'params': {'env': {'a': 1}},
-            }
-        )
-        params = json.loads(self.triggers.only()['workflow_params'])
-        self.assertEqual({'env': {'a': 1}}, params)
-
     def test_without_a_name_it_gets_one_of_its_own(self):
         self.make(name=None)
         self.assertRegex(self.triggers.only()['name'], '^stack-it-')
@@ -109,14 +97,6 @@ class RefusingTest(CronTriggerTest):
             self.assertIn(said, reason)
             self.heat.delete(self.stack)
             self.assertEqual({}, self.triggers.rows)
-
-    def test_a_refused_trust_is_told_in_mistrals_words(self):
-        cfg.CONF.set_override('mistral_error_budget', 0, 'heat_plugins')
-        self.addCleanup(
-            cfg.CONF.clear_override, 'mistral_error_budget', 'heat_plugins'
-        )
-        self.mistral.fail('cron_triggers.create', fake_mistral.NO_TRUST)
-        self.assertIn('Delegated tokens cannot manage trusts', self.refused())
 
     def test_a_name_that_is_taken_is_left_alone(self):
         theirs = {'pattern': '1 1 * * *', 'workflow_input': {'what': 1}}
@@ -182,23 +162,6 @@ class UpdatingTest(CronTriggerTest):
         self.update(count=5, pattern='6 * * * *')
         self.assertEqual(2, self.triggers.only()['remaining_executions'])
 
-    def test_a_changed_count_begins_anew(self):
-        self.make(count=5)
-        self.triggers.fire('nightly', 2)
-        self.update(count=4)
-        self.assertEqual(4, self.triggers.only()['remaining_executions'])
-
-    def test_without_the_count_there_is_no_limit_any_more(self):
-        self.make(count=5)
-        self.update()
-        self.assertIsNone(self.triggers.only()['remaining_executions'])
-
-    def test_a_trigger_that_somebody_deleted_is_made_again(self):
-        self.make()
-        self.triggers.remove('nightly')
-        self.update(pattern=LATER)
-        self.assertEqual(LATER, self.triggers.only()['pattern'])
-
 
 class FailingUpdateTest(CronTriggerTest):
     REFUSED = fake_mistral.refused(400, 'Some reason')
@@ -226,20 +189,6 @@ class FailingUpdateTest(CronTriggerTest):
         self.refused_update(first_time='2030-01-01 18:00', pattern=LATER)
         self.assertEqual(HOURLY, self.triggers.only()['pattern'])
 
-    def test_a_rollback_finds_everything_in_order(self):
-        self.make()
-        self.mistral.fail('cron_triggers.create', self.REFUSED)
-        self.refused_update(pattern=LATER)
-        before = copy.deepcopy(self.triggers.only())
-        self.update()
-        self.assertEqual(before['pattern'], self.triggers.only()['pattern'])
-
-    def test_a_refused_update_can_be_corrected(self):
-        self.make()
-        self.assertIn("missing=['what']", self.refused_update(workflow='tidy'))
-        self.update(pattern=LATER)
-        self.assertEqual(LATER, self.triggers.only()['pattern'])
-
     def test_the_next_update_creates_what_could_not_come_back(self):
         self.make()
         self.mistral.fail('cron_triggers.create', self.REFUSED, self.REFUSED)
@@ -251,13 +200,6 @@ class FailingUpdateTest(CronTriggerTest):
         )
         self.update(pattern=LATER)
         self.assertEqual(LATER, self.triggers.only()['pattern'])
-
-    def test_deleting_then_needs_nothing(self):
-        self.make()
-        self.mistral.fail('cron_triggers.create', self.REFUSED, self.REFUSED)
-        self.refused_update(pattern=LATER)
-        self.heat.delete(self.stack)
-        self.assertEqual({}, self.triggers.rows)
 
 
 class FormerReleaseTest(CronTriggerTest):
@@ -329,12 +271,6 @@ class CrashTest(CronTriggerTest):
             self.assertEqual({}, self.triggers.rows)
             self.assertEqual(0, self.mistral.trusts)
 
-    def test_deleting_leaves_nothing(self):
-        for call, effect in self.CRASHES:
-            self.crash(call, effect, pattern=LATER)
-            self.heat.delete(self.stack)
-            self.assertEqual({}, self.triggers.rows)
-
     def test_a_create_that_crashed_leaves_nothing_when_deleted(self):
         for effect in (False, True):
             self.mistral.fail('cron_triggers.create', Crash(), effect=effect)
@@ -357,9 +293,6 @@ class RunOutTest(CronTriggerTest):
         self.assertEqual(0, self.attribute('remaining_executions'))
         self.assertIsNone(self.attribute('next_execution_time'))
         self.assertEqual([], self.attribute('upcoming_executions'))
-
-    def test_a_check_does_not_fail(self):
-        self.heat.run(self.stack, self.stack.CHECK)
 
     def test_a_deletion_works(self):
         self.heat.delete(self.stack)
@@ -384,9 +317,6 @@ class DeletedByOthersTest(CronTriggerTest):
         self.update()
         self.assertEqual('nightly', self.triggers.only()['name'])
         self.assertEqual(before, self.it.id)
-
-    def test_a_deletion_works(self):
-        self.heat.delete(self.stack)
 
 
 class OutageTest(CronTriggerTest):
@@ -459,14 +389,6 @@ class AttributesTest(CronTriggerTest):
             ['2030-01-01 14:00 UTC', '2030-01-01 15:00 UTC'],
             self.attribute('upcoming_executions'),
         )
-
-    def test_a_template_of_the_type_can_be_had(self):
-        for kind in ('hot', 'cfn'):
-            found = cron_trigger.CronTrigger.resource_to_template(
-                'OS::Mistral::CronTrigger', kind
-            )
-            parameters = found.get('parameters') or found['Parameters']
-            self.assertIn('workflow', parameters)
 
     def test_those_of_heats_own_class_are_all_there(self):
         ours = cron_trigger.CronTrigger

@@ -48,7 +48,7 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         self.assertEqual('new', stack['deployment'].FnGetAtt('answer'))
         self.delete(stack)
         self.assertEqual([], self.deployment_rows())
-        self.assertEqual({}, self.swift._containers)
+        self.assertEqual({}, self.swift.containers)
 
     def resumed(self, stack, whole=AUTO):
         """Let another engine resume what waits; return its task."""

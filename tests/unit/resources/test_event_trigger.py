@@ -58,12 +58,6 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
         self.assertEqual({'what': 'all'}, json.loads(row['workflow_input']))
         self.assertEqual({'env': {'a': 1}}, json.loads(row['workflow_params']))
 
-    def test_a_text_names_the_workflow_and_its_name_is_of_its_own(self):
-        resource = self.make(workflow='other')
-        row = self.triggers.only()
-        self.assertEqual(self.other, row['workflow_id'])
-        self.assertEqual(resource.physical_resource_name(), row['name'])
-
     def test_what_mistral_can_change_changes_in_place(self):
         resource = self.make(name='mine')
         before = resource.resource_id
@@ -96,12 +90,6 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
             ({'topic': 'x' * 81}, 'topic'),
         ):
             self.assertIn(said, self.invalid(**properties))
-        self.assertEqual({}, self.triggers.rows)
-
-    def test_an_input_that_does_not_fit_is_refused_in_mistrals_words(self):
-        reason = self.refused(workflow='tidy')
-        self.assertIn('cannot create the event trigger: Mistral', reason)
-        self.assertIn("missing=['what']", reason)
         self.assertEqual({}, self.triggers.rows)
 
     def test_a_trigger_of_somebody_else_is_not_taken_over(self):
@@ -157,8 +145,3 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
                 'name'
             ],
         )
-
-    def test_one_that_is_gone_is_deleted_without_an_error(self):
-        self.make()
-        self.triggers.rows.clear()
-        self.heat.delete(self.heat.load(self.stack))

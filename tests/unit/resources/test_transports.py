@@ -502,7 +502,7 @@ class TempURLTest(Case):
         self.assert_nothing_left()
 
     def containers(self):
-        return list(self.swift._containers)
+        return list(self.swift.containers)
 
 
 class OthersTest(Case):

@@ -104,17 +104,6 @@ class DefinitionTest(WorkflowTest):
         self.assertEqual(names, self.attribute('available_workflows'))
         self.assertEqual('stack.it', it.resource_id)
 
-    def test_only_workflow_is_what_get_resource_gives(self):
-        content = self.template(definition=ONE)
-        content['outputs'] = {'name': {'value': {'get_resource': 'it'}}}
-        stack = self.heat.create(content)
-        self.assertEqual({'name': 'stack.it.main'}, self.heat.outputs(stack))
-
-    def test_explicit_name_is_kept(self):
-        it = self.make(definition=ONE, name='mine')
-        self.assertEqual('mine', it.FnGetRefId())
-        self.assertEqual({'mine'}, self.workflows.names())
-
     def test_explicit_name_begins_the_names_of_several(self):
         self.make(definition=TWO, name='mine')
         self.assertEqual({'mine.main', 'mine.sub'}, self.workflows.names())
@@ -404,10 +393,6 @@ class ValidationTest(WorkflowTest):
         said = self.invalid(definition=book)
         self.assertIn('define each workflow by its name', said)
 
-    def test_a_workflow_may_be_called_workflows(self):
-        self.make(definition=f'workflows:\n  {NOOP}')
-        self.assertEqual({'stack.it.workflows'}, self.workflows.names())
-
     def test_mistral_is_asked_once_and_has_its_words(self):
         self.workflows.refusal = 'Invalid DSL:\n unknown key'
         said = self.invalid(definition=TWO)
@@ -434,10 +419,6 @@ class ValidationTest(WorkflowTest):
             ({'input': {'z': 1}}, '"input" has z, which no workflow'),
         ):
             self.assertIn(said, self.invalid(definition=TWO, **properties))
-
-    def test_definition_that_is_no_text_is_refused(self):
-        said = self.invalid(definition={'main': {}})
-        self.assertIn('Value must be a string', said)
 
 
 class SignalTest(WorkflowTest):
@@ -492,12 +473,6 @@ class SignalTest(WorkflowTest):
         self.make(definition=ONE)
         self.assertIn("missing=['x']", self.fail())
         self.assertIn("unexpected=['z']", self.fail({'input': {'z': 1}}))
-
-    def test_mistral_that_is_away_is_told(self):
-        self.make(definition=ONE, input={'x': 1})
-        self.mistral.fail('executions.create', fake_mistral.UNAVAILABLE)
-        self.assertIn('Mistral answers 503', self.fail())
-        self.assertEqual([], self.rows())
 
     def test_a_signal_is_retried_and_runs_once(self):
         self.patch(workflow.Workflow, 'RETRY_SECONDS', 5)
@@ -572,29 +547,6 @@ class SignalTest(WorkflowTest):
 
 
 class ExecutionsTest(WorkflowTest):
-    def test_newest_comes_first_with_its_values(self):
-        self.make(definition=PLAIN)
-        self.assertEqual([], self.attribute('executions'))
-        for number in range(2):
-            self.add_execution('stack.it.main')['input'] = json.dumps(
-                {'n': number}
-            )
-        shown = self.attribute('executions')
-        self.assertEqual([{'n': 1}, {'n': 0}], [o['input'] for o in shown])
-        self.assertEqual(
-            {
-                'id',
-                'workflow_name',
-                'state',
-                'state_info',
-                'input',
-                'output',
-                'created_at',
-                'updated_at',
-            },
-            shown[0].keys(),
-        )
-
     def test_list_is_bounded(self):
         self.make(definition=PLAIN)
         for _ in range(25):
@@ -638,15 +590,6 @@ class LifeTest(WorkflowTest):
         self.assertEqual(2, len(self.workflows.names()))
         self.heat.delete(self.stack)
         self.assertEqual(set(), self.workflows.names())
-
-    def test_same_template_makes_up_for_a_failed_update(self):
-        self.make(definition=ONE)
-        self.mistral.fail(
-            'workflows.update', fake_mistral.refused(400, 'not so')
-        )
-        self.assertIn('not so', self.refused_update(definition=TWO))
-        self.update(definition=TWO)
-        self.assertEqual(2, len(self.workflows.names()))
 
     def test_a_rollback_removes_what_the_failed_update_made(self):
         self.make(definition=ONE)
@@ -713,13 +656,6 @@ class LifeTest(WorkflowTest):
             self.heat.delete(self.stack)
             self.assertEqual(kept, len(self.rows()))
             self.executions.rows.clear()
-
-    def test_many_executions_are_ended_step_by_step(self):
-        self.make(definition=PLAIN)
-        for _ in range(50):
-            self.signal()
-        self.heat.delete(self.stack)
-        self.assertEqual([], self.rows())
 
     def test_trigger_of_others_is_named_before_any_execution_ends(self):
         self.make(definition=PLAIN)

@@ -129,7 +129,7 @@ class LogsCase(base.RunsTestCase):
 
     def test_a_run_goes_with_all_that_its_server_has_put(self):
         self.patch(live, 'MOST', 5)
-        self.patch(cleaning, '_DROPPED', 5)
+        self.patch(cleaning, 'DROPPED', 5)
         for number in range(12):
             self.send(f'{number:06d}', b'x')
         self.send('of-its-own', b'x')
@@ -137,7 +137,7 @@ class LogsCase(base.RunsTestCase):
         self.assertEqual([], [*self.folder()])
 
     def test_an_end_is_put_to_objects_that_keep_arriving(self):
-        self.patch(cleaning, '_DROPPED', 2)
+        self.patch(cleaning, 'DROPPED', 2)
         self.patch(cleaning, '_PASSES', 3)
         for number in range(9):
             self.send(f'{number:06d}', b'x')

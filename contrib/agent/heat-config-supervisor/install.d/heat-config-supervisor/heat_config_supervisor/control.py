@@ -14,7 +14,7 @@ from heat_config_supervisor import sending
 LOG = logging.getLogger(__name__)
 
 # Seconds between two requests, and to which those double that fail.
-_PACE, _MOST = 2.0, 8.0
+PACE, MOST = 2.0, 8.0
 
 
 class Control:
@@ -27,18 +27,18 @@ class Control:
         self._url = config.control_url
         self.requested = threading.Event()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.thread = threading.Thread(target=self._run, daemon=True)
 
     def begin(self) -> None:
         if self._url:
-            self._thread.start()
+            self.thread.start()
 
     def end(self) -> None:
         """Ask no longer. A request that is under way is not waited for."""
         self._ended.set()
 
     def _run(self) -> None:
-        pause = _PACE
+        pause = PACE
         with requests.Session() as session:
             while not self._ended.is_set():
                 status = self._status(session)
@@ -46,7 +46,7 @@ class Control:
                     LOG.info('The config was told to stop')
                     self.requested.set()
                     return
-                pause = _PACE if status == 404 else min(pause * 2, _MOST)
+                pause = PACE if status == 404 else min(pause * 2, MOST)
                 self._ended.wait(pause)
 
     def _status(self, session: requests.Session) -> int:

@@ -24,7 +24,7 @@ from heat_config_supervisor import sending
 LOG = logging.getLogger(__name__)
 
 # Seconds before a second attempt, and to which that doubles.
-_FIRST, _MOST = 2.0, 300.0
+FIRST, MOST = 2.0, 300.0
 
 #: How often to send what is refused: an object store takes about a minute to
 #: know a new key everywhere.
@@ -174,6 +174,6 @@ class _Round:
             self._refusals[config_id] = refusals
             if refusals >= REFUSALS:
                 _drop(config_id, answer)
-        pause = self._pause.get(config_id, _FIRST)
-        self._pause[config_id] = min(pause * 2, _MOST)
+        pause = self._pause.get(config_id, FIRST)
+        self._pause[config_id] = min(pause * 2, MOST)
         self._next[config_id] = time.monotonic() + pause

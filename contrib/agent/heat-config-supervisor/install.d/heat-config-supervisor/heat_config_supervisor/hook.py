@@ -22,13 +22,13 @@ from typing import IO, Any
 OVER, TOLD = 124, 143
 
 # Seconds for what is told to stop, and then for its hook.
-_GRACE = 5.0
+GRACE = 5.0
 
 # Seconds between two looks whether it must stop.
 _LOOK = 0.25
 
 # Seconds between two looks whether what has to stop has ended.
-_PAUSE = 0.1
+PAUSE = 0.1
 
 # How often to look for what a killed process may have started meanwhile.
 _ROUNDS = 50
@@ -168,7 +168,7 @@ def _stop(process: subprocess.Popen[bytes], family: _Family) -> bool:
     if by_force:
         _signal(family.commands(), signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE)
+            process.wait(GRACE)
     else:
         # What is left has had its time, or has it now: a daemon goes slowly.
         _wait_for_stopped(lambda: not family.alive(), family, signalled)
@@ -195,7 +195,7 @@ def _wait_for_stopped(
 
     :param signalled: the programs that have got it; grows.
     """
-    end = time.monotonic() + _GRACE
+    end = time.monotonic() + GRACE
     while not ended() and time.monotonic() < end:
         late = [
             orphan
@@ -204,7 +204,7 @@ def _wait_for_stopped(
         ]
         _signal(late, signal.SIGTERM)
         signalled |= {orphan.program for orphan in late}
-        time.sleep(_PAUSE)
+        time.sleep(PAUSE)
 
 
 def _signal(processes: Iterable[_Process], number: int) -> None:
@@ -229,7 +229,7 @@ class _Family:
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._others = {
             process.pid
-            for process in _processes()
+            for process in running_processes()
             if process.parent == os.getpid()
         }
 
@@ -244,7 +244,7 @@ class _Family:
         """Return what lives of it and has lost its parent."""
         return [
             process
-            for process in _processes()
+            for process in running_processes()
             if process.lives
             and process.parent == os.getpid()
             and process.pid not in self._others
@@ -257,7 +257,7 @@ class _Family:
         A script whose command ends before the script itself gets the signal
         would start its next command.
         """
-        there = _processes()
+        there = running_processes()
         members = {
             process.pid
             for process in there
@@ -304,7 +304,7 @@ class _Process:
         return self.pid, self.command
 
 
-def _processes() -> list[_Process]:
+def running_processes() -> list[_Process]:
     processes = []
     for file in pathlib.Path('/proc').glob('[0-9]*/stat'):
         with contextlib.suppress(OSError):

@@ -15,7 +15,7 @@ from heat_config_supervisor import logs
 
 LOG = logging.getLogger(__name__)
 
-_LAUNCH = pathlib.Path(__file__).with_name('launch.py')
+LAUNCH = pathlib.Path(__file__).with_name('launch.py')
 _BYTES = 64 * 1024
 
 # Seconds for the last of it, which is in a pipe when the hook has ended.
@@ -52,21 +52,21 @@ class Output:
         self._is_at_start = True
         self._read, write = os.pipe()
         self.inherited = (write,)
-        self.command = [*python, str(_LAUNCH), str(write), program]
-        self._thread = threading.Thread(target=self._copy, daemon=True)
+        self.command = [*python, str(LAUNCH), str(write), program]
+        self.thread = threading.Thread(target=self._copy, daemon=True)
 
     def begin(self) -> None:
         """Begin, when the hook has been started."""
         if self._sender:
             for number in self.inherited:
                 os.close(number)
-            self._thread.start()
+            self.thread.start()
             self._sender.begin()
 
     def end(self) -> None:
         """Take the last of it, when the hook has ended."""
         if self._sender:
-            self._thread.join(_REST)
+            self.thread.join(_REST)
             self._sender.end()
 
     def note(self, line: str) -> None:

@@ -30,17 +30,17 @@ LOG = logging.getLogger(__name__)
 SLOT = 64 * 1024
 
 # Seconds between two objects, unless there is a slot full to send.
-_PACE = 2.0
+PACE = 2.0
 
 # Seconds before what failed is sent again, and to which that doubles.
-_FIRST, _MOST = 2.0, 8.0
+FIRST, MOST = 2.0, 8.0
 
 # Seconds for which the rest is sent again at once, and between two attempts: a
 # result waits for all of it, so a few failures must not add up.
-_INSIST, _PAUSE = 10.0, 0.5
+INSIST, PAUSE = 10.0, 0.5
 
 # How often what is refused is sent: see `delivery.REFUSALS`.
-_REFUSALS = 6
+REFUSALS = 6
 
 _TYPE = {'Content-Type': 'application/octet-stream'}
 
@@ -212,7 +212,7 @@ def finish(config: configs.Config) -> sending.Answer:
     log = Log.load(config.id) if url else None
     if log is None or url is None:
         return sending.Answer(sending.Fate.ACCEPTED, 'there is none')
-    patience = time.monotonic() + _INSIST
+    patience = time.monotonic() + INSIST
     with requests.Session() as session:
         answer = _send_rest(log, session, url)
         refusals = 0
@@ -221,9 +221,9 @@ def finish(config: configs.Config) -> sending.Answer:
             and time.monotonic() < patience
         ):
             refusals += answer.fate is sending.Fate.REFUSED
-            if refusals >= _REFUSALS:
+            if refusals >= REFUSALS:
                 break
-            time.sleep(_PAUSE)
+            time.sleep(PAUSE)
             answer = _send_rest(log, session, url)
     if answer.fate is sending.Fate.LATER:
         log.save()
@@ -239,40 +239,40 @@ class Sender:
         self._log = log
         self._url = url
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.thread = threading.Thread(target=self._run, daemon=True)
 
     def begin(self) -> None:
         self._log.save()
-        self._thread.start()
+        self.thread.start()
 
     def end(self) -> None:
         """Leave to `finish` what the store does not take now."""
         self._ended.set()
         self._log.wake()
-        self._thread.join()
+        self.thread.join()
         self._log.save()
 
     def _run(self) -> None:
-        refusals, pause = 0, _FIRST
+        refusals, pause = 0, FIRST
         with requests.Session() as session:
             # An empty first object says that there will be output.
             while True:
                 answer = _send_part(self._log, session, self._url)
                 accepted = answer.fate is sending.Fate.ACCEPTED
                 if accepted:
-                    refusals, pause = 0, _FIRST
-                    self._rest_until(lambda: self._log.is_full, _PACE)
+                    refusals, pause = 0, FIRST
+                    self._rest_until(lambda: self._log.is_full, PACE)
                     self._await_more(session)
                 else:
                     refusals += answer.fate is sending.Fate.REFUSED
-                    if refusals >= _REFUSALS:
+                    if refusals >= REFUSALS:
                         LOG.warning(
                             'Cannot send the output while the config runs: %s',
                             answer.reason,
                         )
                         return
                     self._rest_until(lambda: False, pause)
-                    pause = min(pause * 2, _MOST)
+                    pause = min(pause * 2, MOST)
                 if self._ended.is_set():
                     if accepted:
                         self._send_last(session)

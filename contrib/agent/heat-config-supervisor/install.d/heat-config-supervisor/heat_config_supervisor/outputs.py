@@ -15,7 +15,7 @@ from heat_config_supervisor import sending
 LOG = logging.getLogger(__name__)
 
 # Seconds between two looks at the files that the outputs are read from.
-_PACE = 2.0
+PACE = 2.0
 
 
 class Watch:
@@ -31,20 +31,20 @@ class Watch:
         self._note = note
         self._is_noted = False
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.thread = threading.Thread(target=self._run, daemon=True)
 
     def begin(self) -> None:
         if self._config.outputs:
-            self._thread.start()
+            self.thread.start()
 
     def end(self) -> None:
         self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        if self.thread.is_alive():
+            self.thread.join()
         self._look()
 
     def _run(self) -> None:
-        while not self._ended.wait(_PACE):
+        while not self._ended.wait(PACE):
             self._look()
 
     def _look(self) -> None:

@@ -21,17 +21,17 @@ class Report:
     def __init__(self, config: configs.Config) -> None:
         self._config = config
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._send, daemon=True)
+        self.thread = threading.Thread(target=self._send, daemon=True)
 
     def begin(self) -> None:
         if self._config.progress_url or self._config.takes_reports:
-            self._thread.start()
+            self.thread.start()
 
     def end(self) -> None:
         """Give up, for the result says more."""
         self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        if self.thread.is_alive():
+            self.thread.join()
 
     def _send(self) -> None:
         answer = self._attempt()

@@ -25,7 +25,7 @@ from heat_config_supervisor import sending
 LOG = logging.getLogger(__name__)
 
 # Seconds between two requests, and to which those double that fail.
-_PACE, _MOST = 1.0, 30.0
+PACE, MOST = 1.0, 30.0
 
 # Seconds between two looks whether it is worth it to ask.
 _IDLE = 5.0
@@ -48,7 +48,7 @@ class Watcher:
     sleep: Callable[[float], None] = time.sleep
     etag: str | None = None
     is_due: bool = False
-    pause: float = _PACE
+    pause: float = PACE
     session: requests.Session = dataclasses.field(
         default_factory=requests.Session
     )
@@ -79,9 +79,9 @@ class Watcher:
             status, etag = 0, None
             LOG.warning('Cannot check for new configs: %s', type(exc).__name__)
         if status not in (200, 304):
-            self.pause = min(self.pause * 2, _MOST)
+            self.pause = min(self.pause * 2, MOST)
             return
-        self.pause = _PACE
+        self.pause = PACE
         if status == 200 and etag != self.etag:
             self.is_due = self.is_due or self.etag is not None
             self.etag = etag
