@@ -42,12 +42,12 @@ def measure(
     # With as many threads as Heat has by default: they are there before the
     # tenth stack.
     lab.start(side, waiting=0)
-    templates = scenarios.flat(COUNT).templates(lab.servers)
+    template = scenarios.flat(COUNT).template(lab.servers)
     found = []
     with lab.state() as state:
         rounds.warm_up(lab, state)
         for number in range(1, CYCLES + 1):
-            group = stacks.Stacks(lab, state, templates, COUNT)
+            group = stacks.Stacks(lab, state, [template], COUNT)
             group.create()
             group.signal('CREATE')
             group.delete()

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import pathlib
 import sqlite3
-import tempfile
 
 from tests.bench import engine_state
 from tests.bench import scenarios
@@ -59,7 +58,6 @@ class Lab:
         self._count = servers
         self._profile = base.catalog.STORES[store]
         self.servers: list[str] = []
-        self._folder = tempfile.TemporaryDirectory(prefix='bench-')
 
     def __enter__(self) -> 'Lab':
         return self
@@ -67,37 +65,30 @@ class Lab:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # After an error its logs may tell why.
         self.cloud.down(purge=kind is None)
-        self._folder.cleanup()
 
     def reset(self) -> None:
         """Forget all that is stored, after something has gone wrong."""
         self.cloud.down(purge=True)
         self.servers = []
 
-    def start(
-        self, side: Side, conf: str = '', waiting: int | None = None
-    ) -> None:
+    def start(self, side: Side, waiting: int | None = None) -> None:
         """Start Heat with the classes of a side, and a new Swift.
 
         The servers are there, and Heat has not made them since its start: it
         would keep memory of that.
 
-        :param conf: what to add to heat.conf.
         :param waiting: how many resources wait at a time; None for as many
             as there are servers.
         """
         if not self.servers:
-            self._up(side, '', _TOGETHER)
+            self._up(side, _TOGETHER)
             for first in range(0, self._count, _TOGETHER):
                 self.servers += self._make(
                     first, min(_TOGETHER, self._count - first)
                 )
-        self._up(side, conf, self._count if waiting is None else waiting)
+        self._up(side, self._count if waiting is None else waiting)
 
-    def _up(self, side: Side, conf: str, waiting: int) -> None:
-        # One more file than needed, but then the two sides are alike.
-        extra = pathlib.Path(self._folder.name, 'extra.conf')
-        extra.write_text(conf)
+    def _up(self, side: Side, waiting: int) -> None:
         if self.cloud.path.exists():
             # At once: there is nothing in progress.
             for service in ('heat', 'swift'):
@@ -107,7 +98,6 @@ class Lab:
         self.cloud.up(
             profile=self._profile,
             plugin=side.plugin,
-            conf=[extra],
             # Each waiting resource holds a thread; some more for the rest.
             # Heat starts a thread for each message until it has all of them.
             executor_threads=waiting + 64,

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from typing import Any
 
 from tests.bench import engine_state
 from tests.bench import lab as labs
@@ -102,21 +103,9 @@ class _Bench:
         self._lab = lab
         self._state = state
         self._stack = name
+        self._commands = running.Commands(lab.cloud)
 
-    @contextlib.contextmanager
-    def _command(self, *words: str):
-        with subprocess.Popen(
-            ['openstack', 'software', 'deployment', *words],
-            env=self._lab.cloud.env(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        ) as command:
-            try:
-                yield command
-            finally:
-                command.kill()
-
-    def _given(self, count: int) -> list[engine_state.Config]:
+    def _given(self, count: int) -> list[dict[str, Any]]:
         """Wait until all servers were given the action."""
         ids = engine_state.until(
             lambda: (
@@ -127,20 +116,23 @@ class _Bench:
             _LIMIT,
             f'{count} runs to begin',
         )
-        return self._state.configs(ids)
+        return list(self._state.configs(ids).values())
 
     def _start(self, count: int) -> list[str]:
-        words = ['run', 'start', _ACTION, '--stack', self._stack, '--yes']
+        words = ['start', _ACTION, '--stack', self._stack, '--yes']
         for n in range(count):
             words += ['--resource', f'deployment{n}']
         return words
 
     def follow(self, load: Load) -> dict[str, str]:
         """Let servers print, and follow all of it."""
+        words = *self._start(load.servers), '--follow'
         with (
-            self._command(*self._start(load.servers), '--follow') as command,
             tempfile.TemporaryDirectory(prefix='bench-') as folder,
+            self._commands.begin(*words) as command,
+            contextlib.ExitStack() as ending,
         ):
+            ending.callback(command.kill)
             reader = _Reader(command)
             configs = self._given(load.servers)
             servers = live_servers.Servers(pathlib.Path(folder))
@@ -191,11 +183,10 @@ class _Bench:
                     lambda: servers.begun() == count, _LIMIT, 'scripts'
                 )
                 time.sleep(5)
-                words = ('run', 'cancel', started.id, '--wait')
                 begun = time.time()
-                with self._command(*words) as command:
-                    ends = sorted(servers.ends(_LIMIT))
-                    command.communicate()
+                command = self._commands.begin('cancel', started.id, '--wait')
+                ends = sorted(servers.ends(_LIMIT))
+                command.communicate()
         taken = [one - begun for one in ends]
         return {
             'cancel to the result of the stopped script, median, s': (

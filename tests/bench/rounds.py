@@ -63,21 +63,11 @@ class Round:
 
 
 class Runner:
-    """Runs rounds on a lab.
+    """Runs rounds on a lab."""
 
-    :param observe: called with the pid of Heat and the name of each phase
-        as it begins; what it returns is called as the phase ends.
-    """
-
-    def __init__(
-        self,
-        lab: labs.Lab,
-        say: Callable[[str], None],
-        observe: Callable[[int, str], Callable[[], None]] | None = None,
-    ) -> None:
+    def __init__(self, lab: labs.Lab, say: Callable[[str], None]) -> None:
         self._lab = lab
         self._say = say
-        self._observe = observe or (lambda pid, phase: lambda: None)
         self._meter = counting.Meter(lab.cloud)
 
     def run(self, scenario: scenarios.Scenario, side: labs.Side) -> Round:
@@ -92,14 +82,13 @@ class Runner:
         try:
             with self._lab.state() as state:
                 warm_up(self._lab, state)
-                templates = scenario.templates(self._lab.servers)
+                template = scenario.template(self._lab.servers)
                 group = stacks.Stacks(
-                    self._lab, state, templates, scenario.count
+                    self._lab, state, [template], scenario.count
                 )
                 mark = self._create(found, group)
-                if not scenario.brief:
-                    self._settle()
-                    mark = self._update(found, group, mark)
+                self._settle()
+                mark = self._update(found, group, mark)
                 self._settle()
                 _, found.delete = self._count(
                     found, 'delete', group.delete, mark
@@ -205,13 +194,9 @@ class Runner:
         :returns: where this one has, and how many seconds it took.
         """
         begin = begin or self._meter.mark()
-        ended = self._observe(self._lab.cloud.usage('heat')['pid'], phase)
         begun = time.monotonic()
-        try:
-            do()
-        finally:
-            seconds = time.monotonic() - begun
-            ended()
+        do()
+        seconds = time.monotonic() - begun
         end = self._meter.mark()
         found.counts[phase] = self._meter.between(begin, end)
         return end, seconds
@@ -219,8 +204,8 @@ class Runner:
 
 def warm_up(lab: labs.Lab, state: engine_state.EngineState) -> None:
     """Let Heat make what it makes once: keys, tokens, caches."""
-    template = scenarios.flat(1).templates(lab.servers)
-    group = stacks.Stacks(lab, state, template, 1)
+    template = scenarios.flat(1).template(lab.servers)
+    group = stacks.Stacks(lab, state, [template], 1)
     group.create()
     group.signal('CREATE')
     group.delete()
