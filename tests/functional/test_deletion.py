@@ -42,28 +42,6 @@ def test_delete_after_it_has_failed(stacks):
     _delete(stack)
 
 
-def test_delete_while_it_is_updated(stacks):
-    stack = _created(stacks)
-    stack.update(base.software(), who='moon')
-    stack.waiting(action='UPDATE')
-    _delete(stack)
-
-
-def test_delete_while_it_is_suspended(stacks):
-    stack = _created(stacks)
-    stack.action(suspend=None)
-    stack.wait('SUSPEND_COMPLETE')
-    _delete(stack)
-
-
-def test_delete_after_it_was_created_and_signalled_again(stacks):
-    stack = _created(stacks)
-    found = stack.deployment()
-    # It lies in the container now, and nobody has taken it.
-    assert found.put(servers.body()) == 201
-    _delete(stack)
-
-
 def test_delete_ends_at_the_limit_if_the_server_is_gone(cloud, stacks):
     stack = _created(stacks, actions=['CREATE', 'DELETE'], timeout=8)
     stack.delete()
@@ -75,56 +53,6 @@ def test_delete_ends_at_the_limit_if_the_server_is_gone(cloud, stacks):
         stack.delete()
         base.until(lambda: stack.status == 'DELETE_COMPLETE')
     assert len(servers.signals(cloud, stack)) == 2
-
-
-def test_delete_is_left_out_if_nobody_can_answer_it(cloud, stacks):
-    stack = _created(stacks, actions=['CREATE', 'DELETE'])
-    container = f'/heat-plugins-{stack.id}'
-    # An engine that has no URL at hand.
-    cloud.restart('heat')
-    refused = {'user_agent': 'keystoneauth', 'status': 403}
-    with cloud.faults([{**refused, 'path': f'.*{container}.*'}]):
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
-    log = cloud.log('heat').read_text('utf-8', 'replace')
-    assert 'DELETE was not run on server' in log
-    # It could not be deleted either, as the log says.
-    assert f'{container[1:]}, which may remain' in log
-    answer = cloud.session().delete('object-store', container)
-    assert answer.status == 204
-
-
-@pytest.mark.quick
-def test_groups_share_the_container_of_their_root(cloud, stacks, members):
-    template = base.software()
-    template['resources']['group'] = {
-        'type': 'OS::Heat::SoftwareDeploymentGroup',
-        'properties': {
-            'servers': {'one': {'get_resource': 'server'}},
-            'config': {'get_resource': 'config'},
-            'signal_transport': 'TEMP_URL_POLL',
-            'name': 'member',
-            'members': members,
-        },
-    }
-    stack = stacks(template)
-    configs = base.until(lambda: len(found := stack.metadata()) == 2 and found)
-    urls = [base.signal_url(config) for config in configs]
-    assert all(f'/heat-plugins-{stack.id}/' in url for url in urls)
-    containers = cloud.session().get('object-store', '?format=json').json()
-    names = [one['name'] for one in containers]
-    assert names.count(f'heat-plugins-{stack.id}') == 1
-    # A member goes, and the root's own deployment still waits.
-    assert base.put(_url(configs, 'member'), servers.body()) == 201
-    base.until(
-        lambda: stack.resource('group')['resource_status'] == 'CREATE_COMPLETE'
-    )
-    assert base.put(_url(configs, 'deployment'), servers.body()) == 201
-    stack.wait('CREATE_COMPLETE')
-
-
-def _url(configs, name):
-    return base.signal_url(next(one for one in configs if one['name'] == name))
 
 
 @pytest.fixture

@@ -172,24 +172,6 @@ def test_example_of_workflows_is_valid(
     assert answer.ok, answer
 
 
-def test_component_goes_along_with_its_stack(
-    cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
-) -> None:
-    stack = stacks((EXAMPLES / 'component.yaml').read_text())
-    with servers.agent(cloud, stack) as agent:
-        stack.wait('CREATE_COMPLETE')
-        stack.action(suspend=None)
-        stack.wait('SUSPEND_COMPLETE')
-        stack.action(resume=None)
-        stack.wait('RESUME_COMPLETE')
-        notes = agent.path / 'tmp/notes'
-        log = (notes / 'log').read_text()
-        assert log.split() == ['CREATE', 'SUSPEND', 'RESUME']
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
-        assert not notes.exists()
-
-
 @conftest.signed_by_heat
 def test_a_machine_joins_a_stack_by_the_commands_of_the_page(
     cloud: base.minicloud_client.Cloud,
@@ -283,36 +265,3 @@ def test_servers_of_a_rolling_update_change_one_at_a_time(
         )
         assert (earlier['action'], later['action']) == ('UPDATE', 'UPDATE')
         assert earlier['ended_at'] <= later['delivered_at']
-
-
-def test_workflow_runs_by_signals_and_by_the_clock(
-    stacks: Callable[..., base.Stack],
-) -> None:
-    text = (EXAMPLES / 'workflow.yaml').read_text()
-    # The sixth field is for the seconds.
-    stack = stacks(text, pattern='* * * * * */5')
-    stack.wait('CREATE_COMPLETE')
-    stack.signal('announcement', {'input': {'page': 'a signal'}})
-    body = {'input': {'channel': 'webhook'}}
-    url = stack.outputs['webhook']
-    assert base.minicloud_client.rest.send('POST', url, body=body).ok
-    expected = {
-        'News on a signal by mail',
-        'News on a page by webhook',
-        'News on all pages by mail',
-    }
-    base.until(lambda: set(stack.outputs['sent']) == expected, 30)
-
-
-def test_structured_config_arrives_with_its_inputs(
-    cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
-) -> None:
-    stack = stacks((EXAMPLES / 'structured.yaml').read_text(), workers=3)
-    with servers.agent(cloud, stack) as agent:
-        stack.wait('CREATE_COMPLETE')
-        (path,) = agent.path.rglob('service/settings.json')
-        assert yaml.safe_load(path.read_text()) == {
-            'workers': 3,
-            'peers': ['192.0.2.1', '192.0.2.2'],
-            'debug': False,
-        }

@@ -175,48 +175,6 @@ def test_an_action_and_an_environment_of_the_stack(stacks, session):
         assert session.get(MISTRAL, path).status == 404
 
 
-def test_what_cannot_be_an_action_is_explained(session):
-    def one(**properties):
-        return {
-            'heat_template_version': '2021-04-16',
-            'resources': {
-                'it': {'type': 'OS::Mistral::Action', 'properties': properties}
-            },
-        }
-
-    answer = session.post(
-        'orchestration',
-        '/stacks',
-        {
-            'stack_name': 'invalid',
-            'template': one(
-                base='std.echo', base_input={'output': '<% $. %>'}
-            ),
-        },
-    )
-    assert answer.status == 400
-    assert 'Parse error' in answer.json()['error']['message']
-
-
-def test_a_failure_says_why_in_short(stacks, executions):
-    stack = stacks(template(workflow='break'))
-    stack.wait('CREATE_FAILED')
-    assert 'ERROR: Failure caused by error in tasks: second' in stack.reason
-    assert 'Fail action expected' in stack.outputs['state_info']
-    assert len(stack.resource('run')['resource_status_reason']) < 255
-    stack.update(template(input={'what': 'one'}))
-    stack.wait('UPDATE_COMPLETE')
-    deleted(stack)
-    assert executions() == {}
-
-
-def test_a_run_over_time_is_cancelled(stacks, executions):
-    stack = stacks(template(workflow='wait', timeout=3))
-    stack.wait('CREATE_FAILED')
-    assert 'was still RUNNING after 3 s' in stack.reason
-    assert list(executions().values()) == ['CANCELLED']
-
-
 def test_a_cancelled_or_deleted_stack_cancels_the_run(stacks, executions):
     stack = stacks(template(workflow='wait'))
     base.until(lambda: list(executions().values()) == ['RUNNING'], 30)

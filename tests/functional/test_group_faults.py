@@ -14,7 +14,6 @@ from tests.functional import base
 from tests.functional import conftest
 from tests.functional import kills
 from tests.functional import servers
-from tests.functional import test_faults
 from tests.functional import test_groups
 from tests.functional import test_rescue
 
@@ -185,22 +184,6 @@ def _lives_on(
         stack.delete()
         fleet.until('DELETE_COMPLETE')
     assert fleet.times('DELETE') == [1] * COUNT
-    _gone(cloud, stack)
-
-
-def test_a_store_that_is_away_is_ridden_out(cloud: Any, made: Make) -> None:
-    began = time.time()
-
-    def refused() -> int:
-        seen = cloud.swift_requests(began)
-        return sum(one['status'] == 503 for one in seen)
-
-    with cloud.faults([test_faults.fault(status=503)]):
-        stack, fleet, _ = made()
-        base.until(lambda: refused() > 2)
-    fleet.until('CREATE_COMPLETE')
-    assert fleet.times('CREATE') == [1] * COUNT
-    stack.delete()
     _gone(cloud, stack)
 
 

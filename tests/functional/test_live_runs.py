@@ -3,9 +3,7 @@
 
 from collections.abc import Callable, Iterator
 import hashlib
-import json
 import pathlib
-import re
 import subprocess
 import time
 from typing import Any
@@ -187,82 +185,6 @@ def test_what_is_shown_is_what_was_printed_also_after_faults(
     assert commands('show', run)[0] == 1
 
 
-@pytest.mark.timeout(240)
-def test_the_store_may_be_away_meanwhile(
-    cloud: base.minicloud_client.Cloud,
-    commands: Commands,
-    tmp_path: pathlib.Path,
-) -> None:
-    run = commands.start(
-        *('BYTES', *commands.on, '--input', 'pieces=30'),
-        *('--input', 'rest=0.5'),
-    )
-    base.until(lambda: commands.state(run) == 'running')
-    process = commands.begin('logs', run, '-f')
-    assert process.stdout is not None
-    first = process.stdout.read(1)
-    cloud.stop('swift')
-    # It begins in the outage.
-    waiting = commands.begin('wait', run, '-f', 'json')
-    time.sleep(20)
-    cloud.start('swift')
-    output, said = process.communicate(timeout=150)
-    assert process.returncode == 0, said
-    assert first + output == expected(30)
-    code, shown = commands.end(waiting)
-    assert (code, shown['state']) == (0, 'complete')
-    folder = tmp_path / 'logs'
-    code, _ = commands('output', run, '--output-dir', str(folder))
-    assert code == 0
-    (file,) = folder.rglob('deploy_stdout')
-    # An output is a text.
-    printed = (first + output).decode(errors='replace')
-    assert printed.endswith(file.read_text()[-500:])
-    assert file.stat().st_mode & 0o777 == 0o600
-
-
-@pytest.mark.timeout(240)
-def test_many_lines_and_a_limit(commands: Commands) -> None:
-    run = commands.start('LINES', *commands.on)
-    code, output, _ = commands.logs(run, '-f')
-    assert code == 0
-    lines = ''.join(f'line {number}\n' for number in range(10000))
-    assert output.decode() == lines
-    run = commands.start(
-        *('BYTES', *commands.on, '--input', 'pieces=400'),
-        *('--log-limit', '200000'),
-    )
-    base.until(lambda: commands.state(run) == 'complete')
-    whole = expected(400)
-    _, output, _ = commands.logs(run)
-    match = re.search(rb'\n\[(\d+) bytes omitted\]\n', output)
-    assert match
-    head, tail = output[: match.start()], output[match.end() :]
-    assert whole.startswith(head)
-    assert whole.endswith(tail)
-    assert len(head) + int(match[1]) + len(tail) == len(whole)
-
-
-@pytest.mark.timeout(240)
-def test_outputs_that_are_too_large_are_told_of_while_it_runs(
-    commands: Commands,
-) -> None:
-    process = commands.begin(
-        *('start', 'DUMP', *commands.on, '--follow', '-f', 'json')
-    )
-    output, text = process.communicate(timeout=120)
-    assert process.returncode == 3, text
-    said = text.decode()
-    advice = 'the limit is 950000; let the config write less to them'
-    lines = [line for line in said.splitlines() if 'Run ' not in line]
-    assert lines[0] == 'begin', said
-    assert lines[1].endswith(advice), said
-    assert lines[2] == 'end', said
-    run = json.loads(output)
-    assert run['reason'].endswith(advice)
-    assert run['outputs']['deploy_stdout'] == 'begin\nend\n'
-
-
 @pytest.mark.parametrize(
     ('action', 'told'),
     [
@@ -291,55 +213,6 @@ def test_a_cancel_stops_what_runs(
     # It keeps no other from it.
     run = commands.start('QUICK', *commands.on)
     base.until(lambda: commands.state(run) == 'complete')
-
-
-@pytest.mark.timeout(240)
-def test_a_cancel_before_and_after(
-    commands: Commands,
-    supervised: tuple[base.Stack, base.minicloud_client.Agent],
-) -> None:
-    first = commands.start('HANG', *commands.on)
-    base.until(lambda: commands.state(first) == 'running')
-    second = commands.start('QUICK', *commands.on)
-    _, found = commands('show', second)
-    assert f'is busy with run {first}' in found['reason']
-    # Before its server has begun it: it never does.
-    assert commands('cancel', second)[0] == 0
-    assert commands('cancel', first, '--wait')[0] == 0
-    third = commands.start('QUICK', *commands.on)
-    base.until(lambda: commands.state(third) == 'complete')
-    assert commands('show', second)[1]['late_result'] is None
-    code, said = commands('cancel', third)
-    assert code == 1
-    assert 'has ended' in said
-    # Twice at once: one of them is refused.
-    fourth = commands.start('HANG', *commands.on)
-    base.until(lambda: commands.state(fourth) == 'running')
-    both = [commands.begin('cancel', fourth, '--wait') for _ in range(2)]
-    ends = [one.communicate(timeout=60) for one in both]
-    assert 0 in [one.returncode for one in both], ends
-    assert commands('show', fourth)[1]['reason'].endswith('; stopped')
-
-
-@pytest.mark.timeout(240)
-def test_what_a_server_printed_before_it_was_killed_is_there(
-    commands: Commands,
-    supervised: tuple[base.Stack, base.minicloud_client.Agent],
-) -> None:
-    run = commands.start(
-        *('BYTES', *commands.on, '--input', 'pieces=1000'),
-        *('--input', 'rest=0.1'),
-    )
-    base.until(lambda: len(commands.logs(run)[1]) > 100000)
-    agent = supervised[1]
-    agent.stop()
-    agent.start()
-    base.until(lambda: commands.state(run) == 'failed')
-    output = commands.logs(run)[1]
-    kept = agent.path / 'var/supervisor/logs'
-    base.until(lambda: not list(kept.iterdir()))
-    assert len(output) > 100000
-    assert expected(1000).startswith(output)
 
 
 @pytest.mark.timeout(240)

@@ -129,49 +129,6 @@ def test_a_run_that_fails_fails_its_workflow_with_the_reason(
     assert run['outputs']['deploy_stderr'] == 'no standby\n'
 
 
-@pytest.mark.parametrize(
-    ('given', 'code', 'reason'),
-    [
-        ({'action': 'BAKCUP'}, 'refused', 'there are: BACKUP, FAILOVER'),
-        (
-            {'resource': 'server'},
-            'refused',
-            'a resource must be one, or contain some',
-        ),
-        (
-            {'input_values': {'keep': 'a s3cret'}},
-            'refused',
-            'input "keep" must be a number',
-        ),
-    ],
-)
-def test_what_cannot_be_run_is_refused_with_a_code(
-    stack: base.Stack,
-    mistral: executions.Mistral,
-    given: Template,
-    code: str,
-    reason: str,
-) -> None:
-    whole = {'stack': stack.name, 'resource': 'deployment', 'action': 'BACKUP'}
-    ended = mistral.run('software_deployment.trigger', **{**whole, **given})
-    assert ended['state'] == 'ERROR'
-    assert reason in ended['state_info']
-    assert 's3cret' not in ended['state_info']
-    assert ended['output']['error']['code'] == code
-
-
-def test_another_projects_stack_is_not_there(
-    cloud: base.minicloud_client.Cloud, stack: base.Stack
-) -> None:
-    ended = executions.Mistral(cloud.session('other')).run(
-        'software_deployment.trigger',
-        stack=stack.id,
-        resource='deployment',
-        action='BACKUP',
-    )
-    assert ended['output']['error']['code'] == 'refused'
-
-
 def test_a_run_outlives_the_workflow_and_ends_by_another(
     stack: base.Stack, mistral: executions.Mistral
 ) -> None:

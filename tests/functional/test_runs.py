@@ -2,8 +2,6 @@
 """Actions on a running stack, through ``openstack`` and a real agent."""
 
 from collections.abc import Callable, Iterator
-import concurrent.futures
-import json
 import pathlib
 from typing import Any
 
@@ -74,18 +72,6 @@ def run(cloud: base.minicloud_client.Cloud) -> Iterator[running.Commands]:
 def on(stack: base.Stack, action: str, *words: str) -> tuple[str, ...]:
     """Return the words of a command that starts an action on a stack."""
     return ('start', action, '--stack', stack.name, *words)
-
-
-@pytest.mark.quick
-def test_actions_are_listed_with_their_inputs(
-    cloud: base.minicloud_client.Cloud, stack: base.Stack
-) -> None:
-    words = 'software', 'deployment', 'action', 'list', stack.name
-    found = json.loads(cloud.openstack(*words, '-f', 'json'))
-    actions = [one['Action'] for one in found]
-    assert actions == ['BACKUP', 'FAILOVER', 'LIST', 'SLOW']
-    types = {one['name']: one['type'] for one in found[0]['Inputs']}
-    assert types['level'] == 'Number'
 
 
 @pytest.mark.quick
@@ -201,42 +187,6 @@ def test_a_script_that_runs_is_not_stopped_and_its_result_is_late(
         late = base.until(lambda: run('show', run_id)[1]['late_result'])
     assert late['status'] == 'complete'
     assert run.state(run_id) == 'cancelled'
-
-
-@pytest.mark.quick
-def test_of_two_starts_at_once_one_is_skipped(
-    stack: base.Stack, run: running.Commands
-) -> None:
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        begun = [
-            pool.submit(run, *on(stack, 'SLOW', '--deadline', '20', '--wait'))
-            for _ in range(2)
-        ]
-        ends = dict(future.result() for future in begun)
-    # No server answers the one; the other has not started.
-    assert sorted(ends) == [1, 4], ends
-    assert ends[4]['id'] in ends[1]['reason']
-    assert running.given(stack) == []
-
-
-@pytest.mark.parametrize(
-    ('words', 'reason'),
-    [
-        (('BAKCUP',), 'there are: BACKUP, FAILOVER'),
-        (('BACKUP', '--input', f'level={SECRET}'), 'must be a number'),
-    ],
-    ids=['action', 'input'],
-)
-def test_what_cannot_be_run_is_refused(
-    stack: base.Stack,
-    run: running.Commands,
-    words: tuple[str, ...],
-    reason: str,
-) -> None:
-    code, said = run(*on(stack, *words))
-    assert code == 1
-    assert reason in said
-    assert running.given(stack) == []
 
 
 def test_a_deployment_and_a_stack_that_go_end_their_runs(

@@ -272,42 +272,6 @@ def test_secrets_are_in_no_log_event_or_reason(cloud, stacks):
     assert 'error output "greeting" has a value' in stack.reason
 
 
-def test_a_closed_server_takes_nothing_from_another_stack(cloud, stacks):
-    template = base.software()
-    template['resources']['server']['metadata'] = {
-        'deployment_policy': 'SAME_STACK'
-    }
-    stack = stacks(template)
-    deployment = stack.waiting()
-    assert deployment.put(b'{}') == 201
-    stack.wait('CREATE_COMPLETE')
-    server_id = stack.resource('server')['physical_resource_id']
-    theirs = base.software()
-    del theirs['resources']['server'], theirs['resources']['config']
-    theirs['resources']['deployment']['properties'] |= {
-        'server': server_id,
-        'config': deployment.config['id'],
-    }
-    other = stacks(theirs)
-    other.wait('CREATE_FAILED')
-    assert 'accepts only deployments of its own stack' in other.reason
-    assert [one['id'] for one in stack.metadata()] == [deployment.config['id']]
-    # Over the API there is no such question.
-    session = cloud.session()
-    made = session.post(
-        'orchestration',
-        '/software_deployments',
-        {
-            'server_id': server_id,
-            'config_id': deployment.config['id'],
-            'status': 'COMPLETE',
-        },
-    )
-    assert made.ok, made
-    made_id = made.json()['software_deployment']['id']
-    session.delete('orchestration', f'/software_deployments/{made_id}')
-
-
 SECRET = 'hunter2 "quoted" \\ $x'
 
 LEAK = """#!/bin/sh

@@ -178,16 +178,6 @@ def test_a_result_is_sent_until_it_is_accepted_also_after_a_reboot(
     assert signature not in said
 
 
-def test_a_server_that_is_away_is_noticed_soon(
-    stacks: Callable[..., base.Stack],
-) -> None:
-    stack = stacks(base.software(delivery_timeout=2))
-    stack.wait('CREATE_FAILED')
-    reason = stack.resource('deployment')['resource_status_reason']
-    assert 'has not reported within 2 s' in reason
-    assert stack.metadata() == []
-
-
 @pytest.mark.timeout(240)
 def test_to_heats_own_classes_it_reports_nothing(
     heats_own: base.minicloud_client.Cloud,

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that a signal starts, on one server or on a group of them."""
 
-import contextlib
 from typing import Any
 import uuid
 
@@ -160,23 +159,6 @@ def test_a_stack_that_goes_ends_its_run_on_a_server_of_another(
     assert running.states(running.client(cloud), run['id']) == ['cancelled']
 
 
-@pytest.mark.quick
-def test_what_cannot_be_run_leaves_an_event_and_no_traceback(
-    cloud: base.minicloud_client.Cloud, stack: base.Stack
-) -> None:
-    log = cloud.log('heat')
-    before = log.stat().st_size
-    stack.signal('deployment', {'trigger': 'BAKCUP'})
-    assert post(stack.outputs['trigger_url'], {'trigger': 'BAKCUP2'}) == 200
-    for name in ('BAKCUP', 'BAKCUP2'):
-        reason = f'no action {name}; it offers BACKUP'
-        told(stack, 'Not triggered: ', holding=reason)
-    with log.open() as lines:
-        lines.seek(before)
-        said = [line for line in lines if 'BAKCUP' in line or 'ERROR' in line]
-    assert said == []
-
-
 class Server:
     """Whoever has the credentials with which a server polls."""
 
@@ -215,18 +197,6 @@ class Server:
 
 @pytest.mark.quick
 @conftest.trusted
-def test_a_url_lets_servers_with_credentials_start_runs_too(
-    cloud: base.minicloud_client.Cloud, stack: base.Stack
-) -> None:
-    Server(cloud, stack).signal(
-        {'trigger': 'BACKUP', 'input_values': {'level': 'high'}}
-    )
-    # It gets as far as the inputs.
-    told(stack, '', holding='"level" must be a number')
-
-
-@pytest.mark.quick
-@conftest.trusted
 def test_a_server_starts_nothing_unless_the_template_lets_it(
     cloud: base.minicloud_client.Cloud, stacks: Any
 ) -> None:
@@ -242,28 +212,6 @@ def test_a_server_starts_nothing_unless_the_template_lets_it(
     server.signal({'trigger': 'BACKUP'})
     told(stack, 'Signal: run ')
     base.until(lambda: running.given(stack) == ['deployment-BACKUP'])
-
-
-@conftest.single_is_quick
-@conftest.trusted
-def test_nor_does_it_on_a_group(
-    cloud: base.minicloud_client.Cloud, stacks: Any, members: str
-) -> None:
-    whole = fleet(members)
-    whole['resources']['server'] = whole['resources']['server0']
-    stack = stacks(whole, name='ordered')
-    stack.wait('CREATE_COMPLETE')
-    server = Server(cloud, stack)
-    server.signal({'trigger': 'BACKUP'}, 'fleet')
-    said = told(stack, 'Not triggered: ', 'fleet')
-    assert 'property "trigger_by_servers"' in said
-    group = whole['resources']['fleet']['properties']
-    group['trigger_by_servers'] = True
-    stack.update(whole)
-    stack.wait('UPDATE_COMPLETE')
-    server.signal({'trigger': 'BACKUP'}, 'fleet')
-    said = told(stack, 'Signal: run ', 'fleet')
-    assert said.endswith('of BACKUP has started on 5 servers')
 
 
 @pytest.mark.quick
@@ -298,23 +246,6 @@ def test_a_server_answers_for_no_other(
 
 
 @pytest.mark.quick
-def test_once_the_agent_names_the_config_other_results_are_refused(
-    stacks: Any,
-) -> None:
-    stack = stacks(base.software(signal_transport='CFN_SIGNAL'), name='named')
-    waiting = stack.waiting()
-    name = {'deploy_config_id': waiting.config['id']}
-    assert post(waiting.signal_url, {'deploy_progress': {}, **name}) == 200
-    told(stack, 'Signal: Started: ')
-    assert post(waiting.signal_url, {'greeting': 'a lie'}) == 200
-    assert 'names none' in told(stack, 'Result refused: ')
-    result = {'greeting': 'hello', **name}
-    assert post(waiting.signal_url, result) == 200
-    stack.wait('CREATE_COMPLETE')
-    assert stack.outputs['deployment_greeting'] == 'hello'
-
-
-@pytest.mark.quick
 def test_the_url_is_dead_once_the_template_asks_no_more(stacks: Any) -> None:
     stack = stacks(template(trigger_url=True))
     stack.wait('CREATE_COMPLETE')
@@ -324,53 +255,3 @@ def test_the_url_is_dead_once_the_template_asks_no_more(stacks: Any) -> None:
     assert stack.outputs['trigger_url'] is None
     # Heat makes a 500 of it that Keystone has no such key.
     assert post(url, {'trigger': 'BACKUP'}) >= 400
-
-
-@conftest.single_is_quick
-@pytest.mark.long
-@pytest.mark.timeout(300)
-def test_five_servers_run_it_at_once_and_one_fails(
-    cloud: base.minicloud_client.Cloud, stacks: Any, members: str
-) -> None:
-    stack = stacks(fleet(members), name='fleet')
-    stack.wait('CREATE_COMPLETE')
-    bad = stack.resource('server3')['physical_resource_id']
-    with contextlib.ExitStack() as agents:
-        for name in SERVERS:
-            agents.enter_context(servers.agent(cloud, stack, name))
-        commands, user = running.Commands(cloud), running.client(cloud)
-        code, shown = commands(
-            *('start', 'BACKUP', '--stack', stack.name, '--wait'),
-            *('--max-concurrent', '3', '--max-errors', '1'),
-            *('--input', f'bad={bad}'),
-        )
-        assert code == 3, shown
-        states = {one.resource: one.state for one in user.targets(shown['id'])}
-        assert states == {
-            f'fleet.{name}': 'failed' if name == 'server3' else 'complete'
-            for name in SERVERS
-        }
-        # The same for whoever signals the group: its limits are those of a
-        # run by command.
-        order = {'action': 'BACKUP', 'max_concurrent': 3}
-        stack.signal('fleet', {'run': order})
-        said = told(stack, 'Signal: run ', 'fleet')
-        assert said.endswith('of BACKUP has started on 5 servers')
-
-        def last() -> list[str]:
-            found = stack.outputs['runs']
-            return [found[name][0]['state'] for name in SERVERS]
-
-        base.until(lambda: last() == ['complete'] * 5)
-
-
-def test_an_update_continues_with_a_nested_group_that_exists(
-    stacks: Any,
-) -> None:
-    whole = fleet('nested')
-    stack = stacks(whole, name='limited')
-    stack.wait('CREATE_COMPLETE')
-    whole['resources']['fleet']['properties']['max_failures'] = '10%'
-    stack.update(whole)
-    stack.wait('UPDATE_COMPLETE')
-    told(stack, 'max_failures does not count', 'fleet')

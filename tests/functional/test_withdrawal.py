@@ -95,27 +95,3 @@ def test_action_ends_at_its_own_time_limit(cloud, stacks):
     with servers.agent(cloud, stack):
         stack.wait('UPDATE_COMPLETE')
     assert stack.outputs['deployment_greeting'] == 'hello world'
-
-
-def test_update_past_its_limit_is_repeated_in_place(stacks):
-    template = _with_bystander()
-    stack = stacks(template)
-    assert stack.waiting().put(servers.body()) == 201
-    stack.wait('CREATE_COMPLETE')
-    template['resources']['deployment']['properties']['timeout'] = 2
-    stack.update(template, who='moon')
-    waiting = stack.waiting(action='UPDATE')
-    stack.wait('UPDATE_FAILED')
-    withdrawn = stack.deployment()
-    assert (withdrawn.id, withdrawn.status) == (waiting.id, 'FAILED')
-    assert 'has not signalled UPDATE within 2 s' in withdrawn.reason
-    assert waiting.config['id'] not in [
-        each['id'] for each in stack.metadata()
-    ]
-    template['resources']['deployment']['properties']['timeout'] = 60
-    stack.update(template, who='moon')
-    again = stack.waiting(action='UPDATE')
-    assert again.id == waiting.id
-    assert again.put(servers.body(greeting='hello moon')) == 201
-    stack.wait('UPDATE_COMPLETE')
-    assert stack.outputs['deployment_greeting'] == 'hello moon'
