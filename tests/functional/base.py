@@ -193,14 +193,12 @@ def software(
 def group(count: int, **properties: Any) -> Template:
     """Return a template with a ``group`` of deployments that nobody answers.
 
-    :param properties: of the group, and its ``update_policy``.
+    :param properties: of the group.
     """
     template = software(deployments=0)
     template['outputs'] = {}
-    policy = properties.pop('update_policy', {})
     template['resources']['group'] = {
         'type': 'OS::Heat::SoftwareDeploymentGroup',
-        'update_policy': policy,
         'properties': {
             'servers': {
                 f'member{number}': {'get_resource': 'server'}
@@ -325,12 +323,6 @@ class Stack:
         other._session = session
         return other
 
-    def acting_on(self, path: str) -> 'Stack':
-        """Return a stack that is nested in it, by its name and ID."""
-        other = copy.copy(self)
-        other._path = f'/stacks/{path}'
-        return other
-
     # What it does
 
     def update(
@@ -393,12 +385,12 @@ class Stack:
             for kind, found in answer.json()['resource_changes'].items()
         }
 
-    def mark(self, resource: str, *, unhealthy: bool = True) -> None:
-        """Mark a resource unhealthy, or healthy again."""
+    def mark(self, resource: str) -> None:
+        """Mark a resource unhealthy."""
         answer = self._session.patch(
             'orchestration',
             f'{self._path}/resources/{resource}',
-            {'mark_unhealthy': unhealthy},
+            {'mark_unhealthy': True},
         )
         assert answer.ok, answer
 

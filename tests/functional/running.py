@@ -8,7 +8,6 @@ import contextlib
 import json
 import pathlib
 import subprocess
-import time
 from typing import Any
 
 from keystoneauth1 import session as ks_session
@@ -24,10 +23,7 @@ Template = base.Template
 GATED = """\
 #!/bin/sh -e
 echo "$deploy_resource_name" >> "$journal"
-until [ -e "$gate" ]; do
-    touch "$journal-$deploy_resource_name"
-    sleep 0.2
-done
+until [ -e "$gate" ]; do sleep 0.2; done
 [ "$deploy_resource_name" != "$broken" ]
 echo "backed up $deploy_resource_name"
 """
@@ -218,12 +214,6 @@ class Journal:
     def ran(self) -> dict[str, int]:
         """Return how often each deployment was run, by its name."""
         return dict(collections.Counter(self._file.read_text().split()))
-
-    def is_quiet(self, seconds: float = 3) -> bool:
-        """Say whether no script was at work for seconds."""
-        signs = self._file.parent.glob(f'{self._file.name}-db*')
-        last = max(each.stat().st_mtime for each in signs)
-        return time.time() - last > seconds
 
 
 def configs(stack: base.Stack, server: str = 'server') -> list[Template]:

@@ -22,82 +22,32 @@ EXAMPLES = base.ROOT / 'contrib/examples'
 Outputs = dict[str, Any]
 
 
-def _ansible(outputs: Outputs) -> None:
-    assert outputs['size'] == '15'
-    assert 'Write the motto down' in outputs['report']
-
-
-def _hello(outputs: Outputs) -> None:
-    assert outputs['greeting'].startswith('Hello, world, from ')
-
-
-def _nightly_backup(outputs: Outputs) -> None:
-    assert len(outputs['upcoming']) == 5
-    assert (outputs['last'], outputs['missed']) == ('', [0, ''])
+def _group(outputs: Outputs) -> None:
+    assert outputs['kernels'].keys() == {'first', 'second'}
+    assert all(one.startswith('Linux ') for one in outputs['kernels'].values())
 
 
 def _software(outputs: Outputs) -> None:
     assert outputs['path'].endswith('/web/index.html')
     assert len(outputs['checksum']) == 64
     assert outputs['said'] == "CREATE: the page says 'Hello, world'\n"
-    assert outputs['actions'] == [
-        *('CREATE', 'UPDATE', 'BACKUP', 'REINDEX', 'DELETE'),
-    ]
+    assert 'REINDEX' in outputs['actions']
 
 
-def _component(outputs: Outputs) -> None:
-    assert 'BACKUP' in outputs['actions']
-    assert outputs['webhook'].startswith('http')
-    assert outputs['backups'] == []
-
-
-def _databases(outputs: Outputs) -> None:
-    assert outputs['actions'] == ['CREATE', 'BACKUP', 'RESTART', 'DELETE']
-
-
-def _group(outputs: Outputs) -> None:
-    assert outputs['kernels'].keys() == {'first', 'second'}
-    assert all(one.startswith('Linux ') for one in outputs['kernels'].values())
-
-
-def _peers(outputs: Outputs) -> None:
-    assert outputs == {'left_knows': 'right', 'right_knows': 'left'}
-
-
-def _stages(outputs: Outputs) -> None:
-    assert outputs['said'] == 'listening on 8080\n'
-
-
-def _schedules(outputs: Outputs) -> None:
-    assert len(outputs['upcoming']) == 5
-    assert outputs['paused'] == 'until the release'
-
-
-def _structured(outputs: Outputs) -> None:
-    assert outputs['status'] == 0
-
-
-def _workflow(outputs: Outputs) -> None:
-    assert outputs['executions'] == []
-    assert outputs['sent'] == []
-    assert len(outputs['upcoming']) == 3
-    assert outputs['webhook'].startswith('http')
-
-
-#: By name: what holds for the outputs of the example.
-CHECKS = {
-    'ansible': _ansible,
-    'component': _component,
-    'databases': _databases,
+#: By name: some outputs of the example, or what holds for them.
+CHECKS: dict[str, Outputs | Callable[[Outputs], None]] = {
+    'ansible': {'size': '15'},
+    'component': {'backups': []},
+    'databases': {'actions': ['CREATE', 'BACKUP', 'RESTART', 'DELETE']},
     'group': _group,
-    'hello': _hello,
-    'nightly-backup': _nightly_backup,
-    'peers': _peers,
-    'schedules': _schedules,
+    'hello': {'greeting': f'Hello, world, from {os.uname().nodename}'},
+    'nightly-backup': {'last': '', 'missed': [0, '']},
+    'peers': {'left_knows': 'right', 'right_knows': 'left'},
+    'schedules': {'paused': 'until the release'},
     'software': _software,
-    'stages': _stages,
-    'structured': _structured,
-    'workflow': _workflow,
+    'stages': {'said': 'listening on 8080\n'},
+    'structured': {'status': 0},
+    'workflow': {'executions': [], 'sent': []},
 }
 
 
@@ -122,7 +72,11 @@ def test_example(
                 agent = servers.agent(cloud, stack, resource)
                 running.enter_context(agent)
         stack.wait('CREATE_COMPLETE')
-        CHECKS[name](stack.outputs)
+        check, outputs = CHECKS[name], stack.outputs
+        if callable(check):
+            check(outputs)
+        else:
+            assert check.items() <= outputs.items(), outputs
         # While its servers are there: some have software for DELETE.
         stack.delete()
         stack.wait('DELETE_COMPLETE')
