@@ -191,12 +191,12 @@ def test_nova_starts_it_and_its_user_data_does_the_rest(nova, stacks):
 
 
 @each_transport
-def test_a_server_that_is_off_answers_when_it_is_on_again(
+def test_a_server_that_is_off_or_resized_keeps_its_disk(
     nova, stacks, transport
 ):
     stack = stacks(template(transport))
     stack.wait('CREATE_COMPLETE')
-    server = server_of(stack)
+    server, created = server_of(stack), config_of(stack)
     nova.stop(server)
     stack.update(template(transport), who='moon')
     stack.waiting(action='UPDATE')
@@ -213,6 +213,16 @@ def test_a_server_that_is_off_answers_when_it_is_on_again(
     assert nova.servers() == {server: 'ACTIVE'}
     stack.action(check=None)
     stack.wait('CHECK_COMPLETE')
+    updated = config_of(stack)
+    resized = template(transport, server={'flavor': 'medium'})
+    stack.update(resized, who='mars')
+    stack.wait('UPDATE_COMPLETE')
+    assert greeting(stack) == 'hello mars'
+    assert nova.servers() == {server: 'ACTIVE'}
+    # It has run each of them once.
+    disk = nova.disk(server)
+    assert servers.has_run(disk) == {created, updated, config_of(stack)}
+    assert disk.log.read_text().count('CREATE for world') == 1
 
 
 #: What is run before an update may still run when the update has begun.
@@ -249,23 +259,6 @@ def test_a_rebuilt_server_answers_an_update_by_its_own_result(
             'Result ignored: it answers an earlier action' in reason
             for reason in reasons(stack)
         )
-
-
-@each_transport
-def test_a_server_that_is_resized_keeps_its_disk(nova, stacks, transport):
-    stack = stacks(template(transport))
-    stack.wait('CREATE_COMPLETE')
-    server, created = server_of(stack), config_of(stack)
-    resized = template(transport, server={'flavor': 'medium'})
-    stack.update(resized, who='moon')
-    stack.wait('UPDATE_COMPLETE')
-    assert greeting(stack) == 'hello moon'
-    assert server_of(stack) == server
-    assert nova.servers() == {server: 'ACTIVE'}
-    # It has run each of them once.
-    disk = nova.disk(server)
-    assert servers.has_run(disk) == {created, config_of(stack)}
-    assert disk.log.read_text().count('CREATE for world') == 1
 
 
 @pytest.mark.parametrize(

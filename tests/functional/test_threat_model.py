@@ -41,7 +41,7 @@ RESULT, REPORT, LOG, CONTROL = URLS
 
 SECRET = servers.body(deploy_stdout='a secret')
 
-MEMBERS = ('server0', 'server1')
+MEMBERS = test_triggers.SERVERS
 
 
 def commands():
@@ -191,12 +191,7 @@ def victim(cloud: base.minicloud_client.Cloud) -> Iterator[str]:
 def stack(
     cloud: base.minicloud_client.Cloud, module_stacks: Any
 ) -> base.Stack:
-    whole = test_triggers.fleet('single')
-    resources = whole['resources']
-    group = resources['fleet']['properties']['servers']
-    for name in test_triggers.SERVERS[len(MEMBERS) :]:
-        del resources[name], group[name]
-    found = module_stacks(whole, name='attacked')
+    found = module_stacks(test_triggers.fleet(), name='attacked')
     found.wait('CREATE_COMPLETE')
     return found
 
