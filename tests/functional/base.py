@@ -544,6 +544,10 @@ class Stack:
         return found
 
 
+#: Makes stacks, as the fixture ``stacks`` does.
+Make = Callable[..., Stack]
+
+
 def purge(stacks: Sequence[Stack]) -> None:
     """Delete stacks, whatever state they are in, at the same time."""
     for stack in stacks:

@@ -133,9 +133,7 @@ class Proxy:
 
 
 @contextlib.contextmanager
-def standing_before(
-    cloud: base.minicloud_client.Cloud, user: str = 'demo'
-) -> Iterator[Proxy]:
+def standing_before(cloud: base.Cloud, user: str = 'demo') -> Iterator[Proxy]:
     """Put a proxy before the Mistral of a cloud."""
     admin = cloud.session('admin')
     url = admin.endpoint(SERVICE)

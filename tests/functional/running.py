@@ -40,9 +40,7 @@ class Commands:
     :ivar said: all that was printed.
     """
 
-    def __init__(
-        self, cloud: base.minicloud_client.Cloud, user: str = 'demo'
-    ) -> None:
+    def __init__(self, cloud: base.Cloud, user: str = 'demo') -> None:
         self._env = cloud.env(user)
         self.said = ''
 
@@ -82,9 +80,7 @@ class Commands:
 
 
 def client(
-    cloud: base.minicloud_client.Cloud,
-    user: str = 'demo',
-    project: str | None = None,
+    cloud: base.Cloud, user: str = 'demo', project: str | None = None
 ) -> runs.Runs:
     """Return the client of a user.
 
@@ -166,7 +162,7 @@ def fleet(servers: int, script: str = GATED) -> Template:
 
 @contextlib.contextmanager
 def switched_on(
-    cloud: base.minicloud_client.Cloud,
+    cloud: base.Cloud,
     stack_names: list[str],
     servers: int,
     supervised: bool = False,

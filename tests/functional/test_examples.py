@@ -59,11 +59,7 @@ def test_every_example_is_here() -> None:
 
 
 @pytest.mark.parametrize('name', CHECKS)
-def test_example(
-    name: str,
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
-) -> None:
+def test_example(name: str, cloud: base.Cloud, stacks: base.Make) -> None:
     text = (EXAMPLES / f'{name}.yaml').read_text()
     stack = stacks(text, name=f'example-{name}')
     with contextlib.ExitStack() as running:
@@ -104,9 +100,7 @@ def test_every_example_of_workflows_is_here() -> None:
 
 @pytest.mark.quick
 @pytest.mark.parametrize('name', WORKFLOWS)
-def test_example_of_workflows_is_valid(
-    name: str, cloud: base.minicloud_client.Cloud
-) -> None:
+def test_example_of_workflows_is_valid(name: str, cloud: base.Cloud) -> None:
     folder = EXAMPLES / 'workflows'
     # There is no Aodh here.
     alarm = 'OS::Aodh::GnocchiAggregationByResourcesAlarm'
@@ -128,8 +122,8 @@ def test_example_of_workflows_is_valid(
 
 @conftest.signed_by_heat
 def test_a_machine_joins_a_stack_by_the_commands_of_the_page(
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
+    cloud: base.Cloud,
+    stacks: base.Make,
     folder: dict[str, str],
     tmp_path: pathlib.Path,
 ) -> None:
@@ -193,8 +187,7 @@ def test_a_machine_joins_a_stack_by_the_commands_of_the_page(
 
 @pytest.mark.timeout(300)
 def test_servers_of_a_rolling_update_change_one_at_a_time(
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
+    cloud: base.Cloud, stacks: base.Make
 ) -> None:
     template = yaml.safe_load((EXAMPLES / 'rolling.yaml').read_text())
     # PyYAML takes it for a date.

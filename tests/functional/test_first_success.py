@@ -32,9 +32,7 @@ ssh() {{
 
 
 @pytest.fixture(scope='module')
-def laptop(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> pathlib.Path:
+def laptop(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A folder with a release's files, and an environment in ``venv``."""
     folder = tmp_path_factory.mktemp('laptop')
     made = environments.Environment(folder / 'venv')
@@ -51,7 +49,7 @@ def laptop(
 
 
 @pytest.fixture
-def cleared(cloud: base.minicloud_client.Cloud) -> Iterator[None]:
+def cleared(cloud: base.Cloud) -> Iterator[None]:
     """Delete the page's stack, and the container that Heat leaves of it.
 
     A run that was cut short may have left them, too.
@@ -82,7 +80,7 @@ def _clear(demo: base.minicloud_client.Session) -> None:
 
 @pytest.mark.timeout(300)
 def test_every_command_of_the_page_works(
-    cloud: base.minicloud_client.Cloud, laptop: pathlib.Path, cleared: None
+    cloud: base.Cloud, laptop: pathlib.Path, cleared: None
 ) -> None:
     install, create, join, *rest = pages.blocks(pages.read('first-success'))
     machine = servers.machine(cloud, 'first-machine')

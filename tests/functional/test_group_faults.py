@@ -91,9 +91,7 @@ def _making(cloud: Any) -> Iterator[Make]:
     stacks = [base.Stack(cloud.session(), kills.server_template(COUNT))]
     stacks[0].wait('CREATE_COMPLETE', 180)
 
-    def make(
-        **properties: Any,
-    ) -> tuple[base.Stack, Fleet, base.Template]:
+    def make(**properties: Any) -> tuple[base.Stack, Fleet, base.Template]:
         whole = _group(stacks[0].outputs, **properties)
         stack = base.Stack(cloud.session(), whole)
         stacks.append(stack)

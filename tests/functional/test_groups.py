@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups of both kinds: one resource, or a nested stack."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 import contextlib
 from typing import Any
 
@@ -15,7 +15,7 @@ NAMES = ('one', 'two', 'three')
 
 ALL = ['CREATE', 'UPDATE', 'SUSPEND', 'RESUME', 'DELETE']
 
-Make = Callable[..., base.Stack]
+Make = base.Make
 
 
 def template(names: Any = NAMES, **properties: Any) -> base.Template:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that are followed, and stopped, on servers with the add-on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 import hashlib
 import pathlib
 import subprocess
@@ -86,16 +86,14 @@ def expected(pieces: int) -> bytes:
 class Commands(running.Commands):
     """``openstack software deployment run …``, on one stack."""
 
-    def __init__(
-        self, cloud: base.minicloud_client.Cloud, stack: base.Stack
-    ) -> None:
+    def __init__(self, cloud: base.Cloud, stack: base.Stack) -> None:
         super().__init__(cloud)
         self.on = ('--stack', stack.name)
 
 
 @pytest.fixture(scope='module')
 def supervised(
-    cloud: base.minicloud_client.Cloud, module_stacks: Any
+    cloud: base.Cloud, module_stacks: Any
 ) -> Iterator[tuple[base.Stack, base.minicloud_client.Agent]]:
     stack = module_stacks(template(), name='shop')
     with test_supervisor.supervised(cloud, stack) as agent:
@@ -105,7 +103,7 @@ def supervised(
 
 @pytest.fixture
 def commands(
-    cloud: base.minicloud_client.Cloud,
+    cloud: base.Cloud,
     supervised: tuple[base.Stack, base.minicloud_client.Agent],
 ) -> Commands:
     return Commands(cloud, supervised[0])
@@ -148,7 +146,7 @@ def test_a_run_is_followed_while_it_goes_on(commands: Commands) -> None:
 
 @pytest.mark.timeout(240)
 def test_what_is_shown_is_what_was_printed_also_after_faults(
-    cloud: base.minicloud_client.Cloud,
+    cloud: base.Cloud,
     commands: Commands,
     supervised: tuple[base.Stack, base.minicloud_client.Agent],
 ) -> None:
@@ -197,7 +195,7 @@ def test_a_cancel_stops_what_runs(commands: Commands) -> None:
 
 @pytest.mark.timeout(240)
 def test_a_cancelled_stack_action_stops_its_scripts(
-    cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
+    cloud: base.Cloud, stacks: base.Make
 ) -> None:
     found = base.software(script='#!/bin/sh\n$who\n')
     resources = found['resources']
@@ -230,7 +228,7 @@ def test_a_cancelled_stack_action_stops_its_scripts(
 
 @pytest.mark.timeout(240)
 def test_other_agents_report_at_the_end_and_are_not_stopped(
-    cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
+    cloud: base.Cloud, stacks: base.Make
 ) -> None:
     stack = stacks(template())
     commands = Commands(cloud, stack)
@@ -249,7 +247,7 @@ def test_other_agents_report_at_the_end_and_are_not_stopped(
 
 @pytest.mark.timeout(300)
 def test_the_page_says_what_the_commands_print(
-    cloud: base.minicloud_client.Cloud, commands: Commands
+    cloud: base.Cloud, commands: Commands
 ) -> None:
     text = _PAGE.read_text()
     section = text.partition('\nFollow it, stop it\n')[2]
@@ -268,7 +266,7 @@ def test_the_page_says_what_the_commands_print(
 
 @pytest.mark.timeout(240)
 def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(
-    cloud: base.minicloud_client.Cloud, tmp_path: pathlib.Path
+    cloud: base.Cloud, tmp_path: pathlib.Path
 ) -> None:
     (tmp_path / 'contrib').symlink_to(base.ROOT / 'contrib')
     typed = ''.join(pages.blocks(pages.readme('A BACKUP of your own')))
@@ -305,9 +303,7 @@ def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(
 @conftest.signed_by_heat
 @pytest.mark.timeout(300)
 def test_a_quick_server_begins_at_once(
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
-    folder: dict[str, str],
+    cloud: base.Cloud, stacks: base.Make, folder: dict[str, str]
 ) -> None:
     server = {
         'software_config_transport': 'POLL_TEMP_URL',

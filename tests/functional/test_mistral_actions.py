@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions on a running stack, by workflows of a real Mistral."""
 
-from collections.abc import Callable
 import json
 import pathlib
 
@@ -37,15 +36,12 @@ def template() -> Template:
 
 
 @pytest.fixture(scope='module')
-def mistral(cloud: base.minicloud_client.Cloud) -> executions.Mistral:
+def mistral(cloud: base.Cloud) -> executions.Mistral:
     return executions.Mistral(cloud.session())
 
 
 @pytest.fixture(scope='module')
-def stack(
-    cloud: base.minicloud_client.Cloud,
-    module_stacks: Callable[..., base.Stack],
-) -> base.Stack:
+def stack(cloud: base.Cloud, module_stacks: base.Make) -> base.Stack:
     """A stack whose server has done CREATE, and is switched off then."""
     found = module_stacks(template(), name='diary', pattern=YEARLY)
     with servers.agent(cloud, found):
@@ -53,7 +49,7 @@ def stack(
     return found
 
 
-def trusts(cloud: base.minicloud_client.Cloud) -> set[str]:
+def trusts(cloud: base.Cloud) -> set[str]:
     demo = cloud.session('demo')
     answer = demo.get(
         'identity', f'/OS-TRUST/trusts?trustor_user_id={demo.user_id}'
@@ -62,9 +58,7 @@ def trusts(cloud: base.minicloud_client.Cloud) -> set[str]:
 
 
 def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
-    mistral: executions.Mistral,
+    cloud: base.Cloud, stacks: base.Make, mistral: executions.Mistral
 ) -> None:
     def made() -> tuple[set[str], ...]:
         return (
@@ -110,9 +104,7 @@ def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
 
 @pytest.mark.quick
 def test_a_run_that_fails_fails_its_workflow_with_the_reason(
-    cloud: base.minicloud_client.Cloud,
-    stack: base.Stack,
-    mistral: executions.Mistral,
+    cloud: base.Cloud, stack: base.Stack, mistral: executions.Mistral
 ) -> None:
     with servers.agent(cloud, stack):
         ended = mistral.run(
@@ -157,9 +149,7 @@ def test_a_run_outlives_the_workflow_and_ends_by_another(
 @pytest.mark.timeout(300)
 @pytest.mark.timeout(600)
 def test_a_wait_outlives_a_crash_of_mistral(
-    cloud: base.minicloud_client.Cloud,
-    stack: base.Stack,
-    mistral: executions.Mistral,
+    cloud: base.Cloud, stack: base.Stack, mistral: executions.Mistral
 ) -> None:
     # Mistral's database lets go of no workflow that a trigger names.
     session = cloud.session()

@@ -6,7 +6,7 @@ classes, for comparison, by hand: what fails then is a defect of Heat's. The
 page servers-that-change has a table of it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 import os
 import pathlib
 from typing import Any
@@ -39,7 +39,7 @@ each_transport = pytest.mark.parametrize('transport', TRANSPORTS)
 class Nova:
     """A cloud's Nova, as the user demo sees it."""
 
-    def __init__(self, cloud: base.minicloud_client.Cloud) -> None:
+    def __init__(self, cloud: base.Cloud) -> None:
         self._cloud = cloud
         self._session = cloud.session()
 
@@ -83,11 +83,9 @@ class Nova:
 
 
 @pytest.fixture(scope='module')
-def cloud(
-    request: pytest.FixtureRequest,
-) -> Iterator[base.minicloud_client.Cloud]:
+def cloud(request: pytest.FixtureRequest) -> Iterator[base.Cloud]:
     """A cloud with Nova, for these tests alone."""
-    installer = base.minicloud_client.Cloud('nova')
+    installer = base.Cloud('nova')
     done = installer.minicloud('install', '--with', 'compute', check=False)
     if done.returncode:
         pytest.skip(f'Nova cannot be installed: {done.stderr}')
@@ -100,14 +98,12 @@ def cloud(
 
 
 @pytest.fixture
-def nova(cloud: base.minicloud_client.Cloud) -> Nova:
+def nova(cloud: base.Cloud) -> Nova:
     return Nova(cloud)
 
 
 @pytest.fixture
-def stacks(
-    cloud: base.minicloud_client.Cloud, nova: Nova
-) -> Iterator[Callable[..., base.Stack]]:
+def stacks(cloud: base.Cloud, nova: Nova) -> Iterator[base.Make]:
     """Makes stacks; deletes them, and holds that nothing stays behind."""
     before = base.Leftovers.of(cloud)
     yield from conftest._stacks(cloud)
@@ -120,7 +116,7 @@ def stacks(
     assert base.Leftovers.of(cloud) == before
 
 
-def delete_container(cloud: base.minicloud_client.Cloud, name: str) -> None:
+def delete_container(cloud: base.Cloud, name: str) -> None:
     session = cloud.session()
     objects = session.get('object-store', f'/{name}?format=json').json()
     for entry in objects:
@@ -322,9 +318,7 @@ def test_a_server_that_is_gone_is_replaced(nova, stacks, transport):
 @pytest.mark.server
 @pytest.mark.timeout(1800)
 def test_a_virtual_machine_reads_novas_config_drive(
-    cloud: base.minicloud_client.Cloud,
-    nova: Nova,
-    stacks: Callable[..., base.Stack],
+    cloud: base.Cloud, nova: Nova, stacks: base.Make
 ) -> None:
     built = cloud.minicloud('server', 'build', check=False)
     if built.returncode == 4:
@@ -404,10 +398,7 @@ def test_a_resize_that_has_no_host_ends_with_the_time_limit(nova, stacks):
 
 @pytest.mark.skipif(not OURS, reason='Heat has no runs')
 def test_a_run_finds_servers_by_what_nova_knows_of_them(
-    cloud: base.minicloud_client.Cloud,
-    nova: Nova,
-    stacks: Callable[..., base.Stack],
-    tmp_path: pathlib.Path,
+    cloud: base.Cloud, nova: Nova, stacks: base.Make, tmp_path: pathlib.Path
 ) -> None:
     found = template('TEMP_URL_POLL', server={'metadata': {'role': 'web'}})
     other = template('TEMP_URL_POLL')['resources']['server']

@@ -89,9 +89,7 @@ def told(
 
 
 @pytest.fixture(scope='module')
-def stack(
-    cloud: base.minicloud_client.Cloud, module_stacks: Any
-) -> base.Stack:
+def stack(cloud: base.Cloud, module_stacks: Any) -> base.Stack:
     found = module_stacks(template(trigger_url=True), name='hooked')
     found.wait('CREATE_COMPLETE')
     return found
@@ -99,7 +97,7 @@ def stack(
 
 @pytest.mark.quick
 def test_whoever_has_the_url_starts_a_run_that_the_engine_sees_to_its_end(
-    cloud: base.minicloud_client.Cloud, stack: base.Stack
+    cloud: base.Cloud, stack: base.Stack
 ) -> None:
     details = {'trigger': 'BACKUP', 'input_values': {'level': 9}}
     assert post(stack.outputs['trigger_url'], details) == 200
@@ -127,9 +125,7 @@ def test_whoever_has_the_url_starts_a_run_that_the_engine_sees_to_its_end(
 class Server:
     """Whoever has the credentials with which a server polls."""
 
-    def __init__(
-        self, cloud: base.minicloud_client.Cloud, stack: base.Stack
-    ) -> None:
+    def __init__(self, cloud: base.Cloud, stack: base.Stack) -> None:
         shown = stack.resource('server', 'os_collect_config')
         login = shown['attributes']['os_collect_config']['heat']
         user = {'id': login['user_id'], 'password': login['password']}
@@ -163,7 +159,7 @@ class Server:
 @pytest.mark.quick
 @conftest.trusted
 def test_a_server_starts_nothing_unless_the_template_lets_it(
-    cloud: base.minicloud_client.Cloud, stacks: Any
+    cloud: base.Cloud, stacks: Any
 ) -> None:
     stack = stacks(template(), name='ordered')
     stack.wait('CREATE_COMPLETE')
@@ -195,9 +191,7 @@ def test_a_signed_url_of_an_answer_starts_nothing(stacks: Any) -> None:
 
 @pytest.mark.quick
 @conftest.trusted
-def test_a_server_answers_for_no_other(
-    cloud: base.minicloud_client.Cloud, stacks: Any
-) -> None:
+def test_a_server_answers_for_no_other(cloud: base.Cloud, stacks: Any) -> None:
     server = {'software_config_transport': 'POLL_SERVER_HEAT'}
     whole = base.software(server=server, signal_transport='CFN_SIGNAL')
     stack = stacks(whole, name='another')

@@ -176,54 +176,6 @@ def test_delete_ends_what_the_resource_began_and_nothing_else(made, mistral):
         mistral.session.delete(flows.MISTRAL, f'/executions/{one}?force=true')
 
 
-# Namespaces ---------------------------------------------------------------
-
-
-def test_one_name_serves_in_several_namespaces(made, mistral):
-    """Where names must be as they are, namespaces keep two stacks apart."""
-
-    def whole(space, text):
-        content = flows.template(
-            flows.ECHO, name='same', namespace=space, input={'text': text}
-        )
-        content['resources']['run'] = {
-            'type': 'OS::Mistral::Execution',
-            'properties': {
-                'workflow': {'get_resource': 'workflow'},
-                'namespace': space,
-            },
-        }
-        content['resources']['by'] = {
-            'type': 'OS::Mistral::CronTrigger',
-            'properties': {
-                'pattern': flows.YEARLY,
-                'workflow': {
-                    'get_attr': ['workflow', 'show', 'workflows', 'same']
-                },
-            },
-        }
-        content['outputs']['ran'] = {'value': {'get_attr': ['run', 'output']}}
-        return content
-
-    stacks = {space: made(whole(space, space)) for space in ('one', 'two')}
-    ids = {one['workflow_id'] for one in mistral.triggers()}
-    assert len(ids) == 2
-    for space, stack in stacks.items():
-        assert stack.outputs['ran'] == {'said': space}
-        stack.signal('workflow', {})
-        assert flows.finished(stack, count=2)['output'] == {'said': space}
-    stack = stacks['one']
-    stack.update(whole('one', 'changed'))
-    stack.wait('UPDATE_COMPLETE')
-    for space, said in (('one', 'changed'), ('two', 'two')):
-        stacks[space].signal('workflow', {})
-        ran = flows.finished(stacks[space], count=3)
-        assert ran['output'] == {'said': said}
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')
-    assert 'same' in mistral.names()
-
-
 # Refusals -----------------------------------------------------------------
 
 
@@ -242,18 +194,6 @@ def test_bad_definition_is_refused_with_the_reason(mistral, definition, said):
     assert said in flows.refusal(mistral, flows.template(definition))
 
 
-def test_taken_names_are_refused_and_left_alone(made, mistral):
-    mistral.make(f'mine:\n  {flows.NOOP}\nversion: "2.0"')
-    try:
-        stack = made(flows.template(name='mine'), status='CREATE_FAILED')
-        assert 'another workflow mine already' in stack.reason
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
-        assert 'mine' in mistral.names()
-    finally:
-        mistral.session.delete(flows.MISTRAL, '/workflows/mine')
-
-
 def test_bad_signals_leave_events_and_the_reason(made):
     stack = made(flows.template('w:\n  input: [needed]\n  ' + flows.NOOP))
     bodies = [
@@ -268,16 +208,6 @@ def test_bad_signals_leave_events_and_the_reason(made):
         assert result['execution_id'] is None
     assert len(flows.events(stack)) == len(bodies)
     assert stack.outputs['executions'] == []
-
-
-def test_huge_output_fails_the_run_and_says_why(made):
-    definition = flows.ECHO.replace('<% $.text %>', "<% 'x' * 1200000 %>")
-    stack = made(flows.template(definition))
-    stack.signal('workflow', {})
-    ran = flows.finished(stack)
-    assert ran['state'] == 'ERROR'
-    assert 'limit' in ran['state_info'].lower()
-    assert len(json.dumps(stack.outputs)) < 2000000
 
 
 # By the clock -------------------------------------------------------------
@@ -310,31 +240,6 @@ def with_triggers(content, **triggers):
     return content
 
 
-@pytest.fixture
-def theirs(mistral):
-    """Makes a cron trigger that belongs to no stack."""
-    names = []
-
-    def make(name, workflow):
-        body = {
-            'name': name,
-            'pattern': flows.YEARLY,
-            'workflow_name': workflow,
-        }
-        answer = mistral.session.post(flows.MISTRAL, '/cron_triggers', body)
-        assert answer.ok, answer
-        names.append(name)
-
-    def remove(name):
-        mistral.session.delete(flows.MISTRAL, f'/cron_triggers/{name}')
-        names.remove(name)
-
-    make.remove = remove
-    yield make
-    for name in list(names):
-        remove(name)
-
-
 def test_nothing_that_the_clock_began_is_left_behind(made, mistral):
     content = with_triggers(
         flows.template(BOTH),
@@ -349,31 +254,6 @@ def test_nothing_that_the_clock_began_is_left_behind(made, mistral):
 
     base.until(both, 30)
     # The fixture deletes the stack, and holds that no execution is left.
-
-
-def test_workflow_that_a_trigger_of_others_runs_is_kept(made, mistral, theirs):
-    stack = made(flows.template(f'{flows.ECHO}more:\n  {flows.NOOP}\n'))
-    full = f'{stack.name}.workflow.more'
-    theirs('weekly', full)
-    stack.signal('workflow', {'workflow': 'more'})
-    ran = flows.signalled(stack)['execution_id']
-    base.until(lambda: mistral.state(ran) == 'SUCCESS')
-    stack.update(flows.template())
-    stack.wait('UPDATE_COMPLETE')
-    # Mistral deletes no workflow that a trigger runs.
-    assert full in mistral.definitions(stack)
-    reasons = [
-        one['resource_status_reason'] for one in stack.events('workflow')
-    ]
-    assert any(f'Mistral keeps {full}' in one for one in reasons)
-    stack.delete()
-    stack.wait('DELETE_FAILED')
-    assert f'cannot delete the workflow "{full}"' in stack.reason
-    assert 'cron triggers associated' in stack.reason
-    assert ran in mistral.states()
-    theirs.remove('weekly')
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')
 
 
 def test_trigger_of_the_stack_goes_over_to_another_workflow(made, mistral):

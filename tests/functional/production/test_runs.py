@@ -32,9 +32,7 @@ def lose_database(cloud: base.Cloud) -> None:
 
 @pytest.mark.parametrize('fault', [kill, freeze, lose_database])
 def test_a_run_continues_and_each_server_runs_it_once(
-    cloud: base.Cloud,
-    stacks: Callable[..., base.Stack],
-    fault: Callable[[base.Cloud], None],
+    cloud: base.Cloud, stacks: base.Make, fault: Callable[[base.Cloud], None]
 ) -> None:
     scripts = {'CREATE': '', 'BACKUP': 'true'}
     stack = stacks(
@@ -67,7 +65,7 @@ def test_a_run_continues_and_each_server_runs_it_once(
 
 
 def test_any_engine_takes_requests_and_none_starts_a_run_twice(
-    cloud: base.Cloud, stacks: Callable[..., base.Stack]
+    cloud: base.Cloud, stacks: base.Make
 ) -> None:
     stack = stacks(running.fleet(2))
     stack.wait('CREATE_COMPLETE')
