@@ -9,7 +9,6 @@ import time
 from typing import Any
 
 from tests.bench import completing
-from tests.bench import cycling
 from tests.bench import lab as labs
 from tests.bench import live
 from tests.bench import quick
@@ -35,8 +34,7 @@ _MEASUREMENTS: dict[str, tuple[str, _Measure]] = {
     'cycling': (
         'Stacks that come and go',
         lambda lab, options, say: [
-            cycling.measure(lab, labs.SIDES[name], say)
-            for name in options.sides
+            rounds.cycle(lab, labs.SIDES[name], say) for name in options.sides
         ],
     ),
     'live': ('Live runs', lambda lab, options, say: live.measure(lab, say)),

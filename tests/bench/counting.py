@@ -50,7 +50,7 @@ class Counts:
 class Meter:
     """Counts what a cloud's services do."""
 
-    def __init__(self, cloud: base.minicloud_client.Cloud) -> None:
+    def __init__(self, cloud: base.Cloud) -> None:
         self._cloud = cloud
 
     def mark(self) -> Mark:

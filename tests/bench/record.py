@@ -13,7 +13,6 @@ from typing import Any
 
 from tests.bench import completing as completions
 from tests.bench import counting
-from tests.bench import cycling as cycles
 from tests.bench import figures
 from tests.bench import rounds
 from tests.bench import stacks
@@ -94,7 +93,7 @@ class Record:
     completing: list[completions.Measured] = dataclasses.field(
         default_factory=list
     )
-    cycling: list[cycles.Cycled] = dataclasses.field(default_factory=list)
+    cycling: list[rounds.Cycled] = dataclasses.field(default_factory=list)
     live: tables.Table | None = None
     quick: tables.Table | None = None
     runs: tables.Table | None = None
@@ -111,7 +110,7 @@ def read(file: pathlib.Path) -> Record:
     content['completing'] = [
         completions.Measured(**one) for one in content['completing']
     ]
-    content['cycling'] = [cycles.Cycled(**one) for one in content['cycling']]
+    content['cycling'] = [rounds.Cycled(**one) for one in content['cycling']]
     return Record(**content)
 
 

@@ -30,6 +30,13 @@ _IDLE_CORES = 0.1
 _PATIENCE = 120
 
 
+#: Deployments of a stack that comes and goes.
+COUNT = 50
+
+#: How often stacks come and go, and after how often caches must be full.
+CYCLES, FULL = 30, 10
+
+
 @dataclasses.dataclass(kw_only=True)
 class Round:
     """What was measured; what could not be is None.
@@ -144,10 +151,7 @@ class Runner:
             )
 
     def _update(
-        self,
-        found: Round,
-        group: stacks.Stacks,
-        mark: counting.Mark | None,
+        self, found: Round, group: stacks.Stacks, mark: counting.Mark | None
     ) -> counting.Mark:
         mark, found.update = self._deliver(
             found, group, 'UPDATE', group.update, mark
@@ -209,3 +213,44 @@ def warm_up(lab: labs.Lab, state: engine_state.EngineState) -> None:
     group.create()
     group.signal('CREATE')
     group.delete()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Cycled:
+    """Stacks that were created, answered and deleted, one after another.
+
+    :ivar n: deployments in each.
+    :ivar side: whose classes served them.
+    :ivar resident_bytes: of heat-engine after each.
+    """
+
+    n: int
+    side: str
+    resident_bytes: list[int]
+
+    @property
+    def growth(self) -> float:
+        """The most memory after it was full, as a part of that."""
+        full, *later = self.resident_bytes[FULL - 1 :]
+        return max(later, default=full) / full
+
+
+def cycle(
+    lab: labs.Lab, side: labs.Side, say: Callable[[str], None]
+) -> Cycled:
+    """Let stacks of single deployments come and go."""
+    # With as many threads as Heat has by default: they are there before the
+    # tenth stack.
+    lab.start(side, waiting=0)
+    template = scenarios.flat(COUNT).template(lab.servers)
+    found = []
+    with lab.state() as state:
+        warm_up(lab, state)
+        for number in range(1, CYCLES + 1):
+            group = stacks.Stacks(lab, state, [template], COUNT)
+            group.create()
+            group.signal('CREATE')
+            group.delete()
+            found.append(lab.cloud.usage('heat')['rss_bytes'])
+            say(f'{found[-1] / 1e6:.0f} MB after {number} stacks')
+    return Cycled(n=COUNT, side=side.name, resident_bytes=found)

@@ -188,12 +188,7 @@ class Stacks:
             raise engine_state.TooLongError(
                 f'{action}: {refused} of {len(waiting)} PUTs were refused'
             )
-        try:
-            engine_state.until(all_done, self._limit, action)
-        except engine_state.TooLongError as error:
-            raise engine_state.TooLongError(
-                f'{error}; {len(done)} of {self._count} were complete by then'
-            ) from error
+        engine_state.until(all_done, self._limit, action)
         seconds: float | None = None
         with contextlib.suppress(engine_state.TooLongError):
             engine_state.until(

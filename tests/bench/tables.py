@@ -7,7 +7,6 @@ import csv
 import pathlib
 
 from tests.bench import completing as completions
-from tests.bench import cycling
 from tests.bench import figures
 from tests.bench import lab
 from tests.bench import rounds
@@ -24,7 +23,7 @@ _REACHED = {True: 'reached', False: 'missed', None: ''}
 
 
 def goals(
-    found: Sequence[rounds.Round], cycled: Sequence[cycling.Cycled] = ()
+    found: Sequence[rounds.Round], cycled: Sequence[rounds.Cycled] = ()
 ) -> Table:
     """Return our figures and Heat's, with the goals."""
     table = [['', 'N', *(one.title for one in _SIDES), 'ratio', 'goal', '']]
@@ -86,14 +85,14 @@ def _reached(value: float | None, most: float) -> str:
     return '' if value is None else _REACHED[value <= most]
 
 
-def _kept(cycled: Sequence[cycling.Cycled]) -> list[str]:
+def _kept(cycled: Sequence[rounds.Cycled]) -> list[str]:
     """Return what heat-engine keeps of stacks that are gone."""
     growth = {one.side: one.growth for one in cycled}
     ours, heats = (growth.get(side.name) for side in _SIDES)
     return [
-        f'most memory up to stack {cycling.CYCLES}, over that after '
-        f'{cycling.FULL}',
-        f'{cycling.COUNT}',
+        f'most memory up to stack {rounds.CYCLES}, over that after '
+        f'{rounds.FULL}',
+        f'{rounds.COUNT}',
         _shown(ours),
         _shown(heats),
         _ratio(figures.ratio(ours, heats)),
@@ -147,9 +146,7 @@ def completing(found: Sequence[completions.Measured]) -> Table:
     return table
 
 
-def measured(
-    rows: Sequence[tuple[str, int, float, float | None]],
-) -> Table:
+def measured(rows: Sequence[tuple[str, int, float, float | None]]) -> Table:
     """Return what was measured: what, of how many, how much, and the goal."""
     return [
         ['', 'N', 'measured', 'goal'],

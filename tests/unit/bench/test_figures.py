@@ -7,7 +7,6 @@ import tempfile
 import testtools
 
 from tests.bench import counting
-from tests.bench import cycling
 from tests.bench import figures
 from tests.bench import record
 from tests.bench import rounds
@@ -52,7 +51,7 @@ def a_round(side='ours', n=100, create=8.0, seconds=6.0, **waiting):
 
 def cycled(side, most):
     """Return stacks that come and go, at first with 100 bytes."""
-    return cycling.Cycled(
+    return rounds.Cycled(
         n=50, side=side, resident_bytes=[60] * 9 + [100] + [most] * 20
     )
 
