@@ -17,6 +17,7 @@ import signal
 import sys
 import time
 from typing import Any, ClassVar
+import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'contrib/minicloud'))
@@ -253,6 +254,33 @@ def signal_url(config: Template) -> str:
 def put(url: str, body: bytes) -> int:
     """PUT to a URL, with no credentials; the HTTP status."""
     return rest.send('PUT', url, body=body).status
+
+
+def delete_container(session: minicloud_client.Session, name: str) -> None:
+    """Delete a container of the object store, and what is in it."""
+    listing = session.get('object-store', f'/{name}?format=json')
+    for entry in (listing.json() or ()) if listing.ok else ():
+        path = f'/{name}/{urllib.parse.quote(entry["name"])}'
+        session.delete('object-store', path)
+    answer = session.delete('object-store', f'/{name}')
+    assert answer.status in (204, 404), answer
+
+
+def token(keystone: str, user: Template, project_id: str) -> str:
+    """Return a token of a user: an ID, or a name with a domain; a password."""
+    body = {
+        'auth': {
+            'identity': {
+                'methods': ['password'],
+                'password': {'user': user},
+            },
+            'scope': {'project': {'id': project_id}},
+        }
+    }
+    url = keystone.rstrip('/').removesuffix('/v3') + '/v3/auth/tokens'
+    answer = rest.send('POST', url, body=body)
+    assert answer.status == 201, answer
+    return str(answer.headers['X-Subject-Token'])
 
 
 def curl_environment(cloud: minicloud_client.Cloud) -> dict[str, str]:

@@ -70,12 +70,7 @@ def _clear(demo: base.minicloud_client.Session) -> None:
     base.until(lambda: not stacks())
     for each in demo.get('object-store', '?format=json').json() or ():
         if each['name'].startswith('first-server-'):
-            path = f'/{each["name"]}'
-            for entry in demo.get(
-                'object-store', f'{path}?format=json'
-            ).json():
-                demo.delete('object-store', f'{path}/{entry["name"]}')
-            assert demo.delete('object-store', path).ok
+            base.delete_container(demo, each['name'])
 
 
 @pytest.mark.timeout(300)

@@ -112,16 +112,8 @@ def stacks(cloud: base.Cloud, nova: Nova) -> Iterator[base.Make]:
     for name in left:
         # Heat 24 to 27 leave the metadata of each server with POLL_TEMP_URL.
         assert not name.startswith('heat-plugins-')
-        delete_container(cloud, name)
+        base.delete_container(cloud.session(), name)
     assert base.Leftovers.of(cloud) == before
-
-
-def delete_container(cloud: base.Cloud, name: str) -> None:
-    session = cloud.session()
-    objects = session.get('object-store', f'/{name}?format=json').json()
-    for entry in objects:
-        session.delete('object-store', f'/{name}/{entry["name"]}')
-    session.delete('object-store', f'/{name}')
 
 
 def template(

@@ -50,23 +50,13 @@ def reader(cloud: base.Cloud, policy: None) -> runs.Runs:
 def token(cloud: base.Cloud, policy: None) -> str:
     """Return the token of a reader of the project demo."""
     env = cloud.env('reader')
-    password = {
+    user = {
         'name': env['OS_USERNAME'],
         'password': env['OS_PASSWORD'],
         'domain': {'id': 'default'},
     }
-    body = {
-        'auth': {
-            'identity': {
-                'methods': ['password'],
-                'password': {'user': password},
-            },
-            'scope': {'project': {'id': cloud.session().project_id}},
-        }
-    }
     keystone = cloud.session('admin').endpoint('identity')
-    answer = rest.send('POST', f'{keystone}/auth/tokens', body=body)
-    return str(answer.headers['X-Subject-Token'])
+    return base.token(keystone, user, cloud.session().project_id)
 
 
 @pytest.mark.quick

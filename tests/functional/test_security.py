@@ -201,30 +201,17 @@ def test_servers_user_cannot_read_what_other_servers_are_handed(either):
     stack = stacks(template)
     given = stack.waiting('deployment0').inputs
     stack.waiting('deployment1')
-    answer = rest.send(
-        'POST',
-        given['deploy_auth_url'].rstrip('/') + '/auth/tokens',
-        body={
-            'auth': {
-                'identity': {
-                    'methods': ['password'],
-                    'password': {
-                        'user': {
-                            'id': given['deploy_user_id'],
-                            'password': given['deploy_password'],
-                        }
-                    },
-                },
-                'scope': {'project': {'id': given['deploy_project_id']}},
-            }
-        },
+    user = {
+        'id': given['deploy_user_id'],
+        'password': given['deploy_password'],
+    }
+    token = base.token(
+        given['deploy_auth_url'], user, given['deploy_project_id']
     )
-    assert answer.status == 201, answer
     demo = cloud.session()
     heat = demo.endpoint('orchestration').replace(
         demo.project_id, given['deploy_project_id']
     )
-    token = answer.headers['X-Subject-Token']
     server = stack.resource('two')['physical_resource_id']
     answer = rest.send(
         'GET',

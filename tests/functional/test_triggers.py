@@ -129,20 +129,7 @@ class Server:
         shown = stack.resource('server', 'os_collect_config')
         login = shown['attributes']['os_collect_config']['heat']
         user = {'id': login['user_id'], 'password': login['password']}
-        body = {
-            'auth': {
-                'identity': {
-                    'methods': ['password'],
-                    'password': {'user': user},
-                },
-                'scope': {'project': {'id': login['project_id']}},
-            }
-        }
-        keystone = login['auth_url'].rstrip('/').removesuffix('/v3')
-        answer = base.rest.send(
-            'POST', f'{keystone}/v3/auth/tokens', body=body
-        )
-        self.token = answer.headers['X-Subject-Token']
+        self.token = base.token(login['auth_url'], user, login['project_id'])
         session = cloud.session()
         self.endpoint = session.endpoint('orchestration').replace(
             session.project_id, login['project_id']

@@ -73,15 +73,8 @@ def stacks(changing):
     for name in base.Leftovers.of(cloud).containers:
         # Heat's own classes do not know of it.
         assert name.startswith('heat-plugins-')
-        _delete_container(cloud.session(), f'/{name}')
+        base.delete_container(cloud.session(), name)
     assert base.Leftovers.of(cloud) == before
-
-
-def _delete_container(session, path):
-    listing = session.get('object-store', f'{path}?format=json').json()
-    for entry in listing or ():
-        session.delete('object-store', f'{path}/{entry["name"]}')
-    assert session.delete('object-store', path).status == 204
 
 
 def _handed(stack, action, before):
@@ -223,7 +216,7 @@ def test_nested_by_the_command_groups_go_on_under_heats_own_classes(changing):
     after = base.Leftovers.of(cloud)
     assert (after.deployments, after.configs) == ((), ())
     for name in set(after.containers) - set(before.containers):
-        _delete_container(cloud.session(), f'/{name}')
+        base.delete_container(cloud.session(), name)
 
 
 def _scheduled(month):
