@@ -49,7 +49,7 @@ PYTHONS ?=
 # What test-rgw runs on Ceph's gateway: whatever touches the object store.
 RGW ?= $(wildcard $(addprefix tests/functional/test_, $(addsuffix .py, \
     rgw transports lifecycle runs live_runs triggers plans faults status bodies \
-    withdrawal security threat_model waiting key_rotation)))
+    withdrawal security threat_model key_rotation)))
 
 # For pytest, such as ARGS='-k registry', or for the bench: ARGS=--help.
 ARGS ?=

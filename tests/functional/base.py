@@ -619,3 +619,12 @@ class Leftovers:
                 if not one['name'].endswith('admin')
             ),
         )
+
+    def hold(self, cloud: minicloud_client.Cloud) -> None:
+        """Hold that a project has what it had before.
+
+        Heat deletes a stack's users after it has told of the end.
+        """
+        with contextlib.suppress(AssertionError):
+            until(lambda: self.of(cloud) == self, 30)
+        assert self.of(cloud) == self

@@ -687,8 +687,7 @@ def live(subject: Subject, name: str) -> Iterator[str]:
                 subject.end(action)
             subject.check(action)
         assert not subject.database.left()
-        # Heat deletes the stack's users after it has told of the end.
-        base.until(lambda: base.Leftovers.of(subject.cloud) == before, 30)
+        before.hold(subject.cloud)
     finally:
         subject.leave()
 

@@ -2,7 +2,6 @@
 """A deployment's life, with the real agent at the other end."""
 
 import copy
-import time
 
 import pytest
 
@@ -87,37 +86,6 @@ def test_component_runs_what_it_has_for_each_action(cloud, stacks):
     ran = {path.name for path in (agent.path / 'var/script').iterdir()}
     assert {'install', 'upgrade', 'remove'} <= ran
     assert 'save' not in ran
-
-
-def test_it_is_shown_while_it_waits_and_the_object_store_hangs(cloud, stacks):
-    template = base.software()
-    stack = stacks(template)
-    assert stack.waiting().put(servers.body()) == 201
-    stack.wait('CREATE_COMPLETE')
-    stack.update(template, who='moon')
-    after = stack.waiting(action='UPDATE')
-
-    def shown():
-        attributes = stack.resource('deployment', 'runs')['attributes']
-        return attributes, attributes.pop('runs')
-
-    # Without another attribute, it is as Heat's API shows the deployment.
-    path = f'/software_deployments/{after.id}'
-    answer = cloud.session().get('orchestration', path).json()
-    assert shown() == (answer['software_deployment'], [])
-    with cloud.frozen('swift'):
-        begun = time.monotonic()
-        assert shown() == (answer['software_deployment'], [])
-        # Runs are in Heat's database.
-        assert time.monotonic() - begun < 3
-    assert after.put(servers.body()) == 201
-    stack.wait('UPDATE_COMPLETE')
-    config_id = stack.resource('config')['physical_resource_id']
-    answer = cloud.session().get(
-        'orchestration', f'/software_configs/{config_id}'
-    )
-    config = stack.resource('config')['attributes']
-    assert config == answer.json()['software_config']
 
 
 @pytest.fixture

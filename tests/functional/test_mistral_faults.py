@@ -56,36 +56,6 @@ def test_workflow_rides_out_passing_errors(made, mistral):
         stack.wait('DELETE_COMPLETE')
 
 
-# The budget of errors is waited for.
-@pytest.mark.long
-@pytest.mark.timeout(300)
-def test_workflow_gets_what_it_lacks_if_mistral_has_stayed_away(made, mistral):
-    with mistral.failing(Fault('POST', '/workflows\\?', 99)):
-        stack = made(flows.template(), status='CREATE_FAILED')
-    assert 'Mistral answers 503' in stack.reason
-    assert f'{stack.name}.workflow.echo' not in mistral.names()
-    # The same resource gets what it lacks, under the same name.
-    stack.update(flows.template())
-    stack.wait('UPDATE_COMPLETE')
-    assert stack.outputs['available_workflows'] == {
-        'echo': f'{stack.name}.workflow.echo'
-    }
-    stack.signal('workflow', {})
-    assert flows.finished(stack)['state'] == 'SUCCESS'
-    with mistral.failing(
-        Fault('PUT', '/workflows', 99), Fault('POST', '/executions', 99)
-    ):
-        stack.signal('workflow', {})
-        stack.update(flows.template(f'{flows.ECHO}more:\n  {flows.NOOP}\n'))
-        failed = flows.signalled(stack, count=2)
-        stack.wait('UPDATE_FAILED')
-    assert failed['error'].startswith('Mistral answers 503')
-    assert (
-        'SIGNAL_FAILED',
-        f'Signal failed: {failed["error"]}',
-    ) in flows.events(stack)
-
-
 # Triggers, executions, actions and environments ---------------------------
 
 OTHERS = ('trigger', 'run', 'act', 'env')

@@ -113,7 +113,7 @@ def stacks(cloud: base.Cloud, nova: Nova) -> Iterator[base.Make]:
         # Heat 24 to 27 leave the metadata of each server with POLL_TEMP_URL.
         assert not name.startswith('heat-plugins-')
         base.delete_container(cloud.session(), name)
-    assert base.Leftovers.of(cloud) == before
+    before.hold(cloud)
 
 
 def template(

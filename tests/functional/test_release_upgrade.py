@@ -257,4 +257,4 @@ def test_what_the_former_release_stored_goes_on(
         kept = shop.resource(name)['physical_resource_id']
         assert kept == resource['physical_resource_id']
     base.purge([shop, waiting])
-    assert base.Leftovers.of(found) == before
+    before.hold(found)

@@ -163,20 +163,6 @@ def test_a_server_starts_nothing_unless_the_template_lets_it(
 
 
 @pytest.mark.quick
-def test_a_signed_url_of_an_answer_starts_nothing(stacks: Any) -> None:
-    whole = template()
-    deployment = whole['resources']['deployment']
-    deployment['properties']['signal_transport'] = 'CFN_SIGNAL'
-    stack = stacks(whole, name='signed')
-    url = stack.waiting().signal_url
-    assert post(url, {}) == 200
-    stack.wait('CREATE_COMPLETE')
-    assert post(url, {'trigger': 'BACKUP'}) == 200
-    said = told(stack, 'Not triggered: ')
-    assert 'property "trigger_by_servers"' in said
-
-
-@pytest.mark.quick
 @conftest.trusted
 def test_a_server_answers_for_no_other(cloud: base.Cloud, stacks: Any) -> None:
     server = {'software_config_transport': 'POLL_SERVER_HEAT'}
