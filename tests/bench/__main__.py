@@ -166,36 +166,24 @@ def _measure(options: argparse.Namespace) -> records.Record:
         },
         made_at=datetime.datetime.now(datetime.UTC).isoformat(),
     )
-    counts = [scenario.count for scenario, _ in _plan(options)]
+    plan = list(_plan(options))
+    counts = [scenario.count for scenario, _ in plan]
     servers = max([*counts, running.WAITING, scheduling.COUNT])
     try:
         with labs.Lab(options.name, servers, options.store) as lab:
-            _fill(record, options, lab, say)
+            runner = rounds.Runner(lab, say)
+            for number, (scenario, side) in enumerate(plan, 1):
+                say(f'{number}/{len(plan)} {scenario.name}: {side.title}')
+                record.measured.append(runner.run(scenario, side))
+            for name, (title, measure) in _MEASUREMENTS.items():
+                if name in options.others:
+                    say(title)
+                    setattr(record, name, measure(lab, options, say))
     finally:
         # An end before its time leaves what there is.
         record.seconds = time.monotonic() - begun
         record.write(options.out / _JSON)
     return record
-
-
-def _fill(
-    record: records.Record,
-    options: argparse.Namespace,
-    lab: labs.Lab,
-    say: _Say,
-) -> None:
-    def detail(text: str) -> None:
-        say(f'      {text}')
-
-    plan = list(_plan(options))
-    runner = rounds.Runner(lab, detail)
-    for number, (scenario, side) in enumerate(plan, 1):
-        say(f'{number}/{len(plan)} {scenario.name}: {side.title}')
-        record.measured.append(runner.run(scenario, side))
-    for name, (title, measure) in _MEASUREMENTS.items():
-        if name in options.others:
-            say(title)
-            setattr(record, name, measure(lab, options, detail))
 
 
 if __name__ == '__main__':

@@ -6,7 +6,6 @@ and with the turns that deployments of heat-plugins take.
 """
 
 from collections.abc import Callable
-import dataclasses
 import pathlib
 import tempfile
 import threading
@@ -15,45 +14,27 @@ import types
 from typing import Any
 from unittest import mock
 
+from tests.bench import tables
+
 COUNTS = (100, 200)
 
-#: What is measured: as Heat does it, and with turns.
-WAYS = ('heat', 'turns')
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Measured:
-    """How a number of them completed.
-
-    :ivar seconds: until the last has.
-    :ivar writes: attempts to write the row; the count, if none is wasted.
-    :ivar cpu: seconds.
-    :ivar failures: the kinds of errors that ended threads.
-    """
-
-    count: int
-    way: str
-    seconds: float
-    writes: int
-    cpu: float
-    failures: list[str]
-
-
-def measure(say: Callable[[str], None]) -> list[Measured]:
-    """Measure all ways with all counts."""
-    found = []
+def measure(say: Callable[[str], None]) -> tables.Table:
+    """Measure both ways with all counts; return a table of them."""
+    table = [['', 'seconds', 'writes', 'CPU seconds', 'failures']]
     with tempfile.TemporaryDirectory(prefix='bench-') as folder:
         database = _database(pathlib.Path(folder, 'heat.sqlite'))
         for count in COUNTS:
-            for way in WAYS:
+            for way in ('as Heat does it', 'with turns'):
                 _prepare(database)
-                one = _measure(count, way)
-                say(f'{count}, {way}: {one.seconds:.1f} s')
-                found.append(one)
-    return found
+                cells = _measure(count, way == 'with turns')
+                table.append([f'{count}, {way}', *cells])
+                say(f'{table[-1]}')
+    return table
 
 
-def _measure(count: int, way: str) -> Measured:
+def _measure(count: int, in_turns: bool) -> list[str]:
+    """Let resources complete; return the cells of the table."""
     # These read the configuration as they are imported.
     from heat.common import context
     from heat.engine import check_resource
@@ -75,7 +56,7 @@ def _measure(count: int, way: str) -> Measured:
         )
 
     unpack = sync_point._str_unpack_tuple
-    if way == 'turns':
+    if in_turns:
         propagate = patches.in_turn(propagate)
         unpack = patches.remembering(unpack)
     stack = types.SimpleNamespace(id='stack')
@@ -115,14 +96,14 @@ def _measure(count: int, way: str) -> Measured:
         begun, cpu = time.monotonic(), time.process_time()
         for thread in threads:
             thread.join()
-        return Measured(
-            count=count,
-            way=way,
-            seconds=time.monotonic() - begun,
-            writes=write.call_count,
-            cpu=time.process_time() - cpu,
-            failures=failures,
-        )
+    seconds, cpu = time.monotonic() - begun, time.process_time() - cpu
+    return [
+        f'{seconds:.2f}',
+        # As many as resources, if none is wasted.
+        f'{write.call_count}',
+        f'{cpu:.2f}',
+        f'{len(failures)} {", ".join(sorted(set(failures)))}'.rstrip(),
+    ]
 
 
 def _database(file: pathlib.Path) -> Any:

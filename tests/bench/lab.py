@@ -15,6 +15,8 @@ from tests.bench import engine_state
 from tests.bench import scenarios
 from tests.functional import base
 
+_DATABASE = 'data/heat.sqlite'
+
 _TYPE = 'OS::Heat::SoftwareDeployment'
 
 # Servers in a stack: what Heat does for each grows with their number.
@@ -127,18 +129,14 @@ class Lab:
             )
             return state.server_ids(stack.id)
 
-    @property
-    def _file(self) -> pathlib.Path:
-        return self.cloud.path / 'data/heat.sqlite'
-
     def database(self) -> sqlite3.Connection:
         """Return Heat's database, to write to it."""
-        return sqlite3.connect(self._file, timeout=60)
+        return sqlite3.connect(self.cloud.path / _DATABASE, timeout=60)
 
     @contextlib.contextmanager
     def state(self):
         """Yield what Heat's database says."""
-        state = engine_state.EngineState(self._file)
+        state = engine_state.EngineState(self.cloud.path / _DATABASE)
         try:
             yield state
         finally:

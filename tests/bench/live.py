@@ -55,6 +55,11 @@ class Load:
     rest: float
 
     @property
+    def size(self) -> int:
+        """The bytes that a server prints."""
+        return self.blocks * (self.lines * 100 + len('at 1763841600.000 10 '))
+
+    @property
     def script(self) -> str:
         return _PRINTS.format(
             blocks=self.blocks, lines=self.lines, rest=self.rest
@@ -154,7 +159,7 @@ class _Bench:
         sent = [one for one in sent if one['time'] < ended]
         per_server = load.servers * seconds
         return {
-            'output, MB': f'{load.servers * _size(load) / 1e6:.3g}',
+            'output, MB': f'{load.servers * load.size / 1e6:.3g}',
             **_lags(reader.lags),
             'PUTs of output a second and server': _rate(
                 sent, per_server, 'PUT', '/logs/'
@@ -218,10 +223,6 @@ def measure(lab: labs.Lab, say: Callable[[str], None]) -> tables.Table:
         ['', *(load.title for load in LOADS)],
         *([row, *(one[row] for one in columns)] for row in rows),
     ]
-
-
-def _size(load: Load) -> int:
-    return load.blocks * (load.lines * 100 + len('at 1763841600.000 10\n'))
 
 
 def _lags(lags: list[float]) -> dict[str, str]:

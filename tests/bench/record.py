@@ -8,10 +8,10 @@ import json
 import os
 import pathlib
 import platform
+import re
 import subprocess
 from typing import Any
 
-from tests.bench import completing as completions
 from tests.bench import counting
 from tests.bench import figures
 from tests.bench import rounds
@@ -58,11 +58,9 @@ def _sentence(found: dict[str, object]) -> str:
 
 
 def _field(file: str, name: str) -> str:
-    for line in pathlib.Path(file).read_text().splitlines():
-        key, _, value = line.partition(':')
-        if key.strip() == name:
-            return value.strip()
-    return '0'
+    text = pathlib.Path(file).read_text()
+    found = re.search(rf'^{name}\s*: *(.*)$', text, re.M)
+    return found[1] if found else '0'
 
 
 def _commit() -> str:
@@ -90,10 +88,8 @@ class Record:
     made_at: str
     seconds: float = 0.0
     measured: list[rounds.Round] = dataclasses.field(default_factory=list)
-    completing: list[completions.Measured] = dataclasses.field(
-        default_factory=list
-    )
     cycling: list[rounds.Cycled] = dataclasses.field(default_factory=list)
+    completing: tables.Table | None = None
     live: tables.Table | None = None
     quick: tables.Table | None = None
     runs: tables.Table | None = None
@@ -107,9 +103,6 @@ class Record:
 def read(file: pathlib.Path) -> Record:
     content = json.loads(file.read_text(encoding='utf-8'))
     content['measured'] = [_round(one) for one in content['measured']]
-    content['completing'] = [
-        completions.Measured(**one) for one in content['completing']
-    ]
     content['cycling'] = [rounds.Cycled(**one) for one in content['cycling']]
     return Record(**content)
 
@@ -151,9 +144,7 @@ def render(
         made['goals'] = tables.goals(found, record.cycling)
         for name, shown in _TABLES.items():
             made[name] = tables.by_scenario(found, shown)
-    if record.completing:
-        made['completing'] = tables.completing(record.completing)
-    for name in ('live', 'quick', 'runs', 'scheduling'):
+    for name in ('completing', 'live', 'quick', 'runs', 'scheduling'):
         if table := getattr(record, name):
             made[name] = table
     for name, table in made.items():

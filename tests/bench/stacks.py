@@ -183,11 +183,8 @@ class Stacks:
                 self._limit,
                 f'{len(waiting)} PUTs',
             )
-        refused = sum(one.result() >= 400 for one in statuses)
-        if refused:
-            raise engine_state.TooLongError(
-                f'{action}: {refused} of {len(waiting)} PUTs were refused'
-            )
+        if refused := sum(one.result() >= 400 for one in statuses):
+            raise engine_state.TooLongError(f'{refused} PUTs were refused')
         engine_state.until(all_done, self._limit, action)
         seconds: float | None = None
         with contextlib.suppress(engine_state.TooLongError):

@@ -6,7 +6,6 @@ import contextlib
 import csv
 import pathlib
 
-from tests.bench import completing as completions
 from tests.bench import figures
 from tests.bench import lab
 from tests.bench import rounds
@@ -125,24 +124,6 @@ def by_scenario(
             ]
             if any(cells):
                 table.append([scenario, side.title, *cells])
-    return table
-
-
-def completing(found: Sequence[completions.Measured]) -> Table:
-    """Return how many resources completed together."""
-    table = [['', 'seconds', 'writes', 'CPU seconds', 'failures']]
-    ways = {'heat': 'as Heat does it', 'turns': 'with turns'}
-    for one in found:
-        failures = ', '.join(sorted(set(one.failures)))
-        table.append(
-            [
-                f'{one.count}, {ways[one.way]}',
-                _number(one.seconds),
-                f'{one.writes}',
-                _number(one.cpu),
-                f'{len(one.failures)} {failures}'.rstrip(),
-            ]
-        )
     return table
 
 

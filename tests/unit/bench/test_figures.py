@@ -52,7 +52,7 @@ def a_round(side='ours', n=100, create=8.0, seconds=6.0, **waiting):
 def cycled(side, most):
     """Return stacks that come and go, at first with 100 bytes."""
     return rounds.Cycled(
-        n=50, side=side, resident_bytes=[60] * 9 + [100] + [most] * 20
+        side=side, resident_bytes=[60] * 9 + [100] + [most] * 20
     )
 
 
