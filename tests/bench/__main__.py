@@ -111,11 +111,7 @@ def _options() -> argparse.Namespace:
         type=pathlib.Path,
         help=f'only make the tables again, of such a {_JSON}',
     )
-    parser.add_argument(
-        '--name',
-        default='bench',
-        help='of the mini cloud (default: bench)',
-    )
+    parser.add_argument('--name', default='bench', help='of the mini cloud')
     options = parser.parse_args()
     if options.store == 'rgw':
         options.sides = ['ours']

@@ -50,7 +50,6 @@ class Meter:
     def mark(self) -> Mark:
         """Wait for Heat's next count, at most a second, and take it."""
         since = time.time()
-
         found = engine_state.until(
             lambda: self._cloud.heat_counters(since),
             30,

@@ -78,11 +78,7 @@ class EngineState:
         return [Deployment(*row) for row in rows]
 
     def deliveries(self, ids: Sequence[str]) -> tuple[int, float]:
-        """Return how many servers deployments are for, and the last write.
-
-        :returns: the number, and the time as `time.time` gives it; 0 if there
-            are no deployments.
-        """
+        """Return how many servers deployments are for, and the last write."""
         ((count, written),) = self._select(
             'SELECT COUNT(DISTINCT server_id),'
             ' MAX(COALESCE(updated_at, created_at))'
