@@ -42,14 +42,10 @@ class Fault:
 
 
 class Proxy:
-    """The proxy; `faults` may be filled and emptied at any time.
-
-    :ivar requests: (method, path) of all that has been asked.
-    """
+    """The proxy; `faults` may be filled and emptied at any time."""
 
     def __init__(self, url: str) -> None:
         self.faults: list[Fault] = []
-        self.requests: list[tuple[str, str]] = []
         proxy = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -58,7 +54,6 @@ class Proxy:
             def _any(self) -> None:
                 length = int(self.headers.get('Content-Length') or 0)
                 body = self.rfile.read(length) if length else None
-                proxy.requests.append((self.command, self.path))
                 fault = next(
                     (
                         one
