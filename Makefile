@@ -7,7 +7,6 @@ VENV ?= $(MINICLOUD_HOME)/venv
 PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.heat-plugins-installed
 DOCS_STAMP := $(VENV)/.heat-plugins-docs-installed
-BENCH_STAMP := $(VENV)/.heat-plugins-bench-installed
 DIST_STAMP := $(VENV)/.heat-plugins-dist-installed
 
 # Prints errors only: pip warns of each package that an index of the machine's
@@ -50,7 +49,7 @@ PYTHONS ?=
 # What test-rgw runs on Ceph's gateway: whatever touches the object store.
 RGW ?= $(wildcard $(addprefix tests/functional/test_, $(addsuffix .py, \
     rgw transports lifecycle runs live_runs triggers plans faults status bodies \
-    deletion listing_lag security threat_model waiting key_rotation)))
+    withdrawal security threat_model key_rotation)))
 
 # For pytest, such as ARGS='-k registry', or for the bench: ARGS=--help.
 ARGS ?=
@@ -93,7 +92,7 @@ test-heats-classes: ## do Heat's own classes still have their defects? weekly
 coverage: ## the unit tests, and which branches they do not reach
 soak: ## deployments and groups in production, with a fault every few seconds
 kills: ## the engine that delivers, or leads a run, dies at each step
-bench: ## measure what waiting costs: an hour; ARGS=--short, 20 minutes
+bench: ## measure what waiting and runs cost: an hour; ARGS=--help selects
 dist: ## what a release consists of, in dist: sdist, wheel, Debian's packages
 agent-packages: ## contrib/agent as a wheel and for Debian, in build/agent
 venv: ## the environment for all of these
@@ -203,12 +202,7 @@ do-demo-plan: $(STAMP)
 do-demo-server: $(STAMP)
 	contrib/demo/run-server
 
-$(BENCH_STAMP): $(STAMP)
-	$(PIP) \
-	    $(CONSTRAINTS:%=--constraint %) --editable '.[bench]'
-	@touch $@
-
-do-bench: $(BENCH_STAMP)
+do-bench: $(STAMP)
 	$(PYTHON) -m tests.bench $(ARGS)
 
 $(DOCS_STAMP): $(STAMP)

@@ -2,71 +2,39 @@
 """Resources that complete together, in a sync point of Heat's.
 
 Heat's own code writes them into one row, from a thread for each: as it does,
-and with the turns that deployments of heat-plugins take. Each measurement is
-a process of its own, as what take_turns does cannot be undone::
-
-    python -m tests.bench.completing 200 turns
+and with the turns that deployments of heat-plugins take.
 """
 
 from collections.abc import Callable
-import dataclasses
-import json
 import pathlib
-import subprocess
-import sys
 import tempfile
 import threading
 import time
+import types
 from typing import Any
+from unittest import mock
 
-from tests.functional import base
+from tests.bench import tables
 
 COUNTS = (100, 200)
 
-#: What is measured: as Heat does it, and with turns.
-WAYS = ('heat', 'turns')
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Measured:
-    """How a number of them completed.
-
-    :ivar seconds: until the last has.
-    :ivar writes: attempts to write the row; the count, if none is wasted.
-    :ivar cpu: seconds.
-    :ivar failures: the kinds of errors that ended threads.
-    """
-
-    count: int
-    way: str
-    seconds: float
-    writes: int
-    cpu: float
-    failures: list[str]
-
-
-def measure(say: Callable[[str], None]) -> list[Measured]:
-    """Measure all ways with all counts."""
-    found = []
-    for count in COUNTS:
-        for way in WAYS:
-            command = [sys.executable, '-m', __name__, f'{count}', way]
-            done = subprocess.run(
-                command, cwd=base.ROOT, capture_output=True, check=True
-            )
-            one = Measured(**json.loads(done.stdout.splitlines()[-1]))
-            say(f'{count}, {way}: {one.seconds:.1f} s, {one.writes} writes')
-            found.append(one)
-    return found
-
-
-def _main(count: int, way: str) -> None:
+def measure(say: Callable[[str], None]) -> tables.Table:
+    """Measure both ways with all counts; return a table of them."""
+    table = [['', 'seconds', 'writes', 'CPU seconds', 'failures']]
     with tempfile.TemporaryDirectory(prefix='bench-') as folder:
-        found = _measure(count, way, pathlib.Path(folder, 'heat.sqlite'))
-    print(json.dumps(dataclasses.asdict(found)))
+        database = _database(pathlib.Path(folder, 'heat.sqlite'))
+        for count in COUNTS:
+            for way in ('as Heat does it', 'with turns'):
+                _prepare(database)
+                cells = _measure(count, way == 'with turns')
+                table.append([f'{count}, {way}', *cells])
+                say(f'{table[-1]}')
+    return table
 
 
-def _measure(count: int, way: str, database: pathlib.Path) -> Measured:
+def _measure(count: int, in_turns: bool) -> list[str]:
+    """Let resources complete; return the cells of the table."""
     # These read the configuration as they are imported.
     from heat.common import context
     from heat.engine import check_resource
@@ -74,15 +42,7 @@ def _measure(count: int, way: str, database: pathlib.Path) -> Measured:
 
     from heat_plugins.engine import patches
 
-    _prepare(database)
-    writes, failures = [], []
-    write = sync_point.update_input_data
-
-    def counted(*args: Any, **kwargs: Any) -> Any:
-        writes.append(args)
-        return write(*args, **kwargs)
-
-    sync_point.update_input_data = counted
+    failures: list[str] = []
 
     def propagate(checker: object, context: Any, number: int, *_: Any) -> None:
         sync_point.sync(
@@ -95,12 +55,14 @@ def _measure(count: int, way: str, database: pathlib.Path) -> Measured:
             {(number, True): {'id': number, 'name': f'deployment{number}'}},
         )
 
-    if way == 'turns':
+    unpack = sync_point._str_unpack_tuple
+    if in_turns:
         propagate = patches.in_turn(propagate)
-        sync_point._str_unpack_tuple = patches.remembering(
-            sync_point._str_unpack_tuple
-        )
-    check_resource.CheckResource._initiate_propagate_resource = propagate
+        unpack = patches.remembering(unpack)
+    stack = types.SimpleNamespace(id='stack')
+    deployment = types.SimpleNamespace(
+        type=lambda: 'OS::Heat::SoftwareDeployment'
+    )
     together = threading.Barrier(count + 1)
 
     def complete(number: int) -> None:
@@ -108,7 +70,7 @@ def _measure(count: int, way: str, database: pathlib.Path) -> Measured:
         together.wait()
         try:
             check_resource.CheckResource._initiate_propagate_resource(
-                None, own, number, 'traversal', True, _Deployment(), _Stack()
+                None, own, number, 'traversal', True, deployment, stack
             )
         except Exception as error:
             failures.append(type(error).__name__)
@@ -117,41 +79,42 @@ def _measure(count: int, way: str, database: pathlib.Path) -> Measured:
         threading.Thread(target=complete, args=(number,))
         for number in range(count)
     ]
-    for thread in threads:
-        thread.start()
-    together.wait()
-    begun, cpu = time.monotonic(), time.process_time()
-    for thread in threads:
-        thread.join()
-    return Measured(
-        count=count,
-        way=way,
-        seconds=time.monotonic() - begun,
-        writes=len(writes),
-        cpu=time.process_time() - cpu,
-        failures=failures,
-    )
+    write = mock.Mock(side_effect=sync_point.update_input_data)
+    with (
+        mock.patch.object(
+            check_resource.CheckResource,
+            '_initiate_propagate_resource',
+            propagate,
+        ),
+        mock.patch.multiple(
+            sync_point, _str_unpack_tuple=unpack, update_input_data=write
+        ),
+    ):
+        for thread in threads:
+            thread.start()
+        together.wait()
+        begun, cpu = time.monotonic(), time.process_time()
+        for thread in threads:
+            thread.join()
+    seconds, cpu = time.monotonic() - begun, time.process_time() - cpu
+    return [
+        f'{seconds:.2f}',
+        # As many as resources, if none is wasted.
+        f'{write.call_count}',
+        f'{cpu:.2f}',
+        f'{len(failures)} {", ".join(sorted(set(failures)))}'.rstrip(),
+    ]
 
 
-class _Stack:
-    id = 'stack'
-
-
-class _Deployment:
-    @staticmethod
-    def type() -> str:
-        return 'OS::Heat::SoftwareDeployment'
-
-
-def _prepare(database: pathlib.Path) -> None:
-    """Make a database with one sync point, like that of the mini cloud."""
+def _database(file: pathlib.Path) -> Any:
+    """Make a database like that of the mini cloud."""
     from heat.db import api as db_api
     from heat.db import models
     from oslo_config import cfg
     import sqlalchemy
 
     cfg.CONF([], project='heat', default_config_files=[])
-    cfg.CONF.set_override('connection', f'sqlite:///{database}', 'database')
+    cfg.CONF.set_override('connection', f'sqlite:///{file}', 'database')
     engine = db_api.get_engine()
 
     @sqlalchemy.event.listens_for(engine, 'connect')
@@ -160,6 +123,14 @@ def _prepare(database: pathlib.Path) -> None:
             connection.execute(f'PRAGMA {pragma}')
 
     models.BASE.metadata.create_all(engine)
+    return engine
+
+
+def _prepare(database: Any) -> None:
+    """Let a database have one sync point."""
+    from heat.db import models
+    import sqlalchemy
+
     values = {
         'entity_id': 'stack',
         'traversal_id': 'traversal',
@@ -168,9 +139,6 @@ def _prepare(database: pathlib.Path) -> None:
         'atomic_key': 0,
         'input_data': {},
     }
-    with engine.begin() as connection:
+    with database.begin() as connection:
+        connection.execute(sqlalchemy.delete(models.SyncPoint))
         connection.execute(sqlalchemy.insert(models.SyncPoint), values)
-
-
-if __name__ == '__main__':
-    _main(int(sys.argv[1]), sys.argv[2])

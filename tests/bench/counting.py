@@ -9,6 +9,7 @@ Heat's alike; CPU and memory from the kernel.
 import collections
 import dataclasses
 import time
+from typing import Any
 
 from tests.bench import engine_state
 from tests.functional import base
@@ -16,15 +17,8 @@ from tests.functional import base
 SERVICES = ('heat', 'swift', 'keystone')
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Mark:
-    """A moment, and what Heat and the kernel had counted up to then."""
-
-    time: float
-    rpc: dict[str, int]
-    db: dict[str, int]
-    cpu: dict[str, float]
-    threads: int
+#: A moment, and what Heat and the kernel had counted up to then.
+Mark = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,45 +44,41 @@ class Counts:
 class Meter:
     """Counts what a cloud's services do."""
 
-    def __init__(self, cloud: base.minicloud_client.Cloud) -> None:
+    def __init__(self, cloud: base.Cloud) -> None:
         self._cloud = cloud
 
     def mark(self) -> Mark:
         """Wait for Heat's next count, at most a second, and take it."""
         since = time.time()
-
-        def sample():
-            return self._cloud.heat_counters(since)
-
-        found = engine_state.until(sample, 30, "heat-engine's counters")[0]
-        return Mark(
-            time=found['time'],
-            rpc=found['rpc'],
-            db=found['db'],
-            cpu={
-                name: self._cloud.usage(name)['cpu_seconds']
-                for name in SERVICES
-            },
-            threads=self._cloud.usage('heat')['threads'],
+        found = engine_state.until(
+            lambda: self._cloud.heat_counters(since),
+            30,
+            "heat-engine's counters",
         )
+        usage = {name: self._cloud.usage(name) for name in SERVICES}
+        return {
+            **found[0],
+            'cpu': {name: one['cpu_seconds'] for name, one in usage.items()},
+            'threads': usage['heat']['threads'],
+        }
 
     def between(self, begin: Mark, end: Mark) -> Counts:
         return Counts(
-            seconds=end.time - begin.time,
+            seconds=end['time'] - begin['time'],
             swift=dict(
                 collections.Counter(
                     one['method']
-                    for one in self._cloud.swift_requests(begin.time)
-                    if one['time'] < end.time
+                    for one in self._cloud.swift_requests(begin['time'])
+                    if one['time'] < end['time']
                 )
             ),
-            rpc=_difference(begin.rpc, end.rpc),
-            db=_difference(begin.db, end.db),
+            rpc=_difference(begin['rpc'], end['rpc']),
+            db=_difference(begin['db'], end['db']),
             cpu={
-                name: round(end.cpu[name] - begin.cpu[name], 2)
+                name: round(end['cpu'][name] - begin['cpu'][name], 2)
                 for name in SERVICES
             },
-            threads=end.threads,
+            threads=end['threads'],
         )
 
     def peak_bytes(self) -> dict[str, int]:

@@ -10,6 +10,8 @@ import sqlite3
 import time
 from typing import Any, TypeVar
 
+from tests.functional import base
+
 T = TypeVar('T')
 
 #: Seconds between two looks; what is measured by them is as exact.
@@ -20,7 +22,7 @@ class TooLongError(Exception):
     """Something has not come about within its time."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Deployment:
     """A deployment resource, and the row behind it.
 
@@ -40,16 +42,6 @@ class Deployment:
 
     def is_done(self, action: str) -> bool:
         return (self.action, self.status) == (action, 'COMPLETE')
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Config:
-    """A config that a server was given."""
-
-    id: str
-    inputs: list[dict[str, Any]]
-    outputs: list[dict[str, Any]]
-    options: dict[str, Any]
 
 
 class EngineState:
@@ -83,23 +75,10 @@ class EngineState:
             ' AND r.root_stack_id IN',
             roots,
         )
-        return [
-            Deployment(
-                id=row[0],
-                action=row[1],
-                status=row[2],
-                row_action=row[3],
-                row_status=row[4],
-            )
-            for row in rows
-        ]
+        return [Deployment(*row) for row in rows]
 
     def deliveries(self, ids: Sequence[str]) -> tuple[int, float]:
-        """Return how many servers deployments are for, and the last write.
-
-        :returns: the number, and the time as `time.time` gives it; 0 if there
-            are no deployments.
-        """
+        """Return how many servers deployments are for, and the last write."""
         ((count, written),) = self._select(
             'SELECT COUNT(DISTINCT server_id),'
             ' MAX(COALESCE(updated_at, created_at))'
@@ -112,25 +91,29 @@ class EngineState:
         return count, at.replace(tzinfo=datetime.UTC).timestamp()
 
     def signal_urls(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return where the servers of deployments signal to, by their id."""
-        rows = self._select(
-            'SELECT d.id, c.config FROM software_deployment d'
-            ' JOIN software_config c ON c.id = d.config_id WHERE d.id IN',
-            ids,
-        )
-        return {row[0]: _input(row[1], 'deploy_signal_id') for row in rows}
+        """Return where the servers of deployments signal to, by their ID."""
+        return {
+            deployment: base.signal_url(config)
+            for deployment, config in self.configs(ids).items()
+        }
 
-    def triggered(self, action: str) -> list[str]:
-        """Return the ids of the rows of runs of an action in progress."""
-        return [
-            row[0]
-            for row in self._database.execute(
-                'SELECT id FROM software_deployment'
-                " WHERE action = ? AND status = 'IN_PROGRESS'"
-                " AND status_reason LIKE 'heat-plugins run %'",
-                (action,),
-            )
-        ]
+    def triggered(self, action: str, more: str = '') -> list[str]:
+        """Return the IDs of the rows of runs of an action in progress."""
+        rows = self._database.execute(
+            f'SELECT d.id FROM software_deployment d {more} WHERE d.action = ?'
+            " AND d.status = 'IN_PROGRESS'"
+            " AND d.status_reason LIKE 'heat-plugins run %'",
+            (action,),
+        )
+        return list(dict.fromkeys(row[0] for row in rows))
+
+    def told(self, action: str) -> list[str]:
+        """Return those whose servers' metadata have the config."""
+        return self.triggered(
+            action,
+            'JOIN resource r ON r.nova_instance = d.server_id'
+            ' AND instr(r.rsrc_metadata, d.config_id)',
+        )
 
     def has_runs(self) -> bool:
         """Say whether a run is in progress."""
@@ -139,37 +122,14 @@ class EngineState:
         )
         return found.fetchone() is not None
 
-    def told(self, action: str) -> list[str]:
-        """Return those whose servers' metadata have the config."""
-        return [
-            row[0]
-            for row in self._database.execute(
-                'SELECT DISTINCT d.id FROM software_deployment d'
-                ' JOIN resource r ON r.nova_instance = d.server_id'
-                " WHERE d.action = ? AND d.status = 'IN_PROGRESS'"
-                " AND d.status_reason LIKE 'heat-plugins run %'"
-                ' AND instr(r.rsrc_metadata, d.config_id)',
-                (action,),
-            )
-        ]
-
-    def configs(self, ids: Sequence[str]) -> list[Config]:
-        """Return what the servers of deployments were given."""
+    def configs(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return what the servers of deployments were given, by their ID."""
         rows = self._select(
-            'SELECT c.id, c.config FROM software_deployment d'
+            'SELECT d.id, c.id, c.config FROM software_deployment d'
             ' JOIN software_config c ON c.id = d.config_id WHERE d.id IN',
             ids,
         )
-        found = [(row[0], json.loads(row[1])) for row in rows]
-        return [
-            Config(
-                id=config_id,
-                inputs=config['inputs'],
-                outputs=config['outputs'],
-                options=config['options'],
-            )
-            for config_id, config in found
-        ]
+        return {row[0]: {'id': row[1], **json.loads(row[2])} for row in rows}
 
     def server_ids(self, root: str) -> list[str]:
         rows = self._database.execute(
@@ -207,8 +167,3 @@ def until(true: Callable[[], T], seconds: float, what: str) -> T:
         if time.monotonic() > deadline:
             raise TooLongError(f'{what}: not within {seconds:.0f} s')
         time.sleep(INTERVAL)
-
-
-def _input(config: str, name: str) -> str:
-    inputs = json.loads(config)['inputs']
-    return next(each['value'] for each in inputs if each['name'] == name)

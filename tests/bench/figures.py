@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is made of the measurements: figures, ratios, goals, noise."""
+"""What is made of the measurements: figures, ratios, goals."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
-import statistics
 
 from tests.bench import rounds
 from tests.bench import scenarios
@@ -15,7 +14,7 @@ THREADS_OF_GROUP = 1 + 8
 LIFE = ('create', 'waiting', 'signals', 'update', 'update_signals', 'delete')
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Figure:
     """Something that is measured in each round."""
 
@@ -23,36 +22,21 @@ class Figure:
     value: Callable[[rounds.Round], float]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Goal:
     """What a figure of ours may be, at most.
 
-    :ivar n: of deployments in a stack; None for the N that is asked for.
+    :ivar n: of deployments in a stack.
     :ivar kind: of scenario; see `scenarios.Scenario`.
-    :ivar heats_kind: the kind that Heat has for that, if another one.
     :ivar most: in the figure's own unit; None if that does not matter.
     :ivar part: of Heat's; None if that does not matter.
     """
 
     figure: Figure
-    n: int | None = None
-    kind: str = 'stack of'
-    heats_kind: str | None = None
+    n: int = 100
+    kind: str = scenarios.FLAT
     most: float | None = None
     part: float | None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Value:
-    """A figure over the rounds of one side and scenario.
-
-    :ivar middle: the median.
-    :ivar noise: half of what lies between the extremes, as a part of the
-        median; None where there was only one round.
-    """
-
-    middle: float
-    noise: float | None
 
 
 def _rate(what: str, *phases: str) -> Callable[[rounds.Round], float]:
@@ -109,49 +93,40 @@ def _peak(service: str) -> Callable[[rounds.Round], float]:
 
 
 # In the first half minute, in which heat-plugins polls fast.
-SWIFT = Figure(title='Swift requests/s', value=_rate('swift', 'waiting'))
+SWIFT = Figure('Swift requests/s', _rate('swift', 'waiting'))
 # Heat's own classes poll alike all the time.
 QUIET = Figure(
-    title='Swift requests/s after 30 s',
-    value=_rate('swift', 'quiet', 'waiting'),
+    'Swift requests/s after 30 s', _rate('swift', 'quiet', 'waiting')
 )
-RPC = Figure(title='RPC messages/s', value=_rate('rpc', 'waiting'))
-DB = Figure(title='database statements/s', value=_rate('db', 'waiting'))
-HEAT_CPU = Figure(title='heat-engine, cores above idle', value=_cores('heat'))
-SWIFT_CPU = Figure(title='Swift, cores above idle', value=_cores('swift'))
-MEDIAN = Figure(title='PUT to COMPLETE, median, s', value=_latency(0.5))
-P95 = Figure(title='PUT to COMPLETE, 95th of 100, s', value=_latency(0.95))
-WORST = Figure(title='PUT to COMPLETE, worst, s', value=_latency(1))
-SETUP = Figure(title='set-up, s', value=lambda one: one.create)
+RPC = Figure('RPC messages/s', _rate('rpc', 'waiting'))
+DB = Figure('database statements/s', _rate('db', 'waiting'))
+HEAT_CPU = Figure('heat-engine, cores above idle', _cores('heat'))
+SWIFT_CPU = Figure('Swift, cores above idle', _cores('swift'))
+MEDIAN = Figure('PUT to COMPLETE, median, s', _latency(0.5))
+P95 = Figure('PUT to COMPLETE, 95th of 100, s', _latency(0.95))
+WORST = Figure('PUT to COMPLETE, worst, s', _latency(1))
+SETUP = Figure('set-up, s', lambda one: one.create)
 COMPLETE = Figure(
-    title='first PUT to stack COMPLETE, s',
-    value=lambda one: one.signals.seconds,
+    'first PUT to stack COMPLETE, s',
+    lambda one: one.signals.seconds,
 )
-LAST = Figure(
-    title='last PUT to COMPLETE, s', value=lambda one: one.signals.last
-)
-UPDATE = Figure(title='update set-up, s', value=lambda one: one.update)
+LAST = Figure('last PUT to COMPLETE, s', lambda one: one.signals.last)
+UPDATE = Figure('update set-up, s', lambda one: one.update)
 UPDATE_WORST = Figure(
-    title='update, PUT to COMPLETE, worst, s',
-    value=_latency(1, 'update_signals'),
+    'update, PUT to COMPLETE, worst, s', _latency(1, 'update_signals')
 )
-DELETE = Figure(title='delete, s', value=lambda one: one.delete)
-LIFE_SWIFT = Figure(
-    title='Swift requests per deployment', value=_life('swift')
-)
-LIFE_RPC = Figure(title='RPC messages per deployment', value=_life('rpc'))
-LIFE_DB = Figure(title='database statements per deployment', value=_life('db'))
+DELETE = Figure('delete, s', lambda one: one.delete)
+LIFE_SWIFT = Figure('Swift requests per deployment', _life('swift'))
+LIFE_RPC = Figure('RPC messages per deployment', _life('rpc'))
+LIFE_DB = Figure('database statements per deployment', _life('db'))
 THREADS = Figure(
-    title='threads of heat-engine while all wait, above idle',
-    value=lambda one: (
-        one.counts['waiting'].threads - one.counts['idle'].threads
-    ),
+    'threads of heat-engine while all wait, above idle',
+    lambda one: one.counts['waiting'].threads - one.counts['idle'].threads,
 )
-HEAT_PEAK = Figure(title='heat-engine, peak MB', value=_peak('heat'))
-SWIFT_PEAK = Figure(title='Swift, peak MB', value=_peak('swift'))
+HEAT_PEAK = Figure('heat-engine, peak MB', _peak('heat'))
+SWIFT_PEAK = Figure('Swift, peak MB', _peak('swift'))
 
-RATES = (SWIFT, QUIET, RPC, DB)
-WAITING = (*RATES, HEAT_CPU, SWIFT_CPU)
+WAITING = (SWIFT, QUIET, RPC, DB, HEAT_CPU, SWIFT_CPU)
 TIMES = (
     SETUP,
     MEDIAN,
@@ -164,24 +139,18 @@ TIMES = (
 )
 COSTS = (LIFE_SWIFT, LIFE_RPC, LIFE_DB, HEAT_PEAK, SWIFT_PEAK)
 GOALS = (
-    Goal(figure=MEDIAN, n=10, most=0.3, part=1),
-    Goal(figure=WORST, n=10, most=0.6, part=1),
-    Goal(figure=MEDIAN, part=1 / 2),
-    Goal(figure=WORST, part=1 / 2),
-    Goal(figure=SETUP, part=1 / 2),
-    Goal(figure=QUIET, most=1, part=1 / 50),
-    Goal(figure=RPC, part=1 / 50),
-    Goal(figure=DB, part=1 / 50),
-    Goal(figure=HEAT_CPU, part=1 / 10),
-    Goal(figure=LIFE_SWIFT, part=1 / 5),
+    Goal(MEDIAN, n=10, most=0.3, part=1),
+    Goal(WORST, n=10, most=0.6, part=1),
+    Goal(MEDIAN, part=1 / 2),
+    Goal(WORST, part=1 / 2),
+    Goal(SETUP, part=1 / 2),
+    Goal(QUIET, most=1, part=1 / 50),
+    Goal(RPC, part=1 / 50),
+    Goal(DB, part=1 / 50),
+    Goal(HEAT_CPU, part=1 / 10),
+    Goal(LIFE_SWIFT, part=1 / 5),
     *(
-        Goal(
-            figure=figure,
-            n=n,
-            kind=scenarios.SINGLE,
-            heats_kind=scenarios.NESTED,
-            most=most,
-        )
+        Goal(figure, n, scenarios.SINGLE, most)
         for n, seconds in ((200, 4), (1000, 20))
         for figure, most in (
             (SETUP, seconds),
@@ -194,12 +163,12 @@ GOALS = (
 
 
 def is_reached(
-    goal: Goal, ours: Value | None, heats: Value | None
+    goal: Goal, ours: float | None, heats: float | None
 ) -> bool | None:
     """Say whether a goal is reached; None where that is not known."""
     if ours is None:
         return None
-    if goal.most is not None and ours.middle > goal.most:
+    if goal.most is not None and ours > goal.most:
         return False
     if goal.part is None:
         return True
@@ -207,38 +176,22 @@ def is_reached(
     return None if found is None else found <= goal.part
 
 
-def over(figure: Figure, found: Iterable[rounds.Round]) -> Value | None:
-    """Return a figure over rounds; None if none of them got there."""
-    values = [
-        value for one in found if (value := _of(figure, one)) is not None
-    ]
-    if not values:
-        return None
-    middle = statistics.median(values)
-    noise = None
-    if len(values) > 1 and middle:
-        noise = (max(values) - min(values)) / 2 / abs(middle)
-    return Value(middle=middle, noise=noise)
-
-
-def ratio(ours: Value | None, heats: Value | None) -> float | None:
+def ratio(ours: float | None, heats: float | None) -> float | None:
     """Return what ours is of Heat's; None where that says nothing."""
-    if ours is None or heats is None or heats.middle <= 0:
+    if ours is None or heats is None or heats <= 0:
         return None
-    return max(ours.middle, 0) / heats.middle
+    return max(ours, 0) / heats
 
 
-def chosen(
-    found: Sequence[rounds.Round], scenario: str, side: str
-) -> list[rounds.Round]:
-    return [
-        one for one in found if (one.scenario, one.side) == (scenario, side)
-    ]
-
-
-def _of(figure: Figure, one: rounds.Round) -> float | None:
-    try:
-        return figure.value(one)
-    except (AttributeError, KeyError, IndexError):
-        # The round did not get there, or nothing was left to signal.
-        return None
+def of(
+    figure: Figure, found: Sequence[rounds.Round], scenario: str, side: str
+) -> float | None:
+    """Return a figure of a round; None if that was not measured."""
+    for one in found:
+        if (one.scenario, one.side) == (scenario, side):
+            try:
+                return figure.value(one)
+            except (AttributeError, KeyError, IndexError):
+                # The round did not get there, or nothing was left to signal.
+                return None
+    return None

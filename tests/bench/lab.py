@@ -10,11 +10,12 @@ import contextlib
 import dataclasses
 import pathlib
 import sqlite3
-import tempfile
 
 from tests.bench import engine_state
 from tests.bench import scenarios
 from tests.functional import base
+
+_DATABASE = 'data/heat.sqlite'
 
 _TYPE = 'OS::Heat::SoftwareDeployment'
 
@@ -29,19 +30,13 @@ class Side:
     name: str
     title: str
     plugin: str | pathlib.Path
-    module: str
 
 
 SIDES = {
     side.name: side
     for side in (
-        Side(
-            name='ours',
-            title='heat-plugins',
-            plugin=base.ROOT,
-            module='heat_plugins.',
-        ),
-        Side(name='heats', title="Heat's own", plugin='none', module='heat.'),
+        Side(name='ours', title='heat-plugins', plugin=base.ROOT),
+        Side(name='heats', title="Heat's own", plugin='none'),
     )
 }
 
@@ -59,7 +54,6 @@ class Lab:
         self._count = servers
         self._profile = base.catalog.STORES[store]
         self.servers: list[str] = []
-        self._folder = tempfile.TemporaryDirectory(prefix='bench-')
 
     def __enter__(self) -> 'Lab':
         return self
@@ -67,37 +61,30 @@ class Lab:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # After an error its logs may tell why.
         self.cloud.down(purge=kind is None)
-        self._folder.cleanup()
 
     def reset(self) -> None:
         """Forget all that is stored, after something has gone wrong."""
         self.cloud.down(purge=True)
         self.servers = []
 
-    def start(
-        self, side: Side, conf: str = '', waiting: int | None = None
-    ) -> None:
+    def start(self, side: Side, waiting: int | None = None) -> None:
         """Start Heat with the classes of a side, and a new Swift.
 
         The servers are there, and Heat has not made them since its start: it
         would keep memory of that.
 
-        :param conf: what to add to heat.conf.
         :param waiting: how many resources wait at a time; None for as many
             as there are servers.
         """
         if not self.servers:
-            self._up(side, '', _TOGETHER)
+            self._up(side, _TOGETHER)
             for first in range(0, self._count, _TOGETHER):
                 self.servers += self._make(
                     first, min(_TOGETHER, self._count - first)
                 )
-        self._up(side, conf, self._count if waiting is None else waiting)
+        self._up(side, self._count if waiting is None else waiting)
 
-    def _up(self, side: Side, conf: str, waiting: int) -> None:
-        # One more file than needed, but then the two sides are alike.
-        extra = pathlib.Path(self._folder.name, 'extra.conf')
-        extra.write_text(conf)
+    def _up(self, side: Side, waiting: int) -> None:
         if self.cloud.path.exists():
             # At once: there is nothing in progress.
             for service in ('heat', 'swift'):
@@ -107,7 +94,6 @@ class Lab:
         self.cloud.up(
             profile=self._profile,
             plugin=side.plugin,
-            conf=[extra],
             # Each waiting resource holds a thread; some more for the rest.
             # Heat starts a thread for each message until it has all of them.
             executor_threads=waiting + 64,
@@ -115,7 +101,7 @@ class Lab:
         # Nothing here needs it, and it is never quite idle.
         self._kill('mistral')
         served = self.cloud.resource_classes()[_TYPE]
-        if not served.startswith(side.module):
+        if served.startswith('heat_plugins.') != (side.name == 'ours'):
             raise RuntimeError(f'{_TYPE} is served by {served}')
 
     def _kill(self, service: str) -> None:
@@ -137,18 +123,14 @@ class Lab:
             )
             return state.server_ids(stack.id)
 
-    @property
-    def _file(self) -> pathlib.Path:
-        return self.cloud.path / 'data/heat.sqlite'
-
     def database(self) -> sqlite3.Connection:
         """Return Heat's database, to write to it."""
-        return sqlite3.connect(self._file, timeout=60)
+        return sqlite3.connect(self.cloud.path / _DATABASE, timeout=60)
 
     @contextlib.contextmanager
     def state(self):
         """Yield what Heat's database says."""
-        state = engine_state.EngineState(self._file)
+        state = engine_state.EngineState(self.cloud.path / _DATABASE)
         try:
             yield state
         finally:

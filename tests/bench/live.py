@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from typing import Any
 
 from tests.bench import engine_state
 from tests.bench import lab as labs
@@ -52,6 +53,11 @@ class Load:
     blocks: int
     lines: int
     rest: float
+
+    @property
+    def size(self) -> int:
+        """The bytes that a server prints."""
+        return self.blocks * (self.lines * 100 + len('at 1763841600.000 10 '))
 
     @property
     def script(self) -> str:
@@ -102,21 +108,9 @@ class _Bench:
         self._lab = lab
         self._state = state
         self._stack = name
+        self._commands = running.Commands(lab.cloud)
 
-    @contextlib.contextmanager
-    def _command(self, *words: str):
-        with subprocess.Popen(
-            ['openstack', 'software', 'deployment', *words],
-            env=self._lab.cloud.env(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        ) as command:
-            try:
-                yield command
-            finally:
-                command.kill()
-
-    def _given(self, count: int) -> list[engine_state.Config]:
+    def _given(self, count: int) -> list[dict[str, Any]]:
         """Wait until all servers were given the action."""
         ids = engine_state.until(
             lambda: (
@@ -127,20 +121,23 @@ class _Bench:
             _LIMIT,
             f'{count} runs to begin',
         )
-        return self._state.configs(ids)
+        return list(self._state.configs(ids).values())
 
     def _start(self, count: int) -> list[str]:
-        words = ['run', 'start', _ACTION, '--stack', self._stack, '--yes']
+        words = ['start', _ACTION, '--stack', self._stack, '--yes']
         for n in range(count):
             words += ['--resource', f'deployment{n}']
         return words
 
     def follow(self, load: Load) -> dict[str, str]:
         """Let servers print, and follow all of it."""
+        words = *self._start(load.servers), '--follow'
         with (
-            self._command(*self._start(load.servers), '--follow') as command,
             tempfile.TemporaryDirectory(prefix='bench-') as folder,
+            self._commands.begin(*words) as command,
+            contextlib.ExitStack() as ending,
         ):
+            ending.callback(command.kill)
             reader = _Reader(command)
             configs = self._given(load.servers)
             servers = live_servers.Servers(pathlib.Path(folder))
@@ -162,7 +159,7 @@ class _Bench:
         sent = [one for one in sent if one['time'] < ended]
         per_server = load.servers * seconds
         return {
-            'output, MB': f'{load.servers * _size(load) / 1e6:.3g}',
+            'output, MB': f'{load.servers * load.size / 1e6:.3g}',
             **_lags(reader.lags),
             'PUTs of output a second and server': _rate(
                 sent, per_server, 'PUT', '/logs/'
@@ -191,11 +188,10 @@ class _Bench:
                     lambda: servers.begun() == count, _LIMIT, 'scripts'
                 )
                 time.sleep(5)
-                words = ('run', 'cancel', started.id, '--wait')
                 begun = time.time()
-                with self._command(*words) as command:
-                    ends = sorted(servers.ends(_LIMIT))
-                    command.communicate()
+                command = self._commands.begin('cancel', started.id, '--wait')
+                ends = sorted(servers.ends(_LIMIT))
+                command.communicate()
         taken = [one - begun for one in ends]
         return {
             'cancel to the result of the stopped script, median, s': (
@@ -227,10 +223,6 @@ def measure(lab: labs.Lab, say: Callable[[str], None]) -> tables.Table:
         ['', *(load.title for load in LOADS)],
         *([row, *(one[row] for one in columns)] for row in rows),
     ]
-
-
-def _size(load: Load) -> int:
-    return load.blocks * (load.lines * 100 + len('at 1763841600.000 10\n'))
 
 
 def _lags(lags: list[float]) -> dict[str, str]:

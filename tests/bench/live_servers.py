@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 from tests.bench import engine_state
 from tests.functional import base
@@ -47,7 +48,7 @@ class Servers:
 
     @contextlib.contextmanager
     def running(
-        self, configs: Sequence[engine_state.Config], script: str
+        self, configs: Sequence[dict[str, Any]], script: str
     ) -> Iterator[None]:
         """Let each server run a script as the config that it was given."""
         try:
@@ -90,24 +91,13 @@ class Servers:
                     os.kill(int(path.parent.name), signal.SIGKILL)
 
     def _begin(
-        self, number: int, config: engine_state.Config, script: str
+        self, number: int, config: dict[str, Any], script: str
     ) -> subprocess.Popen[bytes]:
-        disk = self._folder / f'{config.id}'
+        disk = self._folder / str(config['id'])
         (disk / 'deployed').mkdir(parents=True)
-        file = disk / 'deployed' / f'{config.id}.json'
-        file.write_text(
-            json.dumps(
-                {
-                    'id': config.id,
-                    'name': f'n{number}',
-                    'group': 'script',
-                    'config': script,
-                    'inputs': config.inputs,
-                    'outputs': config.outputs,
-                    'options': config.options,
-                }
-            )
-        )
+        file = disk / 'deployed' / f'{config["id"]}.json'
+        given = {'name': f'n{number}', 'group': 'script', 'config': script}
+        file.write_text(json.dumps({**config, **given}))
         env = {
             **os.environ,
             'HEAT_CONFIG_SUPERVISOR_STATE': str(disk / 'state'),

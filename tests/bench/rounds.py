@@ -30,6 +30,13 @@ _IDLE_CORES = 0.1
 _PATIENCE = 120
 
 
+#: Deployments of a stack that comes and goes.
+COUNT = 50
+
+#: How often stacks come and go, and after how often caches must be full.
+CYCLES, FULL = 30, 10
+
+
 @dataclasses.dataclass(kw_only=True)
 class Round:
     """What was measured; what could not be is None.
@@ -63,21 +70,11 @@ class Round:
 
 
 class Runner:
-    """Runs rounds on a lab.
+    """Runs rounds on a lab."""
 
-    :param observe: called with the pid of Heat and the name of each phase
-        as it begins; what it returns is called as the phase ends.
-    """
-
-    def __init__(
-        self,
-        lab: labs.Lab,
-        say: Callable[[str], None],
-        observe: Callable[[int, str], Callable[[], None]] | None = None,
-    ) -> None:
+    def __init__(self, lab: labs.Lab, say: Callable[[str], None]) -> None:
         self._lab = lab
         self._say = say
-        self._observe = observe or (lambda pid, phase: lambda: None)
         self._meter = counting.Meter(lab.cloud)
 
     def run(self, scenario: scenarios.Scenario, side: labs.Side) -> Round:
@@ -92,14 +89,13 @@ class Runner:
         try:
             with self._lab.state() as state:
                 warm_up(self._lab, state)
-                templates = scenario.templates(self._lab.servers)
+                template = scenario.template(self._lab.servers)
                 group = stacks.Stacks(
-                    self._lab, state, templates, scenario.count
+                    self._lab, state, [template], scenario.count
                 )
                 mark = self._create(found, group)
-                if not scenario.brief:
-                    self._settle()
-                    mark = self._update(found, group, mark)
+                self._settle()
+                mark = self._update(found, group, mark)
                 self._settle()
                 _, found.delete = self._count(
                     found, 'delete', group.delete, mark
@@ -148,17 +144,12 @@ class Runner:
     def _hold_complete(self, signalled: stacks.Signalled) -> None:
         """Go on only with stacks that can be updated or deleted."""
         if signalled.seconds is None:
-            worst = max(signalled.latencies, default=0)
             raise engine_state.TooLongError(
-                f'all were complete {worst:.1f} s after the PUTs at the '
-                'latest, but not their stack in two minutes more'
+                'all were complete, but not their stack in two minutes more'
             )
 
     def _update(
-        self,
-        found: Round,
-        group: stacks.Stacks,
-        mark: counting.Mark | None,
+        self, found: Round, group: stacks.Stacks, mark: counting.Mark | None
     ) -> counting.Mark:
         mark, found.update = self._deliver(
             found, group, 'UPDATE', group.update, mark
@@ -205,13 +196,9 @@ class Runner:
         :returns: where this one has, and how many seconds it took.
         """
         begin = begin or self._meter.mark()
-        ended = self._observe(self._lab.cloud.usage('heat')['pid'], phase)
         begun = time.monotonic()
-        try:
-            do()
-        finally:
-            seconds = time.monotonic() - begun
-            ended()
+        do()
+        seconds = time.monotonic() - begun
         end = self._meter.mark()
         found.counts[phase] = self._meter.between(begin, end)
         return end, seconds
@@ -219,8 +206,47 @@ class Runner:
 
 def warm_up(lab: labs.Lab, state: engine_state.EngineState) -> None:
     """Let Heat make what it makes once: keys, tokens, caches."""
-    template = scenarios.flat(1).templates(lab.servers)
-    group = stacks.Stacks(lab, state, template, 1)
+    template = scenarios.flat(1).template(lab.servers)
+    group = stacks.Stacks(lab, state, [template], 1)
     group.create()
     group.signal('CREATE')
     group.delete()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Cycled:
+    """Stacks that were created, answered and deleted, one after another.
+
+    :ivar side: whose classes served them.
+    :ivar resident_bytes: of heat-engine after each.
+    """
+
+    side: str
+    resident_bytes: list[int]
+
+    @property
+    def growth(self) -> float:
+        """The most memory after it was full, as a part of that."""
+        full, *later = self.resident_bytes[FULL - 1 :]
+        return max(later, default=full) / full
+
+
+def cycle(
+    lab: labs.Lab, side: labs.Side, say: Callable[[str], None]
+) -> Cycled:
+    """Let stacks of single deployments come and go."""
+    # With as many threads as Heat has by default: they are there before the
+    # tenth stack.
+    lab.start(side, waiting=0)
+    template = scenarios.flat(COUNT).template(lab.servers)
+    found = []
+    with lab.state() as state:
+        warm_up(lab, state)
+        for number in range(1, CYCLES + 1):
+            group = stacks.Stacks(lab, state, [template], COUNT)
+            group.create()
+            group.signal('CREATE')
+            group.delete()
+            found.append(lab.cloud.usage('heat')['rss_bytes'])
+            say(f'{found[-1] / 1e6:.0f} MB after {number} stacks')
+    return Cycled(side=side.name, resident_bytes=found)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs cost: their starts, their waits, and the death of their leader."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 import contextlib
-import os
-import re
+import itertools
+import sqlite3
 import subprocess
 import time
 
@@ -15,14 +15,13 @@ from tests.bench import rounds
 from tests.bench import scenarios
 from tests.bench import stacks
 from tests.bench import tables
-from tests.functional import base
 from tests.functional import running
 
 #: Targets at once in many stacks, and those stacks; targets at once in one;
 #: runs that wait; and runs that a project has in its past.
 MANY, STACKS, COUNT, WAITING, PAST = 1000, 20, 50, 200, 10_000
 
-_ACTION = 'BACKUP'
+_ACTION, _TAG = 'BACKUP', 'bench'
 _LIMIT = 600
 
 # Seconds in which writes are counted.
@@ -30,19 +29,29 @@ _WATCHED = 60
 
 _WRITES = ('INSERT', 'UPDATE', 'DELETE')
 
-# A request that openstack --debug shows.
-_REQUEST = re.compile(rb"REQ: curl .*-X (GET|POST) '?(\S+)")
-
 
 class _Bench:
-    def __init__(self, lab: labs.Lab, say: Callable[[str], None]) -> None:
-        self._lab, self._say = lab, say
+    def __init__(
+        self,
+        lab: labs.Lab,
+        state: engine_state.EngineState,
+        say: Callable[[str], None],
+    ) -> None:
+        self._lab, self._state, self._say = lab, state, say
         self.user = running.client(lab.cloud)
         self._meter = counting.Meter(lab.cloud)
+        self.rows: list[tuple[str, int, float, float | None]] = []
 
-    def command(self, *words: str) -> tuple[bytes, bytes]:
-        """Run a command on runs; return what it prints, and what it says."""
-        done = subprocess.run(
+    def add(
+        self, what: str, count: int, value: float, most: float | None = None
+    ) -> None:
+        """Note what was measured, and what it may be at most."""
+        self._say(f'{what}, {count}: {value:.1f}')
+        self.rows.append((what, count, value, most))
+
+    def command(self, *words: str) -> None:
+        """Start runs by a command."""
+        subprocess.run(
             ['openstack', *words],
             # What pip installs is compiled; what is edited, by the first
             # command.
@@ -50,12 +59,9 @@ class _Bench:
             capture_output=True,
             check=True,
         )
-        return done.stdout, done.stderr
 
     @contextlib.contextmanager
-    def group(
-        self, state: engine_state.EngineState, targets: int, count: int
-    ) -> Iterator[list[str]]:
+    def group(self, targets: int, count: int) -> Iterator[list[str]]:
         """Create stacks with some targets in all; yield their names."""
         servers = self._lab.servers
         each = targets // count
@@ -68,178 +74,156 @@ class _Bench:
             )
             for first in range(0, targets, each)
         ]
-        found = stacks.Stacks(self._lab, state, templates, targets)
-        found.create()
+        found = stacks.Stacks(self._lab, self._state, templates, targets)
+        found.create(tags=_TAG)
         found.signal('CREATE')
         yield found.names
         found.delete()
 
-    def start(
-        self, state: engine_state.EngineState, targets: int, names: list[str]
-    ) -> tuple[float, counting.Counts]:
-        """Start a run; return the seconds until all servers have it."""
-        words = [word for name in names for word in ('--stack', name)]
+    def start(self, targets: int) -> tuple[float, counting.Counts]:
+        """Start a run by tag; return the seconds until all servers have it."""
         before = self._meter.mark()
         begun = time.time()
         self.command(
-            *('software', 'deployment', 'run', 'start', _ACTION, *words),
-            *('--yes', '--max-concurrent', '100%', '--max-errors', '100%'),
+            *('software', 'deployment', 'run', 'start', _ACTION, '--yes'),
+            *('--stack-tag', _TAG),
+            *('--max-concurrent', '100%', '--max-errors', '100%'),
         )
         self._say(f'the command: {time.time() - begun:.1f} s')
+        self._given(targets)
+        seconds = time.time() - begun
+        return seconds, self._meter.between(before, self._meter.mark())
+
+    def _given(self, targets: int) -> None:
+        """Wait until servers see their runs; the rows are cheaper to read."""
         engine_state.until(
-            # The first is the cheaper one.
             lambda: (
-                len(state.triggered(_ACTION)) == targets
-                and len(state.told(_ACTION)) == targets
+                len(self._state.triggered(_ACTION)) == targets
+                and len(self._state.told(_ACTION)) == targets
             ),
             _LIMIT,
             'all servers to have the run',
         )
-        seconds = time.time() - begun
-        return seconds, self._meter.between(before, self._meter.mark())
 
-    def answer(self, state: engine_state.EngineState) -> None:
-        given = state.triggered(_ACTION)
-        for url in state.signal_urls(given).values():
-            base.put(url, stacks.BODY)
+    def end(self) -> float:
+        return stacks.end_runs(self._state, _ACTION)
 
-    def end(self, state: engine_state.EngineState) -> float:
-        """Answer for all servers; return the seconds until the run ends."""
-        self.answer(state)
-        begun = time.time()
-        engine_state.until(lambda: not state.has_runs(), _LIMIT, 'the end')
-        return time.time() - begun
+    def few(self) -> None:
+        """Measure a start on one target, and on some by their tag."""
+        with self.group(COUNT, 1) as (name,):
+            before, begun = self._meter.mark(), time.time()
+            self.command(
+                *('software', 'deployment', 'run', 'start', _ACTION),
+                *('--stack', name, '--resource', 'deployment0'),
+            )
+            time.sleep(5)
+            counts = self._meter.between(before, self._meter.mark())
+            swift = [
+                one
+                for one in self._lab.cloud.swift_requests(begun)
+                # Polls go on as long as the server works.
+                if 'prefix=signals' not in one['query']
+            ]
+            what = 'start by a command: requests to '
+            # Heat makes an RPC message of each.
+            self.add(what + 'Heat', 1, sum(counts.rpc.values()), 1)
+            self.add(what + 'Swift', 1, len(swift), 2)
+            self.end()
+            seconds, counts = self.start(COUNT)
+            self.add('until all servers have the run, s', COUNT, seconds)
+            requests = sum(counts.swift.values())
+            self.add('requests to Swift until then', COUNT, requests, 160)
+            messages = sum(counts.rpc.values())
+            self.add('RPC messages until then', COUNT, messages, 20)
+            self.end()
 
-    def requests(self, stack: str) -> tuple[int, int]:
-        """Start a run on one target; return the requests to Heat and Swift."""
-        begun = time.time()
-        _, said = self.command(
-            *('--debug', 'software', 'deployment', 'run', 'start', _ACTION),
-            *('--stack', stack, '--resource', 'deployment0'),
-        )
-        heat = self._lab.cloud.session().endpoint('orchestration').encode()
-        asked = [each[1] for each in _REQUEST.findall(said)]
-        time.sleep(5)
-        swift = self._lab.cloud.swift_requests(begun)
-        return sum(heat in url for url in asked), len(swift)
+    def waiting(self) -> None:
+        """Measure what heat-engine writes for runs that wait."""
+        with self.group(WAITING, 1) as names:
+            idle = self._writes()
+            for number in range(WAITING):
+                resources = [f'deployment{number}']
+                self.user.start(_ACTION, stacks=names, resources=resources)
+            self._given(WAITING)
+            more = self._writes() - idle
+            self.add('runs that wait: writes a minute', WAITING, more, 0)
+            self.end()
 
-    def writes(self) -> int:
+    def _writes(self) -> int:
         """Return how often heat-engine writes without a request."""
         before = self._meter.mark()
         time.sleep(_WATCHED)
         db = self._meter.between(before, self._meter.mark()).db
         return sum(db.get(verb, 0) for verb in _WRITES)
 
-    def listing(self) -> float:
-        """Return the seconds of a list of the newest runs."""
+    def past(self) -> None:
+        """Measure a list of the newest runs, with few and with many."""
+        few = self._listing()
+        with contextlib.closing(self._lab.database()) as database, database:
+            _copy_runs(database)
+        what = 'a list, with that many runs: time over that before'
+        self.add(what, PAST, self._listing() / few, 1.1)
+
+    def _listing(self) -> float:
         seconds = []
         for _ in range(5):
             begun = time.monotonic()
-            list(zip(range(100), self.user.list(), strict=False))
+            list(itertools.islice(self.user.list(), 100))
             seconds.append(time.monotonic() - begun)
         return min(seconds)
 
-    def memory(self) -> float:
+    def many(self) -> None:
+        """Measure a run on many targets, whose leader dies."""
+        with self.group(MANY, STACKS):
+            memory = self._memory()
+            seconds, _ = self.start(MANY)
+            self.add('until all servers have the run, s', MANY, seconds, 6)
+            memory = self._memory() - memory
+            self.add('memory of heat-engine, MB', MANY, memory)
+            begun = time.time()
+            self._lab.cloud.crash('heat')
+            stacks.answer_runs(self._state, _ACTION)
+            self._lab.cloud.start('heat')
+            engine_state.until(
+                lambda: len(self._state.triggered(_ACTION)) < MANY,
+                _LIMIT,
+                'another leader',
+            )
+            what = 'leader killed: another continues after, s'
+            self.add(what, MANY, time.time() - begun, 45)
+            self.add('until all results were read, s', MANY, self.end())
+
+    def _memory(self) -> float:
         """Return the MB that heat-engine holds."""
-        pid = self._lab.cloud.usage('heat')['pid']
-        with open(f'/proc/{pid}/statm') as file:
-            pages = int(file.read().split()[1])
-        return pages * os.sysconf('SC_PAGE_SIZE') / 1e6
+        return float(self._lab.cloud.usage('heat')['rss_bytes']) / 1e6
 
 
 def measure(lab: labs.Lab, say: Callable[[str], None]) -> tables.Table:
     """Return a table: what was measured, and the goals."""
     lab.start(labs.SIDES['ours'])
-    bench = _Bench(lab, say)
-    rows: list[tuple[str, int, float, float | None]] = []
-
-    def add(*row: object) -> None:
-        say(f'{row}')
-        rows.append(row)  # type: ignore[arg-type]
-
     with lab.state() as state:
+        bench = _Bench(lab, state, say)
         rounds.warm_up(lab, state)
-        with bench.group(state, COUNT, 1) as names:
-            heat, swift = bench.requests(names[0])
-            add('start by a command: requests to Heat', 1, heat, 1)
-            add('start by a command: requests to Swift', 1, swift, 2)
-            bench.end(state)
-            seconds, counts = bench.start(state, COUNT, names)
-            add('until all servers have the run, s', COUNT, seconds, None)
-            requests = sum(counts.swift.values())
-            add('requests to Swift until then', COUNT, requests, 160)
-            add('RPC messages until then', COUNT, sum(counts.rpc.values()), 20)
-            bench.end(state)
-        with bench.group(state, WAITING, 1) as names:
-            idle = bench.writes()
-            for number in range(WAITING):
-                resources = [f'deployment{number}']
-                bench.user.start(_ACTION, stacks=names, resources=resources)
-            engine_state.until(
-                lambda: len(state.told(_ACTION)) == WAITING, _LIMIT, 'all runs'
-            )
-            more = bench.writes() - idle
-            add('runs that wait: writes a minute', WAITING, more, 0)
-            bench.end(state)
-        few = bench.listing()
-        _past(lab)
-        ratio = bench.listing() / few
-        add(
-            'a list, with that many runs: time over that before',
-            PAST,
-            ratio,
-            1.1,
-        )
-        with bench.group(state, MANY, STACKS) as names:
-            memory = bench.memory()
-            seconds, _ = bench.start(state, MANY, names)
-            add('until all servers have the run, s', MANY, seconds, 6)
-            memory = bench.memory() - memory
-            add('memory of heat-engine, MB', MANY, memory, None)
-            begun = time.time()
-            lab.cloud.crash('heat')
-            bench.answer(state)
-            lab.cloud.start('heat')
-            engine_state.until(
-                lambda: len(state.triggered(_ACTION)) < MANY,
-                _LIMIT,
-                'another leader',
-            )
-            seconds = time.time() - begun
-            add('leader killed: another continues after, s', MANY, seconds, 45)
-            seconds = bench.end(state)
-            add('until all results were read, s', MANY, seconds, None)
-    return [
-        ['', 'N', 'measured', 'goal'],
-        *(
-            [what, f'{n:,}', f'{value:.1f}', _goal(goal)]
-            for what, n, value, goal in rows
-        ),
-    ]
+        bench.few()
+        bench.waiting()
+        bench.past()
+        bench.many()
+    return tables.measured(bench.rows)
 
 
-def _goal(goal: float | None) -> str:
-    return '' if goal is None else f'{goal:g}'
-
-
-def _past(lab: labs.Lab) -> None:
+def _copy_runs(database: sqlite3.Connection) -> None:
     """Let a project have many past runs: copies of one."""
-    with contextlib.closing(lab.database()) as database, database:
-        columns = [
-            row[1]
-            for row in database.execute('PRAGMA table_info(heat_plugins_run)')
-        ]
-        values = ', '.join(_copied(columns))
-        database.executemany(
-            f'INSERT INTO heat_plugins_run ({", ".join(columns)})'
-            f' SELECT {values} FROM heat_plugins_run LIMIT 1',
-            [{'n': number} for number in range(PAST)],
-        )
-
-
-def _copied(columns: Sequence[str]) -> list[str]:
     changed = {
         'id': "printf('%08x-0000-4000-8000-000000000000', :n)",
         'created_at': 'created_at - :n - 1',
     }
-    return [changed.get(name, f'"{name}"') for name in columns]
+    columns = [
+        row[1]
+        for row in database.execute('PRAGMA table_info(heat_plugins_run)')
+    ]
+    values = ', '.join(changed.get(name, f'"{name}"') for name in columns)
+    database.executemany(
+        f'INSERT INTO heat_plugins_run ({", ".join(columns)})'
+        f' SELECT {values} FROM heat_plugins_run LIMIT 1',
+        [{'n': number} for number in range(PAST)],
+    )

@@ -11,8 +11,8 @@ from typing import Any
 
 Template = dict[str, Any]
 
-#: The kinds of a group: one resource, or members in a nested stack.
-SINGLE, NESTED = 'single group of', 'group of'
+#: The kinds: a stack of single deployments, and one of a group.
+FLAT, SINGLE = 'stack of', 'single group of'
 
 #: Where the servers read their metadata, each in an object.
 CONTAINER = 'servers'
@@ -23,24 +23,13 @@ _SCRIPT = '#!/bin/sh\n' + '# one line of a script that does something\n' * 25
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """Some deployments, all of which wait at the same time.
+    """A stack of deployments, all of which wait at the same time.
 
     :ivar kind: the first part of its name in tables.
-    :ivar count: the deployments, over all stacks.
-    :ivar stacks: how many stacks they are spread over.
-    :ivar one_server: whether all of them are for the same server.
-    :ivar group: whether they are one group, in a stack nested in theirs.
-    :ivar brief: whether a round has no update.
-    :ivar single: whether the group is one resource, which only ours can be.
     """
 
     kind: str
     count: int
-    stacks: int = 1
-    one_server: bool = False
-    group: bool = False
-    brief: bool = False
-    single: bool = False
 
     @property
     def name(self) -> str:
@@ -49,43 +38,23 @@ class Scenario:
     @property
     def waiting(self) -> int:
         """How many resources wait at the same time."""
-        return 1 if self.single else self.count
+        return 1 if self.kind == SINGLE else self.count
 
-    def templates(self, servers: Sequence[str]) -> list[Template]:
-        """Return the templates of the stacks, for servers of these ids."""
-        chosen = list(servers[: self.count])
-        if self.one_server:
-            chosen = [servers[0]] * self.count
-        size = self.count // self.stacks
-        make = _group if self.group else _flat
-        templates = [
-            make(chosen[start : start + size])
-            for start in range(0, self.count, size)
-        ]
-        if self.single:
-            for each in templates:
-                group = each['resources']['group']['properties']
-                group['members'] = 'single'
-        return templates
+    def template(self, servers: Sequence[str]) -> Template:
+        """Return the template of the stack, for servers of these ids."""
+        make = _group if self.kind == SINGLE else _flat
+        return make(servers[: self.count])
 
 
 def flat(count: int) -> Scenario:
-    return Scenario(kind='stack of', count=count)
+    return Scenario(kind=FLAT, count=count)
 
 
-def single(count: int) -> Scenario:
-    return Scenario(kind=SINGLE, count=count, group=True, single=True)
-
-
-#: Those that are not flat, by the name that the command line has for them.
+#: Those that are not flat, by the name that the command line has for them;
+#: Heat's own classes have none for them.
 OTHERS = {
-    'stacks': Scenario(kind='20 stacks,', count=200, stacks=20),
-    'server': Scenario(kind='one server,', count=50, one_server=True),
-    # In its stack nothing needs anything, so with Heat's own each thing that
-    # is done to it takes a second for each of them.
-    'group': Scenario(kind=NESTED, count=200, group=True, brief=True),
-    'single': single(200),
-    'thousand': single(1000),
+    'single': Scenario(kind=SINGLE, count=200),
+    'thousand': Scenario(kind=SINGLE, count=1000),
 }
 
 
@@ -154,6 +123,7 @@ def _group(servers: Sequence[str]) -> Template:
                 'type': 'OS::Heat::SoftwareDeploymentGroup',
                 'properties': {
                     **_PROPERTIES,
+                    'members': 'single',
                     'servers': {
                         f'n{number}': server
                         for number, server in enumerate(servers)

@@ -51,6 +51,20 @@ class Signalled:
     last: float | None = None
 
 
+def answer_runs(state: engine_state.EngineState, action: str) -> None:
+    """Answer for all servers that have a run of an action."""
+    for url in state.signal_urls(state.triggered(action)).values():
+        base.put(url, BODY)
+
+
+def end_runs(state: engine_state.EngineState, action: str) -> float:
+    """Answer for all servers; return the seconds until no run is left."""
+    answer_runs(state, action)
+    begun = time.time()
+    engine_state.until(lambda: not state.has_runs(), 600, 'the end of runs')
+    return time.time() - begun
+
+
 class Stacks:
     """Some stacks with a number of deployments in all.
 
@@ -71,11 +85,17 @@ class Stacks:
         self._templates = templates
         self._count = count
         self._limit = 60 + 2 * count
-        self.names: list[str] = []
         self._stacks: list[base.Stack] = []
-        self._ids: list[str] = []
 
-    def create(self) -> None:
+    @property
+    def names(self) -> list[str]:
+        return [stack.name for stack in self._stacks]
+
+    @property
+    def _ids(self) -> list[str]:
+        return [stack.id for stack in self._stacks]
+
+    def create(self, tags: str = '') -> None:
         """Create them; wait until all deployments wait for their servers."""
         for template in self._templates:
             stack = base.Stack(
@@ -83,10 +103,9 @@ class Stacks:
                 template,
                 name=f'bench{next(_numbers)}',
                 timeout_mins=60,
+                tags=tags,
             )
-            self.names.append(stack.name)
             self._stacks.append(stack)
-            self._ids.append(stack.id)
         self._all_wait('CREATE')
 
     def update(self) -> None:
@@ -139,18 +158,14 @@ class Stacks:
             if one.waits(action)
         ]
 
-    def signal(self, action: str, apart: float = 0.0) -> Signalled:
-        """Answer in the servers' place; wait until the stacks are complete.
-
-        :param apart: seconds between two servers; 0 for all at once.
-        """
+    def signal(self, action: str) -> Signalled:
+        """Answer in the servers' place; wait until the stacks are complete."""
         waiting = self.waiting(action)
         urls = self._state.signal_urls(waiting)
         sent: dict[str, float] = {}
         done: dict[str, float] = {}
 
-        def put(number: int, deployment: str) -> int:
-            time.sleep(max(0.0, begun + number * apart - time.time()))
+        def put(deployment: str) -> int:
             sent[deployment] = time.time()
             return base.put(urls[deployment], BODY)
 
@@ -162,26 +177,15 @@ class Stacks:
 
         begun = time.time()
         with futures.ThreadPoolExecutor(_SENDERS) as pool:
-            statuses = [
-                pool.submit(put, number, one)
-                for number, one in enumerate(waiting)
-            ]
+            statuses = [pool.submit(put, one) for one in waiting]
             engine_state.until(
                 lambda: all_done() or all(one.done() for one in statuses),
                 self._limit,
                 f'{len(waiting)} PUTs',
             )
-        refused = sum(one.result() >= 400 for one in statuses)
-        if refused:
-            raise engine_state.TooLongError(
-                f'{action}: {refused} of {len(waiting)} PUTs were refused'
-            )
-        try:
-            engine_state.until(all_done, self._limit, action)
-        except engine_state.TooLongError as error:
-            raise engine_state.TooLongError(
-                f'{error}; {len(done)} of {self._count} were complete by then'
-            ) from error
+        if refused := sum(one.result() >= 400 for one in statuses):
+            raise engine_state.TooLongError(f'{refused} PUTs were refused')
+        engine_state.until(all_done, self._limit, action)
         seconds: float | None = None
         with contextlib.suppress(engine_state.TooLongError):
             engine_state.until(

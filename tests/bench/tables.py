@@ -5,26 +5,13 @@ from collections.abc import Sequence
 import contextlib
 import csv
 import pathlib
-import statistics
 
-import prettytable
-
-from tests.bench import completing as completions
-from tests.bench import cycling
 from tests.bench import figures
 from tests.bench import lab
-from tests.bench import pacing
-from tests.bench import profiling
 from tests.bench import rounds
 from tests.bench import scenarios
 
 Table = list[list[str]]
-
-# Of less than that no parts can be told.
-_FEWEST_SAMPLES = 50
-
-# The smallest part of a phase that is worth a line.
-_LEAST = 0.05
 
 # What memory may become, as a part of what it was.
 _GROWTH = 1.05
@@ -35,143 +22,93 @@ _REACHED = {True: 'reached', False: 'missed', None: ''}
 
 
 def goals(
-    found: Sequence[rounds.Round],
-    n: int,
-    cycled: Sequence[cycling.Cycled] = (),
+    found: Sequence[rounds.Round], cycled: Sequence[rounds.Cycled] = ()
 ) -> Table:
-    """Return our figures and Heat's, with the goals.
-
-    :param n: the deployments in a stack, where a goal names no number.
-    """
+    """Return our figures and Heat's, with the goals."""
     table = [['', 'N', *(one.title for one in _SIDES), 'ratio', 'goal', '']]
     for goal in figures.GOALS:
-        count = goal.n or n
-        kinds = {'ours': goal.kind, 'heats': goal.heats_kind or goal.kind}
         ours, heats = (
-            figures.over(
-                goal.figure,
-                figures.chosen(
-                    found, f'{kinds[side.name]} {count}', side.name
-                ),
-            )
+            figures.of(goal.figure, found, f'{goal.kind} {goal.n}', side.name)
             for side in _SIDES
         )
         table.append(
             [
                 goal.figure.title,
                 # The number alone stands for a flat stack.
-                f'{goal.kind} {count}'.removeprefix('stack of '),
-                _shown(ours, noise=True),
-                _shown(heats, noise=True),
+                f'{goal.kind} {goal.n}'.removeprefix(f'{scenarios.FLAT} '),
+                _shown(ours),
+                _shown(heats),
                 _ratio(figures.ratio(ours, heats)),
                 _goal(goal),
                 _REACHED[figures.is_reached(goal, ours, heats)],
             ]
         )
-    table.append(_growth(found, n))
     return [*table, *_ours(found), _kept(cycled)]
-
-
-def of_two(table: Table, other: Table) -> Table:
-    """Return a table of goals with the figures of another run, too."""
-    figures_of = {tuple(row[:2]): row[2:4] for row in other}
-    head, *rows = table
-    return [
-        [*head, *(f'{one.title}, second run' for one in _SIDES)],
-        *([*row, *figures_of.get(tuple(row[:2]), ('', ''))] for row in rows),
-    ]
 
 
 def _ours(found: Sequence[rounds.Round]) -> Table:
     """Return the goals that Heat has nothing to compare with."""
 
-    def value(scenario: str, figure: figures.Figure) -> float:
-        chosen = figures.chosen(found, scenario, 'ours')
-        return figures.over(figure, chosen).middle
+    def value(scenario: str, figure: figures.Figure) -> float | None:
+        return figures.of(figure, found, scenario, 'ours')
 
     few, many = (f'{scenarios.SINGLE} {count}' for count in (200, 1000))
-    rows = (
-        (
-            'time for 1000 over time for 200, the worst of the three',
-            many,
-            lambda: max(
-                value(many, figure) / value(few, figure)
-                for figure in (figures.SETUP, figures.LAST, figures.DELETE)
-            ),
-            6,
-        ),
-        (
-            'heat-engine, peak MB above that of a stack of 10',
-            many,
-            lambda: (
-                value(many, figures.HEAT_PEAK)
-                - value('stack of 10', figures.HEAT_PEAK)
-            ),
-            100,
-        ),
-    )
-    table = []
-    for title, n, measure, most in rows:
-        shown = reached = ''
-        # It may not have been measured.
-        with contextlib.suppress(AttributeError):
-            ours = measure()
-            shown, reached = _number(ours), _REACHED[ours <= most]
-        table.append([title, n, shown, '', '', f'{most:g}', reached])
-    return table
-
-
-def _kept(cycled: Sequence[cycling.Cycled]) -> list[str]:
-    """Return what heat-engine keeps of stacks that are gone."""
-    growth = {one.side: one.growth for one in cycled}
-    ours, heats = (growth.get(side.name) for side in _SIDES)
-    reached = None if ours is None else ours <= _GROWTH
+    least = f'{scenarios.FLAT} 10'
+    slower = more = None
+    # They may not have been measured.
+    with contextlib.suppress(TypeError):
+        slower = max(
+            value(many, figure) / value(few, figure)
+            for figure in (figures.SETUP, figures.LAST, figures.DELETE)
+        )
+    with contextlib.suppress(TypeError):
+        more = value(many, figures.HEAT_PEAK) - value(least, figures.HEAT_PEAK)
     return [
-        f'most memory up to stack {cycling.CYCLES}, over that after '
-        f'{cycling.FULL}',
-        f'{cycling.COUNT}',
-        *('' if one is None else _number(one) for one in (ours, heats)),
-        '' if ours is None or heats is None else _ratio(ours / heats),
-        f'{_GROWTH:g}',
-        _REACHED[reached],
+        [title, many, _shown(one), '', '', f'{most}', _reached(one, most)]
+        for title, one, most in (
+            (
+                'time for 1000 over time for 200, the worst of the three',
+                slower,
+                6,
+            ),
+            (
+                'heat-engine, peak MB above that of a stack of 10',
+                more,
+                100,
+            ),
+        )
     ]
 
 
-def ours(found: Sequence[rounds.Round], n: int) -> Table:
+def _reached(value: float | None, most: float) -> str:
+    return '' if value is None else _REACHED[value <= most]
+
+
+def _kept(cycled: Sequence[rounds.Cycled]) -> list[str]:
+    """Return what heat-engine keeps of stacks that are gone."""
+    growth = {one.side: one.growth for one in cycled}
+    ours, heats = (growth.get(side.name) for side in _SIDES)
+    return [
+        f'most memory up to stack {rounds.CYCLES}, over that after '
+        f'{rounds.FULL}',
+        f'{rounds.COUNT}',
+        _shown(ours),
+        _shown(heats),
+        _ratio(figures.ratio(ours, heats)),
+        f'{_GROWTH:g}',
+        _reached(ours, _GROWTH),
+    ]
+
+
+def ours(found: Sequence[rounds.Round]) -> Table:
     """Return our figures of the goals, where Heat has none."""
-    return [row[:3] for row in goals(found, n) if row[2]]
+    return [row[:3] for row in goals(found) if row[2]]
 
 
 def _goal(goal: figures.Goal) -> str:
     """Return what ours may be: a number, a part of Heat's, or both."""
     most = '' if goal.most is None else f'{goal.most:g}'
     return ', '.join(filter(None, [most, _ratio(goal.part)]))
-
-
-def _growth(found: Sequence[rounds.Round], n: int) -> list[str]:
-    """Return how ours grows above `n`: twice as many in twice the time."""
-    cells = []
-    reached = ''
-    for side in _SIDES:
-        once, twice = (
-            _set_up_and_complete(
-                figures.chosen(found, f'stack of {count}', side.name)
-            )
-            for count in (n, 2 * n)
-        )
-        cells.append('' if not once or not twice else f'{twice / once:.1f}')
-        if cells[0] and not reached:
-            reached = 'reached' if twice <= 2 * once else 'missed'
-    title = f'time for {2 * n} over time for {n}, set-up and completion'
-    return [title, f'{n}', *cells, '', '2 (ours)', reached]
-
-
-def _set_up_and_complete(found: Sequence[rounds.Round]) -> float:
-    values = [
-        figures.over(figure, found)
-        for figure in (figures.SETUP, figures.COMPLETE)
-    ]
-    return 0 if None in values else sum(value.middle for value in values)
 
 
 def by_scenario(
@@ -181,94 +118,29 @@ def by_scenario(
     table = [['', 'classes', *(figure.title for figure in shown)]]
     for scenario in dict.fromkeys(one.scenario for one in found):
         for side in _SIDES:
-            of_side = figures.chosen(found, scenario, side.name)
-            if of_side:
-                values = [figures.over(figure, of_side) for figure in shown]
-                cells = [_shown(value) for value in values]
+            cells = [
+                _shown(figures.of(figure, found, scenario, side.name))
+                for figure in shown
+            ]
+            if any(cells):
                 table.append([scenario, side.title, *cells])
     return table
 
 
-def paces(found: Sequence[pacing.Measured]) -> Table:
-    """Return what each interval did."""
-    table = [['interval, s', 'median, s', 'worst, s', 'listings/s']]
-    for one in found:
-        numbers = (
-            one.interval,
-            statistics.median(one.latencies),
-            max(one.latencies),
-            one.listings_per_second,
-        )
-        table.append([_number(value) for value in numbers])
-    return table
-
-
-def completing(found: Sequence[completions.Measured]) -> Table:
-    """Return how many resources completed together."""
-    table = [['', 'seconds', 'writes', 'CPU seconds', 'failures']]
-    ways = {'heat': 'as Heat does it', 'turns': 'with turns'}
-    for one in found:
-        failures = ', '.join(sorted(set(one.failures)))
-        table.append(
+def measured(rows: Sequence[tuple[str, int, float, float | None]]) -> Table:
+    """Return what was measured: what, of how many, how much, and the goal."""
+    return [
+        ['', 'N', 'measured', 'goal'],
+        *(
             [
-                f'{one.count}, {ways[one.way]}',
-                _number(one.seconds),
-                f'{one.writes}',
-                _number(one.cpu),
-                f'{len(one.failures)} {failures}'.rstrip(),
+                what,
+                f'{n:,}',
+                f'{value:.1f}',
+                '' if most is None else f'{most:g}',
             ]
-        )
-    return table
-
-
-def profile(found: Sequence[profiling.Profiled]) -> Table:
-    """Return a row for each function that matters in a phase.
-
-    Its cells are milliseconds of CPU for each deployment, so what grows from
-    one round to the next takes more than its share of time.
-
-    :param found: rounds of different sizes.
-    """
-    table = [['phase', 'function']]
-    for one in found:
-        table[0] += [f'{one.n}:ms', f'{one.n}:own']
-    for phase in profiling.PHASES:
-        seen = [one for one in found if one.samples(phase) >= _FEWEST_SAMPLES]
-        if len(seen) < len(found):
-            continue
-        rows = {
-            'everything': [(1.0, None) for one in seen],
-            'heat_plugins': [(None, one.profiles[phase].ours) for one in seen],
-            'heat': [(None, one.profiles[phase].heats) for one in seen],
-            **{
-                name: [_parts(one.profiles[phase], name) for one in seen]
-                for name in _notable(seen, phase)
-            },
-        }
-        for name, parts in rows.items():
-            cells = [
-                '' if part is None else f'{part * one.each(phase):.1f}'
-                for one, pair in zip(seen, parts, strict=True)
-                for part in pair
-            ]
-            table.append([phase, name, *cells])
-    return table
-
-
-def _notable(seen: Sequence[profiling.Profiled], phase: str) -> list[str]:
-    """Name the functions that matter in one of the rounds at least."""
-    names = [
-        each.name
-        for one in seen
-        for each in one.profiles[phase].functions.values()
-        if each.is_notable(_LEAST)
+            for what, n, value, most in rows
+        ),
     ]
-    return list(dict.fromkeys(names))
-
-
-def _parts(read: profiling.Profile, name: str) -> tuple[float, float]:
-    each = read.functions.get(name)
-    return (0.0, 0.0) if each is None else (each.share, each.own)
 
 
 def troubles(found: Sequence[rounds.Round]) -> list[str]:
@@ -292,33 +164,18 @@ def write(table: Table, file: pathlib.Path) -> None:
         csv.writer(stream, lineterminator='\n').writerows(table)
 
 
-def read(file: pathlib.Path) -> Table:
-    with file.open(encoding='utf-8', newline='') as stream:
-        return list(csv.reader(stream))
-
-
 def text(table: Table) -> str:
-    pretty = prettytable.PrettyTable(_unique(table[0]), align='r')
-    pretty.align[pretty.field_names[0]] = 'l'
-    pretty.add_rows(table[1:])
-    return pretty.get_string()
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = []
+    for first, *others in table:
+        cells = zip(others, widths[1:], strict=True)
+        shown = [first.ljust(widths[0]), *(c.rjust(n) for c, n in cells)]
+        lines.append('  '.join(shown))
+    return '\n'.join(lines)
 
 
-def _unique(names: Sequence[str]) -> list[str]:
-    """Column names that differ, as they have to; some are empty."""
-    return [
-        name + ' ' * names[:number].count(name)
-        for number, name in enumerate(names)
-    ]
-
-
-def _shown(value: figures.Value | None, noise: bool = False) -> str:
-    if value is None:
-        return ''
-    shown = _number(value.middle)
-    if noise and value.noise is not None:
-        shown += f' ±{value.noise:.0%}'
-    return shown
+def _shown(value: float | None) -> str:
+    return '' if value is None else _number(value)
 
 
 def _number(value: float) -> str:

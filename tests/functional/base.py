@@ -17,6 +17,7 @@ import signal
 import sys
 import time
 from typing import Any, ClassVar
+import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'contrib/minicloud'))
@@ -193,14 +194,12 @@ def software(
 def group(count: int, **properties: Any) -> Template:
     """Return a template with a ``group`` of deployments that nobody answers.
 
-    :param properties: of the group, and its ``update_policy``.
+    :param properties: of the group.
     """
     template = software(deployments=0)
     template['outputs'] = {}
-    policy = properties.pop('update_policy', {})
     template['resources']['group'] = {
         'type': 'OS::Heat::SoftwareDeploymentGroup',
-        'update_policy': policy,
         'properties': {
             'servers': {
                 f'member{number}': {'get_resource': 'server'}
@@ -255,6 +254,33 @@ def signal_url(config: Template) -> str:
 def put(url: str, body: bytes) -> int:
     """PUT to a URL, with no credentials; the HTTP status."""
     return rest.send('PUT', url, body=body).status
+
+
+def delete_container(session: minicloud_client.Session, name: str) -> None:
+    """Delete a container of the object store, and what is in it."""
+    listing = session.get('object-store', f'/{name}?format=json')
+    for entry in (listing.json() or ()) if listing.ok else ():
+        path = f'/{name}/{urllib.parse.quote(entry["name"])}'
+        session.delete('object-store', path)
+    answer = session.delete('object-store', f'/{name}')
+    assert answer.status in (204, 404), answer
+
+
+def token(keystone: str, user: Template, project_id: str) -> str:
+    """Return a token of a user: an ID, or a name with a domain; a password."""
+    body = {
+        'auth': {
+            'identity': {
+                'methods': ['password'],
+                'password': {'user': user},
+            },
+            'scope': {'project': {'id': project_id}},
+        }
+    }
+    url = keystone.rstrip('/').removesuffix('/v3') + '/v3/auth/tokens'
+    answer = rest.send('POST', url, body=body)
+    assert answer.status == 201, answer
+    return str(answer.headers['X-Subject-Token'])
 
 
 def curl_environment(cloud: minicloud_client.Cloud) -> dict[str, str]:
@@ -325,12 +351,6 @@ class Stack:
         other._session = session
         return other
 
-    def acting_on(self, path: str) -> 'Stack':
-        """Return a stack that is nested in it, by its name and ID."""
-        other = copy.copy(self)
-        other._path = f'/stacks/{path}'
-        return other
-
     # What it does
 
     def update(
@@ -393,12 +413,12 @@ class Stack:
             for kind, found in answer.json()['resource_changes'].items()
         }
 
-    def mark(self, resource: str, *, unhealthy: bool = True) -> None:
-        """Mark a resource unhealthy, or healthy again."""
+    def mark(self, resource: str) -> None:
+        """Mark a resource unhealthy."""
         answer = self._session.patch(
             'orchestration',
             f'{self._path}/resources/{resource}',
-            {'mark_unhealthy': unhealthy},
+            {'mark_unhealthy': True},
         )
         assert answer.ok, answer
 
@@ -552,6 +572,10 @@ class Stack:
         return found
 
 
+#: Makes stacks, as the fixture ``stacks`` does.
+Make = Callable[..., Stack]
+
+
 def purge(stacks: Sequence[Stack]) -> None:
     """Delete stacks, whatever state they are in, at the same time."""
     for stack in stacks:
@@ -595,3 +619,12 @@ class Leftovers:
                 if not one['name'].endswith('admin')
             ),
         )
+
+    def hold(self, cloud: minicloud_client.Cloud) -> None:
+        """Hold that a project has what it had before.
+
+        Heat deletes a stack's users after it has told of the end.
+        """
+        with contextlib.suppress(AssertionError):
+            until(lambda: self.of(cloud) == self, 30)
+        assert self.of(cloud) == self

@@ -9,7 +9,7 @@ the environment goes before their names, for several runs side by side, and
 gateway in the place of Swift.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 import contextlib
 import itertools
 import os
@@ -149,7 +149,7 @@ def pytest_collection_modifyitems(
 
 def clouds(
     request: pytest.FixtureRequest, name: str, **options: Any
-) -> Iterator[base.minicloud_client.Cloud]:
+) -> Iterator[base.Cloud]:
     found = base.Cloud(base.cloud_name(name))
     found.down(purge=True)
     failed_before = request.session.testsfailed
@@ -185,7 +185,7 @@ def pytest_runtest_makereport() -> Generator[
 @pytest.fixture
 def alone(
     request: pytest.FixtureRequest, tmp_path: pathlib.Path
-) -> Iterator[base.minicloud_client.Cloud]:
+) -> Iterator[base.Cloud]:
     """A cloud of one module's tests, whose engine is one process."""
     conf = tmp_path / 'heat.conf'
     conf.write_text(ALONE)
@@ -195,9 +195,8 @@ def alone(
 
 @pytest.fixture(scope='session')
 def cloud(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[base.minicloud_client.Cloud]:
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[base.Cloud]:
     """A cloud whose nine types are ours."""
     conf = tmp_path_factory.mktemp('conf') / 'heat.conf'
     conf.write_text(CONF)
@@ -217,16 +216,12 @@ def cloud(
 
 
 @pytest.fixture(scope='session')
-def heats_own(
-    request: pytest.FixtureRequest,
-) -> Iterator[base.minicloud_client.Cloud]:
+def heats_own(request: pytest.FixtureRequest) -> Iterator[base.Cloud]:
     """A cloud with Heat's own classes."""
     yield from clouds(request, 'heats-own', plugin='none')
 
 
-def _stacks(
-    cloud: base.minicloud_client.Cloud,
-) -> Iterator[Callable[..., base.Stack]]:
+def _stacks(cloud: base.Cloud) -> Iterator[base.Make]:
     made: list[base.Stack] = []
 
     def make(
@@ -242,24 +237,20 @@ def _stacks(
     base.purge(made)
 
 
-def _clean_stacks(
-    cloud: base.minicloud_client.Cloud,
-) -> Iterator[Callable[..., base.Stack]]:
+def _clean_stacks(cloud: base.Cloud) -> Iterator[base.Make]:
     before = base.Leftovers.of(cloud)
     yield from _stacks(cloud)
-    assert base.Leftovers.of(cloud) == before
+    before.hold(cloud)
 
 
 @pytest.fixture
-def stacks(
-    cloud: base.minicloud_client.Cloud,
-) -> Iterator[Callable[..., base.Stack]]:
+def stacks(cloud: base.Cloud) -> Iterator[base.Make]:
     """Makes stacks; deletes them, and holds that nothing stays behind."""
     yield from _clean_stacks(cloud)
 
 
 @pytest.fixture
-def folder(cloud: base.minicloud_client.Cloud) -> Iterator[dict[str, str]]:
+def folder(cloud: base.Cloud) -> Iterator[dict[str, str]]:
     """A container for servers' metadata; Heat would leave its own."""
     demo = cloud.session()
     assert demo.put('object-store', '/servers').ok
@@ -275,17 +266,13 @@ def members(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope='module')
-def module_stacks(
-    cloud: base.minicloud_client.Cloud,
-) -> Iterator[Callable[..., base.Stack]]:
+def module_stacks(cloud: base.Cloud) -> Iterator[base.Make]:
     """Makes stacks that all tests of a module look at."""
     yield from _clean_stacks(cloud)
 
 
 @pytest.fixture
-def heats_own_stacks(
-    heats_own: base.minicloud_client.Cloud,
-) -> Iterator[Callable[..., base.Stack]]:
+def heats_own_stacks(heats_own: base.Cloud) -> Iterator[base.Make]:
     """Makes stacks with Heat's own classes.
 
     They go, or do not: the cloud does so in the end.
@@ -314,9 +301,7 @@ def heats_own_stacks(
         ),
     ]
 )
-def either(
-    request: pytest.FixtureRequest,
-) -> tuple[base.minicloud_client.Cloud, Callable[..., base.Stack]]:
+def either(request: pytest.FixtureRequest) -> tuple[base.Cloud, base.Make]:
     """Return a cloud, and what makes stacks there: ours, then Heat's.
 
     With Heat's own classes the test has to fail.
@@ -328,26 +313,20 @@ def either(
 
 
 @pytest.fixture(scope='module')
-def proxy(
-    cloud: base.minicloud_client.Cloud,
-) -> Iterator[mistral_proxy.Proxy]:
+def proxy(cloud: base.Cloud) -> Iterator[mistral_proxy.Proxy]:
     """Stands before the cloud's Mistral."""
     with mistral_proxy.standing_before(cloud) as found:
         yield found
 
 
 @pytest.fixture
-def mistral(
-    cloud: base.minicloud_client.Cloud, proxy: mistral_proxy.Proxy
-) -> flows.Mistral:
+def mistral(cloud: base.Cloud, proxy: mistral_proxy.Proxy) -> flows.Mistral:
     """What the project has in Mistral, and how to let it fail."""
     return flows.Mistral(cloud, proxy)
 
 
 @pytest.fixture
-def made(
-    mistral: flows.Mistral, stacks: Callable[..., base.Stack]
-) -> Iterator[Callable[..., base.Stack]]:
+def made(mistral: flows.Mistral, stacks: base.Make) -> Iterator[base.Make]:
     """Makes stacks and waits for them; in the end nothing is left."""
     before = mistral.left()
     found: list[base.Stack] = []

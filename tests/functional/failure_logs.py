@@ -17,7 +17,7 @@ _TROUBLE = re.compile(r' (?:WARNING|ERROR|CRITICAL) |^Traceback ')
 _ENTRY = re.compile(r'^\d{4}-\d\d-\d\d ')
 
 #: The clouds that run, and how long their logs were as the test began.
-clouds: list[base.minicloud_client.Cloud] = []
+clouds: list[base.Cloud] = []
 _sizes: dict[pathlib.Path, int] = {}
 
 

@@ -96,7 +96,6 @@ class Mistral:
     def __init__(self, cloud, proxy):
         self.session = cloud.session('demo')
         self.failing = proxy.failing
-        self.proxy = proxy
         self._older = {one['id'] for one in self._rows('executions')}
 
     def _rows(self, kind, path=''):

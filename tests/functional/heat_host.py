@@ -68,7 +68,7 @@ class Heat:
     """
 
     host: debian.Host
-    cloud: base.minicloud_client.Cloud
+    cloud: base.Cloud
     programs: str
     paste: str
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 import contextlib
 import dataclasses
+import functools
 import json
 import pathlib
 import sqlite3
@@ -496,12 +497,6 @@ def _begun(subject: Subject, action: str) -> bool:
     return subject.database.state(subject.name) == f'{action}_IN_PROGRESS'
 
 
-def _unnamed(subject: Subject, action: str) -> bool:
-    return _begun(subject, action) and not subject.database.has_id(
-        subject.name
-    )
-
-
 def _unwritten(subject: Subject, action: str) -> bool:
     return _begun(subject, action) and not any(
         row.action == action for row in subject.database.rows()
@@ -509,21 +504,19 @@ def _unwritten(subject: Subject, action: str) -> bool:
 
 
 def _rows(subject: Subject, action: str, status: str) -> list[Row]:
-    return [
+    """Return the rows of an action once there are all; else none."""
+    found = [
         row
         for row in subject.database.rows()
         if (row.action, row.status) == (action, status)
     ]
-
-
-def _written(subject: Subject, action: str) -> bool:
-    return len(_rows(subject, action, 'IN_PROGRESS')) == subject.count
+    return found if len(found) == subject.count else []
 
 
 def _pushed(subject: Subject, action: str) -> bool:
     metadata = subject.database.metadata()
     rows = _rows(subject, action, 'IN_PROGRESS')
-    return len(rows) == subject.count and all(
+    return bool(rows) and all(
         row.config_id
         in [each['id'] for each in metadata.get(row.server_id, [])]
         for row in rows
@@ -534,27 +527,29 @@ def _running(subject: Subject, action: str) -> bool:
     if isinstance(subject, Single):
         return subject.runs(action) == 1
     rows = _rows(subject, action, 'IN_PROGRESS')
-    return len(rows) == subject.count and all(
+    return bool(rows) and all(
         row.reason.endswith('[hp:started]') for row in rows
     )
 
 
 def _half(subject: Subject, action: str) -> bool:
-    return len(_rows(subject, action, 'COMPLETE')) == subject.count // 2
+    rows = subject.database.rows()
+    ended = [row for row in rows if row.status == 'COMPLETE']
+    now = [row for row in ended if row.action == action]
+    return len(now) == subject.count // 2
 
 
 def _signalled(subject: Subject, action: str) -> bool:
     rows = _rows(subject, action, 'IN_PROGRESS')
-    wanted = {row.config_id for row in rows}
     puts = subject.cloud.swift_requests(method='PUT', path='.*/signals/.*')
     paths = [each['path'] for each in puts if each['status'] == 201]
     arrived = {path.rpartition('/')[2] for path in paths}
-    return len(rows) == subject.count and wanted <= arrived
+    return bool(rows) and {row.config_id for row in rows} <= arrived
 
 
 def _settled(subject: Subject, action: str) -> bool:
     rows = _rows(subject, action, 'COMPLETE')
-    return len(rows) == subject.count and _begun(subject, action)
+    return bool(rows) and _begun(subject, action)
 
 
 def _taken_back(subject: Subject, action: str) -> bool:
@@ -578,19 +573,13 @@ def _told(subject: Subject, action: str) -> bool:
     )
 
 
-def _erased(subject: Subject, action: str) -> bool:
+def _rowless(subject: Subject, action: str, *, has_container: bool) -> bool:
+    """Say whether all rows are gone, and the container is or is not."""
+    owns = subject.database.has_container(subject.name)
     return (
         _begun(subject, action)
         and not subject.database.rows()
-        and subject.database.has_container(subject.name)
-    )
-
-
-def _swept(subject: Subject, action: str) -> bool:
-    return (
-        _begun(subject, action)
-        and not subject.database.rows()
-        and not subject.database.has_container(subject.name)
+        and owns == has_container
     )
 
 
@@ -607,9 +596,21 @@ def _complete(subject: Subject, action: str) -> bool:
 
 #: In their order.
 STEPS = {
-    'unnamed': Step(gate=_NAME, is_taken=_unnamed, actions=['CREATE']),
+    'unnamed': Step(
+        gate=_NAME,
+        is_taken=lambda subject, action: (
+            _begun(subject, action)
+            and not subject.database.has_id(subject.name)
+        ),
+        actions=['CREATE'],
+    ),
     'unwritten': Step(gate=_WRITE, is_taken=_unwritten),
-    'unpushed': Step(gate=_PUSH, is_taken=_written),
+    'unpushed': Step(
+        gate=_PUSH,
+        is_taken=lambda subject, action: bool(
+            _rows(subject, action, 'IN_PROGRESS')
+        ),
+    ),
     'pushed': Step(is_taken=_pushed),
     'running': Step(is_taken=_running),
     'half': Step(is_taken=_half, names=['group']),
@@ -620,30 +621,26 @@ STEPS = {
     'untaken': Step(gate=_TAKE_BACK, is_taken=_settled, actions=['DELETE']),
     'untold': Step(gate=TELL, is_taken=_taken_back, actions=['DELETE']),
     'unerased': Step(gate=_ERASE, is_taken=_told, actions=['DELETE']),
-    'unswept': Step(gate=_SWEEP, is_taken=_erased, actions=['DELETE']),
-    'swept': Step(gate=_COMPLETE, is_taken=_swept, actions=['DELETE']),
+    'unswept': Step(
+        gate=_SWEEP,
+        is_taken=functools.partial(_rowless, has_container=True),
+        actions=['DELETE'],
+    ),
+    'swept': Step(
+        gate=_COMPLETE,
+        is_taken=functools.partial(_rowless, has_container=False),
+        actions=['DELETE'],
+    ),
     'unspread': Step(gate=_SPREAD, is_taken=_complete),
     'complete': Step(gate=_END, is_taken=_complete),
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Killed:
-    """A kill that was recovered from, and the seconds from it to the end."""
+def kill(subject: Subject, action: str, name: str) -> float:
+    """Begin an action, and kill the engine at a step.
 
-    count: int
-    action: str
-    step: str
-    seconds: float
-
-    def __str__(self) -> str:
-        return (
-            f'{self.count:2} {self.action} {self.step}: {self.seconds:.0f} s'
-        )
-
-
-def kill(subject: Subject, action: str, name: str) -> Killed:
-    """Begin an action, kill the engine at a step, and wait for the end."""
+    Returns the seconds from the kill to the end of the action.
+    """
     step, database, cloud = STEPS[name], subject.database, subject.cloud
     database.arm(step.gate)
     subject.begin(action, name)
@@ -661,12 +658,7 @@ def kill(subject: Subject, action: str, name: str) -> Killed:
     assert step.is_taken(subject, action), f'{name} is past'
     cloud.start('heat')
     subject.end(action)
-    return Killed(
-        count=subject.count,
-        action=action,
-        step=name,
-        seconds=time.monotonic() - killed_at,
-    )
+    return time.monotonic() - killed_at
 
 
 def _until(true: Callable[[], bool], seconds: float, wrong: str) -> None:
@@ -677,22 +669,25 @@ def _until(true: Callable[[], bool], seconds: float, wrong: str) -> None:
         raise AssertionError(wrong) from exc
 
 
-def live(subject: Subject, name: str) -> Iterator[Killed]:
-    """Take a stack through its life, with a kill at a step of each action."""
+def live(subject: Subject, name: str) -> Iterator[str]:
+    """Take a stack through its life, with a kill at a step of each action.
+
+    Yields what to say of each kill that was recovered from.
+    """
     step = STEPS[name]
     subject.database.forget_given()
     before = base.Leftovers.of(subject.cloud)
     try:
         for action in ACTIONS:
             if action in step.actions:
-                yield kill(subject, action, name)
+                seconds = kill(subject, action, name)
+                yield f'{subject.count:2} {action} {name}: {seconds:.0f} s'
             else:
                 subject.begin(action, '')
                 subject.end(action)
             subject.check(action)
         assert not subject.database.left()
-        # Heat deletes the stack's users after it has told of the end.
-        base.until(lambda: base.Leftovers.of(subject.cloud) == before, 30)
+        before.hold(subject.cloud)
     finally:
         subject.leave()
 

@@ -42,14 +42,10 @@ class Fault:
 
 
 class Proxy:
-    """The proxy; `faults` may be filled and emptied at any time.
-
-    :ivar requests: (method, path) of all that has been asked.
-    """
+    """The proxy; `faults` may be filled and emptied at any time."""
 
     def __init__(self, url: str) -> None:
         self.faults: list[Fault] = []
-        self.requests: list[tuple[str, str]] = []
         proxy = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -58,7 +54,6 @@ class Proxy:
             def _any(self) -> None:
                 length = int(self.headers.get('Content-Length') or 0)
                 body = self.rfile.read(length) if length else None
-                proxy.requests.append((self.command, self.path))
                 fault = next(
                     (
                         one
@@ -133,9 +128,7 @@ class Proxy:
 
 
 @contextlib.contextmanager
-def standing_before(
-    cloud: base.minicloud_client.Cloud, user: str = 'demo'
-) -> Iterator[Proxy]:
+def standing_before(cloud: base.Cloud, user: str = 'demo') -> Iterator[Proxy]:
     """Put a proxy before the Mistral of a cloud."""
     admin = cloud.session('admin')
     url = admin.endpoint(SERVICE)

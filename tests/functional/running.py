@@ -8,7 +8,6 @@ import contextlib
 import json
 import pathlib
 import subprocess
-import time
 from typing import Any
 
 from keystoneauth1 import session as ks_session
@@ -24,10 +23,7 @@ Template = base.Template
 GATED = """\
 #!/bin/sh -e
 echo "$deploy_resource_name" >> "$journal"
-until [ -e "$gate" ]; do
-    touch "$journal-$deploy_resource_name"
-    sleep 0.2
-done
+until [ -e "$gate" ]; do sleep 0.2; done
 [ "$deploy_resource_name" != "$broken" ]
 echo "backed up $deploy_resource_name"
 """
@@ -44,9 +40,7 @@ class Commands:
     :ivar said: all that was printed.
     """
 
-    def __init__(
-        self, cloud: base.minicloud_client.Cloud, user: str = 'demo'
-    ) -> None:
+    def __init__(self, cloud: base.Cloud, user: str = 'demo') -> None:
         self._env = cloud.env(user)
         self.said = ''
 
@@ -86,9 +80,7 @@ class Commands:
 
 
 def client(
-    cloud: base.minicloud_client.Cloud,
-    user: str = 'demo',
-    project: str | None = None,
+    cloud: base.Cloud, user: str = 'demo', project: str | None = None
 ) -> runs.Runs:
     """Return the client of a user.
 
@@ -170,7 +162,7 @@ def fleet(servers: int, script: str = GATED) -> Template:
 
 @contextlib.contextmanager
 def switched_on(
-    cloud: base.minicloud_client.Cloud,
+    cloud: base.Cloud,
     stack_names: list[str],
     servers: int,
     supervised: bool = False,
@@ -218,12 +210,6 @@ class Journal:
     def ran(self) -> dict[str, int]:
         """Return how often each deployment was run, by its name."""
         return dict(collections.Counter(self._file.read_text().split()))
-
-    def is_quiet(self, seconds: float = 3) -> bool:
-        """Say whether no script was at work for seconds."""
-        signs = self._file.parent.glob(f'{self._file.name}-db*')
-        last = max(each.stat().st_mtime for each in signs)
-        return time.time() - last > seconds
 
 
 def configs(stack: base.Stack, server: str = 'server') -> list[Template]:

@@ -11,7 +11,7 @@ from minicloud_lib import agents  # isort: skip
 
 
 def agent(
-    cloud: base.minicloud_client.Cloud,
+    cloud: base.Cloud,
     stack: base.Stack,
     server: str = 'server',
     user: str = 'demo',
@@ -22,9 +22,7 @@ def agent(
     )
 
 
-def machine(
-    cloud: base.minicloud_client.Cloud, name: str
-) -> base.minicloud_client.Agent:
+def machine(cloud: base.Cloud, name: str) -> base.minicloud_client.Agent:
     """Return an agent that nobody has told which server it is."""
     nobody = {'stack': None, 'resource': None, 'supervised': False}
     agents.Agent(cloud._instance, name).set_up({}, nobody, interval=1)
@@ -50,9 +48,7 @@ def container(stack: base.Stack) -> str:
     return f'.*/heat-plugins-{stack.id}'
 
 
-def signals(
-    cloud: base.minicloud_client.Cloud, stack: base.Stack
-) -> list[dict[str, Any]]:
+def signals(cloud: base.Cloud, stack: base.Stack) -> list[dict[str, Any]]:
     """Return the requests to Swift that bore signals of a stack.
 
     What heat-engine writes next to them is for servers to read.

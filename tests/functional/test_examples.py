@@ -22,82 +22,32 @@ EXAMPLES = base.ROOT / 'contrib/examples'
 Outputs = dict[str, Any]
 
 
-def _ansible(outputs: Outputs) -> None:
-    assert outputs['size'] == '15'
-    assert 'Write the motto down' in outputs['report']
-
-
-def _hello(outputs: Outputs) -> None:
-    assert outputs['greeting'].startswith('Hello, world, from ')
-
-
-def _nightly_backup(outputs: Outputs) -> None:
-    assert len(outputs['upcoming']) == 5
-    assert (outputs['last'], outputs['missed']) == ('', [0, ''])
+def _group(outputs: Outputs) -> None:
+    assert outputs['kernels'].keys() == {'first', 'second'}
+    assert all(one.startswith('Linux ') for one in outputs['kernels'].values())
 
 
 def _software(outputs: Outputs) -> None:
     assert outputs['path'].endswith('/web/index.html')
     assert len(outputs['checksum']) == 64
     assert outputs['said'] == "CREATE: the page says 'Hello, world'\n"
-    assert outputs['actions'] == [
-        *('CREATE', 'UPDATE', 'BACKUP', 'REINDEX', 'DELETE'),
-    ]
+    assert 'REINDEX' in outputs['actions']
 
 
-def _component(outputs: Outputs) -> None:
-    assert 'BACKUP' in outputs['actions']
-    assert outputs['webhook'].startswith('http')
-    assert outputs['backups'] == []
-
-
-def _databases(outputs: Outputs) -> None:
-    assert outputs['actions'] == ['CREATE', 'BACKUP', 'RESTART', 'DELETE']
-
-
-def _group(outputs: Outputs) -> None:
-    assert outputs['kernels'].keys() == {'first', 'second'}
-    assert all(one.startswith('Linux ') for one in outputs['kernels'].values())
-
-
-def _peers(outputs: Outputs) -> None:
-    assert outputs == {'left_knows': 'right', 'right_knows': 'left'}
-
-
-def _stages(outputs: Outputs) -> None:
-    assert outputs['said'] == 'listening on 8080\n'
-
-
-def _schedules(outputs: Outputs) -> None:
-    assert len(outputs['upcoming']) == 5
-    assert outputs['paused'] == 'until the release'
-
-
-def _structured(outputs: Outputs) -> None:
-    assert outputs['status'] == 0
-
-
-def _workflow(outputs: Outputs) -> None:
-    assert outputs['executions'] == []
-    assert outputs['sent'] == []
-    assert len(outputs['upcoming']) == 3
-    assert outputs['webhook'].startswith('http')
-
-
-#: By name: what holds for the outputs of the example.
-CHECKS = {
-    'ansible': _ansible,
-    'component': _component,
-    'databases': _databases,
+#: By name: some outputs of the example, or what holds for them.
+CHECKS: dict[str, Outputs | Callable[[Outputs], None]] = {
+    'ansible': {'size': '15'},
+    'component': {'backups': []},
+    'databases': {'actions': ['CREATE', 'BACKUP', 'RESTART', 'DELETE']},
     'group': _group,
-    'hello': _hello,
-    'nightly-backup': _nightly_backup,
-    'peers': _peers,
-    'schedules': _schedules,
+    'hello': {'greeting': f'Hello, world, from {os.uname().nodename}'},
+    'nightly-backup': {'last': '', 'missed': [0, '']},
+    'peers': {'left_knows': 'right', 'right_knows': 'left'},
+    'schedules': {'paused': 'until the release'},
     'software': _software,
-    'stages': _stages,
-    'structured': _structured,
-    'workflow': _workflow,
+    'stages': {'said': 'listening on 8080\n'},
+    'structured': {'status': 0},
+    'workflow': {'executions': [], 'sent': []},
 }
 
 
@@ -109,11 +59,7 @@ def test_every_example_is_here() -> None:
 
 
 @pytest.mark.parametrize('name', CHECKS)
-def test_example(
-    name: str,
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
-) -> None:
+def test_example(name: str, cloud: base.Cloud, stacks: base.Make) -> None:
     text = (EXAMPLES / f'{name}.yaml').read_text()
     stack = stacks(text, name=f'example-{name}')
     with contextlib.ExitStack() as running:
@@ -122,7 +68,11 @@ def test_example(
                 agent = servers.agent(cloud, stack, resource)
                 running.enter_context(agent)
         stack.wait('CREATE_COMPLETE')
-        CHECKS[name](stack.outputs)
+        check, outputs = CHECKS[name], stack.outputs
+        if callable(check):
+            check(outputs)
+        else:
+            assert check.items() <= outputs.items(), outputs
         # While its servers are there: some have software for DELETE.
         stack.delete()
         stack.wait('DELETE_COMPLETE')
@@ -150,9 +100,7 @@ def test_every_example_of_workflows_is_here() -> None:
 
 @pytest.mark.quick
 @pytest.mark.parametrize('name', WORKFLOWS)
-def test_example_of_workflows_is_valid(
-    name: str, cloud: base.minicloud_client.Cloud
-) -> None:
+def test_example_of_workflows_is_valid(name: str, cloud: base.Cloud) -> None:
     folder = EXAMPLES / 'workflows'
     # There is no Aodh here.
     alarm = 'OS::Aodh::GnocchiAggregationByResourcesAlarm'
@@ -172,28 +120,10 @@ def test_example_of_workflows_is_valid(
     assert answer.ok, answer
 
 
-def test_component_goes_along_with_its_stack(
-    cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
-) -> None:
-    stack = stacks((EXAMPLES / 'component.yaml').read_text())
-    with servers.agent(cloud, stack) as agent:
-        stack.wait('CREATE_COMPLETE')
-        stack.action(suspend=None)
-        stack.wait('SUSPEND_COMPLETE')
-        stack.action(resume=None)
-        stack.wait('RESUME_COMPLETE')
-        notes = agent.path / 'tmp/notes'
-        log = (notes / 'log').read_text()
-        assert log.split() == ['CREATE', 'SUSPEND', 'RESUME']
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
-        assert not notes.exists()
-
-
 @conftest.signed_by_heat
 def test_a_machine_joins_a_stack_by_the_commands_of_the_page(
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
+    cloud: base.Cloud,
+    stacks: base.Make,
     folder: dict[str, str],
     tmp_path: pathlib.Path,
 ) -> None:
@@ -257,14 +187,11 @@ def test_a_machine_joins_a_stack_by_the_commands_of_the_page(
 
 @pytest.mark.timeout(300)
 def test_servers_of_a_rolling_update_change_one_at_a_time(
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
-    members: str,
+    cloud: base.Cloud, stacks: base.Make
 ) -> None:
     template = yaml.safe_load((EXAMPLES / 'rolling.yaml').read_text())
     # PyYAML takes it for a date.
     template['heat_template_version'] = '2021-04-16'
-    template['resources']['deployments']['properties']['members'] = members
     stack = stacks(template)
     with contextlib.ExitStack() as running:
         for server in ('first', 'second'):
@@ -283,36 +210,3 @@ def test_servers_of_a_rolling_update_change_one_at_a_time(
         )
         assert (earlier['action'], later['action']) == ('UPDATE', 'UPDATE')
         assert earlier['ended_at'] <= later['delivered_at']
-
-
-def test_workflow_runs_by_signals_and_by_the_clock(
-    stacks: Callable[..., base.Stack],
-) -> None:
-    text = (EXAMPLES / 'workflow.yaml').read_text()
-    # The sixth field is for the seconds.
-    stack = stacks(text, pattern='* * * * * */5')
-    stack.wait('CREATE_COMPLETE')
-    stack.signal('announcement', {'input': {'page': 'a signal'}})
-    body = {'input': {'channel': 'webhook'}}
-    url = stack.outputs['webhook']
-    assert base.minicloud_client.rest.send('POST', url, body=body).ok
-    expected = {
-        'News on a signal by mail',
-        'News on a page by webhook',
-        'News on all pages by mail',
-    }
-    base.until(lambda: set(stack.outputs['sent']) == expected, 30)
-
-
-def test_structured_config_arrives_with_its_inputs(
-    cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
-) -> None:
-    stack = stacks((EXAMPLES / 'structured.yaml').read_text(), workers=3)
-    with servers.agent(cloud, stack) as agent:
-        stack.wait('CREATE_COMPLETE')
-        (path,) = agent.path.rglob('service/settings.json')
-        assert yaml.safe_load(path.read_text()) == {
-            'workers': 3,
-            'peers': ['192.0.2.1', '192.0.2.2'],
-            'debug': False,
-        }

@@ -32,9 +32,7 @@ ssh() {{
 
 
 @pytest.fixture(scope='module')
-def laptop(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> pathlib.Path:
+def laptop(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A folder with a release's files, and an environment in ``venv``."""
     folder = tmp_path_factory.mktemp('laptop')
     made = environments.Environment(folder / 'venv')
@@ -51,7 +49,7 @@ def laptop(
 
 
 @pytest.fixture
-def cleared(cloud: base.minicloud_client.Cloud) -> Iterator[None]:
+def cleared(cloud: base.Cloud) -> Iterator[None]:
     """Delete the page's stack, and the container that Heat leaves of it.
 
     A run that was cut short may have left them, too.
@@ -72,17 +70,12 @@ def _clear(demo: base.minicloud_client.Session) -> None:
     base.until(lambda: not stacks())
     for each in demo.get('object-store', '?format=json').json() or ():
         if each['name'].startswith('first-server-'):
-            path = f'/{each["name"]}'
-            for entry in demo.get(
-                'object-store', f'{path}?format=json'
-            ).json():
-                demo.delete('object-store', f'{path}/{entry["name"]}')
-            assert demo.delete('object-store', path).ok
+            base.delete_container(demo, each['name'])
 
 
 @pytest.mark.timeout(300)
 def test_every_command_of_the_page_works(
-    cloud: base.minicloud_client.Cloud, laptop: pathlib.Path, cleared: None
+    cloud: base.Cloud, laptop: pathlib.Path, cleared: None
 ) -> None:
     install, create, join, *rest = pages.blocks(pages.read('first-success'))
     machine = servers.machine(cloud, 'first-machine')

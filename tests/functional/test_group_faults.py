@@ -14,7 +14,6 @@ from tests.functional import base
 from tests.functional import conftest
 from tests.functional import kills
 from tests.functional import servers
-from tests.functional import test_faults
 from tests.functional import test_groups
 from tests.functional import test_rescue
 
@@ -92,9 +91,7 @@ def _making(cloud: Any) -> Iterator[Make]:
     stacks = [base.Stack(cloud.session(), kills.server_template(COUNT))]
     stacks[0].wait('CREATE_COMPLETE', 180)
 
-    def make(
-        **properties: Any,
-    ) -> tuple[base.Stack, Fleet, base.Template]:
+    def make(**properties: Any) -> tuple[base.Stack, Fleet, base.Template]:
         whole = _group(stacks[0].outputs, **properties)
         stack = base.Stack(cloud.session(), whole)
         stacks.append(stack)
@@ -104,13 +101,6 @@ def _making(cloud: Any) -> Iterator[Make]:
     cloud.clear_faults()
     cloud.revive()
     base.purge(stacks)
-
-
-@pytest.fixture(scope='module')
-def made(cloud: Any) -> Iterator[Make]:
-    """Makes groups of fifty servers."""
-    with _making(cloud) as make:
-        yield make
 
 
 alone = test_rescue.alone
@@ -130,24 +120,6 @@ def test_engines_die_at_several_moments(alone: Any) -> None:
     with _making(alone) as make:
         for moment in MOMENTS:
             _lives_on(alone, moment, *make(actions=test_groups.ALL))
-        _becomes_nested(alone, *make())
-
-
-def _becomes_nested(
-    cloud: Any, stack: base.Stack, fleet: Fleet, whole: base.Template
-) -> None:
-    """Let the engine die while a group gets a nested stack."""
-    fleet.until('CREATE_COMPLETE')
-    stack.nest(whole)
-    base.until(lambda: stack.members('group'), 60)
-    cloud.kill('heat')
-    cloud.start('heat')
-    fleet.until('UPDATE_COMPLETE')
-    assert fleet.times('CREATE') == [1] * COUNT
-    assert fleet.times('UPDATE') == [0] * COUNT
-    assert len(stack.outputs['members']) == COUNT
-    stack.delete()
-    _gone(cloud, stack)
 
 
 def _lives_on(
@@ -186,68 +158,3 @@ def _lives_on(
         fleet.until('DELETE_COMPLETE')
     assert fleet.times('DELETE') == [1] * COUNT
     _gone(cloud, stack)
-
-
-def test_a_store_that_is_away_is_ridden_out(cloud: Any, made: Make) -> None:
-    began = time.time()
-
-    def refused() -> int:
-        seen = cloud.swift_requests(began)
-        return sum(one['status'] == 503 for one in seen)
-
-    with cloud.faults([test_faults.fault(status=503)]):
-        stack, fleet, _ = made()
-        base.until(lambda: refused() > 2)
-    fleet.until('CREATE_COMPLETE')
-    assert fleet.times('CREATE') == [1] * COUNT
-    stack.delete()
-    _gone(cloud, stack)
-
-
-def test_a_server_whose_metadata_is_refused_keeps_no_other_waiting(
-    cloud: Any, stacks: Callable[..., base.Stack], folder: dict[str, str]
-) -> None:
-    whole = test_groups.template(members='single')
-    whole['resources']['one']['properties'] = {
-        'software_config_transport': 'POLL_TEMP_URL',
-        'deployment_swift_data': folder,
-    }
-    path = f'.*/{folder["container"]}/{folder["object"]}'
-    rule = {'path': path, 'method': 'PUT', 'status': 403}
-    # What Heat itself puts there as the server is made may pass.
-    servers_alone = {
-        **whole,
-        'resources': {
-            name: one
-            for name, one in whole['resources'].items()
-            if name != 'group'
-        },
-        'outputs': {},
-    }
-    stack = stacks(servers_alone)
-    stack.wait('CREATE_COMPLETE')
-
-    def states() -> dict[str, str]:
-        shown = stack.resource('group', 'members')['attributes']['members']
-        return {name: one['status'] for name, one in shown.items()}
-
-    with cloud.faults([rule]):
-        stack.update(whole)
-        fleet = test_groups.Servers(stack)
-        for name, config in fleet.waiting('CREATE', 3).items():
-            fleet.ran[name].append(config['id'])
-            if name != 'one':
-                assert base.put(base.signal_url(config), servers.body()) == 201
-        answered = dict.fromkeys(('two', 'three'), 'COMPLETE')
-        base.until(lambda: states() == {'one': 'IN_PROGRESS', **answered})
-    log = cloud.log('heat').read_text('utf-8', 'replace')
-    assert 'Cannot update the metadata of server' in log
-    assert ': HTTP 403' in log
-    stack.action(cancel_without_rollback=None)
-    base.until(
-        lambda: stack.resource('group')['resource_status'] == 'CREATE_FAILED'
-    )
-    assert states() == {'one': 'FAILED', **answered}
-    stack.update(whole)
-    fleet.answer('CREATE', 1)
-    stack.wait('UPDATE_COMPLETE')

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups of both kinds: one resource, or a nested stack."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 import contextlib
 from typing import Any
 
@@ -15,7 +15,7 @@ NAMES = ('one', 'two', 'three')
 
 ALL = ['CREATE', 'UPDATE', 'SUSPEND', 'RESUME', 'DELETE']
 
-Make = Callable[..., base.Stack]
+Make = base.Make
 
 
 def template(names: Any = NAMES, **properties: Any) -> base.Template:
@@ -24,10 +24,8 @@ def template(names: Any = NAMES, **properties: Any) -> base.Template:
     server = whole['resources'].pop('server')
     whole['resources']['config'].pop('depends_on')
     whole['resources'] |= dict.fromkeys(names, server)
-    policy = properties.pop('update_policy', {})
     whole['resources']['group'] = {
         'type': 'OS::Heat::SoftwareDeploymentGroup',
-        'update_policy': policy,
         'properties': {
             'servers': {name: {'get_resource': name} for name in names},
             'config': {'get_resource': 'config'},
@@ -142,10 +140,39 @@ def test_a_group_keeps_its_kind_until_its_template_names_the_other(
 @pytest.mark.quick
 @pytest.mark.timeout(300)
 def test_the_whole_life_of_a_group(stacks: Make, members: str) -> None:
-    stack = stacks(template(actions=ALL, members=members))
+    whole = template(actions=ALL, members=members)
+    stack = stacks(whole)
     fleet = Servers(stack)
-    fleet.answer('CREATE', 3)
-    stack.wait('CREATE_COMPLETE')
+    fleet.answer('CREATE', 3, two=BAD)
+    stack.wait('CREATE_FAILED')
+    assert 'boom' in stack.reason
+    base.until(
+        lambda: stack.resource('group')['resource_status'] == 'CREATE_FAILED',
+        60,
+    )
+    # The failed one alone is repeated.
+    stack.update(whole)
+    fleet.answer('CREATE', 1)
+    stack.wait('UPDATE_COMPLETE')
+    ran = {name: len(found) for name, found in fleet.ran.items()}
+    assert ran == {'one': 1, 'two': 2, 'three': 1}
+    assert stack.outputs['greeting'] == {
+        name: f'hello {name}' for name in NAMES
+    }
+    # A cancelled update is rolled back.
+    stack.update(whole, who='moon')
+    before = ids(fleet.waiting('UPDATE', 3))
+    stack.action(cancel_update=None)
+
+    def back() -> bool:
+        found = fleet.configs('UPDATE')
+        return len(found) == 3 and not before & ids(found)
+
+    base.until(back, 120)
+    found = fleet.configs('UPDATE').values()
+    assert {base.value(config, 'who') for config in found} == {'world'}
+    fleet.answer('UPDATE', 3)
+    stack.wait('ROLLBACK_COMPLETE')
     stack.action(suspend=None)
     fleet.answer('SUSPEND', 3)
     stack.wait('SUSPEND_COMPLETE')
@@ -157,75 +184,6 @@ def test_the_whole_life_of_a_group(stacks: Make, members: str) -> None:
     stack.delete()
     fleet.answer('DELETE', 3)
     stack.wait('DELETE_COMPLETE')
-
-
-@pytest.mark.quick
-@pytest.mark.timeout(300)
-def test_the_failed_ones_alone_are_repeated(
-    stacks: Make, members: str
-) -> None:
-    whole = template(members=members)
-    stack = stacks(whole)
-    fleet = Servers(stack)
-    fleet.answer('CREATE', 3, two=BAD)
-    stack.wait('CREATE_FAILED')
-    assert 'boom' in stack.reason
-    base.until(
-        lambda: stack.resource('group')['resource_status'] == 'CREATE_FAILED',
-        60,
-    )
-    ran = {name: len(found) for name, found in fleet.ran.items()}
-    stack.update(whole)
-    fleet.answer('CREATE', 1)
-    stack.wait('UPDATE_COMPLETE')
-    assert {name: len(found) for name, found in fleet.ran.items()} == {
-        **ran,
-        'two': 2,
-    }
-    assert stack.outputs['greeting'] == {
-        name: f'hello {name}' for name in NAMES
-    }
-
-
-@conftest.single_is_quick
-@pytest.mark.timeout(300)
-def test_a_cancelled_update_is_rolled_back(stacks: Make, members: str) -> None:
-    whole = template(members=members)
-    stack = stacks(whole)
-    fleet = Servers(stack)
-    fleet.answer('CREATE', 3)
-    stack.wait('CREATE_COMPLETE')
-    stack.update(whole, who='moon')
-    before = {one['id'] for one in fleet.waiting('UPDATE', 3).values()}
-    stack.action(cancel_update=None)
-
-    def back() -> bool:
-        found = fleet.configs('UPDATE').values()
-        return len(found) == 3 and not before & {one['id'] for one in found}
-
-    base.until(back, 120)
-    greeted = {
-        one['value']
-        for config in fleet.configs('UPDATE').values()
-        for one in config['inputs']
-        if one['name'] == 'who'
-    }
-    assert greeted == {'world'}
-    fleet.answer('UPDATE', 3)
-    stack.wait('ROLLBACK_COMPLETE')
-
-
-@pytest.mark.quick
-def test_a_preview_shows_what_would_be_made(cloud: Any, members: str) -> None:
-    answer = cloud.session().post(
-        'orchestration',
-        '/stacks/preview',
-        {'stack_name': 'shown', 'template': template(members=members)},
-    )
-    assert answer.ok, answer
-    shown = answer.json()['stack']['resources']
-    nested = [one for one in shown if isinstance(one, list)]
-    assert bool(nested) == (members == 'nested')
 
 
 @pytest.mark.quick
@@ -256,19 +214,6 @@ def test_what_was_abandoned_is_adopted(stacks: Make, members: str) -> None:
     }
 
 
-def given(stack: base.Stack, names: Any = NAMES) -> dict[str, base.Template]:
-    """Return the configs that servers have, by the name of the deployment."""
-    return {
-        f'{name}.{base.value(config, "deploy_resource_name")}': config
-        for name in names
-        for config in stack.metadata(name)
-    }
-
-
-def actions(found: dict[str, base.Template]) -> set[str]:
-    return {base.value(config, 'deploy_action') for config in found.values()}
-
-
 def ids(found: dict[str, base.Template]) -> set[str]:
     return {config['id'] for config in found.values()}
 
@@ -279,147 +224,23 @@ def test_what_is_marked_unhealthy_runs_again_in_place(
     stacks: Make, members: str
 ) -> None:
     whole = template(signal_transport='NO_SIGNAL', members=members)
-    group = whole['resources']['group']['properties']
-    single = {
-        **{k: v for k, v in group.items() if k not in ('servers', 'members')},
-        'server': {'get_resource': 'one'},
-    }
-    whole['resources']['single'] = {
-        'type': 'OS::Heat::SoftwareDeployment',
-        'properties': single,
-    }
     stack = stacks(whole)
     stack.wait('CREATE_COMPLETE')
-    resources = ('group', 'single')
 
-    def physical() -> list[str]:
-        return [
-            stack.resource(one)['physical_resource_id'] for one in resources
-        ]
+    def given() -> dict[str, base.Template]:
+        return {name: stack.metadata(name)[-1] for name in NAMES}
 
-    def update(**parameters: Any) -> dict[str, base.Template]:
-        stack.update(whole, **parameters)
-        stack.wait('UPDATE_COMPLETE')
-        return given(stack)
-
-    kept, before = physical(), given(stack)
-    assert len(before) == 4
-    for one in resources:
-        stack.mark(one)
-    after = update()
-    assert actions(after) == {'UPDATE'}
-    assert not ids(before) & ids(after)
-    assert physical() == kept
-    # Once; and not what is marked healthy again.
-    assert ids(update()) == ids(after)
-    for unhealthy in (True, False):
-        for one in resources:
-            stack.mark(one, unhealthy=unhealthy)
-    assert ids(update()) == ids(after)
-    # Together with another change.
-    for one in resources:
-        stack.mark(one)
-    changed = update(who='moon')
-    assert not ids(changed) & ids(after)
-    assert {base.value(one, 'who') for one in changed.values()} == {'moon'}
-    # What concerns Heat alone runs nothing; another transport does.
-    for properties in (group, single):
-        properties['timeout'] = 60
-    assert ids(update(who='moon')) == ids(changed)
-    for properties in (group, single):
-        properties['signal_transport'] = 'TEMP_URL_SIGNAL'
-    stack.update(whole, who='moon')
-    base.until(lambda: not ids(given(stack)) & ids(changed), 60)
-    for config in given(stack).values():
-        body = servers.body(greeting='hello')
-        assert base.put(base.signal_url(config), body) == 201
-    stack.wait('UPDATE_COMPLETE')
-    assert stack.outputs['greeting'] == dict.fromkeys(NAMES, 'hello')
-    assert physical() == kept
-
-
-def test_members_come_and_go_in_batches(stacks: Make, members: str) -> None:
-    policy = {'rolling_update': {'max_batch_size': 1}}
-    whole = template(
-        signal_transport='NO_SIGNAL', members=members, update_policy=policy
-    )
-    group = whole['resources']['group']['properties']
-    two = group['servers'].pop('two')
-    stack = stacks(whole)
-    stack.wait('CREATE_COMPLETE')
-    # Heat names those in front in the outputs of earlier batches.
-    wanted = {'before': two, 'two': two, **group['servers']}
-    group['servers'] = wanted
-    for name in ('one', 'three'):
-        stack.update(whole)
-        stack.wait('UPDATE_COMPLETE')
-        found = {
-            base.value(each, 'deploy_resource_name')
-            for each in given(stack).values()
-        }
-        assert found == set(wanted)
-        del wanted[name]
-
-
-def test_a_transport_of_nested_groups_replaces_a_single_one(
-    stacks: Make,
-) -> None:
-    whole = template()
-    stack = stacks(whole)
-    fleet = Servers(stack)
-    fleet.answer('CREATE', 3)
-    stack.wait('CREATE_COMPLETE')
-    whole['resources']['group']['properties']['signal_transport'] = (
-        'HEAT_SIGNAL'
-    )
-    assert 'group' in stack.preview(whole)['replaced']
+    kept = stack.resource('group')['physical_resource_id']
+    before = given()
+    stack.mark('group')
     stack.update(whole)
-    for name, config in fleet.waiting('CREATE', 3).items():
-        nested = base.value(config, 'deploy_stack_id')
-        stack.acting_on(nested).signal(name, {'greeting': f'hello {name}'})
     stack.wait('UPDATE_COMPLETE')
-    assert stack.outputs['greeting'] == {
-        name: f'hello {name}' for name in NAMES
-    }
-
-
-MAPPED = """\
-heat_template_version: 2021-04-16
-parameters:
-  server: {type: string}
-  config: {type: string}
-  input_values: {type: json}
-  actions: {type: comma_delimited_list}
-  name: {type: string, default: ''}
-  signal_transport: {type: string}
-  # Heat's own StructuredDeployment has these, too.
-  input_key: {type: string, default: ''}
-  input_values_validate: {type: string, default: ''}
-resources:
-  inner:
-    type: OS::Heat::Value
-    properties: {value: {get_param: [input_values, who]}}
-outputs:
-  greeting: {value: {get_attr: [inner, value]}}
-  deploy_stdout: {value: ''}
-  deploy_stderr: {value: ''}
-  deploy_status_code: {value: 0}
-"""
-
-
-@pytest.mark.parametrize('kind', ['Software', 'Structured'])
-def test_members_of_a_mapped_type_have_heats_properties(
-    stacks: Make, kind: str
-) -> None:
-    whole = template()
-    whole['resources']['group']['type'] = f'OS::Heat::{kind}DeploymentGroup'
-    name = f'OS::Heat::{kind}Deployment'
-    # The attribute is ours.
-    del whole['outputs']['members']
-    stack = stacks(
-        whole,
-        environment={'resource_registry': {name: 'mapped.yaml'}},
-        files={'mapped.yaml': MAPPED},
-    )
-    stack.wait('CREATE_COMPLETE')
-    assert stack.outputs['greeting'] == dict.fromkeys(NAMES, 'world')
+    after = given()
+    actions = {base.value(one, 'deploy_action') for one in after.values()}
+    assert actions == {'UPDATE'}
+    assert not ids(before) & ids(after)
+    assert stack.resource('group')['physical_resource_id'] == kept
+    # Once.
+    stack.update(whole)
+    stack.wait('UPDATE_COMPLETE')
+    assert ids(given()) == ids(after)

@@ -5,7 +5,6 @@ Whoever starts a run is killed in its middle, and so is the engine that leads
 it. ``FUNCTIONAL_FLEET`` says how many agents there are.
 """
 
-from collections.abc import Callable
 import os
 import pathlib
 import signal
@@ -36,7 +35,7 @@ _SLOW = running.GATED.replace('until', 'sleep 2; until')
 @pytest.mark.long
 @pytest.mark.timeout(300 + 60 * TARGETS)
 def test_a_run_survives_who_starts_and_who_leads_it(
-    alone: base.minicloud_client.Cloud, tmp_path: pathlib.Path
+    alone: base.Cloud, tmp_path: pathlib.Path
 ) -> None:
     stacks = [
         base.Stack(alone.session(), running.fleet(SERVERS, _SLOW), name=name)
@@ -56,9 +55,7 @@ def test_a_run_survives_who_starts_and_who_leads_it(
             assert not running.given(stack, f'server{n}')
 
 
-def _by_command(
-    alone: base.minicloud_client.Cloud, journal: running.Journal
-) -> str:
+def _by_command(alone: base.Cloud, journal: running.Journal) -> str:
     """Start a run by a command, which is killed, and then the engine is."""
     command = running.Commands(alone).begin(
         *('start', 'BACKUP', '--stack', 'blue', '--stack', 'green', '--yes'),
@@ -73,9 +70,7 @@ def _by_command(
     return ''
 
 
-def _by_workflow(
-    alone: base.minicloud_client.Cloud, journal: running.Journal
-) -> str:
+def _by_workflow(alone: base.Cloud, journal: running.Journal) -> str:
     """Start one with failures by a workflow, without which it ends."""
     executions.Mistral(alone.session()).start(
         'software_deployment.run',
@@ -95,9 +90,7 @@ def _wait_for(journal: running.Journal, servers: int) -> None:
     base.until(lambda: sum(journal.ran().values()) >= servers, PATIENCE)
 
 
-def _check(
-    cloud: base.minicloud_client.Cloud, journal: running.Journal, broken: str
-) -> None:
+def _check(cloud: base.Cloud, journal: running.Journal, broken: str) -> None:
     """Hold that the last run has kept its promises."""
     user = running.client(cloud)
     last = next(iter(user.list(limit=1)))
@@ -136,9 +129,7 @@ def _most_at_once(targets: list[Any]) -> int:
 @pytest.mark.quick
 @pytest.mark.long
 def test_an_action_runs_once_at_a_time_whoever_starts_it(
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
-    tmp_path: pathlib.Path,
+    cloud: base.Cloud, stacks: base.Make, tmp_path: pathlib.Path
 ) -> None:
     stack = stacks(running.fleet(2))
     stack.wait('CREATE_COMPLETE', PATIENCE)
@@ -176,9 +167,7 @@ def test_an_action_runs_once_at_a_time_whoever_starts_it(
 
 
 def test_a_run_waits_for_approval_is_paused_and_retried(
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
-    tmp_path: pathlib.Path,
+    cloud: base.Cloud, stacks: base.Make, tmp_path: pathlib.Path
 ) -> None:
     stack = stacks(running.fleet(2))
     stack.wait('CREATE_COMPLETE', PATIENCE)

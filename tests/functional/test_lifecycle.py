@@ -2,12 +2,10 @@
 """A deployment's life, with the real agent at the other end."""
 
 import copy
-import time
 
 import pytest
 
 from tests.functional import base
-from tests.functional import conftest
 from tests.functional import servers
 
 COMPONENT = {
@@ -90,91 +88,6 @@ def test_component_runs_what_it_has_for_each_action(cloud, stacks):
     assert 'save' not in ran
 
 
-@pytest.mark.quick
-def test_update_keeps_the_deployment_and_makes_a_config(stacks):
-    template = base.software()
-    stack = stacks(template)
-    before = stack.waiting()
-    assert before.put(servers.body()) == 201
-    stack.wait('CREATE_COMPLETE')
-    stack.update(template, who='moon')
-    after = stack.waiting(action='UPDATE')
-    assert after.id == before.id
-    assert after.config['id'] != before.config['id']
-    assert after.inputs['who'] == 'moon'
-    assert [one['id'] for one in stack.metadata()] == [after.config['id']]
-    assert after.put(servers.body()) == 201
-    stack.wait('UPDATE_COMPLETE')
-
-
-def test_it_is_shown_while_it_waits_and_the_object_store_hangs(cloud, stacks):
-    template = base.software()
-    stack = stacks(template)
-    assert stack.waiting().put(servers.body()) == 201
-    stack.wait('CREATE_COMPLETE')
-    stack.update(template, who='moon')
-    after = stack.waiting(action='UPDATE')
-
-    def shown():
-        attributes = stack.resource('deployment', 'runs')['attributes']
-        return attributes, attributes.pop('runs')
-
-    # Without another attribute, it is as Heat's API shows the deployment.
-    path = f'/software_deployments/{after.id}'
-    answer = cloud.session().get('orchestration', path).json()
-    assert shown() == (answer['software_deployment'], [])
-    with cloud.frozen('swift'):
-        begun = time.monotonic()
-        assert shown() == (answer['software_deployment'], [])
-        # Runs are in Heat's database.
-        assert time.monotonic() - begun < 3
-    assert after.put(servers.body()) == 201
-    stack.wait('UPDATE_COMPLETE')
-    config_id = stack.resource('config')['physical_resource_id']
-    answer = cloud.session().get(
-        'orchestration', f'/software_configs/{config_id}'
-    )
-    config = stack.resource('config')['attributes']
-    assert config == answer.json()['software_config']
-
-
-@pytest.mark.quick
-def test_input_that_replaces_on_change_makes_another_deployment(stacks):
-    template = base.software()
-    config = template['resources']['config']['properties']
-    config['inputs'] = [{'name': 'who', 'replace_on_change': True}]
-    stack = stacks(template)
-    before = stack.waiting()
-    assert before.put(servers.body()) == 201
-    stack.wait('CREATE_COMPLETE')
-    stack.update(template, who='moon')
-    after = stack.waiting()
-    assert after.id != before.id
-    assert after.put(servers.body()) == 201
-    stack.wait('UPDATE_COMPLETE')
-    assert [one['id'] for one in stack.metadata()] == [after.config['id']]
-
-
-def test_update_removes_one_deployment_while_another_waits(stacks):
-    stack = stacks(base.software(deployments=2))
-    for name in ('deployment0', 'deployment1'):
-        assert stack.waiting(name).put(servers.body()) == 201
-    stack.wait('CREATE_COMPLETE')
-    template = base.software(deployments=2)
-    del template['resources']['deployment0']
-    for output in ('greeting', 'deploy_stdout'):
-        del template['outputs'][f'deployment0_{output}']
-    stack.update(template, who='moon')
-    waiting = stack.waiting('deployment1', 'UPDATE')
-    base.until(lambda: stack.deployment('deployment0') is None)
-    assert stack.resource('deployment1')['resource_status'] == (
-        'UPDATE_IN_PROGRESS'
-    )
-    assert waiting.put(servers.body(greeting='hello moon')) == 201
-    stack.wait('UPDATE_COMPLETE')
-    assert stack.outputs['deployment1_greeting'] == 'hello moon'
-
-
 @pytest.fixture
 def member(cloud):
     """A session of one more member of the project."""
@@ -229,90 +142,6 @@ def test_stack_goes_on_with_the_credentials_of_who_updates_it(
     stack.wait('DELETE_COMPLETE')
 
 
-def test_forty_at_once_in_a_new_project_are_all_signalled(cloud, stacks):
-    other = cloud.session('other')
-    stack = stacks(base.software(deployments=40), user='other')
-    configs = base.until(
-        lambda: len(found := stack.metadata()) == 40 and found
-    )
-    urls = {base.signal_url(config) for config in configs}
-    assert len(urls) == 40
-    answers = [base.put(url, servers.body(greeting='hi')) for url in urls]
-    assert answers == [201] * 40
-    stack.wait('CREATE_COMPLETE')
-    greetings = [
-        value for name, value in stack.outputs.items() if 'greeting' in name
-    ]
-    assert greetings == ['hi'] * 40
-    account = other.request('HEAD', 'object-store')
-    assert account.ok
-    keys = [name for name in account.headers if 'temp-url-key' in name.lower()]
-    # Ceph's gateway takes no other.
-    assert bool(keys) == (conftest.STORE == 'rgw')
-
-
-def test_update_right_after_create_never_ends_on_the_old_signal(cloud, stacks):
-    names = [f'deployment{number}' for number in range(5)]
-    template = base.software(deployments=5)
-    stack = stacks(template)
-    waiting = [stack.waiting(name) for name in names]
-    for one in waiting:
-        assert one.put(servers.body(greeting='CREATE')) == 201
-    stack.wait('CREATE_COMPLETE')
-    for number in range(4):
-        stack.update(template, who=f'moon {number}')
-        # As fast as can be, and again when the next action waits.
-        late = [one.put(servers.body(greeting='late')) for one in waiting]
-        before, waiting = (
-            waiting,
-            [stack.waiting(name, 'UPDATE') for name in names],
-        )
-        late += [one.put(servers.body(greeting='late')) for one in before]
-        assert late == [201] * 10
-        _two_more_listings(cloud, stack)
-        for name in names:
-            state = stack.resource(name)['resource_status']
-            assert state == 'UPDATE_IN_PROGRESS'
-        for one in waiting:
-            assert one.put(servers.body(greeting=f'{number}')) == 201
-        stack.wait('UPDATE_COMPLETE')
-        found = {stack.outputs[f'{name}_greeting'] for name in names}
-        assert found == {f'{number}'}
-
-
-def _two_more_listings(cloud, stack):
-    """Wait until the engine has looked twice."""
-
-    def listings():
-        return len(cloud.swift_requests(0, 'GET', servers.container(stack)))
-
-    before = listings()
-    base.until(lambda: listings() >= before + 2)
-
-
-def test_signal_before_the_engine_looks_counts(cloud, stacks):
-    rule = {'path': '.*/heat-plugins-[^/]+', 'hide_from_listing': '.'}
-    with cloud.faults([rule]):
-        stack = stacks(base.software())
-        assert stack.waiting().put(servers.body(greeting='early')) == 201
-    stack.wait('CREATE_COMPLETE')
-    assert stack.outputs['deployment_greeting'] == 'early'
-
-
-def test_second_signal_of_an_action_changes_nothing(stacks):
-    stack = stacks(base.software())
-    waiting = stack.waiting()
-    assert waiting.put(servers.body(greeting='first')) == 201
-    stack.wait('CREATE_COMPLETE')
-    assert waiting.put(servers.body(greeting='second')) == 201
-    found = stack.deployment()
-    assert found.outputs['greeting'] == 'first'
-    assert stack.outputs['deployment_greeting'] == 'first'
-    # Nor does one that comes through Heat.
-    stack.signal('deployment', {'greeting': 'third'})
-    assert stack.deployment().outputs['greeting'] == 'first'
-
-
 @pytest.mark.quick
 def test_failed_update_is_repeated_in_place_without_a_change(cloud, stacks):
     template = base.software()
@@ -332,24 +161,6 @@ def test_failed_update_is_repeated_in_place_without_a_change(cloud, stacks):
     with servers.agent(cloud, stack):
         stack.wait('UPDATE_COMPLETE')
     assert stack.outputs['deployment_greeting'] == 'hello moon'
-
-
-def test_failed_create_that_is_repeated_is_not_undone_after_it(stacks):
-    template = base.software(actions=['CREATE', 'DELETE'])
-    stack = stacks(template)
-    failing = stack.waiting()
-    assert failing.put(servers.body(deploy_status_code=7)) == 201
-    stack.wait('CREATE_FAILED')
-    stack.update(template)
-    again = stack.waiting(action='CREATE')
-    assert again.id != failing.id
-    assert again.put(servers.body(greeting='hello')) == 201
-    # What failed goes now, and would wait for the answer to its DELETE.
-    stack.wait('UPDATE_COMPLETE')
-    assert stack.deployment().id == again.id
-    stack.delete()
-    assert stack.waiting(action='DELETE').put(servers.body()) == 201
-    stack.wait('DELETE_COMPLETE')
 
 
 @pytest.mark.quick

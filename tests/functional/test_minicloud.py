@@ -4,7 +4,7 @@
 These make an instance of their own and throw it away.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 import pathlib
 import time
 from typing import Any
@@ -17,101 +17,14 @@ minicloud_client = base.minicloud_client
 
 SCRIPT = """\
 #!/bin/sh
-echo "$greeting from $(pwd)"
-printf '%s' "$greeting ümlaut" > $heat_outputs_path.result
+printf '%s' "$who ümlaut" > $heat_outputs_path.greeting
 """
 
 
-def template(
-    transport: str = 'POLL_SERVER_CFN',
-    script: str = SCRIPT,
-    signal: str = 'TEMP_URL_SIGNAL',
-) -> dict[str, Any]:
-    return {
-        'heat_template_version': '2021-04-16',
-        'resources': {
-            'server': {
-                'type': 'OS::Heat::DeployedServer',
-                'properties': {'software_config_transport': transport},
-            },
-            'config': {
-                'type': 'OS::Heat::SoftwareConfig',
-                'properties': {
-                    'group': 'script',
-                    'inputs': [{'name': 'greeting'}],
-                    'outputs': [{'name': 'result'}],
-                    'config': script,
-                },
-            },
-            'deployment': {
-                'type': 'OS::Heat::SoftwareDeployment',
-                'properties': {
-                    'server': {'get_resource': 'server'},
-                    'config': {'get_resource': 'config'},
-                    'signal_transport': signal,
-                    'input_values': {'greeting': 'hello'},
-                },
-            },
-            'workflow': {
-                'type': 'OS::Mistral::Workflow',
-                'properties': {
-                    'type': 'direct',
-                    'tasks': [{'name': 'a', 'action': 'std.noop'}],
-                },
-            },
-        },
-        'outputs': {
-            'result': {'value': {'get_attr': ['deployment', 'result']}}
-        },
-    }
-
-
-class Stack:
-    """A stack, made and deleted over the REST API."""
-
-    def __init__(
-        self,
-        session: minicloud_client.Session,
-        name: str,
-        content: dict[str, Any],
-    ) -> None:
-        self.name = name
-        self._session = session
-        answer = session.post(
-            'orchestration',
-            '/stacks',
-            {'stack_name': name, 'template': content, 'timeout_mins': 5},
-        )
-        assert answer.status == 201, answer
-
-    def show(self) -> dict[str, Any]:
-        answer = self._session.get('orchestration', f'/stacks/{self.name}')
-        if answer.status == 404:
-            return {'stack_status': 'DELETE_COMPLETE'}
-        return dict(answer.json()['stack'])
-
-    def wait_for(self, status: str) -> dict[str, Any]:
-        until(lambda: not self.status.endswith('IN_PROGRESS'))
-        found = self.show()
-        assert found['stack_status'] == status, found
-        return found
-
-    @property
-    def status(self) -> str:
-        return str(self.show()['stack_status'])
-
-    def delete(self) -> None:
-        found = self.show()
-        path = f'/stacks/{self.name}/{found["id"]}'
-        assert self._session.delete('orchestration', path).status == 204
-        self.wait_for('DELETE_COMPLETE')
-
-
-def until(true: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f'not within {seconds} s'
-        time.sleep(0.2)
+def made(cloud: minicloud_client.Cloud, name: str, **options: Any) -> Any:
+    """Create a stack with Heat's own class of deployment."""
+    options = {'signal_transport': 'TEMP_URL_SIGNAL', **options}
+    return base.Stack(cloud.session(), base.software(**options), name=name)
 
 
 @pytest.fixture(scope='module')
@@ -131,15 +44,16 @@ def test_real_agent_deploys_to_server(
 ) -> None:
     name = transport.lower()
     begun = time.time()
-    stack = Stack(cloud.session(), name, template(transport))
+    server = {'software_config_transport': transport}
+    stack = made(cloud, name, script=SCRIPT, server=server)
     with cloud.agent(name, stack=name, resource='server') as agent:
-        found = stack.wait_for('CREATE_COMPLETE')
-        assert found['outputs'][0]['output_value'] == 'hello ümlaut'
+        stack.wait('CREATE_COMPLETE')
+        assert stack.outputs['deployment_greeting'] == 'world ümlaut'
         puts = cloud.swift_requests(begun, 'PUT', f'.*/{name}-deployment-.*')
         signal = [entry for entry in puts if not entry['token']]
         assert [entry['status'] for entry in signal] == [201]
         assert 'temp_url_sig=***' in signal[0]['query']
-        stack.delete()
+        stack.purge()
     agent.stop(remove=True)
     assert not agent.path.exists()
 
@@ -147,15 +61,15 @@ def test_real_agent_deploys_to_server(
 def test_agent_stops_with_its_hooks(cloud: minicloud_client.Cloud) -> None:
     # timeout(1) makes a process group of its own.
     script = '#!/bin/sh\necho $$ > pid\nexec timeout 1000 sleep 1000\n'
-    stack = Stack(cloud.session(), 'hook', template(script=script))
+    stack = made(cloud, 'hook', script=script)
     agent = cloud.agent('hook', stack='hook', resource='server').start()
     file = agent.path / 'var/script/pid'
-    until(file.exists)
+    base.until(file.exists)
     hook = pathlib.Path('/proc') / file.read_text().strip()
     assert hook.exists()
     agent.stop()
-    until(lambda: not hook.exists(), 5)
-    stack.delete()
+    base.until(lambda: not hook.exists(), 5)
+    stack.purge()
 
 
 def test_fault_rules_apply_as_told(cloud: minicloud_client.Cloud) -> None:

@@ -5,7 +5,6 @@ import contextlib
 
 import pytest
 
-from tests.functional import base
 from tests.functional import flows
 from tests.functional import mistral_proxy
 
@@ -55,36 +54,6 @@ def test_workflow_rides_out_passing_errors(made, mistral):
     ):
         stack.delete()
         stack.wait('DELETE_COMPLETE')
-
-
-# The budget of errors is waited for.
-@pytest.mark.long
-@pytest.mark.timeout(300)
-def test_workflow_gets_what_it_lacks_if_mistral_has_stayed_away(made, mistral):
-    with mistral.failing(Fault('POST', '/workflows\\?', 99)):
-        stack = made(flows.template(), status='CREATE_FAILED')
-    assert 'Mistral answers 503' in stack.reason
-    assert f'{stack.name}.workflow.echo' not in mistral.names()
-    # The same resource gets what it lacks, under the same name.
-    stack.update(flows.template())
-    stack.wait('UPDATE_COMPLETE')
-    assert stack.outputs['available_workflows'] == {
-        'echo': f'{stack.name}.workflow.echo'
-    }
-    stack.signal('workflow', {})
-    assert flows.finished(stack)['state'] == 'SUCCESS'
-    with mistral.failing(
-        Fault('PUT', '/workflows', 99), Fault('POST', '/executions', 99)
-    ):
-        stack.signal('workflow', {})
-        stack.update(flows.template(f'{flows.ECHO}more:\n  {flows.NOOP}\n'))
-        failed = flows.signalled(stack, count=2)
-        stack.wait('UPDATE_FAILED')
-    assert failed['error'].startswith('Mistral answers 503')
-    assert (
-        'SIGNAL_FAILED',
-        f'Signal failed: {failed["error"]}',
-    ) in flows.events(stack)
 
 
 # Triggers, executions, actions and environments ---------------------------
@@ -189,57 +158,3 @@ def test_others_ride_out_passing_errors(tidy, made, mistral):
     ):
         stack.delete()
         stack.wait('DELETE_COMPLETE')
-
-
-def reasons_of(stack):
-    """Wait for all resources of a stack to fail; return why they have.
-
-    The stack itself fails with the first of them.
-    """
-
-    def failed():
-        found = stack.resources().values()
-        ended = [one['resource_status'].endswith('FAILED') for one in found]
-        return found if all(ended) else None
-
-    return {
-        one['resource_name']: one['resource_status_reason']
-        for one in base.until(failed, 150)
-    }
-
-
-# What is waited for is the budget of errors.
-@pytest.mark.long
-@pytest.mark.timeout(300)
-def test_others_lose_nothing_if_mistral_stays_away(
-    tidy, made, stacks, mistral
-):
-    stack = made(others('one'))
-    content = others('gone')
-    del content['resources']['trigger']
-    gone = made(content)
-    before = told(mistral)
-    changes = [
-        Fault(method, f'/{kind}', 999)
-        for method in ('POST', 'PUT', 'DELETE')
-        for kind in ('executions', 'actions', 'environments')
-    ]
-    # The old trigger goes, and no new one comes.
-    changes.append(Fault('POST', '/cron_triggers', 999))
-    other = others('two')
-    other['resources']['trigger']['properties']['name'] = 'other'
-    with mistral.failing(*changes):
-        stack.update(others('two'))
-        gone.delete()
-        new = stacks(other)
-        reasons = [reasons_of(one) for one in (stack, gone, new)]
-    for reason in (one for each in reasons for one in each.values()):
-        assert 'Mistral answers 503' in reason
-    assert 'The former trigger is deleted, and' in reasons[0]['trigger']
-    new.delete()
-    new.wait('DELETE_COMPLETE')
-    stack.update(others('one'))
-    stack.wait('UPDATE_COMPLETE')
-    after = told(mistral)
-    for kind in ('trigger', 'actions', 'variables'):
-        assert after[kind] == before[kind]

@@ -80,9 +80,7 @@ def template(journal: pathlib.Path, port: int) -> base.Template:
     return content
 
 
-def start(
-    cloud: base.minicloud_client.Cloud, file: pathlib.Path, port: int
-) -> str:
+def start(cloud: base.Cloud, file: pathlib.Path, port: int) -> str:
     """Start a run by a command, which is told; return its ID."""
     url = f'http://127.0.0.1:{port}/p4th'
     file.write_text(json.dumps({'url': url, 'secret': SECRET}))
@@ -102,7 +100,7 @@ def port() -> int:
 @pytest.fixture
 def telling(
     request: pytest.FixtureRequest, tmp_path: pathlib.Path, port: int
-) -> Iterator[base.minicloud_client.Cloud]:
+) -> Iterator[base.Cloud]:
     """A cloud whose heat-engine may tell receivers on this machine."""
     conf = tmp_path / 'heat.conf'
     conf.write_text(_CONF.format(port=port))
@@ -114,7 +112,7 @@ def telling(
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_failure_and_the_recovery_are_told(
-    telling: base.minicloud_client.Cloud, tmp_path: pathlib.Path, port: int
+    telling: base.Cloud, tmp_path: pathlib.Path, port: int
 ) -> None:
     journal, log = tmp_path / 'journal', tmp_path / 'log'
     bad = tmp_path / 'journal.bad'

@@ -122,9 +122,7 @@ class Typist:
                 self.runs[shown[part]] = real[part]
 
 
-def run_schedule(
-    cloud: base.minicloud_client.Cloud, stack: base.Stack
-) -> None:
+def run_schedule(cloud: base.Cloud, stack: base.Stack) -> None:
     """Let a schedule start its run now, and wait for the end."""
     words = 'software', 'deployment', 'schedule', 'run', stack.name, 'nightly'
     cloud.openstack(*words)
@@ -133,7 +131,7 @@ def run_schedule(
 
 @contextlib.contextmanager
 def databases(
-    cloud: base.minicloud_client.Cloud, *stacks: base.Stack
+    cloud: base.Cloud, *stacks: base.Stack
 ) -> Iterator[dict[str, base.minicloud_client.Agent]]:
     """Switch the databases of stacks on; by name: their servers."""
     agents = {
@@ -158,9 +156,7 @@ def databases(
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_commands_of_the_page_print_what_it_says(
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
-    tmp_path: pathlib.Path,
+    cloud: base.Cloud, stacks: base.Make, tmp_path: pathlib.Path
 ) -> None:
     stack = stacks((EXAMPLES / 'software.yaml').read_text(), name='web')
     shop = stacks(
@@ -212,8 +208,7 @@ def test_the_commands_of_the_page_print_what_it_says(
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_rolling_restart_over_two_stacks(
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
+    cloud: base.Cloud, stacks: base.Make
 ) -> None:
     section = MANY.read_text().partition('\nA rolling restart over ')[2]
     section = section.partition('\nWatch it, and come back later\n')[0]

@@ -2,8 +2,6 @@
 """What the former release has stored goes on under this one."""
 
 from collections.abc import Iterator
-import dataclasses
-import json
 import pathlib
 import subprocess
 import sys
@@ -14,7 +12,7 @@ import pytest
 
 from tests.functional import base
 from tests.functional import conftest
-from tests.functional import planning
+from tests.functional import running
 from tests.functional import servers
 
 from minicloud_lib import files  # isort: skip
@@ -25,8 +23,6 @@ pytestmark = pytest.mark.long
 #: The last commit of release 0.1.
 FORMER = 'bf17343dff3f758a8dbf11840f169735a5d3ab77'
 
-_UPLOADS = 'heat-plugins-uploads'
-
 #: A new engine tells the one before dead after seconds.
 CONF = """\
 [DEFAULT]
@@ -34,13 +30,6 @@ periodic_interval = 5
 
 [heat_plugins]
 rescue_interval = 3
-"""
-
-_OPENSTACK = """\
-#!{python}
-import sys
-from openstackclient import shell
-sys.exit(shell.main(sys.argv[1:]))
 """
 
 _GROUPS = {'nested': {}, 'single': {'members': 'single'}}
@@ -52,7 +41,7 @@ _COMPONENT = {
         'outputs': [{'name': 'greeting'}],
         'configs': [
             {
-                'actions': ['CREATE', 'UPDATE', 'BACKUP', 'RESTORE'],
+                'actions': ['CREATE', 'UPDATE', 'BACKUP'],
                 'tool': 'script',
                 'config': base.SCRIPT,
             }
@@ -64,8 +53,7 @@ _COMPONENT = {
 class Cloud(base.minicloud_client.Cloud):
     """A cloud with an environment of its own, over that of the tests.
 
-    A release is installed into it as an operator does it. The commands come
-    from there, too.
+    A release is installed into it as an operator does it.
     """
 
     def __init__(self, home: pathlib.Path) -> None:
@@ -84,10 +72,6 @@ class Cloud(base.minicloud_client.Cloud):
         for folder in ('etc', 'share'):
             if (tests / folder).is_dir():
                 (home / 'venv' / folder).symlink_to(tests / folder)
-        openstack = home / 'venv/bin/openstack'
-        openstack.unlink(missing_ok=True)
-        openstack.write_text(_OPENSTACK.format(python=self.python))
-        openstack.chmod(0o700)
         packages = sysconfig.get_path(
             'purelib', vars={'base': str(home / 'venv')}
         )
@@ -109,17 +93,6 @@ class Cloud(base.minicloud_client.Cloud):
             text=True,
             check=True,
         ).stdout
-
-    def command(self, *arguments: str) -> Any:
-        """Run ``openstack …`` of the release; return what it prints."""
-        output = self.openstack(*arguments, '-f', 'json')
-        return json.loads(output) if output.strip() else None
-
-    def deployment(self, *arguments: str) -> Any:
-        return self.command('software', 'deployment', *arguments)
-
-    def plan(self, *arguments: str) -> Any:
-        return self.command('deployment', 'plan', *arguments)
 
 
 def _git(
@@ -244,7 +217,7 @@ def _answer(stack: base.Stack, action: str, greeting: str) -> None:
 )
 @pytest.mark.timeout(600)
 def test_what_the_former_release_stored_goes_on(
-    cloud: tuple[Cloud, Any], tmp_path: pathlib.Path
+    cloud: tuple[Cloud, Any],
 ) -> None:
     found, upgrade = cloud
     session = found.session()
@@ -256,17 +229,6 @@ def test_what_the_former_release_stored_goes_on(
     shop.wait('CREATE_COMPLETE')
     waiting = base.Stack(session, _waiting(), name='waiting')
     former = _ids(base.until(lambda: _all_of(waiting.metadata())))
-    ended = found.deployment('trigger', 'shop', 'deployment', 'BACKUP')[0]
-    _answer(shop, 'BACKUP', 'ended')
-    base.until(
-        lambda: (
-            found.deployment('run', 'show', 'shop', ended['id'])['state']
-            == 'complete'
-        )
-    )
-    plan = planning.Plan(found, tmp_path, 'planned')
-    plan.write(planning.files(planning.empty()))
-    found.plan('create', 'planned', '--from', str(plan.folder))
     members = {name: shop.resource(name) for name in _GROUPS}
 
     upgrade()
@@ -280,15 +242,12 @@ def test_what_the_former_release_stored_goes_on(
     waiting.wait('CREATE_COMPLETE')
     assert waiting.outputs['deployment_greeting'] == 'late'
     assert _ids(_all_of(waiting.metadata())) == former
-    # Runs of the former release do not continue; new ones do.
-    assert found.deployment('run', 'list') == []
-    run = found.deployment(
-        *('run', 'start', 'RESTORE', '--stack', 'shop'),
-        *('--resource', 'deployment'),
-    )
-    _answer(shop, 'RESTORE', 'restored')
-    shown = found.deployment('run', 'wait', run['id'])
-    assert shown['state'] == 'complete'
+    # So do runs, of what it has stored.
+    user = running.client(found)
+    run = user.start('BACKUP', stacks=['shop'], resources=['deployment'])
+    _answer(shop, 'BACKUP', 'backed up')
+    assert user.wait(run.id, 60).state == 'complete'
+    user.delete(run.id)
     # Groups keep their kind.
     shop.update(_shop(), who='moon')
     _answer(shop, 'UPDATE', 'of 0.2')
@@ -297,12 +256,5 @@ def test_what_the_former_release_stored_goes_on(
     for name, resource in members.items():
         kept = shop.resource(name)['physical_resource_id']
         assert kept == resource['physical_resource_id']
-    # Plans.
-    assert [one['Name'] for one in found.plan('list')] == ['planned']
-
     base.purge([shop, waiting])
-    found.openstack('deployment', 'plan', 'delete', 'planned')
-    after = base.Leftovers.of(found)
-    # The project's own container of uploads stays.
-    kept = tuple(one for one in after.containers if _UPLOADS not in one)
-    assert dataclasses.replace(after, containers=kept) == before
+    before.hold(found)

@@ -10,30 +10,24 @@ from tests.functional import conftest
 from tests.functional import kills
 from tests.functional import servers
 
-#: A new engine tells the one before dead after seconds.
-CONF = """\
-[DEFAULT]
-periodic_interval = 5
-
-[heat_plugins]
-rescue_interval = 5
-"""
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(
+        conftest.PROFILE != 'small', reason='other engines look there'
+    ),
+]
 
 
 @pytest.fixture(scope='module')
 def alone(request, tmp_path_factory):
     """A cloud whose engine is one process, that does not fork."""
     conf = tmp_path_factory.mktemp('rescue') / 'heat.conf'
-    conf.write_text(CONF)
+    conf.write_text(kills.CONF)
     yield from conftest.clouds(
         request, 'rescue', plugin=base.ROOT, conf=[conf]
     )
 
 
-@pytest.mark.skipif(
-    conftest.PROFILE != 'small', reason='other engines look there'
-)
-@pytest.mark.timeout(300)
 def test_a_delete_goes_on_though_nobody_touches_a_stack(alone):
     stack = base.Stack(alone.session(), base.software(actions=['DELETE']))
     stack.wait('CREATE_COMPLETE')
@@ -58,10 +52,6 @@ def test_a_delete_goes_on_though_nobody_touches_a_stack(alone):
     base.until(lambda: stack.name not in _names(alone))
 
 
-@pytest.mark.skipif(
-    conftest.PROFILE != 'small', reason='other engines look there'
-)
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize('arrives', ['before', 'after'])
 def test_a_create_is_not_run_again(alone, arrives):
     stack = base.Stack(alone.session(), base.software())
@@ -83,10 +73,6 @@ def test_a_create_is_not_run_again(alone, arrives):
     assert after.status == 'COMPLETE'
 
 
-@pytest.mark.skipif(
-    conftest.PROFILE != 'small', reason='other engines look there'
-)
-@pytest.mark.timeout(300)
 def test_a_stack_goes_on_whose_engine_died_between_two_resources(alone):
     template = base.software()
     template['resources']['after'] = {
@@ -110,10 +96,6 @@ def test_a_stack_goes_on_whose_engine_died_between_two_resources(alone):
     assert 'stands still in CREATE' in alone.log('heat').read_text()
 
 
-@pytest.mark.skipif(
-    conftest.PROFILE != 'small', reason='other engines look there'
-)
-@pytest.mark.timeout(300)
 def test_a_delete_goes_on_whose_engine_died_before_its_first_resource(alone):
     waits = {'action_wait_secs': {'delete': 60}}
     template = {
@@ -144,10 +126,6 @@ def test_a_delete_goes_on_whose_engine_died_before_its_first_resource(alone):
     assert 'stands still in DELETE' in alone.log('heat').read_text()
 
 
-@pytest.mark.skipif(
-    conftest.PROFILE != 'small', reason='other engines look there'
-)
-@pytest.mark.timeout(300)
 def test_a_server_loses_what_an_engine_withdrew_before_it_died(alone):
     stack = base.Stack(alone.session(), base.software())
     config_id = stack.waiting().config['id']

@@ -17,13 +17,11 @@ from tests.functional import test_status
 
 check = test_status.check
 
-Forms = Callable[[str, bool], base.minicloud_client.Cloud]
+Forms = Callable[[str, bool], base.Cloud]
 
 
 @pytest.fixture
-def forms(
-    request: pytest.FixtureRequest,
-) -> Iterator[Forms]:
+def forms(request: pytest.FixtureRequest) -> Iterator[Forms]:
     """Return what gives the cloud's gateway a form; it ends as it began."""
     cloud = request.getfixturevalue('cloud')
     conf = cloud.path / 'conf/heat-extra-00.conf'
@@ -31,7 +29,7 @@ def forms(
     again = cloud.path / 'again.conf'
     again.write_text(text)
 
-    def give(url: str, implicit: bool) -> base.minicloud_client.Cloud:
+    def give(url: str, implicit: bool) -> base.Cloud:
         cloud.up(
             plugin=base.ROOT,
             conf=[again],
@@ -46,9 +44,7 @@ def forms(
     give('account', False)
 
 
-def transport(
-    cloud: base.minicloud_client.Cloud, user: str
-) -> swift.KeystoneTransport:
+def transport(cloud: base.Cloud, user: str) -> swift.KeystoneTransport:
     env = cloud.env(user)
     return swift.KeystoneTransport(
         rest.Cloud(
@@ -67,9 +63,7 @@ def transport(
 
 
 @pytest.mark.quick
-def test_it_answers_as_the_fake_of_the_unit_tests(
-    cloud: base.minicloud_client.Cloud,
-) -> None:
+def test_it_answers_as_the_fake_of_the_unit_tests(cloud: base.Cloud) -> None:
     found = rgw_script.run(transport(cloud, 'demo'), transport(cloud, 'other'))
     assert found == rgw_script.EXPECTED
 
@@ -124,7 +118,7 @@ def test_the_status_check_tells_the_truth_of_each_form(
 
 @pytest.mark.timeout(300)
 def test_deployments_complete_in_ceph_s_default_form(
-    forms: Forms, stacks: Callable[..., base.Stack]
+    forms: Forms, stacks: base.Make
 ) -> None:
     cloud = forms('default', False)
     stack = stacks(base.software())

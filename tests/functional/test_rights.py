@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may start runs and answer for servers, by the API and by a signal."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 import json
 from typing import Any
 import uuid
@@ -22,7 +22,7 @@ POLICY = '"stacks:update": "role:member and project_id:%(project_id)s"\n'
 
 
 @pytest.fixture(scope='module')
-def policy(cloud: base.minicloud_client.Cloud) -> Iterator[None]:
+def policy(cloud: base.Cloud) -> Iterator[None]:
     """Let readers be in the project demo, who may update nothing."""
     admin = cloud.session('admin')
     (user,) = admin.get('identity', '/users?name=reader').json()['users']
@@ -41,39 +41,27 @@ def policy(cloud: base.minicloud_client.Cloud) -> Iterator[None]:
 
 
 @pytest.fixture
-def reader(cloud: base.minicloud_client.Cloud, policy: None) -> runs.Runs:
+def reader(cloud: base.Cloud, policy: None) -> runs.Runs:
     """Return the client of a reader of the project demo."""
     return running.client(cloud, 'reader', cloud.env()['OS_PROJECT_NAME'])
 
 
 @pytest.fixture
-def token(cloud: base.minicloud_client.Cloud, policy: None) -> str:
+def token(cloud: base.Cloud, policy: None) -> str:
     """Return the token of a reader of the project demo."""
     env = cloud.env('reader')
-    password = {
+    user = {
         'name': env['OS_USERNAME'],
         'password': env['OS_PASSWORD'],
         'domain': {'id': 'default'},
     }
-    body = {
-        'auth': {
-            'identity': {
-                'methods': ['password'],
-                'password': {'user': password},
-            },
-            'scope': {'project': {'id': cloud.session().project_id}},
-        }
-    }
     keystone = cloud.session('admin').endpoint('identity')
-    answer = rest.send('POST', f'{keystone}/auth/tokens', body=body)
-    return str(answer.headers['X-Subject-Token'])
+    return base.token(keystone, user, cloud.session().project_id)
 
 
 @pytest.mark.quick
 def test_runs_are_ordered_through_an_unchanged_heat_api(
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
-    reader: runs.Runs,
+    cloud: base.Cloud, stacks: base.Make, reader: runs.Runs
 ) -> None:
     stack = stacks(running.fleet(2))
     stack.wait('CREATE_COMPLETE')
@@ -169,7 +157,7 @@ def test_runs_are_ordered_through_an_unchanged_heat_api(
     ids=['long', 'empty', 'NUL', 'surrogate', 'unknown'],
 )
 def test_an_order_that_makes_no_sense_is_refused(
-    cloud: base.minicloud_client.Cloud, order: dict[str, Any], said: str
+    cloud: base.Cloud, order: dict[str, Any], said: str
 ) -> None:
     values = {'do': 'start', 'run': str(uuid.uuid4()), 'action': 'BACKUP'}
     body = {
@@ -185,9 +173,7 @@ def test_an_order_that_makes_no_sense_is_refused(
 
 @pytest.mark.quick
 def test_a_reader_starts_and_answers_nothing(
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
-    token: str,
+    cloud: base.Cloud, stacks: base.Make, token: str
 ) -> None:
     stack = stacks(base.software(signal_transport='HEAT_SIGNAL'))
     stack.waiting()
@@ -215,9 +201,7 @@ def test_a_reader_starts_and_answers_nothing(
 
 @pytest.mark.quick
 def test_a_reader_is_shown_no_url_that_starts_runs(
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
-    token: str,
+    cloud: base.Cloud, stacks: base.Make, token: str
 ) -> None:
     stack = stacks(test_triggers.template(trigger_url=True))
     stack.wait('CREATE_COMPLETE')

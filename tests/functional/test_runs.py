@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions on a running stack, through ``openstack`` and a real agent."""
 
-from collections.abc import Callable, Iterator
-import concurrent.futures
-import json
+from collections.abc import Iterator
 import pathlib
 from typing import Any
 
@@ -24,20 +22,11 @@ echo "backing up $database at level $level"
 printf '12 MB' > "$heat_outputs_path.size"
 """
 
-_SLOW = """\
-#!/bin/sh
-for second in $(seq 90); do
-    [ -e "$database" ] && exit
-    sleep 1
-done
-"""
-
 _SCRIPTS = {
     'CREATE UPDATE': '#!/bin/sh\necho "$deploy_action"\n',
     'BACKUP': _BACKUP,
     'FAILOVER': '#!/bin/sh\necho "no standby" >&2\nexit 3\n',
     'LIST': '#!/bin/sh\nseq 1 20000\n',
-    'SLOW': _SLOW,
 }
 
 
@@ -53,9 +42,7 @@ def template(*, deployments: int = 1, **properties: Any) -> Template:
 
 
 @pytest.fixture(scope='module')
-def stack(
-    cloud: base.minicloud_client.Cloud, module_stacks: Any
-) -> base.Stack:
+def stack(cloud: base.Cloud, module_stacks: Any) -> base.Stack:
     """A stack whose server has done CREATE, and is switched off then."""
     found: base.Stack = module_stacks(template(), name='shop')
     with servers.agent(cloud, found):
@@ -64,7 +51,7 @@ def stack(
 
 
 @pytest.fixture
-def run(cloud: base.minicloud_client.Cloud) -> Iterator[running.Commands]:
+def run(cloud: base.Cloud) -> Iterator[running.Commands]:
     commands = running.Commands(cloud)
     yield commands
     assert SECRET not in commands.said
@@ -77,21 +64,9 @@ def on(stack: base.Stack, action: str, *words: str) -> tuple[str, ...]:
 
 
 @pytest.mark.quick
-def test_actions_are_listed_with_their_inputs(
-    cloud: base.minicloud_client.Cloud, stack: base.Stack
-) -> None:
-    words = 'software', 'deployment', 'action', 'list', stack.name
-    found = json.loads(cloud.openstack(*words, '-f', 'json'))
-    actions = [one['Action'] for one in found]
-    assert actions == ['BACKUP', 'FAILOVER', 'LIST', 'SLOW']
-    types = {one['name']: one['type'] for one in found[0]['Inputs']}
-    assert types['level'] == 'Number'
-
-
-@pytest.mark.quick
 @pytest.mark.timeout(300)
 def test_a_server_runs_actions_until_their_ends(
-    cloud: base.minicloud_client.Cloud,
+    cloud: base.Cloud,
     stack: base.Stack,
     run: running.Commands,
     tmp_path: pathlib.Path,
@@ -159,9 +134,7 @@ def test_a_server_that_is_away_lets_it_time_out(
 
 
 def test_what_a_server_has_not_seen_it_never_runs(
-    cloud: base.minicloud_client.Cloud,
-    stack: base.Stack,
-    run: running.Commands,
+    cloud: base.Cloud, stack: base.Stack, run: running.Commands
 ) -> None:
     agent = servers.agent(cloud, stack)
     before = servers.has_run(agent)
@@ -180,69 +153,8 @@ def test_what_a_server_has_not_seen_it_never_runs(
     assert run.state(run_id) == 'cancelled'
 
 
-def test_a_script_that_runs_is_not_stopped_and_its_result_is_late(
-    cloud: base.minicloud_client.Cloud,
-    stack: base.Stack,
-    run: running.Commands,
-    tmp_path: pathlib.Path,
-) -> None:
-    end = tmp_path / 'end'
-    agent = servers.agent(cloud, stack)
-    before = len(servers.has_run(agent))
-    with agent:
-        words = '--stack', stack.name, '--input', f'database={end}'
-        run_id = run.start('SLOW', *words)
-        base.until(lambda: len(servers.has_run(agent)) > before)
-        waiting = run.begin('wait', run_id, '-f', 'json')
-        assert run('cancel', run_id)[0] == 0
-        assert run.end(waiting)[0] == 5
-        assert running.given(stack) == []
-        end.touch()
-        late = base.until(lambda: run('show', run_id)[1]['late_result'])
-    assert late['status'] == 'complete'
-    assert run.state(run_id) == 'cancelled'
-
-
-@pytest.mark.quick
-def test_of_two_starts_at_once_one_is_skipped(
-    stack: base.Stack, run: running.Commands
-) -> None:
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        begun = [
-            pool.submit(run, *on(stack, 'SLOW', '--deadline', '20', '--wait'))
-            for _ in range(2)
-        ]
-        ends = dict(future.result() for future in begun)
-    # No server answers the one; the other has not started.
-    assert sorted(ends) == [1, 4], ends
-    assert ends[4]['id'] in ends[1]['reason']
-    assert running.given(stack) == []
-
-
-@pytest.mark.parametrize(
-    ('words', 'reason'),
-    [
-        (('BAKCUP',), 'there are: BACKUP, FAILOVER'),
-        (('BACKUP', '--input', f'level={SECRET}'), 'must be a number'),
-    ],
-    ids=['action', 'input'],
-)
-def test_what_cannot_be_run_is_refused(
-    stack: base.Stack,
-    run: running.Commands,
-    words: tuple[str, ...],
-    reason: str,
-) -> None:
-    code, said = run(*on(stack, *words))
-    assert code == 1
-    assert reason in said
-    assert running.given(stack) == []
-
-
 def test_a_deployment_and_a_stack_that_go_end_their_runs(
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
-    run: running.Commands,
+    cloud: base.Cloud, stacks: base.Make, run: running.Commands
 ) -> None:
     whole = template(deployments=2)
     stack = stacks(whole, name='short-lived')

@@ -57,7 +57,7 @@ def template(journal: pathlib.Path, **properties: Any) -> Template:
     return whole
 
 
-def openstack(cloud: base.minicloud_client.Cloud, *words: str) -> Any:
+def openstack(cloud: base.Cloud, *words: str) -> Any:
     """Run a command about deployments; return what it shows."""
     done = subprocess.run(
         ['openstack', 'software', 'deployment', *words, '-f', 'json'],
@@ -70,7 +70,7 @@ def openstack(cloud: base.minicloud_client.Cloud, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
-def started(cloud: base.minicloud_client.Cloud) -> list[runs.Run]:
+def started(cloud: base.Cloud) -> list[runs.Run]:
     """Return the runs that the schedule has started."""
     return [
         run
@@ -92,7 +92,7 @@ def ended(stack: base.Stack) -> Template | None:
 
 @pytest.mark.long
 def test_each_minute_is_a_run(
-    cloud: base.minicloud_client.Cloud, stacks: Any, tmp_path: pathlib.Path
+    cloud: base.Cloud, stacks: Any, tmp_path: pathlib.Path
 ) -> None:
     journal = tmp_path / 'journal'
     stack = stacks(template(journal), name='shop')
@@ -126,9 +126,7 @@ def test_each_minute_is_a_run(
         running.client(cloud).delete(each.id)
 
 
-def schedule(
-    cloud: base.minicloud_client.Cloud, verb: str, *options: str
-) -> Any:
+def schedule(cloud: base.Cloud, verb: str, *options: str) -> Any:
     words = 'schedule', verb, 'shop', 'schedule'
     return openstack(cloud, *words, *options)
 
@@ -136,7 +134,7 @@ def schedule(
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_times_before_the_schedule_become_runs_once(
-    alone: base.minicloud_client.Cloud, tmp_path: pathlib.Path
+    alone: base.Cloud, tmp_path: pathlib.Path
 ) -> None:
     journal = tmp_path / 'journal'
     content = template(journal, cron='0 * * * *')
@@ -170,7 +168,7 @@ def at(hours: int) -> datetime.datetime:
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_engines_that_die_around_a_tick_make_one_run(
-    alone: base.minicloud_client.Cloud, tmp_path: pathlib.Path
+    alone: base.Cloud, tmp_path: pathlib.Path
 ) -> None:
     journal = tmp_path / 'journal'
     tick = int(time.time()) // 60 * 60 + 120

@@ -8,7 +8,7 @@ times as long as on a server. Hence all tests use the same two machines, and
 run in their order.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 import contextlib
 import json
 import pathlib
@@ -55,7 +55,7 @@ done
 
 
 @pytest.fixture(scope='module', autouse=True)
-def image(cloud: base.minicloud_client.Cloud) -> None:
+def image(cloud: base.Cloud) -> None:
     """There is the image of servers, or what it takes cannot be had."""
     result = cloud.minicloud('server', 'build', check=False)
     if result.returncode == 4:
@@ -116,11 +116,7 @@ class Machine:
     """
 
     def __init__(
-        self,
-        cloud: base.minicloud_client.Cloud,
-        stack: base.Stack,
-        name: str,
-        deployment: str,
+        self, cloud: base.Cloud, stack: base.Stack, name: str, deployment: str
     ) -> None:
         self.name = name
         self.deployment = deployment
@@ -197,10 +193,7 @@ class Pair:
     """Both machines, and their stack."""
 
     def __init__(
-        self,
-        cloud: base.minicloud_client.Cloud,
-        stacks: Callable[..., base.Stack],
-        container: str,
+        self, cloud: base.Cloud, stacks: base.Make, container: str
     ) -> None:
         self._template = template(container)
         self.stack = stacks(self._template, timeout_mins=30)
@@ -227,10 +220,7 @@ class Pair:
 
 
 @pytest.fixture(scope='module')
-def pair(
-    cloud: base.minicloud_client.Cloud,
-    module_stacks: Callable[..., base.Stack],
-) -> Iterator[Pair]:
+def pair(cloud: base.Cloud, module_stacks: base.Make) -> Iterator[Pair]:
     """Two servers of a stack that is complete."""
     demo = cloud.session()
     public = {'X-Container-Read': '.r:*'}
@@ -260,7 +250,7 @@ def test_they_run_what_their_user_data_leads_them_to(pair: Pair) -> None:
 
 
 def test_they_reach_nothing_but_the_services(
-    pair: Pair, cloud: base.minicloud_client.Cloud
+    pair: Pair, cloud: base.Cloud
 ) -> None:
     settings = cloud.path / 'instance.json'
     ports = json.loads(settings.read_text())['ports']
@@ -336,9 +326,7 @@ def test_a_reboot_in_mid_action_fails_it_only_with_the_add_on(
     pair.plain.ends('complete')
 
 
-def test_a_loss_of_power_in_mid_action(
-    pair: Pair, cloud: base.minicloud_client.Cloud
-) -> None:
+def test_a_loss_of_power_in_mid_action(pair: Pair, cloud: base.Cloud) -> None:
     plain, supervised = pair.both
     for machine in pair.both:
         machine.hold()
@@ -378,7 +366,7 @@ def _answer(stack: str, deployment: str) -> str:
 
 
 def test_its_page_installs_the_add_on(
-    pair: Pair, cloud: base.minicloud_client.Cloud, tmp_path: pathlib.Path
+    pair: Pair, cloud: base.Cloud, tmp_path: pathlib.Path
 ) -> None:
     agent = base.ROOT / 'contrib/agent'
     subprocess.run([agent / 'packages', tmp_path, sys.executable], check=True)

@@ -41,7 +41,7 @@ RESULT, REPORT, LOG, CONTROL = URLS
 
 SECRET = servers.body(deploy_stdout='a secret')
 
-MEMBERS = ('server0', 'server1')
+MEMBERS = test_triggers.SERVERS
 
 
 def commands():
@@ -93,9 +93,7 @@ def test_curl_with_a_url_is_answered_as_the_page_says(cloud, stacks, tmp_path):
 class Run:
     """A run on two servers, and what those were given for it."""
 
-    def __init__(
-        self, cloud: base.minicloud_client.Cloud, stack: base.Stack
-    ) -> None:
+    def __init__(self, cloud: base.Cloud, stack: base.Stack) -> None:
         self._swift = cloud.session()
         self._stack = stack
         self.container = f'/heat-plugins-{stack.id}'
@@ -174,7 +172,7 @@ def send(method: str, url: str, body: bytes = b'', **headers: str) -> int:
 
 
 @pytest.fixture
-def victim(cloud: base.minicloud_client.Cloud) -> Iterator[str]:
+def victim(cloud: base.Cloud) -> Iterator[str]:
     """An object in another container of the project; its path."""
     swift = cloud.session()
     path = '/victim/secret'
@@ -188,15 +186,8 @@ def victim(cloud: base.minicloud_client.Cloud) -> Iterator[str]:
 
 
 @pytest.fixture(scope='module')
-def stack(
-    cloud: base.minicloud_client.Cloud, module_stacks: Any
-) -> base.Stack:
-    whole = test_triggers.fleet('single')
-    resources = whole['resources']
-    group = resources['fleet']['properties']['servers']
-    for name in test_triggers.SERVERS[len(MEMBERS) :]:
-        del resources[name], group[name]
-    found = module_stacks(whole, name='attacked')
+def stack(cloud: base.Cloud, module_stacks: Any) -> base.Stack:
+    found = module_stacks(test_triggers.fleet(), name='attacked')
     found.wait('CREATE_COMPLETE')
     return found
 
@@ -205,7 +196,7 @@ def stack(
 def run(
     # What was to stay is looked at when the run is deleted.
     victim: str,
-    cloud: base.minicloud_client.Cloud,
+    cloud: base.Cloud,
     stack: base.Stack,
 ) -> Iterator[Run]:
     found = Run(cloud, stack)

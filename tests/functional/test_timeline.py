@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chart of a stack's life, from a real Heat, Mistral and object store."""
 
-from collections.abc import Callable
 import contextlib
 import json
 import pathlib
@@ -49,16 +48,13 @@ def _rows(found: list[dict[str, Any]]) -> set[tuple[str, ...]]:
 
 @pytest.mark.timeout(300)
 def test_a_timeline_shows_deployments_runs_and_executions(
-    cloud: base.minicloud_client.Cloud,
-    stacks: Callable[..., base.Stack],
-    tmp_path: pathlib.Path,
-    members: str,
+    cloud: base.Cloud, stacks: base.Make, tmp_path: pathlib.Path
 ) -> None:
     template = base.software(config=_COMPONENT, input_values={})
     template['resources'] |= _MORE
     template['resources']['group'] = {
         'type': 'OS::Heat::SoftwareDeploymentGroup',
-        'properties': {**_GROUP, 'members': members},
+        'properties': {**_GROUP, 'members': 'single'},
     }
     template['outputs'] = {}
     stack = stacks(template)

@@ -70,8 +70,10 @@ def test_user_without_the_swift_role_is_told_so(stacks):
     assert {'swift': '403', 'rgw': '401'}[conftest.STORE] in stack.reason
 
 
-@pytest.mark.parametrize('transport', ['TEMP_URL_POLL', 'CFN_SIGNAL'])
-@pytest.mark.parametrize('way', ['resource signal', 'deployment'])
+@pytest.mark.parametrize(
+    ('transport', 'way'),
+    [('TEMP_URL_POLL', 'deployment'), ('CFN_SIGNAL', 'resource signal')],
+)
 def test_somebody_else_completes_it(cloud, stacks, transport, way):
     stack = stacks(base.software(signal_transport=transport))
     waiting = stack.waiting()

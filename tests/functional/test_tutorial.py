@@ -37,16 +37,14 @@ def script() -> str:
 
 
 @pytest.fixture
-def own_cloud(
-    request: pytest.FixtureRequest,
-) -> Iterator[base.minicloud_client.Cloud]:
+def own_cloud(request: pytest.FixtureRequest) -> Iterator[base.Cloud]:
     yield from conftest.clouds(request, 'tutorial')
 
 
 @pytest.mark.long
 @pytest.mark.timeout(480)
 def test_every_command_of_the_page_works(
-    own_cloud: base.minicloud_client.Cloud, tmp_path: pathlib.Path
+    own_cloud: base.Cloud, tmp_path: pathlib.Path
 ) -> None:
     # The page writes a file to where its reader is.
     (tmp_path / 'contrib').symlink_to(base.ROOT / 'contrib')

@@ -84,28 +84,6 @@ def test_groups_deploy_to_each_of_their_servers(cloud, stacks, members):
     assert not any(one['token'] for one in puts)
 
 
-def test_time_limit_of_a_group_is_that_of_each_member(stacks, members):
-    template = _groups(timeout=2, members=members)
-    for number in (1, 2):
-        del template['resources'][f'group{number}']
-    template['outputs'] = {}
-    stack = stacks(template)
-    # The stack has failed with the first of them.
-    stack.wait('CREATE_FAILED')
-    for name in ('group0', 'group3'):
-        found = base.until(lambda name=name: _failed(stack, name))
-        assert 'has not signalled CREATE within' in found
-        assert 'property "timeout"' in found
-
-
-def _failed(stack, name):
-    """Return why a resource has failed, if it has."""
-    found = stack.resource(name)
-    if found['resource_status'] != 'CREATE_FAILED':
-        return None
-    return found['resource_status_reason']
-
-
 @pytest.mark.quick
 def test_inputs_are_put_into_a_structured_config(cloud, stacks):
     config = _structured({'greet': [{'get_input': 'who'}, {'and': ['all']}]})
@@ -128,33 +106,3 @@ def test_inputs_are_put_into_a_structured_config(cloud, stacks):
     with servers.agent(cloud, stack):
         stack.wait('UPDATE_COMPLETE')
     assert stack.outputs['deployment_greeting'] == 'hello moon'
-
-
-@pytest.mark.quick
-def test_members_that_go_together_may_go_in_batches_and_back(stacks):
-    together = base.group(3, members='nested')
-    in_batches = base.group(
-        3,
-        members='nested',
-        update_policy={'rolling_update': {'max_batch_size': 2}},
-    )
-    stack = stacks(together)
-    stack.wait('CREATE_COMPLETE')
-    members = {'member0', 'member1', 'member2'}
-    helpers = {'before_all_members', 'after_all_members'}
-    assert stack.members('group') == members | helpers
-    for template, who, expected in (
-        (in_batches, 'moon', members),
-        (in_batches, 'mars', members),
-        (together, 'sun', members | helpers),
-    ):
-        stack.update(template, who=who)
-        stack.wait('UPDATE_COMPLETE')
-        assert stack.members('group') == expected
-        greeted = [
-            one['value']
-            for config in stack.metadata()
-            for one in config['inputs']
-            if one['name'] == 'who'
-        ]
-        assert greeted == [who] * 3

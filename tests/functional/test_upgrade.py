@@ -23,21 +23,6 @@ rescue_interval = 5
 #: Under both, whatever they know: a stack of each kind.
 KINDS = ('complete', 'waiting', 'going')
 
-#: Types that Heat has none of, with properties.
-LACKED = {
-    'OS::Mistral::Action': {
-        'definition': "version: '2.0'\nnothing: {base: std.noop}"
-    },
-    'OS::Mistral::Environment': {'variables': {'who': 'world'}},
-    'OS::Mistral::EventTrigger': {
-        'exchange': 'nova',
-        'topic': 'notifications',
-        'event': 'compute.instance.create.end',
-        'workflow': {'get_resource': 'workflow'},
-    },
-    'OS::Mistral::Execution': {'workflow': {'get_resource': 'workflow'}},
-}
-
 MISTRAL = 'workflowv2'
 
 #: Both know this name.
@@ -88,15 +73,8 @@ def stacks(changing):
     for name in base.Leftovers.of(cloud).containers:
         # Heat's own classes do not know of it.
         assert name.startswith('heat-plugins-')
-        _delete_container(cloud.session(), f'/{name}')
-    assert base.Leftovers.of(cloud) == before
-
-
-def _delete_container(session, path):
-    listing = session.get('object-store', f'{path}?format=json').json()
-    for entry in listing or ():
-        session.delete('object-store', f'{path}/{entry["name"]}')
-    assert session.delete('object-store', path).status == 204
+        base.delete_container(cloud.session(), name)
+    before.hold(cloud)
 
 
 def _handed(stack, action, before):
@@ -238,21 +216,11 @@ def test_nested_by_the_command_groups_go_on_under_heats_own_classes(changing):
     after = base.Leftovers.of(cloud)
     assert (after.deployments, after.configs) == ((), ())
     for name in set(after.containers) - set(before.containers):
-        _delete_container(cloud.session(), f'/{name}')
+        base.delete_container(cloud.session(), name)
 
 
-def _scheduled(month, types=()):
-    """Return a template of a workflow and its trigger, as both know them.
-
-    :param types: those that Heat lacks which it has as well.
-    """
-    others = {
-        name.rpartition(':')[2].lower(): {
-            'type': name,
-            'properties': LACKED[name],
-        }
-        for name in types
-    }
+def _scheduled(month):
+    """Return a template of a workflow and its trigger, as both know them."""
     return {
         'heat_template_version': '2021-04-16',
         'resources': {
@@ -271,7 +239,6 @@ def _scheduled(month, types=()):
                     'workflow': {'name': {'get_resource': 'workflow'}},
                 },
             },
-            **others,
         },
     }
 
@@ -323,64 +290,4 @@ def test_workflows_and_their_triggers_go_on_in_both_directions(changing):
         change('none')
         go_on(*ours)
     finally:
-        base.purge(made)
-
-
-@pytest.mark.timeout(360)
-def test_stacks_of_types_that_heat_lacks_are_held_up_until_these_are_back(
-    changing,
-):
-    cloud, change = changing
-    change(base.ROOT)
-    session = cloud.session()
-    made = []
-
-    def make(*types):
-        made.append(base.Stack(session, _scheduled(1, types)))
-        return made[-1]
-
-    early, idle = make(*LACKED), make(*LACKED)
-    updated = {name: make(name) for name in LACKED}
-    deleted = {name: make(name) for name in LACKED}
-    try:
-        for stack in made:
-            stack.wait('CREATE_COMPLETE')
-        early.update(_scheduled(1))
-        early.wait('UPDATE_COMPLETE')
-        change('none')
-        with pytest.raises(base.NotShown, match='could not be found'):
-            idle.show()
-        for name in LACKED:
-            with pytest.raises(base.NotShown, match=f'{name}.*not be found'):
-                deleted[name].show()
-            path = f'/stacks/{deleted[name].name}/{deleted[name].id}'
-            assert session.delete('orchestration', path).status == 204
-            updated[name].update(_scheduled(2))
-        # What has taken them out before goes on, so it is not slowness.
-        early.update(_scheduled(2))
-        early.wait('UPDATE_COMPLETE')
-        early.delete()
-        early.wait('DELETE_COMPLETE')
-
-        def states(stacks):
-            return {stack.status for stack in stacks.values()}
-
-        assert states(updated) == {'UPDATE_IN_PROGRESS'}
-        assert states(deleted) == {'DELETE_IN_PROGRESS'}
-        change(base.ROOT)
-        assert idle.status == 'CREATE_COMPLETE'
-        # They are not gone on with unless somebody asks again.
-        assert states(updated) == {'UPDATE_IN_PROGRESS'}
-        assert states(deleted) == {'DELETE_IN_PROGRESS'}
-        for stack in updated.values():
-            stack.update(_scheduled(2))
-        for stack in updated.values():
-            stack.wait('UPDATE_COMPLETE')
-        for stack in made:
-            stack.delete()
-        for stack in made:
-            stack.wait('DELETE_COMPLETE')
-            assert _in_mistral(cloud, stack) == []
-    finally:
-        change(base.ROOT)
         base.purge(made)

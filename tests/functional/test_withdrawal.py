@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions that are taken back: by a cancel, by a time limit."""
+"""Actions that are taken back: by a cancel, a time limit or a deletion."""
 
 import pytest
 
 from tests.functional import base
+from tests.functional import conftest
 from tests.functional import servers
 
 
@@ -97,25 +98,30 @@ def test_action_ends_at_its_own_time_limit(cloud, stacks):
     assert stack.outputs['deployment_greeting'] == 'hello world'
 
 
-def test_update_past_its_limit_is_repeated_in_place(stacks):
-    template = _with_bystander()
-    stack = stacks(template)
+@pytest.mark.quick
+def test_a_deployment_is_deleted_while_it_waits_or_after_it_failed(stacks):
+    """That nothing stays behind is what the fixture ``stacks`` holds."""
+    waits, failed = stacks(base.software()), stacks(base.software())
+    waiting = waits.waiting()
+    assert failed.waiting().put(servers.body(deploy_status_code=1)) == 201
+    failed.wait('CREATE_FAILED')
+    for stack in (waits, failed):
+        stack.delete()
+        stack.wait('DELETE_COMPLETE')
+    # Without the container there is no key, or no access at all.
+    assert waiting.put(servers.body()) == conftest.REFUSED
+
+
+def test_delete_ends_at_the_limit_if_the_server_is_gone(cloud, stacks):
+    stack = stacks(base.software(actions=['CREATE', 'DELETE'], timeout=8))
     assert stack.waiting().put(servers.body()) == 201
     stack.wait('CREATE_COMPLETE')
-    template['resources']['deployment']['properties']['timeout'] = 2
-    stack.update(template, who='moon')
-    waiting = stack.waiting(action='UPDATE')
-    stack.wait('UPDATE_FAILED')
-    withdrawn = stack.deployment()
-    assert (withdrawn.id, withdrawn.status) == (waiting.id, 'FAILED')
-    assert 'has not signalled UPDATE within 2 s' in withdrawn.reason
-    assert waiting.config['id'] not in [
-        each['id'] for each in stack.metadata()
-    ]
-    template['resources']['deployment']['properties']['timeout'] = 60
-    stack.update(template, who='moon')
-    again = stack.waiting(action='UPDATE')
-    assert again.id == waiting.id
-    assert again.put(servers.body(greeting='hello moon')) == 201
-    stack.wait('UPDATE_COMPLETE')
-    assert stack.outputs['deployment_greeting'] == 'hello moon'
+    stack.delete()
+    stack.wait('DELETE_FAILED')
+    assert 'has not signalled DELETE within' in stack.reason
+    assert stack.metadata() == []
+    # The server is back.
+    with servers.agent(cloud, stack):
+        stack.delete()
+        base.until(lambda: stack.status == 'DELETE_COMPLETE')
+    assert len(servers.signals(cloud, stack)) == 2

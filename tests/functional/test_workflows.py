@@ -3,7 +3,6 @@
 
 import json
 import subprocess
-import urllib.parse
 
 import pytest
 
@@ -63,15 +62,6 @@ def test_alarm_runs_a_workflow_with_what_aodh_says(made):
     assert flows.finished(stack)['output'] == {
         'said': 'cpu_high was ok and is alarm'
     }
-
-
-def test_smallest_example_runs(made):
-    stack = made(flows.example('hello'))
-    assert stack.outputs['workflows'] == {
-        'test': f'{stack.name}.workflow.test'
-    }
-    stack.signal('workflow', {})
-    assert flows.finished(stack)['output'] == {'result': 'Hello'}
 
 
 @pytest.mark.quick
@@ -186,119 +176,102 @@ def test_delete_ends_what_the_resource_began_and_nothing_else(made, mistral):
         mistral.session.delete(flows.MISTRAL, f'/executions/{one}?force=true')
 
 
-def test_one_template_makes_many_stacks_with_names_that_fit(made, mistral):
-    content = flows.template()
-    resources = content['resources']
-    odd = 'a (very) odd=name, ' * 13
-    resources[odd] = resources['workflow']
-    resources['named'] = {
-        'type': 'OS::Mistral::Workflow',
-        'properties': {'definition': flows.ECHO, 'name': 'kept'},
+# Refusals -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('definition', 'said'),
+    [
+        (f'name: b\nworkflows: {{w: {{{flows.NOOP}}}}}', 'is a workbook'),
+        (
+            'w:\n  tasks:\n    b:\n'
+            '      action: std.echo\n      input: {output: <% nope( %>}',
+            'workflow w: Mistral says: Parse error',
+        ),
+    ],
+)
+def test_bad_definition_is_refused_with_the_reason(mistral, definition, said):
+    assert said in flows.refusal(mistral, flows.template(definition))
+
+
+def test_bad_signals_leave_events_and_the_reason(made):
+    stack = made(flows.template('w:\n  input: [needed]\n  ' + flows.NOOP))
+    bodies = [
+        ({'workflow': 'gone'}, 'one of w, not "gone"'),
+        # Heat drops what is no map before anybody sees it.
+        ('text', "missing=['needed']"),
+    ]
+    for number, (body, said) in enumerate(bodies, 1):
+        stack.signal('workflow', body)
+        result = flows.signalled(stack, count=number)
+        assert said in result['error']
+        assert result['execution_id'] is None
+    assert len(flows.events(stack)) == len(bodies)
+    assert stack.outputs['executions'] == []
+
+
+# By the clock -------------------------------------------------------------
+
+#: Ends at once, or stays paused.
+BOTH = f"""\
+quick:
+  {flows.NOOP}
+slow:
+  tasks:
+    first: {{action: std.noop, pause-before: true}}
+"""
+
+
+def clock(workflow, depends=True, **properties):
+    """Return a trigger of a workflow in the stack's definition."""
+    name = ['workflow', 'available_workflows', workflow]
+    return {
+        'type': 'OS::Mistral::CronTrigger',
+        'properties': {
+            'pattern': flows.YEARLY,
+            'workflow': {'get_attr': name} if depends else workflow,
+            **properties,
+        },
     }
-    content['outputs']['reference'] = {'value': {'get_resource': 'named'}}
-    content['outputs']['odd'] = {'value': {'get_resource': odd}}
-    first = made(content, name='n' * 200)
-    resources['named']['properties']['name'] = 'other'
-    made(content)
-    assert first.outputs['reference'] == 'kept'
-    odd_name = first.outputs['odd']
-    assert len(odd_name) == 255
-    assert {odd_name, 'kept', 'other'} <= mistral.names()
-    quoted = urllib.parse.quote(odd)
-    first.signal(quoted, {})
-    assert flows.signalled(first, quoted)['workflow'] == odd_name
 
 
-def test_structured_form_knows_what_mistral_knows(made):
-    stack = made(
-        flows.template(
-            None,
-            type='direct',
-            input={'items': [1, 2, 3], 'word': 'x'},
-            output={'items': '<% $.items %>', 'caught': '<% $.caught %>'},
-            task_defaults={'safe_rerun': 'true'},
-            tasks=[
-                {
-                    'name': 'each',
-                    'with_items': ['i in <% $.items %>', 'j in <% $.items %>'],
-                    'action': 'std.echo output=<% $.i + $.j %>',
-                    'concurrency': 2,
-                    'publish': {'items': '<% task().result %>'},
-                    'on_success': ['fails'],
-                },
-                {
-                    'name': 'fails',
-                    'action': 'std.fail',
-                    'retry': {
-                        'count': 2,
-                        'delay': 0,
-                        'break_on': '<% $.word = x %>',
-                    },
-                    'publish_on_error': {'caught': 'yes'},
-                    'on_error': 'last',
-                },
-                {
-                    'name': 'last',
-                    'join': 'all',
-                    'action': 'std.noop',
-                    'safe_rerun': True,
-                    'fail_on': '<% false %>',
-                },
-            ],
-        )
+def with_triggers(content, **triggers):
+    content['resources'].update(triggers)
+    return content
+
+
+def test_nothing_that_the_clock_began_is_left_behind(made, mistral):
+    content = with_triggers(
+        flows.template(BOTH),
+        quick=clock('quick', pattern=flows.OFTEN),
+        slow=clock('slow', pattern=flows.OFTEN),
     )
-    stack.signal('workflow', {})
-    ran = flows.finished(stack)
-    assert ran['state'] == 'SUCCESS', ran
-    assert ran['output'] == {'items': [2, 4, 6], 'caught': 'yes'}
-    name = stack.resource('workflow')['physical_resource_id']
-    assert stack.outputs['available_workflows'] == {name: name}
-    assert stack.outputs['data']['name'] == name
+    made(content)
+
+    def both():
+        states = {one['state'] for one in mistral.executions()}
+        return states >= {'SUCCESS', 'PAUSED'}
+
+    base.until(both, 30)
+    # The fixture deletes the stack, and holds that no execution is left.
 
 
-# Namespaces ---------------------------------------------------------------
-
-
-def test_one_name_serves_in_several_namespaces(made, mistral):
-    """Where names must be as they are, namespaces keep two stacks apart."""
-
-    def whole(space, text):
-        content = flows.template(
-            flows.ECHO, name='same', namespace=space, input={'text': text}
-        )
-        content['resources']['run'] = {
-            'type': 'OS::Mistral::Execution',
-            'properties': {
-                'workflow': {'get_resource': 'workflow'},
-                'namespace': space,
-            },
-        }
-        content['resources']['by'] = {
-            'type': 'OS::Mistral::CronTrigger',
-            'properties': {
-                'pattern': flows.YEARLY,
-                'workflow': {
-                    'get_attr': ['workflow', 'show', 'workflows', 'same']
-                },
-            },
-        }
-        content['outputs']['ran'] = {'value': {'get_attr': ['run', 'output']}}
-        return content
-
-    stacks = {space: made(whole(space, space)) for space in ('one', 'two')}
-    ids = {one['workflow_id'] for one in mistral.triggers()}
-    assert len(ids) == 2
-    for space, stack in stacks.items():
-        assert stack.outputs['ran'] == {'said': space}
-        stack.signal('workflow', {})
-        assert flows.finished(stack, count=2)['output'] == {'said': space}
-    stack = stacks['one']
-    stack.update(whole('one', 'changed'))
+def test_trigger_of_the_stack_goes_over_to_another_workflow(made, mistral):
+    stack = made(with_triggers(flows.template(BOTH), by=clock('quick')))
+    prefix = f'{stack.name}.workflow'
+    other = BOTH.replace('quick', 'swift')
+    stack.update(with_triggers(flows.template(other), by=clock('swift')))
     stack.wait('UPDATE_COMPLETE')
-    for space, said in (('one', 'changed'), ('two', 'two')):
-        stacks[space].signal('workflow', {})
-        ran = flows.finished(stacks[space], count=3)
-        assert ran['output'] == {'said': said}
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')
-    assert 'same' in mistral.names()
+    (trigger,) = mistral.triggers()
+    assert trigger['workflow_name'] == f'{prefix}.swift'
+    # It was in use while the workflows changed.
+    reasons = [
+        one['resource_status_reason'] for one in stack.events('workflow')
+    ]
+    assert any(f'Mistral keeps {prefix}.quick' in one for one in reasons)
+    stack.action(check=None)
+    stack.wait('CHECK_COMPLETE')
+    assert set(mistral.definitions(stack)) == {
+        f'{prefix}.swift',
+        f'{prefix}.slow',
+    }

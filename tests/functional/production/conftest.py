@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cloud of these tests: engines that are told dead after seconds."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 import os
 import pathlib
 import shutil
@@ -40,7 +40,7 @@ def cloud(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     metrics_port: int,
-) -> Iterator[base.minicloud_client.Cloud]:
+) -> Iterator[base.Cloud]:
     """A cloud whose engines report every ten seconds."""
     conf = tmp_path_factory.mktemp('conf') / 'heat.conf'
     conf.write_text(f'{CONF}\n[heat_plugins]\nmetrics_port={metrics_port}\n')
@@ -50,9 +50,7 @@ def cloud(
 
 
 @pytest.fixture
-def stacks(
-    cloud: base.minicloud_client.Cloud,
-) -> Iterator[Callable[..., base.Stack]]:
+def stacks(cloud: base.Cloud) -> Iterator[base.Make]:
     """Makes stacks; all services run again before those are deleted."""
     before = base.Leftovers.of(cloud)
     made: list[base.Stack] = []
@@ -66,7 +64,7 @@ def stacks(
     for service in ('mariadb', 'rabbitmq', 'mistral', 'heat'):
         cloud.start(service)
     base.purge(made)
-    assert base.Leftovers.of(cloud) == before
+    before.hold(cloud)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -71,9 +71,7 @@ def template() -> base.Template:
     return found
 
 
-def faults(
-    cloud: base.minicloud_client.Cloud,
-) -> dict[str, Callable[[], None]]:
+def faults(cloud: base.Cloud) -> dict[str, Callable[[], None]]:
     """Return what may go wrong, by its name; each mends itself."""
 
     def again(service: str, end: Callable[[str], None]) -> None:
@@ -140,9 +138,7 @@ class Servers:
 class Soak:
     """Stacks that wait, servers that answer, and what goes wrong."""
 
-    def __init__(
-        self, cloud: base.minicloud_client.Cloud, stacks: int
-    ) -> None:
+    def __init__(self, cloud: base.Cloud, stacks: int) -> None:
         self._cloud = cloud
         self._tables = tables.Tables(cloud)
         self._servers = Servers()
@@ -332,7 +328,7 @@ def main() -> int:
     options = parser.parse_args()
     print(f'--seed {options.seed}', flush=True)
     random.seed(options.seed)
-    cloud = base.minicloud_client.Cloud(options.name)
+    cloud = base.Cloud(options.name)
     cloud.down(purge=True)
     with tempfile.NamedTemporaryFile('w', suffix='.conf') as conf:
         conf.write(CONF)

@@ -41,7 +41,7 @@ class Left:
     trusts: int
 
     @classmethod
-    def of(cls, cloud: base.minicloud_client.Cloud) -> 'Left':
+    def of(cls, cloud: base.Cloud) -> 'Left':
         session = cloud.session()
         trusts = session.get(
             'identity', f'/OS-TRUST/trusts?trustor_user_id={session.user_id}'
@@ -78,7 +78,7 @@ class Row:
 class Tables:
     """Heat's tables, in the database of a cloud."""
 
-    def __init__(self, cloud: base.minicloud_client.Cloud) -> None:
+    def __init__(self, cloud: base.Cloud) -> None:
         self._socket = str(cloud.path / 'run/mariadb.sock')
 
     def counts(self) -> dict[str, int]:

@@ -58,22 +58,6 @@ def test_deployments_go_on_however_often_their_engines_are_killed(
     stack.wait('DELETE_COMPLETE')
 
 
-def test_an_update_of_a_killed_engine_is_repeated_as_an_update(cloud, stacks):
-    template = waits.template()
-    stack = stacks(template)
-    waits.answer(stack)
-    stack.wait('CREATE_COMPLETE')
-    ids = {name: stack.deployment(name).id for name in waits.NAMES}
-    stack.update(template, who='moon')
-    waits.all_wait(stack, 'UPDATE')
-    cloud.kill('heat-engine-2')
-    waits.answer(stack)
-    stack.wait('UPDATE_COMPLETE')
-    for name in waits.NAMES:
-        assert stack.deployment(name).id == ids[name]
-        assert stack.deployment(name).action == 'UPDATE'
-
-
 def test_a_delete_of_a_killed_engine_goes_on(cloud, stacks):
     stack = stacks(waits.template(actions=['CREATE', 'DELETE']))
     waits.answer(stack)

@@ -34,7 +34,7 @@ def _database_is_away(cloud: Any, answer: Callable[[], None]) -> None:
 @pytest.mark.parametrize('fault', [_engines_die, _database_is_away])
 def test_each_server_of_a_group_runs_it_once(
     cloud: Any,
-    stacks: Callable[..., base.Stack],
+    stacks: base.Make,
     fault: Callable[[Any, Callable[[], None]], None],
 ) -> None:
     whole = base.group(COUNT, signal_transport='TEMP_URL_POLL')

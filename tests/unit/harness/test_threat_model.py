@@ -23,6 +23,20 @@ def test_each_test_that_the_page_names_exists():
     assert named <= there, named - there
 
 
+def test_each_test_of_a_promise_exists():
+    section = (_TESTS.parent / 'CONTRIBUTING.rst').read_text()
+    section = section.partition('\nPromises and their tests\n')[2]
+    section = section.partition('\nTests that race\n')[0]
+    named = re.findall(
+        r'``((?:tests/unit|production|\w+)[\w/]*(?:\.py)?)``', section
+    )
+    files = [name for name in named if '/' in name or name.endswith('.py')]
+    assert len(files) > 40
+    for name in files:
+        folder = '..' if name.startswith('tests/') else 'functional'
+        assert (_TESTS / folder / name).exists(), name
+
+
 KIB, MIB = 1024, 1024 * 1024
 
 #: What the page says of a limit, and where the limit is.
