@@ -15,20 +15,20 @@ from heat_plugins import retrying
 from heat_plugins.clients import mistral_api
 from heat_plugins.clients import rest
 from heat_plugins.mistral import outcome
-from heat_plugins.plans import plan_names
+from heat_plugins.plans import plan_claims
 
 _FIELDS: Final = ('id', 'name', 'description', 'project_id', 'variables')
 
 
 class MistralRegistry:
-    """A project's environments in Mistral; see `plan_names.Registry`."""
+    """A project's environments in Mistral; see `plan_claims.Registry`."""
 
     def __init__(self, cloud: rest.Cloud) -> None:
         self._session = cloud.session
         self._environments = mistral_api.connect(cloud).environments
 
-    def create(self, record: plan_names.Record) -> bool:
-        """See `plan_names.Registry.create`."""
+    def create(self, record: plan_claims.Record) -> bool:
+        """See `plan_claims.Registry.create`."""
         try:
             mistral_api.ask(
                 self._environments.create,
@@ -40,13 +40,13 @@ class MistralRegistry:
             return False
         return True
 
-    def get(self, name: str) -> plan_names.Record | None:
-        """See `plan_names.Registry.get`."""
+    def get(self, name: str) -> plan_claims.Record | None:
+        """See `plan_claims.Registry.get`."""
         own = [row for row in self._named(name) if self._is_own(row)]
         return _record(own[0]) if own else None
 
-    def find(self) -> list[plan_names.Record]:
-        """See `plan_names.Registry.find`."""
+    def find(self) -> list[plan_claims.Record]:
+        """See `plan_claims.Registry.find`."""
         return [
             _record(row)
             for row in self._rows(sort_keys='name')
@@ -54,7 +54,7 @@ class MistralRegistry:
         ]
 
     def delete(self, name: str) -> bool:
-        """See `plan_names.Registry.delete`.
+        """See `plan_claims.Registry.delete`.
 
         :raises errors.ServiceError: another project has made an environment
             of that name public; Mistral would delete that one, too.
@@ -91,8 +91,8 @@ class MistralRegistry:
         return bool(row.get('project_id') == project)
 
 
-def _record(row: abc.Mapping[str, Any]) -> plan_names.Record:
-    return plan_names.Record(
+def _record(row: abc.Mapping[str, Any]) -> plan_claims.Record:
+    return plan_claims.Record(
         name=str(row['name']),
         description=str(row.get('description') or ''),
         values=outcome.mapping(row.get('variables')),

@@ -19,7 +19,6 @@ from heat_plugins import retrying
 from heat_plugins.nodes import matching
 from heat_plugins.nodes import moves
 from heat_plugins.nodes import node
-from heat_plugins.nodes import node_protocols
 
 _ATTEMPTS = 6
 
@@ -84,7 +83,7 @@ class Registrar:
 
     def __init__(
         self,
-        baremetal: node_protocols.Baremetal,
+        baremetal: node.Baremetal,
         *,
         pool: pools.Pool | None = None,
         wait: float = 0.5,

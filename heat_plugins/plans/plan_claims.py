@@ -13,17 +13,118 @@ import dataclasses
 import datetime
 import functools
 import time
-from typing import Any, Final
+from typing import Any, Final, Protocol
 import uuid
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import pools
 from heat_plugins import retrying
 from heat_plugins import stored
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import lease
-from heat_plugins.plans import plan_names
+from heat_plugins.objectstore import stores
 from heat_plugins.plans.content import plans
+
+#: What the name of the container with an object of each name begins with.
+CONTAINER: Final = 'heat-plugins-plan-names'
+
+_LIMIT = 64 * 1024
+
+# The most names of a project, each of which takes a request.
+_NAMES = 2000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record:
+    """What stands under a name in a registry.
+
+    :ivar values: JSON's kinds only; who reads them judges them.
+    """
+
+    name: str
+    description: str
+    values: abc.Mapping[str, Any]
+
+
+class Registry(Protocol):
+    """Names, each of which one at most can take.
+
+    They are Mistral's environments (`heat_plugins.clients`), or objects where
+    there is no Mistral (`Names`).
+    """
+
+    def create(self, record: Record) -> bool:
+        """Take a name; False where it is taken."""
+
+    def get(self, name: str) -> Record | None:
+        """Return the record of a name in this project, if there is one."""
+
+    def find(self) -> list[Record]:
+        """Return all records of this project, by name."""
+
+    def delete(self, name: str) -> bool:
+        """Release a name; False where it was not taken."""
+
+
+class Names:
+    """A registry in the object store, where there is no Mistral.
+
+    It is a best effort: two who take a name at once may both be told that
+    they have it where listings lag behind; see `objectstore.exclusive`.
+    """
+
+    def __init__(
+        self,
+        store: stores.ObjectStore,
+        pool: pools.Pool | None = None,
+        *,
+        sleep: abc.Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._records = json_records.Records(
+            store, stores.OwnContainer(store, CONTAINER), limit=_LIMIT
+        )
+        self._pool = pool or pools.Pool()
+        self._sleep = sleep
+
+    def create(self, record: Record) -> bool:
+        """See `Registry.create`."""
+        value = {
+            'description': record.description,
+            'values': dict(record.values),
+        }
+        return self._records.create(record.name, value, sleep=self._sleep)
+
+    def get(self, name: str) -> Record | None:
+        """See `Registry.get`."""
+        try:
+            value = self._records.fetch(name).value
+            return Record(
+                name=name,
+                description=str(value['description']),
+                values=dict(value['values']),
+            )
+        except errors.NoObject:
+            return None
+        except (ValueError, KeyError, TypeError) as exc:
+            raise errors.ServiceError(
+                f'Object {name} of container {self._records.container} is '
+                'not a record of a plan; delete it'
+            ) from exc
+
+    def find(self) -> list[Record]:
+        """See `Registry.find`."""
+        names = self._records.names(most=_NAMES)
+        records = self._pool.each(self.get, names)
+        return [record for record in records if record is not None]
+
+    def delete(self, name: str) -> bool:
+        """See `Registry.delete`."""
+        if self.get(name) is None:
+            return False
+        self._records.delete(name)
+        return True
+
 
 # That of a record that is invalid; no caller has it.
 _NO_TOKEN = ''
@@ -79,7 +180,7 @@ class _Epochs:
 
     def __init__(
         self,
-        registry: plan_names.Registry,
+        registry: Registry,
         plan: str,
         clock: abc.Callable[[], float],
         insist: abc.Callable[..., Any],
@@ -113,7 +214,7 @@ class _Epochs:
             'since': _time(at),
             'until': at + _EXPIRY,
         }
-        record = plan_names.Record(
+        record = Record(
             name=self._names[name],
             description=f'Plan {self._plan} is locked for a change',
             values={_LOCK: values},
@@ -135,7 +236,7 @@ class Locks:
 
     def __init__(
         self,
-        registry: plan_names.Registry,
+        registry: Registry,
         *,
         clock: abc.Callable[[], float] = time.time,
         sleep: abc.Callable[[float], None] = time.sleep,
@@ -198,7 +299,7 @@ class Locks:
             self._sleep(_INTERVAL)
 
 
-def created(registry: plan_names.Registry, record: plan_names.Record) -> bool:
+def created(registry: Registry, record: Record) -> bool:
     """Create a record; False where its name is taken."""
     try:
         return registry.create(record)
@@ -209,7 +310,7 @@ def created(registry: plan_names.Registry, record: plan_names.Record) -> bool:
         raise
 
 
-def _lock(record: plan_names.Record) -> _Lock:
+def _lock(record: Record) -> _Lock:
     """Read a lock. An invalid one holds nothing."""
     try:
         return stored.read(_Lock, record.values.get(_LOCK))
@@ -244,7 +345,7 @@ class Claims:
 
     def __init__(
         self,
-        registry: plan_names.Registry,
+        registry: Registry,
         *,
         clock: abc.Callable[[], float] = time.time,
     ) -> None:
@@ -266,7 +367,7 @@ class Claims:
         :raises errors.Exists: what has it is not a plan.
         """
         token, since = str(uuid.uuid4()), self._now()
-        record = plan_names.Record(
+        record = Record(
             name=name,
             description=description,
             values={
@@ -315,7 +416,7 @@ class Claims:
         return now.isoformat(timespec='seconds')
 
 
-def _summary(record: plan_names.Record) -> plans.Summary:
+def _summary(record: Record) -> plans.Summary:
     return plans.Summary(
         name=record.name,
         description=record.description,
@@ -323,7 +424,7 @@ def _summary(record: plan_names.Record) -> plans.Summary:
     )
 
 
-def _claim(record: plan_names.Record) -> Claim:
+def _claim(record: Record) -> Claim:
     """Read a claim. An invalid one has no token."""
     values = record.values[_CLAIM]
     try:

@@ -16,12 +16,9 @@ from heat_plugins.content import texts
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import stores
 from heat_plugins.plans import plan_claims
-from heat_plugins.plans import plan_names
 from heat_plugins.plans.content import capabilities as capabilities_module
 from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import exporting
-from heat_plugins.plans.content import links
-from heat_plugins.plans.content import marks
 from heat_plugins.plans.content import plan_making
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
@@ -50,7 +47,7 @@ class Plans:
     def __init__(
         self,
         store: stores.ObjectStore,
-        registry: plan_names.Registry,
+        registry: plan_claims.Registry,
         stacks: plan_stacks.Stacks,
         *,
         pool: pools.Pool | None = None,
@@ -325,7 +322,7 @@ class Plans:
             walk = references.Walk(self._container(plan.container).fetch)
             for path in environment.enabled:
                 if path not in plan.environment.enabled:
-                    walk.want(path, links.LinkKind.ENVIRONMENT)
+                    walk.want(path, references.LinkKind.ENVIRONMENT)
             walk.run()
             return self._write(plan, environment)
 
@@ -352,5 +349,5 @@ class Plans:
         hint = bounds.did_you_mean(name, known)
         return errors.NotFound(f'There is no plan {name}{hint}')
 
-    def _container(self, name: str) -> marks.PlanContainer:
-        return marks.PlanContainer(self.store, name, self._pool)
+    def _container(self, name: str) -> plans.PlanContainer:
+        return plans.PlanContainer(self.store, name, self._pool)

@@ -12,7 +12,6 @@ from heat_plugins.validations import catalogue
 from heat_plugins.validations import judging
 from heat_plugins.validations import playbooks
 from heat_plugins.validations import validation_ledger as ledgers
-from heat_plugins.validations import validation_runs
 
 # Seconds between two polls of the processes, and of who may stop them.
 _INTERVAL = 2.0
@@ -21,7 +20,7 @@ _INTERVAL = 2.0
 MOST_AT_ONCE = 16
 
 #: Is told how a run stands, whenever that has changed.
-Tell = abc.Callable[[validation_runs.ValidationRun], None]
+Tell = abc.Callable[[ledgers.ValidationRun], None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -75,7 +74,7 @@ class Runner:
         self,
         ledger: ledgers.Ledger,
         machine: Machine,
-        run: validation_runs.ValidationRun,
+        run: ledgers.ValidationRun,
         order: ValidationOrder,
         *,
         tell: Tell,
@@ -102,7 +101,7 @@ class Runner:
         self._stopping = False
         self._begun_at = machine.monotonic()
 
-    def run(self) -> validation_runs.ValidationRun:
+    def run(self) -> ledgers.ValidationRun:
         """Run them to the end, and return how that was.
 
         Whatever happens, none of their processes is left.
@@ -143,7 +142,7 @@ class Runner:
                 )
             except OSError as exc:
                 account.change(
-                    state=validation_runs.ValidationState.FAILED,
+                    state=ledgers.ValidationState.FAILED,
                     reason=f'It cannot start: {exc.strerror}',
                 )
                 continue
@@ -195,17 +194,17 @@ class Runner:
             playbook.stop()
         for _, account in self._waiting:
             account.change(
-                state=validation_runs.ValidationState.STOPPED,
+                state=ledgers.ValidationState.STOPPED,
                 reason='It did not start',
             )
         self._waiting.clear()
 
-    def _snapshot(self) -> validation_runs.ValidationRun:
+    def _snapshot(self) -> ledgers.ValidationRun:
         return dataclasses.replace(
             self._run,
             seconds=round(self._machine.monotonic() - self._begun_at, 1),
             outcomes=tuple(account.outcome for account in self._accounts),
         )
 
-    def _judged(self) -> validation_runs.ValidationRun:
-        return validation_runs.judged(self._snapshot(), stopped=self._stopping)
+    def _judged(self) -> ledgers.ValidationRun:
+        return ledgers.judged(self._snapshot(), stopped=self._stopping)

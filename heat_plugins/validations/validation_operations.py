@@ -25,11 +25,9 @@ from heat_plugins.plans.content import plans
 from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inventory
-from heat_plugins.validations import origins
 from heat_plugins.validations import playbooks
 from heat_plugins.validations import running
 from heat_plugins.validations import validation_ledger as ledgers
-from heat_plugins.validations import validation_runs
 
 # Seconds until the next poll of a run whose process is alive.
 _POLL: Final = 20
@@ -95,7 +93,7 @@ class ValidationOperations:
         :param groups: a list of groups; only those in one of them.
         :returns: a map of validations and warnings.
         """
-        source = origins.find(
+        source = catalogue.find_playbooks(
             self._plans, plan, container, object, package, complete=False
         )
         return self.listed(source.content, groups)
@@ -140,7 +138,7 @@ class ValidationOperations:
         timeout: int = 1800,
         run_id: str | None = None,
         *,
-        source: origins.PlaybookSource | None = None,
+        source: catalogue.PlaybookSource | None = None,
         tell: running.Tell = lambda run: None,
         abandoned: abc.Callable[[], bool] = lambda: False,
     ) -> Report:
@@ -169,7 +167,7 @@ class ValidationOperations:
         :returns: the run, without the details of its validations.
         """
         # A command has files at hand, which Mistral cannot give.
-        source = source or origins.find(
+        source = source or catalogue.find_playbooks(
             self._plans, plan, container, object, package, complete=True
         )
         self._machine.check()
@@ -189,7 +187,7 @@ class ValidationOperations:
             deployed = plan_name and self._plans.stacks.find(plan_name)
             stack = plan_name if deployed else ''
         at = self._now()
-        run = validation_runs.ValidationRun(
+        run = ledgers.ValidationRun(
             id=run_id or ledgers.new_id(at),
             source=source.name,
             plan=plan_name,
@@ -289,13 +287,13 @@ class ValidationOperations:
         plan: plans.Plan | None,
         required: abc.Iterable[str],
         known: catalogue.Catalogue,
-        run: validation_runs.ValidationRun,
+        run: ledgers.ValidationRun,
     ) -> None:
         """Record which of the groups that a deployment needs have passed."""
         passed = {
             outcome.validation
             for outcome in run.outcomes
-            if outcome.state is validation_runs.ValidationState.PASSED
+            if outcome.state is ledgers.ValidationState.PASSED
         }
         for group in required:
             wanted = {
@@ -319,7 +317,7 @@ class ValidationOperations:
         return now.strftime('%Y-%m-%dT%H:%M:%SZ')
 
 
-def report(run: validation_runs.ValidationRun) -> Report:
+def report(run: ledgers.ValidationRun) -> Report:
     """Return a run in terms of JSON, with a summary.
 
     Its ``success`` is null until it ends.
@@ -327,7 +325,7 @@ def report(run: validation_runs.ValidationRun) -> Report:
     shown = dataclasses.asdict(run)
     shown['summary'] = run.counts
     shown['success'] = (
-        run.state is validation_runs.ValidationState.PASSED
+        run.state is ledgers.ValidationState.PASSED
         if run.state.ended
         else None
     )
@@ -398,11 +396,11 @@ class ValidationJob:
         if not run.state.ended:
             # Its process is alive, or has died and is not lost yet.
             return jobs.JobStep(state=state, next_look=_POLL)
-        if run.state is validation_runs.ValidationState.LOST:
+        if run.state is ledgers.ValidationState.LOST:
             reason = ': '.join(filter(None, (run.reason, state.reason)))
             run = dataclasses.replace(run, reason=reason)
         self._report = report(run)
-        success = run.state is validation_runs.ValidationState.PASSED
+        success = run.state is ledgers.ValidationState.PASSED
         return jobs.JobStep(state=state, success=success, reason=run.reason)
 
     def output(self, state: ValidationWork) -> Report:

@@ -22,7 +22,7 @@ from heat_plugins.content import sources
 from heat_plugins.content import storage
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import stores
-from heat_plugins.plans import plan_names
+from heat_plugins.plans import plan_claims
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import selection
@@ -249,7 +249,7 @@ def test_a_plan_is_a_copy_of_a_container_that_stays(
 
 
 def test_plans_without_mistral_are_kept_in_swift(user: User) -> None:
-    names = plan_names.Names(user.store)
+    names = plan_claims.Names(user.store)
     results = at_once(*[lambda: user.plans(names).create('plan', FILES)] * 2)
     assert sorted(isinstance(one, errors.Refused) for one in results) == [
         False,
@@ -260,7 +260,7 @@ def test_plans_without_mistral_are_kept_in_swift(user: User) -> None:
     assert [one.name for one in plans.summaries()] == ['plan']
     plans.delete('plan')
     assert plans.summaries() == []
-    container = f'{plan_names.CONTAINER}-{user.store.project_id}'
+    container = f'{plan_claims.CONTAINER}-{user.store.project_id}'
     user.store.delete_container(container)
 
 

@@ -13,9 +13,7 @@ from heat_plugins import pools
 from heat_plugins.objectstore import exclusive
 from heat_plugins.objectstore import lease
 from heat_plugins.plans import plan_claims
-from heat_plugins.plans import plan_names
 from heat_plugins.validations import validation_ledger
-from heat_plugins.validations import validation_runs
 from tests.unit.runs import base
 
 #: When they were written, in seconds since the epoch: the clock of a test.
@@ -96,7 +94,7 @@ class LeadershipTest(FormerTestCase):
 class PlanTest(FormerTestCase):
     def setUp(self):
         super().setUp()
-        self.names = plan_names.Names(self.store, sleep=self.sleep)
+        self.names = plan_claims.Names(self.store, sleep=self.sleep)
 
     def lock(self):
         locks = plan_claims.Locks(
@@ -177,13 +175,13 @@ class ValidationsTest(FormerTestCase):
         return self.ledger.find(self.run_id).state
 
     def test_a_run_lasts_while_its_process_reports(self):
-        self.assertIs(validation_runs.ValidationState.RUNNING, self.state())
+        self.assertIs(validation_ledger.ValidationState.RUNNING, self.state())
         again = self.ledger.find(self.run_id)
         self.assertRaises(errors.Exists, self.ledger.begin, again)
 
     def test_the_run_of_a_dead_process_is_lost_and_not_repeated(self):
         before = self.ledger.find(self.run_id)
         self.now += 102
-        self.assertIs(validation_runs.ValidationState.LOST, self.state())
+        self.assertIs(validation_ledger.ValidationState.LOST, self.state())
         self.assertRaises(errors.Exists, self.ledger.begin, before)
         self.assertEqual(['ping'], [one.validation for one in before.outcomes])

@@ -24,11 +24,10 @@ from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
 from heat_plugins.osc.plans import plan_common
-from heat_plugins.validations import origins
+from heat_plugins.validations import catalogue
 from heat_plugins.validations import running
 from heat_plugins.validations import validation_ledger
 from heat_plugins.validations import validation_operations
-from heat_plugins.validations import validation_runs
 
 # Seconds for which a run that was stopped is waited for.
 _TIMEOUT = 90
@@ -38,9 +37,9 @@ _INTERVAL = 1.0
 _TOP = '.heat-plugins-upload'
 
 _CODES = {
-    validation_runs.ValidationState.PASSED: 0,
-    validation_runs.ValidationState.STOPPED: common.CANCELLED,
-    validation_runs.ValidationState.RUNNING: common.STILL_RUNNING,
+    validation_ledger.ValidationState.PASSED: 0,
+    validation_ledger.ValidationState.STOPPED: common.CANCELLED,
+    validation_ledger.ValidationState.RUNNING: common.STILL_RUNNING,
 }
 
 
@@ -327,7 +326,7 @@ def _run_here(
 ) -> dict[str, Any]:
     """Run validations in this process; return the run."""
     if content is not None:
-        options['source'] = origins.PlaybookSource(
+        options['source'] = catalogue.PlaybookSource(
             name='files', content=content
         )
     return core.run(

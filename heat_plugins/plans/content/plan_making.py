@@ -17,7 +17,6 @@ from heat_plugins.content import storage
 from heat_plugins.content import texts
 from heat_plugins.plans import plan_claims
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.content import marks
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import deploy_records
@@ -138,7 +137,7 @@ class Maker:
         self,
         claims: plan_claims.Claims,
         locks: plan_claims.Locks,
-        container: marks.PlanContainer,
+        container: plans.PlanContainer,
         prepared: Prepared,
         *,
         resume: bool,
@@ -249,7 +248,7 @@ class Maker:
 
     def _mark(self, state: plans.PlanState) -> None:
         self._container.make(
-            marks.Mark(state=state, rendered=self._prepared.rendered)
+            plans.Mark(state=state, rendered=self._prepared.rendered)
         )
 
     def _undo(self, claim: plan_claims.Claim, exc: BaseException) -> None:

@@ -19,7 +19,7 @@ from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import deploy_records
-from heat_plugins.plans.deploy import stack_following
+from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.deploy import steps as steps_module
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import secrecy
@@ -229,7 +229,7 @@ class Deployer:
         return Status(
             plan=name,
             status=stack.status,
-            reason=self.mask(name)(stack_following.judge(stack, '').reason),
+            reason=self.mask(name)(plan_stacks.judge(stack, '').reason),
             stack_id=stack.id,
             changed_at=stack.changed_at,
             content_hash=plan.content_hash,
@@ -264,7 +264,7 @@ class Deployer:
         :param before: as `start` has returned it.
         """
         stack = self._stacks.find(stack_id)
-        progress = stack_following.judge(stack, before)
+        progress = plan_stacks.judge(stack, before)
         reason, age = progress.reason, self._plans.clock() - progress.since
         if stack is not None:
             reason = self.mask(stack.name)(reason)

@@ -22,7 +22,6 @@ from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.content import texts
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.content import links
 from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import parameters
 
@@ -56,7 +55,7 @@ class SecretNames:
         :param others: parameters of templates that are not in the content.
         """
         templates = [content.template]
-        templates += filter(links.is_template, content.files.values())
+        templates += filter(references.is_template, content.files.values())
         secret = set(plan.passwords)
         known: set[str] = set()
         for declared in (*map(parameters.declared, templates), *others):

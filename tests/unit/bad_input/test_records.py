@@ -12,7 +12,6 @@ import pytest
 from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.plans import plan_claims
-from heat_plugins.plans import plan_names
 from heat_plugins.validations import validation_ledger
 from heat_plugins.validations import validation_operations
 from tests.unit import fake_swift
@@ -47,7 +46,7 @@ class Environments:
 
 
 def environment(name, key, values):
-    return plan_names.Record(name=name, description='', values={key: values})
+    return plan_claims.Record(name=name, description='', values={key: values})
 
 
 claimed = anything.map_of(

@@ -10,7 +10,7 @@ import pytest
 
 from heat_plugins import config
 from heat_plugins import errors
-from heat_plugins.mistral_actions import results
+from heat_plugins.mistral_actions import making
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.mistral_actions import software_deployment
 from heat_plugins.nodes import node_operations
@@ -94,7 +94,7 @@ def test_what_should_not_happen_is_logged_and_not_told(failing, name, caplog):
     assert found['code'] == 'error'
     assert 'ValueError' in found['message']
     assert 'hunter2' not in str(found)
-    (logged,) = [one for one in caplog.records if one.name == results.LOG.name]
+    (logged,) = [one for one in caplog.records if one.name == making.LOG.name]
     assert 'hunter2' in caplog.text
     assert (
         'failed: action execution action-1 of workflow execution workflow-1'

@@ -8,7 +8,7 @@ from mistral_lib import actions
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.mistral_actions import results
+from heat_plugins.mistral_actions import making
 from heat_plugins.mistral_actions import software_deployment
 from heat_plugins.runs import run_records
 from tests.unit.engine import heat_door
@@ -242,4 +242,4 @@ class CodesTest(testtools.TestCase):
             (errors.TempURLsUnusable('no'), 'no-temp-url'),
             (errors.Conflict('no'), 'error'),
         ):
-            self.assertEqual(code, results.error(error)['code'])
+            self.assertEqual(code, making.timed_error(error)['code'])

@@ -7,12 +7,11 @@ from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import stores
-from heat_plugins.plans import plan_names
+from heat_plugins.plans import plan_claims
 from heat_plugins.validations import validation_ledger
-from heat_plugins.validations import validation_runs
 from tests.unit import fake_swift
 
-RUN = validation_runs.ValidationRun(
+RUN = validation_ledger.ValidationRun(
     id='20270115T080000Z-abcdef',
     source='x',
     started_at='2027-01-15T08:00:00Z',
@@ -69,8 +68,8 @@ class ProjectsTest(testtools.TestCase):
 
     def test_both_have_names_of_plans(self):
         for number, store in enumerate(self.stores):
-            names = plan_names.Names(store, self.pool)
-            record = plan_names.Record(
+            names = plan_claims.Names(store, self.pool)
+            record = plan_claims.Record(
                 name='shop', description='', values={'number': number}
             )
             self.assertTrue(names.create(record))
@@ -80,11 +79,11 @@ class ProjectsTest(testtools.TestCase):
 
     def test_names_of_an_earlier_release_are_found(self):
         store = self.stores[0]
-        store.put_container(plan_names.CONTAINER, {})
+        store.put_container(plan_claims.CONTAINER, {})
         store.put_object(
-            plan_names.CONTAINER, 'shop', b'{"description": "", "values": {}}'
+            plan_claims.CONTAINER, 'shop', b'{"description": "", "values": {}}'
         )
-        names = plan_names.Names(store, self.pool)
+        names = plan_claims.Names(store, self.pool)
         self.assertEqual(['shop'], [one.name for one in names.find()])
         self.assertTrue(names.delete('shop'))
 

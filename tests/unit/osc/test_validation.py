@@ -8,7 +8,7 @@ from heat_plugins.clients import mistral_plans
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc.validations import validation_commands
-from heat_plugins.validations import validation_runs
+from heat_plugins.validations import validation_ledger
 from tests.unit.osc import base
 from tests.unit.plans import fakes as plan_fakes
 from tests.unit.validations import fakes
@@ -214,7 +214,7 @@ class MistralTest(ValidationCase):
     def test_an_executor_that_has_died_is_told(self):
         def start(name, arguments, description):
             self.cloud.validations.ledger.begin(
-                validation_runs.ValidationRun(
+                validation_ledger.ValidationRun(
                     id=arguments['run_id'],
                     source='plan plan',
                     started_at='2026-11-21T00:00:00Z',

@@ -3,7 +3,7 @@
 
 import testtools
 
-from heat_plugins.plans.deploy import stack_following
+from heat_plugins.plans.deploy import plan_stacks
 from tests.unit.plans import fake_heat
 
 
@@ -13,7 +13,7 @@ class FollowingTest(testtools.TestCase):
         self.heat = fake_heat.Heat()
 
     def follower(self, **more):
-        return stack_following.StackFollower(
+        return plan_stacks.StackFollower(
             self.heat,
             'shop-id',
             mask=lambda said: said.replace('geheim', '******'),

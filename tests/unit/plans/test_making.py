@@ -4,9 +4,8 @@
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.plans import plan_names
+from heat_plugins.plans import plan_claims
 from heat_plugins.plans import plan_operations
-from heat_plugins.plans.content import marks
 from heat_plugins.plans.content import plans
 from tests.unit.plans import fakes
 
@@ -58,7 +57,7 @@ class CreateTest(testtools.TestCase):
             # The first says whether it is there, and the second its mark.
             if asked.count('HEAD') == 2:
                 self.cloud.swift.before = lambda request: None
-                container.make(marks.Mark(state=plans.PlanState.CREATING))
+                container.make(plans.Mark(state=plans.PlanState.CREATING))
 
         self.cloud.swift.before = before
         self.assertEqual('plan', self.create().name)
@@ -151,7 +150,7 @@ class CreateTest(testtools.TestCase):
         self.assertEqual({}, self.cloud.registry.records)
 
     def test_an_environment_of_somebody_else_is_left_alone(self):
-        theirs = self.cloud.registry.records['plan'] = plan_names.Record(
+        theirs = self.cloud.registry.records['plan'] = plan_claims.Record(
             name='plan', description='', values={'x': 1}
         )
         error = self.assertRaises(errors.Exists, self.create)
@@ -281,7 +280,7 @@ class CreateTest(testtools.TestCase):
         store = self.cloud.swift.store()
         store.put_container('plan', {})
         former = self.cloud.registry.records
-        other = plan_names.Record(
+        other = plan_claims.Record(
             name='plan',
             description='',
             values={'heat_plugins_plan': {'token': 'theirs'}},

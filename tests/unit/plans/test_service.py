@@ -10,7 +10,7 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.content import tarballs
-from heat_plugins.plans import plan_names
+from heat_plugins.plans import plan_claims
 from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import exporting
 from tests.unit.plans import fakes
@@ -202,7 +202,7 @@ class DeleteTest(PlansCase):
         self.assertEqual({}, self.cloud.registry.records)
 
     def test_an_environment_of_somebody_else_stays(self):
-        theirs = plan_names.Record(name='plan', description='', values={})
+        theirs = plan_claims.Record(name='plan', description='', values={})
         self.cloud.registry.records['plan'] = theirs
         self.plans.delete('plan')
         self.assertEqual({'plan': theirs}, self.cloud.registry.records)
@@ -348,7 +348,7 @@ class LockTest(PlansCase):
 
     def test_a_lock_that_somebody_has_garbled_is_none(self):
         for values in ({}, {'heat_plugins_plan_lock': {'until': 'soon'}}):
-            self.cloud.registry.records[LOCK] = plan_names.Record(
+            self.cloud.registry.records[LOCK] = plan_claims.Record(
                 name=LOCK, description='', values=values
             )
             self.plans.change('plan', lambda found: found)
@@ -551,7 +551,7 @@ class ListTest(testtools.TestCase):
         cloud = fakes.Cloud()
         for name in ('two', 'one'):
             cloud.plans.create(name, fakes.content())
-        cloud.registry.records['x'] = plan_names.Record(
+        cloud.registry.records['x'] = plan_claims.Record(
             name='x', description='', values={'heat_plugins_plan': 'no'}
         )
         cloud.swift.locked_out.add('project-1')

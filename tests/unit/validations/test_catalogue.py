@@ -9,7 +9,6 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.validations import catalogue
-from heat_plugins.validations import origins
 from tests.unit.validations import fakes
 
 # Few bytes that are gigabytes once somebody writes them out.
@@ -189,7 +188,7 @@ class CatalogueTest(testtools.TestCase):
 class PackageTest(testtools.TestCase):
     def test_one_that_is_not_installed_is_told(self):
         for name in ('no-such-package', ''):
-            self.assertRaises(errors.NotFound, origins.of_package, name)
+            self.assertRaises(errors.NotFound, catalogue.of_package, name)
 
     def test_playbooks_roles_and_plugins_of_one_are_found(self):
         folder = tempfile.TemporaryDirectory()
@@ -213,7 +212,7 @@ class PackageTest(testtools.TestCase):
         (site / 'checks-1.0.dist-info/RECORD').write_text(record)
         self.patch(sys, 'path', [str(site), *sys.path])
 
-        content = origins.of_package('checks')
+        content = catalogue.of_package('checks')
         self.assertEqual(
             {
                 'checks/playbooks/ram.yaml',
@@ -227,4 +226,4 @@ class PackageTest(testtools.TestCase):
         self.assertEqual((), found.warnings)
 
     def test_what_is_no_playbook_role_or_plugin_stays_behind(self):
-        self.assertEqual({}, origins.of_package('PyYAML'))
+        self.assertEqual({}, catalogue.of_package('PyYAML'))

@@ -5,10 +5,10 @@ import testtools
 
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import judging
-from heat_plugins.validations import validation_runs
+from heat_plugins.validations import validation_ledger
 from tests.unit.validations import fakes
 
-State = validation_runs.ValidationState
+State = validation_ledger.ValidationState
 
 
 class AccountTest(testtools.TestCase):

@@ -15,7 +15,6 @@ from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import deploying
 from heat_plugins.validations import inventory
 from heat_plugins.validations import validation_ledger as ledgers
-from heat_plugins.validations import validation_runs
 from tests.unit.validations import fakes
 
 SLOW = [fakes.began('wait')]
@@ -353,7 +352,7 @@ class ResultsTest(OperationsTest):
 
     def test_a_run_that_goes_on_is_kept(self):
         self.make()
-        run = validation_runs.ValidationRun(
+        run = ledgers.ValidationRun(
             id='my-run-0', source='x', started_at='2020-01-01T00:00:00Z'
         )
         self.validations.ledger.begin(run)
@@ -364,7 +363,7 @@ class ResultsTest(OperationsTest):
         )
 
     def test_one_that_nobody_runs_any_more_is_lost(self):
-        run = validation_runs.ValidationRun(
+        run = ledgers.ValidationRun(
             id='my-run-0', source='x', started_at='2020-01-01T00:00:00Z'
         )
         self.validations.ledger.begin(run)
@@ -377,7 +376,7 @@ class ResultsTest(OperationsTest):
 
     def test_who_cannot_see_the_record_yet_does_not_run_it(self):
         """An earlier candidate has not written anything."""
-        run = validation_runs.ValidationRun(
+        run = ledgers.ValidationRun(
             id='my-run-0', source='x', started_at='2020'
         )
         ledger = self.validations.ledger
@@ -552,9 +551,7 @@ class WorkTest(OperationsTest):
     def die(self, step):
         """Begin the call of a step in a process that dies; it is silent."""
         given = step['call']['input']['run_id']
-        run = validation_runs.ValidationRun(
-            id=given, source='x', started_at='2020'
-        )
+        run = ledgers.ValidationRun(id=given, source='x', started_at='2020')
         self.validations.ledger.begin(run)
         self.cloud.swift.now = lambda: time.time() + 101
 
