@@ -4,7 +4,6 @@
 from collections import abc
 import dataclasses
 import json
-import time
 from typing import Any, Final
 from urllib import parse
 import uuid
@@ -99,10 +98,6 @@ def _record(row: abc.Mapping[str, Any]) -> plan_claims.Record:
     )
 
 
-# Seconds between two polls of an execution.
-_INTERVAL = 1.0
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WorkflowExecution:
     """An execution of a workflow.
@@ -132,43 +127,18 @@ class WorkflowExecution:
     def cancelled(self) -> bool:
         return self.state == 'CANCELLED'
 
-    @property
-    def own_error(self) -> abc.Mapping[str, Any]:
-        """The error that the workflow itself returned; see `errors.restore`.
+    def error(self) -> errors.Error:
+        """Return the error of a failed execution.
 
-        Empty where it returned none: an executor may have died.
+        It is the workflow's own, unless it returned none: an executor may
+        have died.
         """
         error = self.output.get('error')
-        return (
-            error if isinstance(error, dict) and error.get('message') else {}
-        )
-
-    def error(self) -> errors.Error:
-        """Return the error of a failed execution."""
-        if self.own_error:
-            return errors.restore(self.own_error)
+        if isinstance(error, dict) and error.get('message'):
+            return errors.restore(error)
         return errors.ServiceError(
             f'Execution {self.id} of Mistral: {self.reason}'
         )
-
-
-def follow(
-    executions: 'WorkflowExecutions',
-    execution_id: str,
-    *,
-    tell: abc.Callable[[], bool | None] = lambda: None,
-    sleep: abc.Callable[[float], None] = time.sleep,
-) -> WorkflowExecution:
-    """Poll an execution until it has ended; return it.
-
-    :param tell: is called at each poll; True ends the polling.
-    """
-    return retrying.follow(
-        lambda: executions.execution(execution_id),
-        lambda execution: bool(tell()) or execution.ended,
-        interval=_INTERVAL,
-        sleep=sleep,
-    )
 
 
 class WorkflowExecutions:

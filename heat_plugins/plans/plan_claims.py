@@ -157,23 +157,11 @@ _INTERVAL: Final = 0.5
 _ATTEMPTS: Final = 3
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Lock:
-    """An epoch of a lock, as the registry has it.
-
-    :ivar until: after this time it holds nothing.
-    """
-
-    token: str
-    since: str
-    until: float
-
-
 class _Epochs:
     """The epochs of a plan's lock, as records; see `lease.Epochs`.
 
-    The name of each but the first is made of the token of the one before. They
-    are for one attempt to acquire the lock.
+    The name of each but the first is made of the holder of the one before.
+    They are for one attempt to acquire the lock.
 
     :ivar since: when the last one that was fetched began, for people.
     """
@@ -196,30 +184,26 @@ class _Epochs:
         record = self._insist(self._registry.get, self._names[name])
         if record is None:
             raise errors.NoObject(name)
-        lock, now = _lock(record), self._clock()
+        held, now = lease.Renewal(who=_NO_TOKEN, at=0), self._clock()
+        with contextlib.suppress(ValueError):
+            held = stored.read(lease.Renewal, record.values.get(_LOCK))
         # It stays the next one if the record is replaced meanwhile.
         self._names.setdefault(
             lease.name(int(name) + 1),
-            f'{_PREFIX}{self._plan}~{lock.token[:_TOKEN]}',
+            f'{_PREFIX}{self._plan}~{held.who[:_TOKEN]}',
         )
-        self.since, at = lock.since, min(lock.until - _EXPIRY, now)
-        value = {'who': lock.token, 'at': at}
+        at = max(0.0, min(held.at, now))
+        self.since = _time(at)
+        value = {'who': held.who, 'at': at}
         return json_records.FetchedRecord(value=value, age=now - at)
 
     def create(self, name: str, value: Any, **options: Any) -> bool:
-        self.since, at = 'just now', value['at']
-        values = {
-            'version': _VERSION,
-            'token': value['who'],
-            'since': _time(at),
-            'until': at + _EXPIRY,
-        }
         record = Record(
             name=self._names[name],
             description=f'Plan {self._plan} is locked for a change',
-            values={_LOCK: values},
+            values={_LOCK: value},
         )
-        return created(self._registry, record)
+        return _created(self._registry, record)
 
     def write(self, name: str, value: Any) -> None:
         raise NotImplementedError('a registry changes no record')
@@ -228,8 +212,22 @@ class _Epochs:
         self._insist(self._registry.delete, self._names[name])
 
 
-class Locks:
-    """The locks of a project's plans.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A name that was taken.
+
+    :ivar token: tells this taking from any other.
+    """
+
+    name: str
+    token: str
+    since: str
+
+
+class Claims:
+    """The names and the locks of a project's plans.
+
+    Who replaces or releases a claim holds the plan's lock.
 
     :param clock: the time, in seconds since 1970.
     """
@@ -298,64 +296,14 @@ class Locks:
                 )
             self._sleep(_INTERVAL)
 
-
-def created(registry: Registry, record: Record) -> bool:
-    """Create a record; False where its name is taken."""
-    try:
-        return registry.create(record)
-    except errors.Unavailable:
-        # It may have come through all the same.
-        if registry.get(record.name) == record:
-            return True
-        raise
-
-
-def _lock(record: Record) -> _Lock:
-    """Read a lock. An invalid one holds nothing."""
-    try:
-        return stored.read(_Lock, record.values.get(_LOCK))
-    except ValueError:
-        return _Lock(token=_NO_TOKEN, since='an unknown time', until=0)
-
-
-def _time(seconds: float) -> str:
-    when = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    return when.isoformat(timespec='seconds')
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Claim:
-    """A name that was taken.
-
-    :ivar token: tells this taking from any other.
-    """
-
-    name: str
-    token: str
-    since: str
-
-
-class Claims:
-    """The names of a project's plans.
-
-    Who replaces or releases a claim holds the plan's lock.
-
-    :param clock: the time, in seconds since 1970.
-    """
-
-    def __init__(
-        self,
-        registry: Registry,
-        *,
-        clock: abc.Callable[[], float] = time.time,
-    ) -> None:
-        self._registry = registry
-        self._clock = clock
-
     def summaries(self) -> list[plans.Summary]:
         """Return the plans that have names, by name."""
         summaries = [
-            _summary(record)
+            plans.Summary(
+                name=record.name,
+                description=record.description,
+                created_at=_claim(record).since,
+            )
             for record in self._registry.find()
             if isinstance(record.values.get(_CLAIM), dict)
         ]
@@ -366,20 +314,14 @@ class Claims:
 
         :raises errors.Exists: what has it is not a plan.
         """
-        token, since = str(uuid.uuid4()), self._now()
+        token, since = str(uuid.uuid4()), _time(self._clock())
+        values = {'container': name, 'since': since, 'token': token}
         record = Record(
             name=name,
             description=description,
-            values={
-                _CLAIM: {
-                    'version': _VERSION,
-                    'container': name,
-                    'since': since,
-                    'token': token,
-                }
-            },
+            values={_CLAIM: {'version': _VERSION, **values}},
         )
-        if created(self._registry, record):
+        if _created(self._registry, record):
             return Claim(name=name, token=token, since=since)
         self.find(name)
         return None
@@ -411,23 +353,28 @@ class Claims:
         if self.has(claim):
             self._registry.delete(claim.name)
 
-    def _now(self) -> str:
-        now = datetime.datetime.fromtimestamp(self._clock(), datetime.UTC)
-        return now.isoformat(timespec='seconds')
 
-
-def _summary(record: Record) -> plans.Summary:
-    return plans.Summary(
-        name=record.name,
-        description=record.description,
-        created_at=_claim(record).since,
-    )
+def _created(registry: Registry, record: Record) -> bool:
+    """Create a record; False where its name is taken."""
+    try:
+        return registry.create(record)
+    except errors.Unavailable:
+        # It may have come through all the same.
+        if registry.get(record.name) == record:
+            return True
+        raise
 
 
 def _claim(record: Record) -> Claim:
     """Read a claim. An invalid one has no token."""
-    values = record.values[_CLAIM]
     try:
-        return stored.read(Claim, {**values, 'name': record.name})
+        return stored.read(
+            Claim, {**record.values[_CLAIM], 'name': record.name}
+        )
     except ValueError:
         return Claim(name=record.name, token=_NO_TOKEN, since='')
+
+
+def _time(seconds: float) -> str:
+    when = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return when.isoformat(timespec='seconds')

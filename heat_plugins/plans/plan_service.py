@@ -24,7 +24,6 @@ from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import roles as roles_module
 from heat_plugins.plans.content import selection
-from heat_plugins.plans.content import updating
 from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.rendering import rendering
 
@@ -56,8 +55,7 @@ class Plans:
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         self.store = store
-        self._claims = plan_claims.Claims(registry, clock=clock)
-        self._locks = plan_claims.Locks(registry, clock=clock, sleep=sleep)
+        self._claims = plan_claims.Claims(registry, clock=clock, sleep=sleep)
         self.stacks = stacks
         self.clock = clock
         self._pool = pool or pools.Pool()
@@ -97,10 +95,9 @@ class Plans:
             limits=self._limits,
         )
         plan_making.Maker(
-            self._claims,
-            self._locks,
-            self._container(name),
-            prepared,
+            claims=self._claims,
+            container=self._container(name),
+            prepared=prepared,
             resume=resume,
             progress=progress,
         ).make()
@@ -125,9 +122,15 @@ class Plans:
             environment that is enabled.
         """
         with self.lock(name) as plan:
-            updating.PlanUpdate(
-                plan, self._container(name), content, self._limits
-            ).carry_out(delete, prune=prune, progress=progress)
+            plan_making.update(
+                plan,
+                self._container(name),
+                content,
+                self._limits,
+                delete=delete,
+                prune=prune,
+                progress=progress,
+            )
         return self.load(name)
 
     def delete(
@@ -140,7 +143,7 @@ class Plans:
         """
         plans.check_name(name)
         container = self._container(name)
-        with self._locks.lock(name):
+        with self._claims.lock(name):
             mark = container.mark()
             claim = None
             with contextlib.suppress(errors.Exists):
@@ -278,22 +281,8 @@ class Plans:
         :raises errors.PlanBusy: another caller does so, for too long.
         """
         plans.check_name(name)
-        with self._locks.lock(name):
+        with self._claims.lock(name):
             yield self.load(name)
-
-    def change(
-        self,
-        name: str,
-        edit: abc.Callable[
-            [environments.PlanEnvironment], environments.PlanEnvironment
-        ],
-    ) -> plans.Plan:
-        """Change plan-environment.yaml under the lock.
-
-        Nothing is written if `edit` raises, or changes nothing.
-        """
-        with self.lock(name) as plan:
-            return self._write(plan, edit(plan.environment))
 
     def select(
         self,
@@ -324,11 +313,12 @@ class Plans:
                 if path not in plan.environment.enabled:
                     walk.want(path, references.LinkKind.ENVIRONMENT)
             walk.run()
-            return self._write(plan, environment)
+            return self.write(plan, environment)
 
-    def _write(
+    def write(
         self, plan: plans.Plan, environment: environments.PlanEnvironment
     ) -> plans.Plan:
+        """Write a plan's environment, if it has changed; under the lock."""
         if environment == plan.environment:
             return plan
         text = environment.to_text().encode()

@@ -8,16 +8,12 @@ import dataclasses
 import time
 
 from heat_plugins import errors
-from heat_plugins.validations import catalogue
 from heat_plugins.validations import judging
 from heat_plugins.validations import playbooks
 from heat_plugins.validations import validation_ledger as ledgers
 
 # Seconds between two polls of the processes, and of who may stop them.
 _INTERVAL = 2.0
-
-#: The most playbooks that run at once.
-MOST_AT_ONCE = 16
 
 #: Is told how a run stands, whenever that has changed.
 Tell = abc.Callable[[ledgers.ValidationRun], None]
@@ -32,32 +28,11 @@ class Machine:
     """
 
     check: abc.Callable[[], None] = playbooks.check
-    begin: abc.Callable[[playbooks.Setting, str], playbooks.Playbook] = (
-        playbooks.Playbook
-    )
+    begin: abc.Callable[
+        [playbooks.ValidationOrder, str], playbooks.Playbook
+    ] = playbooks.Playbook
     monotonic: abc.Callable[[], float] = time.monotonic
     sleep: abc.Callable[[float], None] = time.sleep
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ValidationOrder:
-    """The validations to run, and how.
-
-    :ivar at_once: the most playbooks at once.
-    :ivar secrets: the values to mask in all that they report.
-    """
-
-    validations: tuple[catalogue.Validation, ...]
-    setting: playbooks.Setting
-    at_once: int = 4
-    secrets: tuple[str, ...] = dataclasses.field(default=(), repr=False)
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.at_once <= MOST_AT_ONCE:
-            raise errors.Invalid(
-                'The number of validations at a time must be 1 to '
-                f'{MOST_AT_ONCE}, not {self.at_once}'
-            )
 
 
 class Runner:
@@ -75,7 +50,7 @@ class Runner:
         ledger: ledgers.Ledger,
         machine: Machine,
         run: ledgers.ValidationRun,
-        order: ValidationOrder,
+        order: playbooks.ValidationOrder,
         *,
         tell: Tell,
         abandoned: abc.Callable[[], bool],
@@ -137,9 +112,7 @@ class Runner:
         while self._waiting and len(self._active) < self._order.at_once:
             validation, account = self._waiting.popleft()
             try:
-                playbook = self._machine.begin(
-                    self._order.setting, validation.path
-                )
+                playbook = self._machine.begin(self._order, validation.path)
             except OSError as exc:
                 account.change(
                     state=ledgers.ValidationState.FAILED,

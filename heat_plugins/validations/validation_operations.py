@@ -12,13 +12,11 @@ from collections import abc
 import contextlib
 import dataclasses
 import datetime
-import enum
 from typing import Any, Final
 
 from heat_plugins import errors
 from heat_plugins import jobs
 from heat_plugins import masking
-from heat_plugins.content import sources
 from heat_plugins.objectstore import parcels
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plans
@@ -60,19 +58,16 @@ Reports = list[Report]
 class ValidationOperations:
     """The operations on the validations of a project.
 
-    :param servers: the way to the servers of its stacks.
     :param machine: what playbooks run on; by default this one.
     """
 
     def __init__(
         self,
         plans: plan_service.Plans,
-        servers: inventory.ServerSource,
         *,
         machine: running.Machine | None = None,
     ) -> None:
         self._plans = plans
-        self._servers = servers
         self._machine = machine or running.Machine()
         self.ledger = ledgers.Ledger(plans.store)
 
@@ -83,6 +78,8 @@ class ValidationOperations:
         object: str | None = None,
         package: str | None = None,
         groups: abc.Collection[str] = (),
+        *,
+        source: catalogue.PlaybookSource | None = None,
     ) -> Report:
         """List validations; one of plan, object and package says which.
 
@@ -93,16 +90,10 @@ class ValidationOperations:
         :param groups: a list of groups; only those in one of them.
         :returns: a map of validations and warnings.
         """
-        source = catalogue.find_playbooks(
+        source = source or catalogue.find_playbooks(
             self._plans, plan, container, object, package, complete=False
         )
-        return self.listed(source.content, groups)
-
-    def listed(
-        self, content: sources.Content, groups: abc.Collection[str] = ()
-    ) -> Report:
-        """Return the validations of files that are here."""
-        listed = catalogue.read(content)
+        listed = catalogue.read(source.content)
         chosen = listed.choose(groups=groups)
         return {
             'validations': [
@@ -118,7 +109,7 @@ class ValidationOperations:
         :returns: a map of groups.
         """
         loaded = self._plans.load(plan)
-        return {'groups': [*deploy_records.read(loaded.environment)]}
+        return {'groups': [*deploy_records.required(loaded.environment)]}
 
     def run(
         self,
@@ -181,7 +172,7 @@ class ValidationOperations:
         required: tuple[str, ...] = ()
         plan_name = ''
         if source.plan:
-            required = deploy_records.read(source.plan.environment)
+            required = deploy_records.required(source.plan.environment)
             plan_name = source.plan.name
         if stack is None:
             deployed = plan_name and self._plans.stacks.find(plan_name)
@@ -197,21 +188,19 @@ class ValidationOperations:
         )
         with parcels.opened(self._plans.store, secrets or {}) as given:
             hidden, key = read_secrets(given)
-            order = running.ValidationOrder(
+            order = playbooks.ValidationOrder(
                 validations=chosen,
-                setting=playbooks.Setting(
-                    content=source.content,
-                    hosts=inventory.grouped(
-                        inventory.hosts(self._servers, stack)
-                        if stack
-                        else [inventory.LOCALHOST],
-                        host_groups or {},
-                    ),
-                    login=inventory.Login(connection=connection, user=user),
-                    variables={**(variables or {}), **hidden},
-                    key=key,
-                    timeout=timeout,
+                content=source.content,
+                hosts=inventory.grouped(
+                    inventory.hosts(self._plans.stacks, stack)
+                    if stack
+                    else [inventory.LOCALHOST],
+                    host_groups or {},
                 ),
+                login=inventory.Login(connection=connection, user=user),
+                variables={**(variables or {}), **hidden},
+                key=key,
+                timeout=timeout,
                 at_once=at_once,
                 secrets=tuple(masking.texts([hidden, key])),
             )
@@ -332,22 +321,16 @@ def report(run: ledgers.ValidationRun) -> Report:
     return shown
 
 
-class ValidationPhase(enum.StrEnum):
-    """What the next step of a run of validations does."""
-
-    RUN = 'run'
-    READ = 'read'
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ValidationWork:
     """The state of a run of validations.
 
-    :ivar reason: why the action that ran it has failed; '' if it has not.
+    :ivar called: whether the action that runs it was called.
+    :ivar reason: why that action has failed; '' if it has not.
     """
 
     run_id: str
-    phase: ValidationPhase = ValidationPhase.RUN
+    called: bool = False
     reason: str = ''
 
 
@@ -375,17 +358,17 @@ class ValidationJob:
 
         :raises errors.Error: that of the action that ran the playbooks.
         """
-        if state.phase is ValidationPhase.RUN:
+        if not state.called:
             call = jobs.Call(
                 kind=jobs.CallKind.ACTION,
                 name='validations.run',
                 input={**self._given, 'run_id': state.run_id},
             )
-            state = dataclasses.replace(state, phase=ValidationPhase.READ)
+            state = dataclasses.replace(state, called=True)
             return jobs.JobStep(state=state, call=call)
-        if outcome is not None and outcome.code:
-            raise _final(outcome)
         if outcome is not None:
+            if outcome.code:
+                raise _final(outcome)
             state = dataclasses.replace(state, reason=outcome.reason)
         try:
             run = self._core.ledger.find(state.run_id)
@@ -410,8 +393,7 @@ class ValidationJob:
 
 def _final(outcome: jobs.CallOutcome) -> errors.Error:
     """Return the error of an action, which a job does not ride out."""
-    fields = {'code': outcome.code, 'message': outcome.reason}
-    error = errors.restore(fields)
+    error = errors.restore({'code': outcome.code, 'message': outcome.reason})
     if isinstance(error, errors.Unavailable | errors.PlanBusy):
         return errors.ServiceError(outcome.reason)
     return error

@@ -70,14 +70,17 @@ class Bench:
 
     def run(self) -> None:
         content = sample_plan.content()
-        known = settings.Settings(self.plans)
         self.measure(
             f'create {len(content)} files',
             lambda: self.plans.create('bench', content, render=True),
         )
-        shown = self.measure('parameters', lambda: known.show('bench'))
+
+        def show() -> settings.Shown:
+            return settings.show(self.plans, self.plans.load('bench'))
+
+        shown = self.measure('parameters', show)
         count = len(parameters.effective(shown.root))
-        self.measure(f'the same {count} again', lambda: known.show('bench'))
+        self.measure(f'the same {count} again', show)
         core = plan_operations.PlanOperations(self.plans)
         self.measure('show', lambda: core.show('bench'))
         self.measure('capabilities', lambda: core.get_capabilities('bench'))

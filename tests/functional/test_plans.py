@@ -180,17 +180,18 @@ def test_changes_at_once_are_all_kept(
     user: User, plans: plan_service.Plans
 ) -> None:
     plans.create('plan', FILES)
+
+    def change(edit: Callable[[Any], Any]) -> None:
+        service = user.plans()
+        with service.lock('plan') as plan:
+            service.write(plan, edit(plan.environment))
+
     at_once(
         lambda: user.plans().select('plan', {'environments/one.yaml': True}),
         lambda: user.plans().select('plan', {'environments/two.yaml': True}),
-        lambda: user.plans().change(
-            'plan', lambda found: secrecy.fill_passwords(found, ['Other'])
-        ),
-        lambda: user.plans().change(
-            'plan',
-            lambda found: dataclasses.replace(
-                found, parameter_defaults={'a': 1}
-            ),
+        lambda: change(lambda old: secrecy.fill_passwords(old, ['Other'])),
+        lambda: change(
+            lambda old: dataclasses.replace(old, parameter_defaults={'a': 1})
         ),
     )
     found = plans.load('plan').environment
@@ -278,7 +279,7 @@ def test_a_plan_from_the_field_works(
     chosen = plans.select('sample', {path: True}, requirements=True)
     assert path in chosen.environment.enabled
     resolved = plans.resolve(chosen)
-    assert resolved.missing == ()
+    assert resolved.warnings == ()
     # It is larger than Heat takes by default, as it was written.
     validated = user.stacks.validate(resolved)
     assert 'ControllerCount' in validated['Parameters']

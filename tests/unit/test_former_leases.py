@@ -97,7 +97,7 @@ class PlanTest(FormerTestCase):
         self.names = plan_claims.Names(self.store, sleep=self.sleep)
 
     def lock(self):
-        locks = plan_claims.Locks(
+        locks = plan_claims.Claims(
             self.names, clock=lambda: self.now, sleep=self.sleep
         )
         return locks.lock('shop')

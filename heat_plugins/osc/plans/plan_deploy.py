@@ -9,7 +9,6 @@ from typing import Any
 
 from heat_plugins import jobs
 from heat_plugins import retrying
-from heat_plugins.clients import heat_plans
 from heat_plugins.clients import mistral_api
 from heat_plugins.clients import mistral_plans
 from heat_plugins.osc import columns
@@ -274,9 +273,9 @@ def run_call(
     if call.name == plan_deployment.VALIDATIONS and not mistral_api.is_there(
         cloud
     ):
-        run = validation_operations.ValidationOperations(
-            plans.plans, heat_plans.PlanStacks(cloud)
-        ).run(**call.input)
+        run = validation_operations.ValidationOperations(plans.plans).run(
+            **call.input
+        )
         return jobs.CallOutcome(success=run['success'], reason=run['reason'])
     executions = mistral_plans.WorkflowExecutions(cloud)
     execution_id = executions.start(call, description)

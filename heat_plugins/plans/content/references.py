@@ -135,18 +135,6 @@ Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Missing:
-    """A reference to a file that the plan does not have.
-
-    :ivar path: as it would be called in the plan.
-    :ivar by: the file that refers to it.
-    """
-
-    path: str
-    by: str
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Resolved:
     """What to send to Heat.
 
@@ -155,14 +143,14 @@ class Resolved:
         They are meant for Heat's ``environment_files``.
     :ivar files: all of the files, environments included, by their keys; the
         root template's references are keys here.
-    :ivar missing: references that lead nowhere; Heat tells whether they
-        matter, as much of a registry is never used.
+    :ivar warnings: references that lead nowhere, a sentence each; Heat tells
+        whether they matter, as much of a registry is never used.
     """
 
     template: str
     environments: tuple[str, ...]
     files: abc.Mapping[str, str] = dataclasses.field(repr=False)
-    missing: tuple[Missing, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 #: Keys of the environments that are made of sections of the plan's own.
@@ -192,7 +180,10 @@ def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
     files = dict(walk.files)
     # The bytes of the files in a request.
     if sum(len(json.dumps(text)) for text in files.values()) > _BODY:
-        files |= {path: _compact(files[path], path) for path in walk.yaml}
+        for path in walk.yaml:
+            # YAML that says the same, without comments and layout.
+            text = texts.dump(texts.load(files[path], path), compact=True)
+            files[path] = min(text, files[path], key=len)
     template = files[plan.template]
     if plan.template not in walk.referred:
         del files[plan.template]
@@ -200,7 +191,7 @@ def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
         template=template,
         environments=tuple(dict.fromkeys(keys)),
         files=files,
-        missing=tuple(walk.missing),
+        warnings=bounds.few(walk.missing),
     )
 
 
@@ -244,12 +235,6 @@ def _text(content: bytes, path: str, kind: LinkKind) -> str:
     return texts.decode(content, path)
 
 
-def _compact(text: str, path: str) -> str:
-    """Return YAML that says the same, without comments and layout."""
-    compacted = texts.dump(texts.load(text, path), compact=True)
-    return min(compacted, text, key=len)
-
-
 def _merged(
     plan: environments.PlanEnvironment,
 ) -> abc.Iterator[str | tuple[str, abc.Mapping[str, object]]]:
@@ -291,7 +276,8 @@ class Walk:
         #: Of `files`, the templates and environments.
         self.yaml: list[str] = []
         self.referred: set[str] = set()
-        self.missing: list[Missing] = []
+        #: References that lead nowhere.
+        self.missing: list[str] = []
 
     def want(self, path: str, kind: LinkKind) -> None:
         if path not in self._asked:
@@ -325,4 +311,7 @@ class Walk:
                 if path in fetched:
                     self.take(path, _text(fetched[path], path, kind), kind)
                 elif path in self._by:
-                    self.missing.append(Missing(path=path, by=self._by[path]))
+                    self.missing.append(
+                        f'{self._by[path]} refers to {path}, which the plan '
+                        'does not have'
+                    )

@@ -14,6 +14,19 @@ from heat_plugins import heat_values
 from heat_plugins.plans.content import references
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StackServer:
+    """A server of a stack.
+
+    :ivar path: names of the resources from the stack down to it.
+    :ivar address: '' if it has none.
+    """
+
+    path: tuple[str, ...]
+    name: str = ''
+    address: str = ''
+
+
 class Stacks(Protocol):
     """Heat's stacks, of one project.
 
@@ -81,6 +94,15 @@ class Stacks(Protocol):
 
         :param after: the id of an event; None for the beginning.
         """
+
+    def output(self, stack: str, name: str) -> Any:
+        """Return the value of an output; None where there is none.
+
+        :raises errors.NotFound: there is no such stack.
+        """
+
+    def servers(self, stack: str) -> list[StackServer]:
+        """Return the servers of a stack and of those nested in it."""
 
     def last_event(self, stack: heat_values.Stack) -> str | None:
         """Return the id of the latest event."""

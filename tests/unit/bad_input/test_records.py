@@ -81,7 +81,7 @@ def test_a_lock_that_is_invalid_is_held_or_not(values):
     def sleep(seconds):
         now[0] += seconds
 
-    locks = plan_claims.Locks(registry, clock=lambda: now[0], sleep=sleep)
+    locks = plan_claims.Claims(registry, clock=lambda: now[0], sleep=sleep)
     with contextlib.suppress(errors.PlanBusy), locks.lock('shop'):
         pass
     assert now[0] < 1_800_000_100
@@ -101,7 +101,7 @@ def test_locks_that_follow_each_other_in_a_circle_hold_the_plan():
     def sleep(seconds):
         now[0] += seconds
 
-    locks = plan_claims.Locks(registry, clock=lambda: now[0], sleep=sleep)
+    locks = plan_claims.Claims(registry, clock=lambda: now[0], sleep=sleep)
     with pytest.raises(errors.PlanBusy), locks.lock('shop'):
         pass
 

@@ -27,10 +27,7 @@ OPERATIONS = {
     ),
     'plan': (plan_operations.PlanOperations, set()),
     'software_deployment': (software_deployment.RunActions, set()),
-    'validations': (
-        validation_operations.ValidationOperations,
-        {'listed'},
-    ),
+    'validations': (validation_operations.ValidationOperations, set()),
 }
 
 #: What is given for a required argument; a map for others.
@@ -69,7 +66,7 @@ def failing(monkeypatch):
         def fail(security):
             raise error
 
-        monkeypatch.setattr(sessions, 'session', fail)
+        monkeypatch.setattr(sessions, 'cloud', fail)
         action = ACTIONS[name]
         given = {
             parameter.name: GIVEN.get(parameter.annotation, {})

@@ -2,7 +2,6 @@
 """``openstack deployment plan …``, over the fakes of the core."""
 
 import csv
-import dataclasses
 import io
 import pathlib
 import sys
@@ -13,7 +12,6 @@ import fixtures
 import yaml
 
 from heat_plugins import jobs
-from heat_plugins.clients import heat_plans
 from heat_plugins.clients import mistral_api
 from heat_plugins.clients import mistral_plans
 from heat_plugins.content import tarballs
@@ -272,12 +270,9 @@ class ChooseTest(PlanCase):
 
 class DeployTest(PlanCase):
     def plan_with_steps(self):
-        self.cloud.plans.change(
-            'plan',
-            lambda found: dataclasses.replace(
-                found,
-                more={'post_deployment': [{'action': 'a'}, {'action': 'b'}]},
-            ),
+        fakes.change(
+            self.cloud.plans,
+            more={'post_deployment': [{'action': 'a'}, {'action': 'b'}]},
         )
 
     def test_it_waits_and_shows_how_it_stands(self):
@@ -390,12 +385,7 @@ class RequiredTest(PlanCase):
         super().setUp()
         files = {f'validations/{name}.yaml': text for name, text in CHECKS}
         self.cloud.plans.update('plan', files)
-        self.cloud.plans.change(
-            'plan',
-            lambda found: dataclasses.replace(
-                found, more={'required_validations': ['prep']}
-            ),
-        )
+        fakes.change(self.cloud.plans, more={'required_validations': ['prep']})
 
     def test_mistral_runs_them_before_it(self):
         self.runner.failing = ('validations.run',)
@@ -405,11 +395,10 @@ class RequiredTest(PlanCase):
 
     def test_the_command_runs_them_where_there_is_no_mistral(self):
         self.has_mistral = False
-        self.patch(heat_plans, 'PlanStacks', lambda cloud: None)
         self.patch(
             validation_operations,
             'ValidationOperations',
-            lambda plans, servers: self.cloud.validations,
+            lambda plans: self.cloud.validations,
         )
         self.run_command('deploy plan --no-wait')
         self.assertEqual(1, len(self.cloud.machine.begun))

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans become stacks, whole and recorded."""
 
-import dataclasses
-
 from heat_plugins import errors
 from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import deploying
@@ -231,12 +229,7 @@ class MaskTest(DeployingCase):
         )
 
     def test_what_no_template_has_may_be_a_secret(self):
-        self.plans.change(
-            'plan',
-            lambda found: dataclasses.replace(
-                found, parameter_defaults={'Forgotten': 'pw34', 'who': 'me-2'}
-            ),
-        )
+        self.change(parameter_defaults={'Forgotten': 'pw34', 'who': 'me-2'})
         self.failed('pw34 me-2')
         self.assertEqual('****** me-2', self.deployer.status('plan').reason)
 

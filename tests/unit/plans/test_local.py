@@ -62,7 +62,7 @@ class NamesTest(testtools.TestCase):
         store = fake_swift.ceph().store()
         slept = []
         both = [
-            plan_claims.Locks(
+            plan_claims.Claims(
                 plan_claims.Names(store, pools.Pool(wait=0)),
                 clock=lambda: 1e9 + len(slept),
                 sleep=slept.append,

@@ -24,12 +24,11 @@ resources: {}
 class SettingsCase(fakes.PlanCase):
     FILES = {'root.yaml': ROOT}
 
-    def setUp(self):
-        super().setUp()
-        self.settings = settings.Settings(self.plans)
+    def show(self, **options):
+        return settings.show(self.plans, self.plans.load('plan'), **options)
 
     def update(self, values=None, unset=(), **more):
-        return self.settings.update('plan', values or {}, unset, **more)
+        return settings.update(self.plans, 'plan', values or {}, unset, **more)
 
     def refused(self, *arguments, kind=errors.Invalid, **more):
         before = dict(self.cloud.objects())
@@ -46,8 +45,8 @@ class SettingsCase(fakes.PlanCase):
         return dict(plan.environment.parameter_defaults)
 
     def value(self, name):
-        root = self.settings.show('plan').root
-        return parameters.effective(root)[name].parameter.value
+        root = self.show().root
+        return parameters.effective(root)[name][0].value
 
     def validations(self):
         return self.heat.asked.count('validate')
@@ -55,40 +54,40 @@ class SettingsCase(fakes.PlanCase):
 
 class ShowTest(SettingsCase):
     def test_heat_is_asked_once_for_one_content(self):
-        first = self.settings.show('plan')
-        self.assertEqual(first, self.settings.show('plan'))
+        first = self.show()
+        self.assertEqual(first, self.show())
         self.assertEqual(1, self.validations())
 
     def test_it_is_asked_again_when_anything_has_changed(self):
-        self.settings.show('plan')
+        self.show()
         self.plans.update('plan', {'base.yaml': fakes.environment(who='me')})
         self.assertEqual('me', self.value('who'))
         self.assertEqual(2, self.validations())
 
     def test_looking_changes_nothing_of_the_plan(self):
         before = self.plans.load('plan')
-        self.settings.show('plan')
+        self.show()
         self.assertEqual(before, self.plans.load('plan'))
 
     def test_no_hidden_value_is_kept_or_shown(self):
         password = self.plans.load('plan').environment.passwords['secret']
-        self.settings.show('plan')
+        self.show()
         self.assertEqual(masking.MASK, self.value('secret'))
-        kept = self.settings.show('plan')
+        kept = self.show()
         self.assertEqual(1, self.validations())
         self.assertNotIn(password, repr(dataclasses.asdict(kept)))
 
     def test_what_was_kept_of_former_contents_goes(self):
-        self.settings.show('plan')
+        self.show()
         self.update({'who': 'me'})
         kept = [n for n in self.cloud.objects() if 'parameters/' in n]
         self.assertEqual(1, len(kept))
 
     def test_what_is_garbled_is_asked_for_again(self):
-        self.settings.show('plan')
+        self.show()
         (name,) = [n for n in self.cloud.objects() if 'parameters/' in n]
         self.cloud.objects()[name] = b'not gzip'
-        self.settings.show('plan')
+        self.show()
         self.assertEqual(2, self.validations())
 
     def test_who_may_not_write_can_look(self):
@@ -98,15 +97,15 @@ class ShowTest(SettingsCase):
     def test_references_that_lead_nowhere_are_warnings(self):
         broken = b'resource_registry: {"A::B": gone.yaml}\n'
         self.plans.update('plan', {'base.yaml': broken})
-        (warning,) = self.settings.show('plan').warnings
+        (warning,) = self.show().warnings
         self.assertIn('gone.yaml', warning)
 
 
 class UpdateTest(SettingsCase):
     def test_what_is_set_counts_over_environments(self):
-        shown = self.update({'who': 'me', 'size': '7'})
+        self.update({'who': 'me', 'size': '7'})
         self.assertEqual({'who': 'me', 'size': 7}, self.set)
-        self.assertEqual('me', shown.root.parameters[0].value)
+        self.assertEqual('me', self.value('who'))
 
     def test_reading_after_setting_costs_no_validation(self):
         self.update({'who': 'me'})

@@ -203,4 +203,4 @@ class EffectiveTest(testtools.TestCase):
     def test_each_name_once_with_all_its_places(self):
         found = parameters.effective(read())
         self.assertEqual(['Name', 'Size', 'Password'], list(found))
-        self.assertEqual(('', 'tier'), found['Size'].paths)
+        self.assertEqual(('', 'tier'), found['Size'][1])

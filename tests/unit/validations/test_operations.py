@@ -13,6 +13,7 @@ from heat_plugins import jobs
 from heat_plugins import pools
 from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import deploying
+from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.validations import inventory
 from heat_plugins.validations import validation_ledger as ledgers
 from tests.unit.validations import fakes
@@ -120,7 +121,7 @@ class RunTest(OperationsTest):
         self.make()
         self.cloud.heat.become('plan', 'CREATE_COMPLETE')
         self.cloud.servers.found['plan'] = [
-            inventory.StackServer(
+            plan_stacks.StackServer(
                 path=('web',), name='web', address='10.0.0.1'
             )
         ]
@@ -494,7 +495,7 @@ class RequiredTest(OperationsTest):
     def test_a_plan_that_names_them_wrongly_is_told_before_they_run(self):
         self.patch(
             deploy_records,
-            'read',
+            'required',
             mock.Mock(side_effect=errors.Invalid('must be a list')),
         )
         self.assertRaises(errors.Invalid, self.run_all)

@@ -32,7 +32,7 @@ KILLED = """\
 import pathlib, sys, time
 from heat_plugins.validations import playbooks
 sys.executable = sys.argv[2]
-playbook = playbooks.Playbook(playbooks.Setting(content={}), 'a.yaml')
+playbook = playbooks.Playbook(playbooks.ValidationOrder(content={}), 'a.yaml')
 pathlib.Path(sys.argv[1]).touch()
 time.sleep(300)
 """
@@ -83,7 +83,7 @@ class PlaybookCase(testtools.TestCase):
             + script.format(seconds=self.seconds)
         )
         self.program.chmod(0o755)
-        setting = playbooks.Setting(
+        setting = playbooks.ValidationOrder(
             **{'content': {'a.yaml': b'[]'}, **options}
         )
         playbook = playbooks.Playbook(setting, 'a.yaml')
