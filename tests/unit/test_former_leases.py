@@ -23,17 +23,6 @@ LEADS = b'{"who": "ann", "at": 1800000000.0, "released": false}'
 RELEASED = b'{"who": "ann", "at": 1800000000.0, "released": true}'
 
 NAMES = 'heat-plugins-plan-names-project-1'
-LOCKS = {
-    'plan-lock:shop': b'{"description": "Plan shop is being changed", '
-    b'"values": {"heat_plugins_plan_lock": {"version": 1, "token": '
-    b'"a8c1cdfb-8e02-48ae-ad36-5d8e914c50e2", "since": '
-    b'"2027-01-15T08:00:00+00:00", "until": 1800000900.0}}}',
-    # Of a process that has taken the first one for dead.
-    'plan-lock:shop~a8c1cdfb': b'{"description": "Plan shop is being '
-    b'changed", "values": {"heat_plugins_plan_lock": {"version": 1, "token": '
-    b'"c356bee0-2372-48ca-a040-a9ed4652bed8", "since": '
-    b'"2027-01-15T08:15:01+00:00", "until": 1800001801.0}}}',
-}
 CLAIM = (
     b'{"description": "a shop", "values": {"heat_plugins_plan": {"version": '
     b'1, "container": "shop", "since": "2027-01-15T08:00:00+00:00", "token": '
@@ -95,36 +84,6 @@ class PlanTest(FormerTestCase):
     def setUp(self):
         super().setUp()
         self.names = plan_claims.Names(self.store, sleep=self.sleep)
-
-    def lock(self):
-        locks = plan_claims.Claims(
-            self.names, clock=lambda: self.now, sleep=self.sleep
-        )
-        return locks.lock('shop')
-
-    def locked_since(self):
-        busy = self.assertRaises(errors.PlanBusy, self.lock().__enter__)
-        return str(busy)
-
-    def assert_is_free(self):
-        """A change takes it over, and leaves nothing of it."""
-        with self.lock():
-            self.locked_since()
-        self.assertEqual([], self.names.find())
-
-    def test_a_lock_holds_until_it_expires(self):
-        (first, *_) = LOCKS
-        self.put(NAMES, **{first: LOCKS[first]})
-        self.assertIn('since 2027-01-15T08:00:00', self.locked_since())
-        self.now = AT + 901
-        self.assert_is_free()
-
-    def test_so_does_one_that_has_taken_over_another(self):
-        self.put(NAMES, **LOCKS)
-        self.now = AT + 902
-        self.assertIn('since 2027-01-15T08:15:01', self.locked_since())
-        self.now = AT + 1802
-        self.assert_is_free()
 
     def test_the_name_of_a_plan_is_taken_until_it_is_released(self):
         self.put(NAMES, shop=CLAIM)

@@ -66,12 +66,11 @@ def test_a_list_of_plans_has_each_claim(values):
         claims.release(claims.find('shop'))
 
 
-@hypothesis.given(
-    anything.map_of(version=value, token=value, since=value, until=value)
-)
-@hypothesis.example({'until': 10**400})
-@hypothesis.example({'version': 2})
-@hypothesis.example({'token': 'a', 'since': 'b', 'until': float('inf')})
+@hypothesis.given(anything.map_of(version=value, who=value, at=value))
+@hypothesis.example({'who': 'a', 'at': 10**400})
+@hypothesis.example({'who': 'a', 'at': -1e300})
+@hypothesis.example({'who': 'a', 'at': 1, 'version': 2})
+@hypothesis.example({'who': 'a', 'at': float('inf')})
 def test_a_lock_that_is_invalid_is_held_or_not(values):
     registry = Environments(
         environment('plan-lock:shop', 'heat_plugins_plan_lock', values)
@@ -88,7 +87,7 @@ def test_a_lock_that_is_invalid_is_held_or_not(values):
 
 
 def test_locks_that_follow_each_other_in_a_circle_hold_the_plan():
-    lock = {'version': 1, 'token': 'a' * 36, 'since': 'then', 'until': 0.0}
+    lock = {'version': 1, 'who': 'a' * 36, 'at': 0.0}
     registry = Environments(
         environment('plan-lock:shop', 'heat_plugins_plan_lock', lock)
     )

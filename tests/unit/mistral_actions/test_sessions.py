@@ -141,23 +141,21 @@ class SessionsTest(testtools.TestCase):
         self.assertEqual('service', asked['scope']['project']['name'])
         self.assertEqual('ann', user_name(session))
 
-    def test_it_does_not_for_one_that_is_valid(self):
-        session = sessions.cloud(self.of_user()).session
-        self.assertNotIn('X-Service-Token', session.get_auth_headers())
-
-    def test_it_does_not_before_the_services_of_another_cloud(self):
-        session = sessions.cloud(self.expired(is_target=True)).session
-        self.assertNotIn('X-Service-Token', session.get_auth_headers())
+    def test_it_does_not_for_a_valid_one_nor_before_another_cloud(self):
+        for security in (self.of_user(), self.expired(is_target=True)):
+            headers = sessions.cloud(security).session.get_auth_headers()
+            self.assertNotIn('X-Service-Token', headers)
         self.assertEqual([], self.sent)
-
-    def test_without_credentials_of_mistral_nobody_vouches(self):
         self.conf.config(group='keystone_authtoken', auth_type=None)
         session = sessions.cloud(self.expired()).session
         self.assertNotIn('X-Service-Token', session.get_auth_headers())
 
-    def test_a_token_without_a_catalogue_is_refused(self):
-        security = self.of_user(service_catalog=None)
-        self.assertRaises(errors.Denied, sessions.cloud, security)
+    def test_without_a_token_or_a_catalogue_there_is_nothing_to_act_with(self):
+        for security in (
+            self.of_user(service_catalog=None),
+            contexts.SecurityContext(),
+        ):
+            self.assertRaises(errors.Denied, sessions.cloud, security)
 
     def test_the_endpoint_is_of_the_region_and_kind_that_are_wanted(self):
         self.assertEqual(
@@ -198,8 +196,3 @@ class SessionsTest(testtools.TestCase):
         )
         session = sessions.cloud(self.of_trigger()).session
         self.assertIs(True, session.verify)
-
-    def test_without_authentication_there_is_nothing_to_act_with(self):
-        self.assertRaises(
-            errors.Denied, sessions.cloud, contexts.SecurityContext()
-        )

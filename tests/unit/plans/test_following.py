@@ -40,14 +40,6 @@ class FollowingTest(testtools.TestCase):
         found = self.follower().look()
         self.assertEqual((1, ()), (found.done, found.failures))
 
-    def test_events_of_former_actions_and_of_the_stack_do_not_count(self):
-        self.heat.become('shop', 'UPDATE_IN_PROGRESS')
-        self.heat.happen('shop', 'a', 'CREATE_COMPLETE')
-        self.heat.happen(
-            'shop', 'shop', 'UPDATE_IN_PROGRESS', physical_id='shop-id'
-        )
-        self.assertEqual(0, self.follower(after_event='event-0').look().done)
-
     def test_no_event_is_counted_twice_or_lost_between_pages(self):
         self.heat.become('shop', 'UPDATE_IN_PROGRESS')
         for number in range(450):

@@ -74,12 +74,3 @@ class NamesTest(testtools.TestCase):
             self.assertRaises(errors.PlanBusy, second.__enter__)
         with both[1].lock('plan'):
             pass
-
-    def test_plans_work_with_it(self):
-        plans = plan_service.Plans(self.store, self.names, fake_heat.Heat())
-        plans.create('plan', fakes.content())
-        self.assertRaises(errors.Exists, plans.create, 'plan', fakes.content())
-        plans.select('plan', {'environments/small.yaml': True})
-        self.assertEqual(['plan'], [one.name for one in plans.summaries()])
-        plans.delete('plan')
-        self.assertEqual([], plans.summaries())

@@ -75,14 +75,13 @@ class CreateTest(testtools.TestCase):
         self.assertEqual('nodes/node.yaml', plan.environment.template)
         self.assertEqual('Mine', plan.environment.description)
         self.assertEqual('Mine', self.plans.summaries()[0].description)
-
-    def test_without_its_environment_a_root_template_is_needed(self):
+        # Without its environment a root template is needed.
         files = fakes.content(**{'plan-environment.yaml': None})
         error = self.assertRaises(
-            errors.Invalid, self.plans.create, 'plan', files
+            errors.Invalid, self.plans.create, 'other', files
         )
         self.assertIn('root template', str(error))
-        plan = self.plans.create('plan', files, template='root.yaml')
+        plan = self.plans.create('other', files, template='root.yaml')
         self.assertEqual((), plan.environment.environments)
 
     def test_a_plan_without_its_root_template_or_environment_is_refused(self):
@@ -263,13 +262,8 @@ class CreateTest(testtools.TestCase):
         store.put_container('theirs', {})
         for path, data in fakes.content().items():
             store.put_object('theirs', path, data)
-        self.copy('theirs')
+        core = plan_operations.PlanOperations(self.plans)
+        core.create('plan', 'theirs')
         self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
         self.assertRaises(errors.NotFound, self.plans.load, 'theirs')
-
-    def test_a_container_that_is_not_there_is_told(self):
-        self.assertRaises(errors.NotFound, self.copy, 'nope')
-
-    def copy(self, container):
-        core = plan_operations.PlanOperations(self.plans)
-        return core.create('plan', container)
+        self.assertRaises(errors.NotFound, core.create, 'other', 'nope')

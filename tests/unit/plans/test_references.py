@@ -172,7 +172,11 @@ class ResolveTest(testtools.TestCase):
             'file:///etc/x.yaml',
         ):
             self.files['root.yaml'] = f'{ROOT}x: {{type: {path}}}'
-            self.refused('root.yaml', path, 'into the plan')
+            self.refused(
+                f'root.yaml refers to {path!r}, which is no path within the '
+                'plan. Put the file into the plan, and give its path relative '
+                'to root.yaml'
+            )
             self.files['root.yaml'] = f'{ROOT}x: {{get_file: "{path}"}}'
             self.refused('root.yaml', path)
             self.files['root.yaml'] = ROOT

@@ -4,7 +4,6 @@
 import pytest
 import testtools
 
-from heat_plugins import errors
 from heat_plugins.plans.content import selection
 from tests import sample_plan
 from tests.unit.plans import fakes
@@ -67,15 +66,6 @@ class SampleTest(testtools.TestCase):
             )
             tried += 1
         self.assertEqual(200, tried)
-
-    def test_a_file_among_the_environments_that_is_none_is_refused(self):
-        error = self.assertRaises(
-            errors.Invalid,
-            self.cloud.plans.select,
-            'sample',
-            {sample_plan.NO_ENVIRONMENT: True},
-        )
-        self.assertIn('no environment', str(error))
 
     def test_its_references_lead_somewhere(self):
         found = self.cloud.plans.resolve(self.plan)

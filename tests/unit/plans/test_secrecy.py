@@ -7,13 +7,11 @@ import json
 
 import testtools
 
-from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.content import tarballs
 from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import comparing
-from heat_plugins.plans.deploy import deploying
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.parameters import settings
@@ -111,17 +109,6 @@ parameters:
         self.assertEqual({'a': 1}, found['Extra'][0].value)
         self.assertEqual(masking.MASK, found['PcsdPassword'][0].default)
 
-    def test_what_an_earlier_release_kept_of_a_list_is_not_shown(self):
-        plan = self.plans.load('plan')
-        kept = {'root': {'path': '', 'description': 'geheim'}}
-        name = f'parameters/2/{plan.content_hash}'
-        self.plans.annex(plan).write(name, kept)
-        self.assert_shows(
-            dataclasses.asdict(
-                settings.show(self.plans, self.plans.load('plan'))
-            )
-        )
-
     def test_an_export(self):
         file = io.BytesIO()
         left_out = self.plans.export('plan', file)
@@ -145,12 +132,3 @@ parameters:
         self.heat.contents['plan'] = ({}, former, {})
         found = comparing.differences(self.plans, 'plan')
         self.assert_shows(found, 'PcsdPassword', 'MysqlRoot')
-
-    def test_what_heat_quotes(self):
-        def refuse(*_, **__):
-            raise errors.ServiceError(f'{self.SET} is invalid', 400)
-
-        self.heat.create = refuse
-        deployer = deploying.Deployer(self.plans)
-        exc = self.assertRaises(errors.ServiceError, deployer.start, 'plan')
-        self.assert_shows(exc)
