@@ -28,8 +28,8 @@ from heat_plugins.validations import catalogue
 from heat_plugins.validations import inventory
 from heat_plugins.validations import keeper
 
-# The most bytes of what a playbook reports.
-_LIMIT = 64 * 1024 * 1024
+#: The most bytes of what a playbook reports.
+LIMIT = 64 * 1024 * 1024
 
 # Seconds for attempts to end what a playbook has started.
 _TIMEOUT = 60.0
@@ -92,7 +92,7 @@ class Playbook:
     def __init__(self, order: ValidationOrder, path: str) -> None:
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix='validation-'))
         self._artifacts = self._folder / 'artifacts/run'
-        self._left = _LIMIT
+        self._left = LIMIT
         self.overflown = False
         try:
             _write(self._folder, order)

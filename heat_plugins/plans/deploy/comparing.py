@@ -57,7 +57,7 @@ def differences(service: plan_service.Plans, name: str) -> list[Difference]:
         answer = service.stacks.validate(wanted)
     template, environment, files = service.stacks.content(stack)
     hiding = _Hiding(plan, answer, wanted, environment)
-    compared = _Texts()
+    compared = Texts()
     new = answer.get('Environment') or {}
     return [
         dataclasses.replace(
@@ -102,7 +102,7 @@ class _Hiding:
 def _template(
     actual: abc.Mapping[str, Any],
     wanted: references.Resolved,
-    compared: '_Texts',
+    compared: 'Texts',
 ) -> abc.Iterator[Difference]:
     template = texts.mapping(wanted.template, 'the root template')
     if template != actual:
@@ -117,7 +117,7 @@ def _template(
 def _files(
     actual: abc.Mapping[str, str],
     wanted: references.Resolved,
-    compared: '_Texts',
+    compared: 'Texts',
 ) -> abc.Iterator[Difference]:
     for name, before, after in _changed(actual, wanted.files):
         # Environments hold values; those are compared one by one.
@@ -192,7 +192,7 @@ def _canonical(value: abc.Mapping[str, Any]) -> str:
     return texts.dump(json.loads(json.dumps(value, sort_keys=True)))
 
 
-class _Texts:
+class Texts:
     """Compares texts, up to a number of lines in all.
 
     Python's difflib takes the square of their number.

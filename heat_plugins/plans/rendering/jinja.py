@@ -34,8 +34,8 @@ _NETWORK: Final = '.network.j2.yaml'
 # Characters of what Jinja says, which quotes the template.
 _LONGEST_REASON = 500
 
-# Files that are made in all, as `sources.SourceLimits` has it.
-_FILES = 50_000
+#: Files that are made in all, as `sources.SourceLimits` has it.
+FILES = 50_000
 
 # Characters of what one template renders to.
 _LARGEST = 1024 * 1024
@@ -78,9 +78,9 @@ def _renderings(
             if target not in excluded:
                 target = texts.path(target, 'name of a rendered file')
                 rendered[target] = path, values
-            if len(rendered) > _FILES:
+            if len(rendered) > FILES:
                 raise errors.Invalid(
-                    f'The Jinja templates render more than {_FILES} files'
+                    f'The Jinja templates render more than {FILES} files'
                 )
     return rendered
 

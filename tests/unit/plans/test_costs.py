@@ -123,7 +123,7 @@ def offered(text):
             lambda size: [f'a{n}.j2.yaml' for n in range(size)],
         ),
         (
-            lambda lines: comparing._Texts().unified(
+            lambda lines: comparing.Texts().unified(
                 '\n'.join(lines), '\n'.join(lines[::-1])
             ),
             lambda size: [f'{n}' for n in range(size)],
@@ -154,7 +154,7 @@ def test_a_tarball_of_directories_has_an_end(monkeypatch):
 
 
 def test_roles_times_templates_have_an_end(monkeypatch):
-    monkeypatch.setattr(jinja, '_FILES', 100)
+    monkeypatch.setattr(jinja, 'FILES', 100)
     content = {f'{n}.role.j2.yaml': '' for n in range(11)}
     content['roles_data.yaml'] = '[{name: a}, {name: b}]'
     assert len(jinja.targets(content)) == 22

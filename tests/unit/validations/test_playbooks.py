@@ -190,7 +190,7 @@ class EventsTest(PlaybookCase):
         self.assertEqual(0, playbook.close())
 
     def test_there_is_an_end_to_what_is_read(self):
-        self.patch(playbooks, '_LIMIT', 100)
+        self.patch(playbooks, 'LIMIT', 100)
         playbook = self.begin(
             'for n in 1 2 3; do echo \'{{"stdout": "'
             + 'x' * 40
@@ -250,7 +250,7 @@ class EndTest(PlaybookCase):
     def test_processes_that_cannot_be_ended_are_counted(self):
         script = (
             'import os, sys; from heat_plugins.validations import keeper;'
-            'keeper._TIMEOUT = 0.2; os.kill = lambda *given: None;'
+            'keeper.TIMEOUT = 0.2; os.kill = lambda *given: None;'
             'print(keeper.main(keeper.pathlib.Path(sys.argv[1]),'
             '["sh", "-c", "sleep 5 & exit"]))'
         )
