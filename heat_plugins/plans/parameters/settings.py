@@ -139,8 +139,9 @@ def _check(
         environments=(references.SET,),
         files={references.SET: texts.dump({'parameters': dict(values)})},
     )
+    probe = f'heat-plugins-{uuid.uuid4()}'
     try:
-        service.stacks.preview(f'heat-plugins-{uuid.uuid4()}', content)
+        service.stacks.preview(probe, content)
     except errors.ServiceError as exc:
         if exc.kind == _QUOTA:
             return
@@ -150,7 +151,8 @@ def _check(
             value for name, value in values.items() if known[name][0].hidden
         ]
         said = masking.Mask(masking.texts(hidden)).text(str(exc))
-        raise errors.Invalid(said) from None
+        # No user knows the stack that this was a preview of.
+        raise errors.Invalid(said.rpartition(f'{probe}: ')[2]) from None
 
 
 def _ask(service: plan_service.Plans, plan: plans.Plan) -> Shown:

@@ -3,6 +3,8 @@
 
 import dataclasses
 
+from testtools import matchers
+
 from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.plans.parameters import parameters
@@ -131,12 +133,15 @@ class UpdateTest(SettingsCase):
 
     def test_a_hidden_value_that_heat_quotes_is_masked(self):
         def refuse(name, content):
-            raise errors.ServiceError(f'no {content.files}', 400)
+            raise errors.ServiceError(
+                f'Heat refuses stack {name}: no {content.files}', 400
+            )
 
         self.heat.preview = refuse
         said = self.refused({'secret': 'hunter22', 'who': 'visible'})
         self.assertIn('visible', said)
         self.assertNotIn('hunter22', said)
+        self.assertThat(said, matchers.StartsWith('no {'))
 
     def test_heat_checks_what_is_set_alone(self):
         seen = []
