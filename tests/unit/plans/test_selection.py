@@ -107,6 +107,8 @@ class CapabilitiesTest(testtools.TestCase):
             b'[1]',
             b'topics: {a: b}',
             b'topics: [1]',
+            b'topics: [{environment_groups: '
+            b'[{environments: [{file: a.yaml, requires: b.yaml}]}]}]',
             b'topics: [{environment_groups: [{environments: [{title: x}]}]}]',
             b'topics: [{environment_groups: '
             b'[{environments: [{file: ../x.yaml}]}]}]',

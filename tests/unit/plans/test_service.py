@@ -164,6 +164,15 @@ class DeleteTest(PlansCase):
         self.cloud.registry.records['plan'] = theirs
         self.plans.delete('plan')
         self.assertEqual({'plan': theirs}, self.cloud.registry.records)
+        claims = plan_claims.Claims(self.cloud.registry)
+        for values in ({}, {'heat_plugins_plan': {'token': 'theirs'}}):
+            claim = claims.take('other', '')
+            other = plan_claims.Record(
+                name='other', description='', values=values
+            )
+            self.cloud.registry.records['other'] = other
+            claims.release(claim)
+            self.assertIs(other, self.cloud.registry.records.pop('other'))
 
     def test_a_listing_that_lags_is_waited_for(self):
         self.cloud.swift.lagging.add(('plan', 'base.yaml'))

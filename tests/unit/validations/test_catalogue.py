@@ -111,12 +111,14 @@ class CatalogueTest(testtools.TestCase):
                 'environments/d.yaml': one,
                 'validations/roles/playbooks/e.yaml': one,
                 'validations/f.txt': one,
+                'validations/g.yaml': b'[',
             }
         )
         self.assertEqual(
             ['a', 'b', 'c', 'top'], [one.id for one in found.validations]
         )
-        self.assertEqual((), found.warnings)
+        [warning] = found.warnings
+        self.assertIn('Left out: validations/g.yaml is not YAML', warning)
 
     def test_of_two_of_one_name_the_first_counts(self):
         other = fakes.playbook('Other')

@@ -85,7 +85,8 @@ class HostsTest(testtools.TestCase):
 
     def test_what_ansible_would_run_is_no_address_and_no_name(self):
         evil = '{{ lookup("pipe", "id") }}'
-        self.assertIn('not an IP address', self.refused({'a': evil}))
+        for address in (evil, f'fe80::1%{evil}'):
+            self.assertIn('not an IP address', self.refused({'a': address}))
         self.assertIn('name of a host', self.refused({evil: '10.0.0.1'}))
         self.assertIn('name of a host', self.refused({'-x': '10.0.0.1'}))
 
