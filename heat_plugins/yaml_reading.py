@@ -169,15 +169,6 @@ def dump(value: Any, *, compact: bool = False) -> str:
     return text
 
 
-def check(text: str) -> None:
-    """Check the size of a text that this process has written.
-
-    :raises UnreadableYAML: it exceeds a limit of this module.
-    """
-    _check_size(text)
-    _count_events(text, Loader)
-
-
 def _read(text: str, loader: type[Loader]) -> Any:
     _check_size(text)
     if text.count('%TAG') > _DIRECTIVES:

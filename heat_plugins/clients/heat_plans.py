@@ -10,7 +10,7 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.clients import heat
 from heat_plugins.plans.content import references
-from heat_plugins.validations import inventory
+from heat_plugins.plans.deploy import plan_stacks
 
 # It is no matter for parameters whether this cloud has all services (Heat's
 # error 99001) that the plan's resources need.
@@ -23,7 +23,7 @@ _CHANGES = ('unchanged', 'updated', 'replaced', 'added', 'deleted')
 
 
 class PlanStacks(heat.Heat):
-    """Implements `plan_stacks.Stacks` and `inventory.ServerSource` by Heat."""
+    """Implements `plan_stacks.Stacks` by Heat."""
 
     def find(self, name: str) -> heat_values.Stack | None:
         try:
@@ -99,7 +99,7 @@ class PlanStacks(heat.Heat):
         answer = self._send('PUT', path, what, _body(content))
         return changes(answer['resource_changes'])
 
-    def servers(self, stack: str) -> list[inventory.StackServer]:
+    def servers(self, stack: str) -> list[plan_stacks.StackServer]:
         root = self.stack(stack)
         resources = self.resources(root)
         servers = []
@@ -111,10 +111,10 @@ class PlanStacks(heat.Heat):
                     attributes = self._attributes(resource)
                 if 'addresses' in attributes:
                     servers.append(
-                        inventory.StackServer(
+                        plan_stacks.StackServer(
                             path=lineage(resource, resources, root.id),
                             name=str(attributes.get('name') or ''),
-                            address=inventory.address(attributes),
+                            address=address(attributes),
                         )
                     )
         return servers
@@ -140,6 +140,30 @@ class PlanStacks(heat.Heat):
             answer = self._get(path, f'events of stack {stack.name}')
             return list(answer['events'])
         return []
+
+
+def address(attributes: abc.Mapping[str, Any]) -> str:
+    """Return the address to come to a server by; '' if it has none.
+
+    It is the one that its owner has set (``accessIPv4``, ``accessIPv6``),
+    else a floating one, else the first one, IPv4 before IPv6.
+    """
+    for name in ('accessIPv4', 'accessIPv6'):
+        if attributes.get(name):
+            return str(attributes[name])
+    every = [
+        port
+        for network in (attributes.get('addresses') or {}).values()
+        for port in network
+        if port.get('addr')
+    ]
+    every.sort(
+        key=lambda port: (
+            port.get('OS-EXT-IPS:type') != 'floating',
+            str(port.get('version')) != '4',
+        )
+    )
+    return str(every[0]['addr']) if every else ''
 
 
 def _body(

@@ -8,7 +8,6 @@ from urllib import parse
 from heat_plugins import errors
 from heat_plugins.clients import rest
 from heat_plugins.nodes import node
-from heat_plugins.nodes import node_protocols
 
 # The first that keeps the inventory of an inspection (Ironic 21.4).
 _VERSION = '1.81'
@@ -17,7 +16,7 @@ _STATES = ('uuid', 'name', 'provision_state', 'last_error', 'instance_uuid')
 
 
 class BaremetalAPI:
-    """Nodes, as `node_protocols.Baremetal` has them."""
+    """Nodes, as `node.Baremetal` has them."""
 
     def __init__(self, cloud: rest.Cloud) -> None:
         self._rest = rest.Rest(
@@ -46,7 +45,7 @@ class BaremetalAPI:
     def update_node(
         self,
         uuid: str,
-        patch: node_protocols.Patch,
+        patch: node.Patch,
         *,
         reset_interfaces: bool = False,
     ) -> None:

@@ -4,7 +4,6 @@
 from collections import abc
 import dataclasses
 import json
-import time
 from typing import Any, Final
 from urllib import parse
 import uuid
@@ -15,20 +14,20 @@ from heat_plugins import retrying
 from heat_plugins.clients import mistral_api
 from heat_plugins.clients import rest
 from heat_plugins.mistral import outcome
-from heat_plugins.plans import plan_names
+from heat_plugins.plans import plan_claims
 
 _FIELDS: Final = ('id', 'name', 'description', 'project_id', 'variables')
 
 
 class MistralRegistry:
-    """A project's environments in Mistral; see `plan_names.Registry`."""
+    """A project's environments in Mistral; see `plan_claims.Registry`."""
 
     def __init__(self, cloud: rest.Cloud) -> None:
         self._session = cloud.session
         self._environments = mistral_api.connect(cloud).environments
 
-    def create(self, record: plan_names.Record) -> bool:
-        """See `plan_names.Registry.create`."""
+    def create(self, record: plan_claims.Record) -> bool:
+        """See `plan_claims.Registry.create`."""
         try:
             mistral_api.ask(
                 self._environments.create,
@@ -40,13 +39,13 @@ class MistralRegistry:
             return False
         return True
 
-    def get(self, name: str) -> plan_names.Record | None:
-        """See `plan_names.Registry.get`."""
+    def get(self, name: str) -> plan_claims.Record | None:
+        """See `plan_claims.Registry.get`."""
         own = [row for row in self._named(name) if self._is_own(row)]
         return _record(own[0]) if own else None
 
-    def find(self) -> list[plan_names.Record]:
-        """See `plan_names.Registry.find`."""
+    def find(self) -> list[plan_claims.Record]:
+        """See `plan_claims.Registry.find`."""
         return [
             _record(row)
             for row in self._rows(sort_keys='name')
@@ -54,7 +53,7 @@ class MistralRegistry:
         ]
 
     def delete(self, name: str) -> bool:
-        """See `plan_names.Registry.delete`.
+        """See `plan_claims.Registry.delete`.
 
         :raises errors.ServiceError: another project has made an environment
             of that name public; Mistral would delete that one, too.
@@ -91,16 +90,12 @@ class MistralRegistry:
         return bool(row.get('project_id') == project)
 
 
-def _record(row: abc.Mapping[str, Any]) -> plan_names.Record:
-    return plan_names.Record(
+def _record(row: abc.Mapping[str, Any]) -> plan_claims.Record:
+    return plan_claims.Record(
         name=str(row['name']),
         description=str(row.get('description') or ''),
         values=outcome.mapping(row.get('variables')),
     )
-
-
-# Seconds between two polls of an execution.
-_INTERVAL = 1.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -132,43 +127,18 @@ class WorkflowExecution:
     def cancelled(self) -> bool:
         return self.state == 'CANCELLED'
 
-    @property
-    def own_error(self) -> abc.Mapping[str, Any]:
-        """The error that the workflow itself returned; see `errors.restore`.
+    def error(self) -> errors.Error:
+        """Return the error of a failed execution.
 
-        Empty where it returned none: an executor may have died.
+        It is the workflow's own, unless it returned none: an executor may
+        have died.
         """
         error = self.output.get('error')
-        return (
-            error if isinstance(error, dict) and error.get('message') else {}
-        )
-
-    def error(self) -> errors.Error:
-        """Return the error of a failed execution."""
-        if self.own_error:
-            return errors.restore(self.own_error)
+        if isinstance(error, dict) and error.get('message'):
+            return errors.restore(error)
         return errors.ServiceError(
             f'Execution {self.id} of Mistral: {self.reason}'
         )
-
-
-def follow(
-    executions: 'WorkflowExecutions',
-    execution_id: str,
-    *,
-    tell: abc.Callable[[], bool | None] = lambda: None,
-    sleep: abc.Callable[[float], None] = time.sleep,
-) -> WorkflowExecution:
-    """Poll an execution until it has ended; return it.
-
-    :param tell: is called at each poll; True ends the polling.
-    """
-    return retrying.follow(
-        lambda: executions.execution(execution_id),
-        lambda execution: bool(tell()) or execution.ended,
-        interval=_INTERVAL,
-        sleep=sleep,
-    )
 
 
 class WorkflowExecutions:

@@ -2,7 +2,6 @@
 """YAML as Heat reads it, and paths within a plan."""
 
 from collections import abc
-import contextlib
 import posixpath
 import re
 from typing import Any
@@ -14,15 +13,6 @@ from heat_plugins import yaml_reading
 _LONGEST = 900
 # Half characters are none in UTF-8.
 _CONTROLS = re.compile('[\x00-\x1f\x7f\ud800-\udfff]')
-
-
-@contextlib.contextmanager
-def reading(where: str) -> abc.Iterator[None]:
-    """Add the file's name to the error of an unreadable file."""
-    try:
-        yield
-    except yaml_reading.UnreadableYAML as exc:
-        raise errors.Invalid(f'{where} {exc}') from exc
 
 
 def load(
@@ -37,17 +27,10 @@ def load(
     :raises errors.Invalid: it is not YAML, or too large; the message names the
         file and the place, and quotes nothing.
     """
-    with reading(where):
+    try:
         return yaml_reading.load(text, loader)
-
-
-def check(text: str, where: str) -> None:
-    """Refuse a text that exceeds the limits of the reader.
-
-    :raises errors.Invalid: it exceeds them.
-    """
-    with reading(where):
-        yaml_reading.check(text)
+    except yaml_reading.UnreadableYAML as exc:
+        raise errors.Invalid(f'{where} {exc}') from exc
 
 
 def mapping(text: str, where: str) -> abc.Mapping[str, Any]:

@@ -44,26 +44,6 @@ _OPTS = [
 ]
 
 
-def session(security: Any) -> ks_session.Session:
-    """Return a session for the services of an action's project.
-
-    :param security: the security context of the action.
-    :raises errors.Denied: there is nothing to authenticate with.
-    """
-    verify = _verify(security)
-    if security.trust_id:
-        auth = _trust(security.trust_id)
-    elif security.auth_token and security.service_catalog:
-        auth = _token(security)
-    else:
-        raise errors.Denied(
-            'Mistral has no token to act with, or no catalogue: [pecan] '
-            'auth_enable in mistral.conf is off, or the request was for '
-            'another cloud'
-        )
-    return ks_session.Session(auth=auth, verify=verify)
-
-
 def cloud(security: Any) -> rest.Cloud:
     """Return the way to the services of an action's project.
 
@@ -74,24 +54,32 @@ def cloud(security: Any) -> rest.Cloud:
         CONF.register_opts(_OPTS, group=_GROUP)
     options = CONF[_GROUP]
     return rest.Cloud(
-        session(security),
+        ks_session.Session(auth=_auth(security), verify=_verify(security)),
         options.os_actions_endpoint_type,
         security.region_name or options.default_region,
     )
 
 
-def _trust(trust_id: str) -> Any:
-    """Return Mistral's own credentials, with the trust for their scope."""
-    return loading.load_auth_from_conf_options(
-        CONF,
-        _AUTH,
-        trust_id=trust_id,
-        domain_id=None,
-        domain_name=None,
-        project_id=None,
-        project_name=None,
-        project_domain_id=None,
-        project_domain_name=None,
+def _auth(security: Any) -> Any:
+    if security.trust_id:
+        # Mistral's own credentials, with the trust for their scope.
+        return loading.load_auth_from_conf_options(
+            CONF,
+            _AUTH,
+            trust_id=security.trust_id,
+            domain_id=None,
+            domain_name=None,
+            project_id=None,
+            project_name=None,
+            project_domain_id=None,
+            project_domain_name=None,
+        )
+    if security.auth_token and security.service_catalog:
+        return _token(security)
+    raise errors.Denied(
+        'Mistral has no token to act with, or no catalogue: [pecan] '
+        'auth_enable in mistral.conf is off, or the request was for another '
+        'cloud'
     )
 
 

@@ -15,7 +15,6 @@ from typing import Any
 from heat_plugins import errors
 from heat_plugins.clients import runs
 from heat_plugins.mistral_actions import making
-from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.runs import run_records
 
@@ -206,7 +205,7 @@ def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
         raise errors.Unavailable(str(exc)) from exc
 
 
-_action = making.ActionMaker(__name__, _call, report=results.error)
+_action = making.ActionMaker(__name__, _call, report=making.timed_error)
 
 RunStart = _action(RunActions.run_start)
 RunShow = _action(RunActions.run_show)

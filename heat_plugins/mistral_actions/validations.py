@@ -30,12 +30,12 @@ CONF = cfg.CONF
 def core(context: Any) -> validation_operations.ValidationOperations:
     """Return the core, with the credentials of a context."""
     cloud = sessions.cloud(context.security)
-    objects = swift.connect(cloud)
-    stacks = heat_plans.PlanStacks(cloud)
-    registry = mistral_plans.MistralRegistry(cloud)
-    return validation_operations.ValidationOperations(
-        plan_service.Plans(objects, registry, stacks), stacks
+    service = plan_service.Plans(
+        swift.connect(cloud),
+        mistral_plans.MistralRegistry(cloud),
+        heat_plans.PlanStacks(cloud),
     )
+    return validation_operations.ValidationOperations(service)
 
 
 def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:

@@ -95,6 +95,9 @@ class NodeChange:
     )
     ports: tuple[abc.Mapping[str, Any], ...] = ()
     shown: tuple[str, ...] = ()
+    secrets: frozenset[str] = dataclasses.field(
+        default=frozenset(), repr=False
+    )
     new_driver: bool = False
 
 
@@ -119,20 +122,12 @@ def change(
         fields['name'] = wanted.name
     properties = _properties(wanted, former.map('properties'))
     sections = {'driver_info': wanted.driver_info, 'properties': properties}
-    if present is None:
-        return NodeChange(
-            uuid=uuid,
-            present=None,
-            create={**fields, **sections, 'uuid': uuid},
-            ports=ports,
-            shown=tuple(shown),
-        )
     values = [('', name, value) for name, value in fields.items()]
     for section, entries in sections.items():
         values += [(section, *entry) for entry in entries.items()]
     patch = []
-    for section, name, value in values:
-        within = present.map(section) if section else present.fields
+    for section, name, value in values if present else ():
+        within = former.map(section) if section else former.fields
         now = within.get(name, _MISSING)
         secret = section == 'driver_info' and node.is_secret(name)
         # Ironic itself has had numbers as text.
@@ -149,10 +144,12 @@ def change(
     return NodeChange(
         uuid=uuid,
         present=present,
+        create=None if present else {**fields, **sections, 'uuid': uuid},
         patch=tuple(patch),
         ports=ports,
         shown=tuple(shown),
-        new_driver=wanted.driver != present.text('driver'),
+        secrets=wanted.secrets,
+        new_driver=wanted.driver != former.text('driver'),
     )
 
 

@@ -15,7 +15,6 @@ from typing import Any, Final
 from heat_plugins import errors
 from heat_plugins.nodes import moves
 from heat_plugins.nodes import node
-from heat_plugins.nodes import node_protocols
 
 #: The most nodes on their way at a time: what DHCP and TFTP bear.
 CONCURRENCY = 20
@@ -107,9 +106,7 @@ class NodeMove:
         return f'{self.verb}: {phases or "no nodes"}'
 
 
-def advance(
-    baremetal: node_protocols.Baremetal, move: NodeMove, now: float
-) -> NodeMove:
+def advance(baremetal: node.Baremetal, move: NodeMove, now: float) -> NodeMove:
     """Judge the nodes that are on their way, and send others.
 
     :param now: the time, in seconds since the epoch.
@@ -162,9 +159,7 @@ def _judged(
     return _now(member, NodePhase.TIMED_OUT, reason)
 
 
-def _abort(
-    baremetal: node_protocols.Baremetal, seen: node.Node, move: NodeMove
-) -> None:
+def _abort(baremetal: node.Baremetal, seen: node.Node, move: NodeMove) -> None:
     # Else it has continued by itself, or reaches Ironic's own time limit.
     if seen.state in moves.BY_VERB[move.verb].stoppable:
         with contextlib.suppress(errors.Error):
@@ -172,7 +167,7 @@ def _abort(
 
 
 def _sent(
-    baremetal: node_protocols.Baremetal,
+    baremetal: node.Baremetal,
     member: NodeMember,
     move: NodeMove,
     now: float,

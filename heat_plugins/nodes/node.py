@@ -4,7 +4,7 @@
 from collections import abc
 import dataclasses
 import re
-from typing import Any
+from typing import Any, Protocol
 
 # Of IPMI and SNMP, keys and communities are passwords by another name.
 _SECRET = re.compile(
@@ -104,3 +104,55 @@ class Node:
     @property
     def state(self) -> str:
         return self.text('provision_state')
+
+
+Patch = abc.Sequence[abc.Mapping[str, Any]]
+
+
+class Baremetal(Protocol):
+    """The nodes that a project may see."""
+
+    def nodes(self) -> list[Node]:
+        """Return all nodes, with all that Ironic says of them."""
+
+    def states(self) -> list[Node]:
+        """Return all nodes, with what their states are and no more."""
+
+    def ports(self) -> dict[str, str]:
+        """Return the uuids of nodes by the addresses of network cards."""
+
+    def create_node(self, fields: abc.Mapping[str, Any]) -> None:
+        """Create a node.
+
+        :raises errors.Conflict: its uuid or name is taken.
+        """
+
+    def update_node(
+        self, uuid: str, patch: Patch, *, reset_interfaces: bool = False
+    ) -> None:
+        """Change a node by a JSON patch.
+
+        :param reset_interfaces: whether interfaces that are not in the patch
+            become those of the driver, as when that changes.
+        """
+
+    def delete_node(self, uuid: str) -> None:
+        """Delete a node and its ports."""
+
+    def create_port(self, uuid: str, fields: abc.Mapping[str, Any]) -> None:
+        """Give a node a network card.
+
+        :raises errors.Conflict: its address is taken.
+        """
+
+    def set_state(self, uuid: str, verb: str) -> None:
+        """Ask for a provision state, by one of Ironic's verbs.
+
+        :raises errors.Refused: there is no way to it from the present one.
+        """
+
+    def inventory(self, uuid: str) -> abc.Mapping[str, Any]:
+        """Return what the last inspection has found.
+
+        :raises errors.NotFound: there was none.
+        """

@@ -22,7 +22,6 @@ from heat_plugins import stored
 from heat_plugins.nodes import moves
 from heat_plugins.nodes import moving
 from heat_plugins.nodes import node
-from heat_plugins.nodes import node_protocols
 from heat_plugins.nodes import node_reading
 from heat_plugins.nodes import registering
 from heat_plugins.objectstore import parcels
@@ -51,7 +50,7 @@ class NodeOperations:
 
     def __init__(
         self,
-        baremetal: node_protocols.Baremetal,
+        baremetal: node.Baremetal,
         store: stores.ObjectStore,
         *,
         pool: pools.Pool | None = None,

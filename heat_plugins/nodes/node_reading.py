@@ -84,10 +84,6 @@ _MAC = re.compile('[0-9a-f]{2}(:[0-9a-f]{2}){5}')
 _USUAL_PORTS = ('443', '623')
 
 
-class _Wrong(Exception):
-    """Why an entry is no node; no value of it."""
-
-
 def read(content: Any) -> list[node.Wanted | node.Flaw]:
     """Return the nodes of a file, in its order.
 
@@ -119,16 +115,16 @@ def _entry(given: Any, place: int) -> node.Wanted | node.Flaw:
     label = str(entry.get('name') or entry.get('uuid') or label)
     try:
         return _wanted(entry, label)
-    except _Wrong as exc:
+    except errors.Invalid as exc:
         return node.Flaw(label=label, reason=str(exc))
 
 
 def _wanted(entry: dict[str, Any], label: str) -> node.Wanted:
     driver = str(entry.get('pm_type') or entry.get('driver') or '').strip()
     if not driver:
-        raise _Wrong('it has no pm_type')
+        raise errors.Invalid('it has no pm_type')
     if _OLD_NAME.fullmatch(driver):
-        raise _Wrong(
+        raise errors.Invalid(
             f'Ironic no longer has driver {bounds.shortened(driver)}; use '
             f'one of {", ".join(DRIVERS)}, or another hardware type'
         )
@@ -136,7 +132,7 @@ def _wanted(entry: dict[str, Any], label: str) -> node.Wanted:
     for name in names.keys() & entry.keys() - {'pm_port'}:
         # To YAML, 0123 is 83.
         if not isinstance(entry[name], str):
-            raise _Wrong(f'{name} must be a text; put it into quotes')
+            raise errors.Invalid(f'{name} must be a text; put it into quotes')
     driver_info = {
         names[name]: str(value)
         for name, value in entry.items()
@@ -174,7 +170,7 @@ def _wanted(entry: dict[str, Any], label: str) -> node.Wanted:
         ),
     )
     if not (wanted.uuid or wanted.ports or wanted.place):
-        raise _Wrong(
+        raise errors.Invalid(
             'nothing identifies the node: give mac, an address of its BMC, '
             'or uuid'
         )
@@ -190,7 +186,9 @@ def _ports(entry: abc.Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         text = str(port.get('address')).strip().lower().replace('-', ':')
         if not _MAC.fullmatch(text):
             shown = bounds.shortened(repr(port.get('address')))
-            raise _Wrong(f'{shown} is not a MAC address; put one into quotes')
+            raise errors.Invalid(
+                f'{shown} is not a MAC address; put one into quotes'
+            )
         ports.append({**port, 'address': text})
     return tuple(ports)
 
@@ -206,7 +204,7 @@ def _capabilities(given: Any) -> dict[str, str]:
         pair.partition(':') for pair in str(given).split(',') if pair.strip()
     ]
     if not isinstance(given, str) or not all(pair[1] for pair in pairs):
-        raise _Wrong(
+        raise errors.Invalid(
             'capabilities must be a map, or a text such as '
             'name:value,name:value'
         )
@@ -216,7 +214,7 @@ def _capabilities(given: Any) -> dict[str, str]:
 def _map(entry: abc.Mapping[str, Any], name: str) -> dict[str, Any]:
     value = entry.get(name, {})
     if not isinstance(value, dict):
-        raise _Wrong(f'{name} must be a map')
+        raise errors.Invalid(f'{name} must be a map')
     return {str(key): each for key, each in value.items()}
 
 

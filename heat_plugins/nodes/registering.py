@@ -19,7 +19,6 @@ from heat_plugins import retrying
 from heat_plugins.nodes import matching
 from heat_plugins.nodes import moves
 from heat_plugins.nodes import node
-from heat_plugins.nodes import node_protocols
 
 _ATTEMPTS = 6
 
@@ -65,15 +64,9 @@ class Result:
         return self.action is not NodeAction.FAILED
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Task:
-    """An entry of the file, and the change for it; None where it fails."""
-
-    result: Result
-    change: matching.NodeChange | None = None
-    secrets: frozenset[str] = dataclasses.field(
-        default=frozenset(), repr=False
-    )
+# What has become of an entry of the file, and the change for it; None where it
+# fails.
+_Task = tuple[Result, matching.NodeChange | None]
 
 
 class Registrar:
@@ -84,7 +77,7 @@ class Registrar:
 
     def __init__(
         self,
-        baremetal: node_protocols.Baremetal,
+        baremetal: node.Baremetal,
         *,
         pool: pools.Pool | None = None,
         wait: float = 0.5,
@@ -116,12 +109,12 @@ class Registrar:
         matcher = matching.Matcher(nodes, self._insist(self._baremetal.ports))
         owners: dict[tuple[str, object], node.Wanted] = {}
         tasks = [_task(entry, matcher, owners) for entry in entries]
-        results = [task.result for task in tasks]
+        results = [result for result, _ in tasks]
         if not dry_run:
             results = self._pool.each(self._do, tasks)
         if remove:
             broken = any(not result.success for result in results)
-            named = {task.result.uuid for task in tasks}
+            named = {result.uuid for result, _ in tasks}
             results += self._pool.each(
                 lambda spare: self._remove(spare, broken, dry_run),
                 [each for each in nodes if each.uuid not in named],
@@ -129,9 +122,9 @@ class Registrar:
         return results
 
     def _do(self, task: _Task) -> Result:
-        change = task.change
+        result, change = task
         if change is None:
-            return task.result
+            return result
         try:
             if change.create is not None:
                 self._create(change.create)
@@ -147,11 +140,11 @@ class Registrar:
                 self._create_port(change.uuid, port)
         except errors.Error as exc:
             # Ironic quotes what it refuses.
-            reason = masking.Mask(task.secrets).text(str(exc))
+            reason = masking.Mask(change.secrets).text(str(exc))
             return dataclasses.replace(
-                task.result, action=NodeAction.FAILED, reason=reason
+                result, action=NodeAction.FAILED, reason=reason
             )
-        return task.result
+        return result
 
     def _create(self, fields: abc.Mapping[str, Any]) -> None:
         try:
@@ -211,12 +204,12 @@ def _task(
     """
     failed = Result(uuid='', name=entry.label, action=NodeAction.FAILED)
     if isinstance(entry, node.Flaw):
-        return _Task(result=dataclasses.replace(failed, reason=entry.reason))
+        return dataclasses.replace(failed, reason=entry.reason), None
     failed = dataclasses.replace(failed, warnings=entry.warnings)
     try:
         change = matcher.change(entry)
     except errors.Refused as exc:
-        return _Task(result=dataclasses.replace(failed, reason=str(exc)))
+        return dataclasses.replace(failed, reason=str(exc)), None
     marks: list[tuple[str, object]] = [
         *(('MAC address', mac) for mac in entry.macs),
         ('name', entry.name),
@@ -227,18 +220,15 @@ def _task(
         first = owners.setdefault(mark, entry) if mark[1] else entry
         if first is not entry:
             reason = f'Its {mark[0]} is that of {first.label}'
-            return _Task(result=dataclasses.replace(failed, reason=reason))
+            return dataclasses.replace(failed, reason=reason), None
     present = change.present or node.Node(uuid=change.uuid)
     action = NodeAction.UPDATED if change.shown else NodeAction.UNCHANGED
-    return _Task(
-        change=change,
-        secrets=entry.secrets,
-        result=Result(
-            uuid=change.uuid,
-            name=entry.name or present.name,
-            action=action if change.present else NodeAction.CREATED,
-            state=present.state,
-            changes=change.shown,
-            warnings=entry.warnings,
-        ),
+    result = Result(
+        uuid=change.uuid,
+        name=entry.name or present.name,
+        action=action if change.present else NodeAction.CREATED,
+        state=present.state,
+        changes=change.shown,
+        warnings=entry.warnings,
     )
+    return result, change

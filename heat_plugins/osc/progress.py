@@ -19,7 +19,7 @@ from rich import table
 
 from heat_plugins import foreign
 from heat_plugins.nodes import moving
-from heat_plugins.plans.deploy import stack_following
+from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.runs import summary
 
 # Terminals that cannot move the cursor.
@@ -173,7 +173,7 @@ class DeploymentProgress(JobProgress):
         self._status: str | None = None
         self._failures = 0
 
-    def changed(self, stack: stack_following.StackProgress) -> None:
+    def changed(self, stack: plan_stacks.StackProgress) -> None:
         """Show how the stack stands, if there is one."""
         if not stack.status:
             return

@@ -13,17 +13,118 @@ import dataclasses
 import datetime
 import functools
 import time
-from typing import Any, Final
+from typing import Any, Final, Protocol
 import uuid
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import pools
 from heat_plugins import retrying
 from heat_plugins import stored
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import lease
-from heat_plugins.plans import plan_names
+from heat_plugins.objectstore import stores
 from heat_plugins.plans.content import plans
+
+#: What the name of the container with an object of each name begins with.
+CONTAINER: Final = 'heat-plugins-plan-names'
+
+_LIMIT = 64 * 1024
+
+# The most names of a project, each of which takes a request.
+_NAMES = 2000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record:
+    """What stands under a name in a registry.
+
+    :ivar values: JSON's kinds only; who reads them judges them.
+    """
+
+    name: str
+    description: str
+    values: abc.Mapping[str, Any]
+
+
+class Registry(Protocol):
+    """Names, each of which one at most can take.
+
+    They are Mistral's environments (`heat_plugins.clients`), or objects where
+    there is no Mistral (`Names`).
+    """
+
+    def create(self, record: Record) -> bool:
+        """Take a name; False where it is taken."""
+
+    def get(self, name: str) -> Record | None:
+        """Return the record of a name in this project, if there is one."""
+
+    def find(self) -> list[Record]:
+        """Return all records of this project, by name."""
+
+    def delete(self, name: str) -> bool:
+        """Release a name; False where it was not taken."""
+
+
+class Names:
+    """A registry in the object store, where there is no Mistral.
+
+    It is a best effort: two who take a name at once may both be told that
+    they have it where listings lag behind; see `objectstore.exclusive`.
+    """
+
+    def __init__(
+        self,
+        store: stores.ObjectStore,
+        pool: pools.Pool | None = None,
+        *,
+        sleep: abc.Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._records = json_records.Records(
+            store, stores.OwnContainer(store, CONTAINER), limit=_LIMIT
+        )
+        self._pool = pool or pools.Pool()
+        self._sleep = sleep
+
+    def create(self, record: Record) -> bool:
+        """See `Registry.create`."""
+        value = {
+            'description': record.description,
+            'values': dict(record.values),
+        }
+        return self._records.create(record.name, value, sleep=self._sleep)
+
+    def get(self, name: str) -> Record | None:
+        """See `Registry.get`."""
+        try:
+            value = self._records.fetch(name).value
+            return Record(
+                name=name,
+                description=str(value['description']),
+                values=dict(value['values']),
+            )
+        except errors.NoObject:
+            return None
+        except (ValueError, KeyError, TypeError) as exc:
+            raise errors.ServiceError(
+                f'Object {name} of container {self._records.container} is '
+                'not a record of a plan; delete it'
+            ) from exc
+
+    def find(self) -> list[Record]:
+        """See `Registry.find`."""
+        names = self._records.names(most=_NAMES)
+        records = self._pool.each(self.get, names)
+        return [record for record in records if record is not None]
+
+    def delete(self, name: str) -> bool:
+        """See `Registry.delete`."""
+        if self.get(name) is None:
+            return False
+        self._records.delete(name)
+        return True
+
 
 # That of a record that is invalid; no caller has it.
 _NO_TOKEN = ''
@@ -57,29 +158,25 @@ _ATTEMPTS: Final = 3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Lock:
-    """An epoch of a lock, as the registry has it.
+class _Holder:
+    """Who has an epoch of a plan's lock, and since when."""
 
-    :ivar until: after this time it holds nothing.
-    """
-
-    token: str
-    since: str
-    until: float
+    who: str = _NO_TOKEN
+    at: float = 0.0
 
 
 class _Epochs:
     """The epochs of a plan's lock, as records; see `lease.Epochs`.
 
-    The name of each but the first is made of the token of the one before. They
-    are for one attempt to acquire the lock.
+    The name of each but the first is made of the holder of the one before.
+    They are for one attempt to acquire the lock.
 
     :ivar since: when the last one that was fetched began, for people.
     """
 
     def __init__(
         self,
-        registry: plan_names.Registry,
+        registry: Registry,
         plan: str,
         clock: abc.Callable[[], float],
         insist: abc.Callable[..., Any],
@@ -95,44 +192,54 @@ class _Epochs:
         record = self._insist(self._registry.get, self._names[name])
         if record is None:
             raise errors.NoObject(name)
-        lock, now = _lock(record), self._clock()
+        held, now = _Holder(), self._clock()
+        with contextlib.suppress(ValueError):
+            held = stored.read(_Holder, record.values.get(_LOCK))
         # It stays the next one if the record is replaced meanwhile.
         self._names.setdefault(
             lease.name(int(name) + 1),
-            f'{_PREFIX}{self._plan}~{lock.token[:_TOKEN]}',
+            f'{_PREFIX}{self._plan}~{held.who[:_TOKEN]}',
         )
-        self.since, at = lock.since, min(lock.until - _EXPIRY, now)
-        value = {'who': lock.token, 'at': at}
+        at = max(0.0, min(held.at, now))
+        self.since = _time(at)
+        value = {'who': held.who, 'at': at}
         return json_records.FetchedRecord(value=value, age=now - at)
 
     def create(self, name: str, value: abc.Mapping[str, Any]) -> bool:
-        self.since, at = 'just now', value['at']
-        values = {
-            'version': _VERSION,
-            'token': value['who'],
-            'since': _time(at),
-            'until': at + _EXPIRY,
-        }
-        record = plan_names.Record(
+        record = Record(
             name=self._names[name],
             description=f'Plan {self._plan} is locked for a change',
-            values={_LOCK: values},
+            values={_LOCK: {'version': _VERSION, **value}},
         )
-        return created(self._registry, record)
+        return _created(self._registry, record)
 
     def delete(self, name: str) -> None:
         self._insist(self._registry.delete, self._names[name])
 
 
-class Locks:
-    """The locks of a project's plans.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A name that was taken.
+
+    :ivar token: tells this taking from any other.
+    """
+
+    name: str
+    token: str
+    since: str
+
+
+class Claims:
+    """The names and the locks of a project's plans.
+
+    Who replaces or releases a claim holds the plan's lock.
 
     :param clock: the time, in seconds since 1970.
     """
 
     def __init__(
         self,
-        registry: plan_names.Registry,
+        registry: Registry,
         *,
         clock: abc.Callable[[], float] = time.time,
         sleep: abc.Callable[[float], None] = time.sleep,
@@ -193,64 +300,14 @@ class Locks:
                 )
             self._sleep(_INTERVAL)
 
-
-def created(registry: plan_names.Registry, record: plan_names.Record) -> bool:
-    """Create a record; False where its name is taken."""
-    try:
-        return registry.create(record)
-    except errors.Unavailable:
-        # It may have come through all the same.
-        if registry.get(record.name) == record:
-            return True
-        raise
-
-
-def _lock(record: plan_names.Record) -> _Lock:
-    """Read a lock. An invalid one holds nothing."""
-    try:
-        return stored.read(_Lock, record.values.get(_LOCK))
-    except ValueError:
-        return _Lock(token=_NO_TOKEN, since='an unknown time', until=0)
-
-
-def _time(seconds: float) -> str:
-    when = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    return when.isoformat(timespec='seconds')
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Claim:
-    """A name that was taken.
-
-    :ivar token: tells this taking from any other.
-    """
-
-    name: str
-    token: str
-    since: str
-
-
-class Claims:
-    """The names of a project's plans.
-
-    Who replaces or releases a claim holds the plan's lock.
-
-    :param clock: the time, in seconds since 1970.
-    """
-
-    def __init__(
-        self,
-        registry: plan_names.Registry,
-        *,
-        clock: abc.Callable[[], float] = time.time,
-    ) -> None:
-        self._registry = registry
-        self._clock = clock
-
     def summaries(self) -> list[plans.Summary]:
         """Return the plans that have names, by name."""
         summaries = [
-            _summary(record)
+            plans.Summary(
+                name=record.name,
+                description=record.description,
+                created_at=_claim(record).since,
+            )
             for record in self._registry.find()
             if isinstance(record.values.get(_CLAIM), dict)
         ]
@@ -261,20 +318,14 @@ class Claims:
 
         :raises errors.Exists: what has it is not a plan.
         """
-        token, since = str(uuid.uuid4()), self._now()
-        record = plan_names.Record(
+        token, since = str(uuid.uuid4()), _time(self._clock())
+        values = {'container': name, 'since': since, 'token': token}
+        record = Record(
             name=name,
             description=description,
-            values={
-                _CLAIM: {
-                    'version': _VERSION,
-                    'container': name,
-                    'since': since,
-                    'token': token,
-                }
-            },
+            values={_CLAIM: {'version': _VERSION, **values}},
         )
-        if created(self._registry, record):
+        if _created(self._registry, record):
             return Claim(name=name, token=token, since=since)
         self.find(name)
         return None
@@ -306,23 +357,28 @@ class Claims:
         if self.has(claim):
             self._registry.delete(claim.name)
 
-    def _now(self) -> str:
-        now = datetime.datetime.fromtimestamp(self._clock(), datetime.UTC)
-        return now.isoformat(timespec='seconds')
 
-
-def _summary(record: plan_names.Record) -> plans.Summary:
-    return plans.Summary(
-        name=record.name,
-        description=record.description,
-        created_at=_claim(record).since,
-    )
-
-
-def _claim(record: plan_names.Record) -> Claim:
-    """Read a claim. An invalid one has no token."""
-    values = record.values[_CLAIM]
+def _created(registry: Registry, record: Record) -> bool:
+    """Create a record; False where its name is taken."""
     try:
-        return stored.read(Claim, {**values, 'name': record.name})
+        return registry.create(record)
+    except errors.Unavailable:
+        # It may have come through all the same.
+        if registry.get(record.name) == record:
+            return True
+        raise
+
+
+def _claim(record: Record) -> Claim:
+    """Read a claim. An invalid one has no token."""
+    try:
+        return stored.read(
+            Claim, {**record.values[_CLAIM], 'name': record.name}
+        )
     except ValueError:
         return Claim(name=record.name, token=_NO_TOKEN, since='')
+
+
+def _time(seconds: float) -> str:
+    when = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return when.isoformat(timespec='seconds')

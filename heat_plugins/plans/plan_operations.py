@@ -17,9 +17,9 @@ from heat_plugins.content import tarballs
 from heat_plugins.objectstore import parcels
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.deploy import comparing
+from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import deploying
 from heat_plugins.plans.deploy import plan_deployment
-from heat_plugins.plans.deploy import steps
 from heat_plugins.plans.parameters import settings
 
 Report = dict[str, Any]
@@ -34,8 +34,6 @@ class PlanOperations:
         self.deployer = deploying.Deployer(plans)
         self.deployment = plan_deployment.Deploy(self.deployer)
         self._store = plans.store
-        self._settings = settings.Settings(plans)
-        self._comparer = comparing.Comparer(plans)
 
     # Plans
 
@@ -139,7 +137,8 @@ class PlanOperations:
             'parameters': sorted(environment.parameter_defaults),
             'secrets': sorted(environment.passwords),
             'post_deployment': [
-                f'{call.kind} {call.name}' for call in steps.read(environment)
+                f'{call.kind} {call.name}'
+                for call in deploy_records.steps(environment)
             ],
             'files': len(loaded.entries),
             'size': sum(entry.size for entry in loaded.entries.values()),
@@ -179,7 +178,10 @@ class PlanOperations:
         :param plan: its name.
         :param refresh: whether to ask Heat also where nothing has changed.
         """
-        return dataclasses.asdict(self._settings.show(plan, refresh=refresh))
+        loaded = self.plans.load(plan)
+        return dataclasses.asdict(
+            settings.show(self.plans, loaded, refresh=refresh)
+        )
 
     def update_parameters(
         self,
@@ -198,9 +200,10 @@ class PlanOperations:
         :returns: the names of what is set then.
         """
         with parcels.opened(self._store, values or {}) as given:
-            self._settings.update(plan, given, unset, role=role)
-        environment = self.plans.load(plan).environment
-        return {'parameters': sorted(environment.parameter_defaults)}
+            changed = settings.update(
+                self.plans, plan, given, unset, role=role
+            )
+        return {'parameters': sorted(changed.environment.parameter_defaults)}
 
     def list_roles(self, plan: str) -> Reports:
         """List the roles of a plan's servers.
@@ -288,7 +291,7 @@ class PlanOperations:
 
         :param plan: its name.
         """
-        differences = self._comparer.differences(plan)
+        differences = comparing.differences(self.plans, plan)
         return {
             'differences': [
                 dataclasses.asdict(difference) for difference in differences

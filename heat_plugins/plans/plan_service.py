@@ -16,18 +16,14 @@ from heat_plugins.content import texts
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import stores
 from heat_plugins.plans import plan_claims
-from heat_plugins.plans import plan_names
 from heat_plugins.plans.content import capabilities as capabilities_module
 from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import exporting
-from heat_plugins.plans.content import links
-from heat_plugins.plans.content import marks
 from heat_plugins.plans.content import plan_making
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import roles as roles_module
 from heat_plugins.plans.content import selection
-from heat_plugins.plans.content import updating
 from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.rendering import rendering
 
@@ -50,7 +46,7 @@ class Plans:
     def __init__(
         self,
         store: stores.ObjectStore,
-        registry: plan_names.Registry,
+        registry: plan_claims.Registry,
         stacks: plan_stacks.Stacks,
         *,
         pool: pools.Pool | None = None,
@@ -59,8 +55,7 @@ class Plans:
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         self.store = store
-        self._claims = plan_claims.Claims(registry, clock=clock)
-        self._locks = plan_claims.Locks(registry, clock=clock, sleep=sleep)
+        self._claims = plan_claims.Claims(registry, clock=clock, sleep=sleep)
         self.stacks = stacks
         self.clock = clock
         self._pool = pool or pools.Pool()
@@ -100,10 +95,9 @@ class Plans:
             limits=self._limits,
         )
         plan_making.Maker(
-            self._claims,
-            self._locks,
-            self._container(name),
-            prepared,
+            claims=self._claims,
+            container=self._container(name),
+            prepared=prepared,
             resume=resume,
             progress=progress,
         ).make()
@@ -128,9 +122,15 @@ class Plans:
             environment that is enabled.
         """
         with self.lock(name) as plan:
-            updating.PlanUpdate(
-                plan, self._container(name), content, self._limits
-            ).carry_out(delete, prune=prune, progress=progress)
+            plan_making.update(
+                plan,
+                self._container(name),
+                content,
+                self._limits,
+                delete=delete,
+                prune=prune,
+                progress=progress,
+            )
         return self.load(name)
 
     def delete(
@@ -143,7 +143,7 @@ class Plans:
         """
         plans.check_name(name)
         container = self._container(name)
-        with self._locks.lock(name):
+        with self._claims.lock(name):
             mark = container.mark()
             claim = None
             with contextlib.suppress(errors.Exists):
@@ -281,22 +281,8 @@ class Plans:
         :raises errors.PlanBusy: another caller does so, for too long.
         """
         plans.check_name(name)
-        with self._locks.lock(name):
+        with self._claims.lock(name):
             yield self.load(name)
-
-    def change(
-        self,
-        name: str,
-        edit: abc.Callable[
-            [environments.PlanEnvironment], environments.PlanEnvironment
-        ],
-    ) -> plans.Plan:
-        """Change plan-environment.yaml under the lock.
-
-        Nothing is written if `edit` raises, or changes nothing.
-        """
-        with self.lock(name) as plan:
-            return self._write(plan, edit(plan.environment))
 
     def select(
         self,
@@ -325,13 +311,14 @@ class Plans:
             walk = references.Walk(self._container(plan.container).fetch)
             for path in environment.enabled:
                 if path not in plan.environment.enabled:
-                    walk.want(path, links.LinkKind.ENVIRONMENT)
+                    walk.want(path, references.LinkKind.ENVIRONMENT)
             walk.run()
-            return self._write(plan, environment)
+            return self.write(plan, environment)
 
-    def _write(
+    def write(
         self, plan: plans.Plan, environment: environments.PlanEnvironment
     ) -> plans.Plan:
+        """Write a plan's environment, if it has changed; under the lock."""
         if environment == plan.environment:
             return plan
         text = environment.to_text().encode()
@@ -352,5 +339,5 @@ class Plans:
         hint = bounds.did_you_mean(name, known)
         return errors.NotFound(f'There is no plan {name}{hint}')
 
-    def _container(self, name: str) -> marks.PlanContainer:
-        return marks.PlanContainer(self.store, name, self._pool)
+    def _container(self, name: str) -> plans.PlanContainer:
+        return plans.PlanContainer(self.store, name, self._pool)

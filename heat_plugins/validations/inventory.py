@@ -20,10 +20,11 @@ import dataclasses
 import ipaddress
 import re
 import sys
-from typing import Any, Protocol
+from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins.plans.deploy import plan_stacks
 
 #: The output that may say which servers there are.
 OUTPUT = 'validation_hosts'
@@ -34,35 +35,6 @@ _RESERVED = ('all', 'ungrouped', 'stack')
 _PLAIN = re.compile('[A-Za-z0-9_.]+')
 _NAME = re.compile('[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}')
 _USER = re.compile('[A-Za-z_][A-Za-z0-9_.-]{0,63}')
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class StackServer:
-    """A server of a stack.
-
-    :ivar path: names of the resources from the stack down to it.
-    :ivar address: '' if it has none.
-    """
-
-    path: tuple[str, ...]
-    name: str = ''
-    address: str = ''
-
-
-class ServerSource(Protocol):
-    """What validations need of Heat.
-
-    Each may raise what `heat_plugins.errors` has.
-    """
-
-    def output(self, stack: str, name: str) -> Any:
-        """Return the value of an output; None where there is none.
-
-        :raises errors.NotFound: there is no such stack.
-        """
-
-    def servers(self, stack: str) -> list[StackServer]:
-        """Return the servers of a stack and of those nested in it."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -104,16 +76,16 @@ class Login:
             raise errors.Invalid(f'{self.user!r} is not a name of a user')
 
 
-def hosts(servers: ServerSource, stack: str) -> tuple[Host, ...]:
+def hosts(stacks: plan_stacks.Stacks, stack: str) -> tuple[Host, ...]:
     """Return the hosts of a stack; none if no server has an address.
 
     :raises errors.Invalid: the output that should name them does not.
     """
-    declared = servers.output(stack, OUTPUT)
+    declared = stacks.output(stack, OUTPUT)
     if declared is not None:
         return _declared(declared, stack)
     hosts_by_name: dict[str, Host] = {}
-    for server in servers.servers(stack):
+    for server in stacks.servers(stack):
         name = server.name if _NAME.fullmatch(server.name) else ''
         if not name or name in hosts_by_name:
             # Heat's names may hold more than Ansible's.
@@ -127,31 +99,6 @@ def hosts(servers: ServerSource, stack: str) -> tuple[Host, ...]:
                 ),
             )
     return tuple(hosts_by_name.values())
-
-
-def address(attributes: abc.Mapping[str, Any]) -> str:
-    """Return the address to come to a server by; '' if it has none.
-
-    It is the one that its owner has set (``accessIPv4``, ``accessIPv6``),
-    else a floating one, else the first one, IPv4 before IPv6.
-    """
-    for name in ('accessIPv4', 'accessIPv6'):
-        if attributes.get(name):
-            return str(attributes[name])
-    networks = attributes.get('addresses')
-    every = [
-        port
-        for network in (networks or {}).values()
-        for port in network
-        if port.get('addr')
-    ]
-    every.sort(
-        key=lambda port: (
-            port.get('OS-EXT-IPS:type') != 'floating',
-            str(port.get('version')) != '4',
-        )
-    )
-    return str(every[0]['addr']) if every else ''
 
 
 def grouped(

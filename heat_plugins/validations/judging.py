@@ -8,7 +8,7 @@ from typing import Any
 
 from heat_plugins import masking
 from heat_plugins.validations import catalogue
-from heat_plugins.validations import validation_runs
+from heat_plugins.validations import validation_ledger
 
 # So much is kept of a playbook: tasks of hosts, and characters.
 _TASKS = 5000
@@ -24,7 +24,7 @@ _STATES: abc.Mapping[str, str] = {
     'runner_on_unreachable': 'unreachable',
 }
 
-_State = validation_runs.ValidationState
+_State = validation_ledger.ValidationState
 
 
 class Account:
@@ -36,24 +36,24 @@ class Account:
     def __init__(
         self, validation: catalogue.Validation, secrets: abc.Iterable[str] = ()
     ) -> None:
-        self.outcome = validation_runs.ValidationOutcome(
+        self.outcome = validation_ledger.ValidationOutcome(
             validation=validation.id,
             name=validation.name,
             groups=validation.groups,
         )
         self._hosts_wanted = ', '.join(validation.hosts)
         self._mask = masking.Mask(secrets)
-        self._tasks: list[validation_runs.TaskResult] = []
-        self._failures: list[validation_runs.TaskResult] = []
+        self._tasks: list[validation_ledger.TaskResult] = []
+        self._failures: list[validation_ledger.TaskResult] = []
         self._stdout = ''
         self._cut = False
         self._begun_at = 0.0
         self._hosts: dict[str, dict[str, int]] = {}
 
     @property
-    def detail(self) -> validation_runs.Detail:
+    def detail(self) -> validation_ledger.Detail:
         """All that is kept of it."""
-        return validation_runs.Detail(
+        return validation_ledger.Detail(
             tasks=tuple(self._tasks), stdout=self._stdout, cut=self._cut
         )
 
@@ -143,7 +143,7 @@ class Account:
             state = 'ignored'
         elif state == 'ok' and result.get('changed'):
             state = 'changed'
-        task = validation_runs.TaskResult(
+        task = validation_ledger.TaskResult(
             play=self._text(data.get('play')),
             task=self._text(data.get('task')),
             host=self._text(data.get('host')),

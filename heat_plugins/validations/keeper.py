@@ -27,8 +27,8 @@ ENDED = 'ended'
 # PR_SET_CHILD_SUBREAPER in linux/prctl.h
 _SUBREAPER = 36
 
-# Seconds for attempts to end what has started.
-_TIMEOUT = 20.0
+#: Seconds for attempts to end what has started.
+TIMEOUT = 20.0
 
 
 def main(folder: pathlib.Path, command: list[str]) -> int:
@@ -47,7 +47,7 @@ def main(folder: pathlib.Path, command: list[str]) -> int:
 def end_children() -> int:
     """Kill all children, and their children; return how many are left."""
     children = pathlib.Path(f'/proc/self/task/{os.getpid()}/children')
-    until = time.monotonic() + _TIMEOUT
+    until = time.monotonic() + TIMEOUT
     while True:
         running = children.read_text().split()
         for process in running:

@@ -28,8 +28,8 @@ from heat_plugins.validations import catalogue
 from heat_plugins.validations import inventory
 from heat_plugins.validations import keeper
 
-# The most bytes of what a playbook reports.
-_LIMIT = 64 * 1024 * 1024
+#: The most bytes of what a playbook reports.
+LIMIT = 64 * 1024 * 1024
 
 # Seconds for attempts to end what a playbook has started.
 _TIMEOUT = 60.0
@@ -46,10 +46,16 @@ _EVENT = re.compile(r'([0-9]{1,9})-[0-9a-f-]+\.json')
 _INHERITED = ('HOME', 'USER', 'LOGNAME', 'TMPDIR', 'SSH_AUTH_SOCK')
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Setting:
-    """What all playbooks of a run share.
+#: The most playbooks that run at once.
+MOST_AT_ONCE = 16
 
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ValidationOrder:
+    """The validations to run, and what all of them share.
+
+    :ivar at_once: the most playbooks at once.
+    :ivar secrets: the values to mask in all that they report.
     :ivar content: the tree of files that the playbooks are in.
     :ivar hosts: what the playbooks check; by default this machine alone.
     :ivar variables: for the playbooks, over their own.
@@ -57,6 +63,7 @@ class Setting:
     :ivar timeout: the most seconds that a playbook may take.
     """
 
+    validations: tuple[catalogue.Validation, ...] = ()
     content: sources.Content = dataclasses.field(repr=False)
     hosts: tuple[inventory.Host, ...] = (inventory.LOCALHOST,)
     login: inventory.Login = dataclasses.field(default_factory=inventory.Login)
@@ -65,6 +72,15 @@ class Setting:
     )
     key: str = dataclasses.field(default='', repr=False)
     timeout: int = 1800
+    at_once: int = 4
+    secrets: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.at_once <= MOST_AT_ONCE:
+            raise errors.Invalid(
+                'The number of validations at a time must be 1 to '
+                f'{MOST_AT_ONCE}, not {self.at_once}'
+            )
 
 
 class Playbook:
@@ -73,13 +89,13 @@ class Playbook:
     :ivar overflown: whether it has reported more than it may.
     """
 
-    def __init__(self, setting: Setting, path: str) -> None:
+    def __init__(self, order: ValidationOrder, path: str) -> None:
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix='validation-'))
         self._artifacts = self._folder / 'artifacts/run'
-        self._left = _LIMIT
+        self._left = LIMIT
         self.overflown = False
         try:
-            _write(self._folder, setting)
+            _write(self._folder, order)
             self._process = self._begin(path)
         except BaseException:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -210,35 +226,35 @@ def _environment(folder: pathlib.Path) -> dict[str, str]:
     }
 
 
-def _write(folder: pathlib.Path, setting: Setting) -> None:
+def _write(folder: pathlib.Path, order: ValidationOrder) -> None:
     """Fill a private data directory, which is there and empty."""
     project = folder / 'project'
-    for path, content in setting.content.items():
+    for path, content in order.content.items():
         file = project / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
         if content.startswith(b'#!'):
             file.chmod(0o700)
-    login = setting.login
-    if setting.key:
+    login = order.login
+    if order.key:
         login = dataclasses.replace(login, key_file=str(folder / _KEY))
     texts = {
-        _KEY: setting.key.rstrip() + '\n',
+        _KEY: order.key.rstrip() + '\n',
         'ansible.cfg': '',
         'inventory/hosts.json': json.dumps(
-            inventory.write(setting.hosts, login)
+            inventory.write(order.hosts, login)
         ),
-        'env/extravars': json.dumps(dict(setting.variables)),
+        'env/extravars': json.dumps(dict(order.variables)),
         'env/settings': json.dumps(
             {
-                'job_timeout': setting.timeout,
+                'job_timeout': order.timeout,
                 # Seconds between two polls whether that has passed.
                 'pexpect_timeout': 1,
                 'suppress_output_file': True,
                 'fact_cache_type': 'memory',
             }
         ),
-        'env/envvars': json.dumps(_ansible(folder, setting.content)),
+        'env/envvars': json.dumps(_ansible(folder, order.content)),
     }
     for name, text in texts.items():
         file = folder / name

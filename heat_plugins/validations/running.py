@@ -8,20 +8,15 @@ import dataclasses
 import time
 
 from heat_plugins import errors
-from heat_plugins.validations import catalogue
 from heat_plugins.validations import judging
 from heat_plugins.validations import playbooks
 from heat_plugins.validations import validation_ledger as ledgers
-from heat_plugins.validations import validation_runs
 
 # Seconds between two polls of the processes, and of who may stop them.
 _INTERVAL = 2.0
 
-#: The most playbooks that run at once.
-MOST_AT_ONCE = 16
-
 #: Is told how a run stands, whenever that has changed.
-Tell = abc.Callable[[validation_runs.ValidationRun], None]
+Tell = abc.Callable[[ledgers.ValidationRun], None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,32 +28,11 @@ class Machine:
     """
 
     check: abc.Callable[[], None] = playbooks.check
-    begin: abc.Callable[[playbooks.Setting, str], playbooks.Playbook] = (
-        playbooks.Playbook
-    )
+    begin: abc.Callable[
+        [playbooks.ValidationOrder, str], playbooks.Playbook
+    ] = playbooks.Playbook
     monotonic: abc.Callable[[], float] = time.monotonic
     sleep: abc.Callable[[float], None] = time.sleep
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ValidationOrder:
-    """The validations to run, and how.
-
-    :ivar at_once: the most playbooks at once.
-    :ivar secrets: the values to mask in all that they report.
-    """
-
-    validations: tuple[catalogue.Validation, ...]
-    setting: playbooks.Setting
-    at_once: int = 4
-    secrets: tuple[str, ...] = dataclasses.field(default=(), repr=False)
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.at_once <= MOST_AT_ONCE:
-            raise errors.Invalid(
-                'The number of validations at a time must be 1 to '
-                f'{MOST_AT_ONCE}, not {self.at_once}'
-            )
 
 
 class Runner:
@@ -75,8 +49,8 @@ class Runner:
         self,
         ledger: ledgers.Ledger,
         machine: Machine,
-        run: validation_runs.ValidationRun,
-        order: ValidationOrder,
+        run: ledgers.ValidationRun,
+        order: playbooks.ValidationOrder,
         *,
         tell: Tell,
         abandoned: abc.Callable[[], bool],
@@ -102,7 +76,7 @@ class Runner:
         self._stopping = False
         self._begun_at = machine.monotonic()
 
-    def run(self) -> validation_runs.ValidationRun:
+    def run(self) -> ledgers.ValidationRun:
         """Run them to the end, and return how that was.
 
         Whatever happens, none of their processes is left.
@@ -138,12 +112,10 @@ class Runner:
         while self._waiting and len(self._active) < self._order.at_once:
             validation, account = self._waiting.popleft()
             try:
-                playbook = self._machine.begin(
-                    self._order.setting, validation.path
-                )
+                playbook = self._machine.begin(self._order, validation.path)
             except OSError as exc:
                 account.change(
-                    state=validation_runs.ValidationState.FAILED,
+                    state=ledgers.ValidationState.FAILED,
                     reason=f'It cannot start: {exc.strerror}',
                 )
                 continue
@@ -195,17 +167,17 @@ class Runner:
             playbook.stop()
         for _, account in self._waiting:
             account.change(
-                state=validation_runs.ValidationState.STOPPED,
+                state=ledgers.ValidationState.STOPPED,
                 reason='It did not start',
             )
         self._waiting.clear()
 
-    def _snapshot(self) -> validation_runs.ValidationRun:
+    def _snapshot(self) -> ledgers.ValidationRun:
         return dataclasses.replace(
             self._run,
             seconds=round(self._machine.monotonic() - self._begun_at, 1),
             outcomes=tuple(account.outcome for account in self._accounts),
         )
 
-    def _judged(self) -> validation_runs.ValidationRun:
-        return validation_runs.judged(self._snapshot(), stopped=self._stopping)
+    def _judged(self) -> ledgers.ValidationRun:
+        return ledgers.judged(self._snapshot(), stopped=self._stopping)

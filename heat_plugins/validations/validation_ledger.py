@@ -10,6 +10,7 @@ long is lost: its process has died, and no other one repeats it.
 from collections import abc
 import contextlib
 import dataclasses
+import enum
 import re
 from typing import Any, Final
 import uuid
@@ -17,10 +18,147 @@ import uuid
 from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins import stored
+from heat_plugins import wording
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import lease
 from heat_plugins.objectstore import stores
-from heat_plugins.validations import validation_runs
+
+
+class ValidationState(enum.StrEnum):
+    """How a validation, or a run of several, stands.
+
+    A run is LOST when the process that ran it died without a word.
+    """
+
+    WAITING = 'WAITING'
+    RUNNING = 'RUNNING'
+    PASSED = 'PASSED'
+    FAILED = 'FAILED'
+    TIMED_OUT = 'TIMED_OUT'
+    STOPPED = 'STOPPED'
+    LOST = 'LOST'
+
+    @property
+    def ended(self) -> bool:
+        return self not in (ValidationState.WAITING, ValidationState.RUNNING)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskResult:
+    """What a task has done on a host.
+
+    :ivar state: that of the host then: ok, changed, skipped, ignored, failed
+        or unreachable.
+    :ivar message: what it says, cut.
+    """
+
+    play: str
+    task: str
+    host: str
+    state: str
+    message: str = ''
+    seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ValidationOutcome:
+    """How a validation stands in a run.
+
+    :ivar under_way: the task that has started last.
+    :ivar hosts: of each host, how many tasks ended in which state.
+    """
+
+    validation: str
+    name: str = ''
+    groups: tuple[str, ...] = ()
+    state: ValidationState = ValidationState.WAITING
+    reason: str = ''
+    seconds: float = 0.0
+    under_way: str = ''
+    hosts: abc.Mapping[str, abc.Mapping[str, int]] = dataclasses.field(
+        default_factory=dict
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Detail:
+    """All that is kept of a validation in a run.
+
+    :ivar tasks: in their order, up to a limit.
+    :ivar stdout: what Ansible has printed, up to a limit.
+    :ivar cut: whether there was more of either.
+    """
+
+    tasks: tuple[TaskResult, ...] = ()
+    stdout: str = ''
+    cut: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ValidationRun:
+    """A run of validations.
+
+    :ivar id: tells when it began, too.
+    :ivar source: where the playbooks are from, such as ``plan shop``.
+    :ivar stack: whose servers; '' for the machine that runs them.
+    :ivar content_hash: of the plan at that time; '' without a plan.
+    :ivar started_at: in UTC, as in 2026-11-21T01:40:36Z.
+    """
+
+    id: str
+    source: str
+    plan: str = ''
+    stack: str = ''
+    content_hash: str = ''
+    started_at: str
+    seconds: float = 0.0
+    state: ValidationState = ValidationState.RUNNING
+    reason: str = ''
+    outcomes: tuple[ValidationOutcome, ...] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many of its validations are in which state."""
+        states = [outcome.state for outcome in self.outcomes]
+        return {
+            str(state): states.count(state) for state in dict.fromkeys(states)
+        }
+
+
+def judged(run: ValidationRun, *, stopped: bool) -> ValidationRun:
+    """Return a run that has ended, with a state and a reason.
+
+    :param stopped: whether a caller has stopped it.
+    """
+    bad = [
+        outcome
+        for outcome in run.outcomes
+        if outcome.state is not ValidationState.PASSED
+    ]
+    if not bad:
+        return dataclasses.replace(run, state=ValidationState.PASSED)
+    if stopped:
+        return dataclasses.replace(
+            run,
+            state=ValidationState.STOPPED,
+            reason=run.reason or 'It was stopped',
+        )
+    reasons = wording.lines(
+        (
+            wording.Fault(name=outcome.validation, reason=outcome.reason)
+            for outcome in bad
+        ),
+        '"validation result show" has all',
+        noun='validation',
+        limit=5,
+    )
+    return dataclasses.replace(
+        run,
+        state=ValidationState.FAILED,
+        reason=f'{len(bad)} of {len(run.outcomes)} did not pass: '
+        + '; '.join(reasons),
+    )
+
 
 #: What the name of the container of a project's runs begins with.
 CONTAINER: Final = 'heat-plugins-validations'
@@ -56,7 +194,7 @@ class Ledger:
             pool=self._pool,
         )
 
-    def begin(self, run: validation_runs.ValidationRun) -> None:
+    def begin(self, run: ValidationRun) -> None:
         """Write a run that begins.
 
         :raises errors.Exists: there is one of its id.
@@ -67,17 +205,17 @@ class Ledger:
         if not self._records.create(f'{run.id}{_RUN}', _values(run)):
             raise errors.Exists(f'Run {run.id} exists already')
 
-    def write(self, run: validation_runs.ValidationRun) -> None:
+    def write(self, run: ValidationRun) -> None:
         """Write how a run stands."""
         self._records.write(f'{run.id}{_RUN}', _values(run))
 
     def write_detail(
-        self, run_id: str, validation: str, detail: validation_runs.Detail
+        self, run_id: str, validation: str, detail: Detail
     ) -> None:
         """Write the outcome of a validation."""
         self._records.write(_detail(run_id, validation), _values(detail))
 
-    def find(self, run_id: str) -> validation_runs.ValidationRun:
+    def find(self, run_id: str) -> ValidationRun:
         """Return a run as it stands.
 
         :raises errors.NotFound: there is no run of that id, or no longer.
@@ -85,7 +223,7 @@ class Ledger:
         name = f'{run_id}{_RUN}'
         try:
             record = self._records.fetch(name)
-            run = stored.read(validation_runs.ValidationRun, record.value)
+            run = stored.read(ValidationRun, record.value)
         except errors.NoObject as exc:
             raise errors.NotFound(
                 f'There is no run {run_id} of validations'
@@ -95,13 +233,13 @@ class Ledger:
         if not run.state.ended and lease.has_expired(record.age, _SILENCE):
             return dataclasses.replace(
                 run,
-                state=validation_runs.ValidationState.LOST,
+                state=ValidationState.LOST,
                 reason='The process that ran it has not reported for '
                 f'{record.age:.0f} s',
             )
         return run
 
-    def detail(self, run_id: str, validation: str) -> validation_runs.Detail:
+    def detail(self, run_id: str, validation: str) -> Detail:
         """Return the outcome of a validation in a run.
 
         :raises errors.NotFound: it has not ended, or was not part of it.
@@ -109,14 +247,12 @@ class Ledger:
         known = {outcome.validation for outcome in self.find(run_id).outcomes}
         if validation in known:
             with contextlib.suppress(errors.NoObject):
-                return self._records.read(
-                    validation_runs.Detail, _detail(run_id, validation)
-                )
+                return self._records.read(Detail, _detail(run_id, validation))
         raise errors.NotFound(
             f'Run {run_id} has no result of a validation {validation}'
         )
 
-    def every(self) -> list[validation_runs.ValidationRun]:
+    def every(self) -> list[ValidationRun]:
         """Return all runs whose records are readable, the latest first."""
         newest = sorted(_ids(self._records.names()), reverse=True)[:_READ]
         runs = self._pool.each(self._listed, newest)
@@ -153,7 +289,7 @@ class Ledger:
             own.sort(key=lambda name: name.endswith(_RUN))
             self._records.delete(*(own if run.id != spared else ()))
 
-    def _listed(self, run_id: str) -> validation_runs.ValidationRun | None:
+    def _listed(self, run_id: str) -> ValidationRun | None:
         try:
             return self.find(run_id)
         except (errors.NotFound, errors.Unreadable):
@@ -166,7 +302,7 @@ def _ids(names: abc.Iterable[str]) -> list[str]:
 
 
 def _values(
-    kept: validation_runs.ValidationRun | validation_runs.Detail,
+    kept: ValidationRun | Detail,
 ) -> Any:
     return stored.versioned(type(kept), dataclasses.asdict(kept))
 
@@ -174,7 +310,7 @@ def _values(
 def new_id(at: str) -> str:
     """Return the id of a new run.
 
-    :param at: when it begins, as `validation_runs.ValidationRun.started_at`.
+    :param at: when it begins, as `ValidationRun.started_at`.
     """
     stamp = re.sub('[^0-9TZ]', '', at)
     return f'{stamp}-{uuid.uuid4().hex[:6]}'

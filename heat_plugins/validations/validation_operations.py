@@ -12,24 +12,20 @@ from collections import abc
 import contextlib
 import dataclasses
 import datetime
-import enum
 from typing import Any, Final
 
 from heat_plugins import errors
 from heat_plugins import jobs
 from heat_plugins import masking
-from heat_plugins.content import sources
 from heat_plugins.objectstore import parcels
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inventory
-from heat_plugins.validations import origins
 from heat_plugins.validations import playbooks
 from heat_plugins.validations import running
 from heat_plugins.validations import validation_ledger as ledgers
-from heat_plugins.validations import validation_runs
 
 # Seconds until the next poll of a run whose process is alive.
 _POLL: Final = 20
@@ -62,19 +58,16 @@ Reports = list[Report]
 class ValidationOperations:
     """The operations on the validations of a project.
 
-    :param servers: the way to the servers of its stacks.
     :param machine: what playbooks run on; by default this one.
     """
 
     def __init__(
         self,
         plans: plan_service.Plans,
-        servers: inventory.ServerSource,
         *,
         machine: running.Machine | None = None,
     ) -> None:
         self._plans = plans
-        self._servers = servers
         self._machine = machine or running.Machine()
         self.ledger = ledgers.Ledger(plans.store)
 
@@ -85,6 +78,8 @@ class ValidationOperations:
         object: str | None = None,
         package: str | None = None,
         groups: abc.Collection[str] = (),
+        *,
+        source: catalogue.PlaybookSource | None = None,
     ) -> Report:
         """List validations; one of plan, object and package says which.
 
@@ -95,16 +90,10 @@ class ValidationOperations:
         :param groups: a list of groups; only those in one of them.
         :returns: a map of validations and warnings.
         """
-        source = origins.find(
+        source = source or catalogue.find_playbooks(
             self._plans, plan, container, object, package, complete=False
         )
-        return self.listed(source.content, groups)
-
-    def listed(
-        self, content: sources.Content, groups: abc.Collection[str] = ()
-    ) -> Report:
-        """Return the validations of files that are here."""
-        listed = catalogue.read(content)
+        listed = catalogue.read(source.content)
         chosen = listed.choose(groups=groups)
         return {
             'validations': [
@@ -120,7 +109,7 @@ class ValidationOperations:
         :returns: a map of groups.
         """
         loaded = self._plans.load(plan)
-        return {'groups': [*deploy_records.read(loaded.environment)]}
+        return {'groups': [*deploy_records.required(loaded.environment)]}
 
     def run(
         self,
@@ -140,7 +129,7 @@ class ValidationOperations:
         timeout: int = 1800,
         run_id: str | None = None,
         *,
-        source: origins.PlaybookSource | None = None,
+        source: catalogue.PlaybookSource | None = None,
         tell: running.Tell = lambda run: None,
         abandoned: abc.Callable[[], bool] = lambda: False,
     ) -> Report:
@@ -169,7 +158,7 @@ class ValidationOperations:
         :returns: the run, without the details of its validations.
         """
         # A command has files at hand, which Mistral cannot give.
-        source = source or origins.find(
+        source = source or catalogue.find_playbooks(
             self._plans, plan, container, object, package, complete=True
         )
         self._machine.check()
@@ -183,13 +172,13 @@ class ValidationOperations:
         required: tuple[str, ...] = ()
         plan_name = ''
         if source.plan:
-            required = deploy_records.read(source.plan.environment)
+            required = deploy_records.required(source.plan.environment)
             plan_name = source.plan.name
         if stack is None:
             deployed = plan_name and self._plans.stacks.find(plan_name)
             stack = plan_name if deployed else ''
         at = self._now()
-        run = validation_runs.ValidationRun(
+        run = ledgers.ValidationRun(
             id=run_id or ledgers.new_id(at),
             source=source.name,
             plan=plan_name,
@@ -199,21 +188,19 @@ class ValidationOperations:
         )
         with parcels.opened(self._plans.store, secrets or {}) as given:
             hidden, key = read_secrets(given)
-            order = running.ValidationOrder(
+            order = playbooks.ValidationOrder(
                 validations=chosen,
-                setting=playbooks.Setting(
-                    content=source.content,
-                    hosts=inventory.grouped(
-                        inventory.hosts(self._servers, stack)
-                        if stack
-                        else [inventory.LOCALHOST],
-                        host_groups or {},
-                    ),
-                    login=inventory.Login(connection=connection, user=user),
-                    variables={**(variables or {}), **hidden},
-                    key=key,
-                    timeout=timeout,
+                content=source.content,
+                hosts=inventory.grouped(
+                    inventory.hosts(self._plans.stacks, stack)
+                    if stack
+                    else [inventory.LOCALHOST],
+                    host_groups or {},
                 ),
+                login=inventory.Login(connection=connection, user=user),
+                variables={**(variables or {}), **hidden},
+                key=key,
+                timeout=timeout,
                 at_once=at_once,
                 secrets=tuple(masking.texts([hidden, key])),
             )
@@ -289,13 +276,13 @@ class ValidationOperations:
         plan: plans.Plan | None,
         required: abc.Iterable[str],
         known: catalogue.Catalogue,
-        run: validation_runs.ValidationRun,
+        run: ledgers.ValidationRun,
     ) -> None:
         """Record which of the groups that a deployment needs have passed."""
         passed = {
             outcome.validation
             for outcome in run.outcomes
-            if outcome.state is validation_runs.ValidationState.PASSED
+            if outcome.state is ledgers.ValidationState.PASSED
         }
         for group in required:
             wanted = {
@@ -319,7 +306,7 @@ class ValidationOperations:
         return now.strftime('%Y-%m-%dT%H:%M:%SZ')
 
 
-def report(run: validation_runs.ValidationRun) -> Report:
+def report(run: ledgers.ValidationRun) -> Report:
     """Return a run in terms of JSON, with a summary.
 
     Its ``success`` is null until it ends.
@@ -327,29 +314,23 @@ def report(run: validation_runs.ValidationRun) -> Report:
     shown = dataclasses.asdict(run)
     shown['summary'] = run.counts
     shown['success'] = (
-        run.state is validation_runs.ValidationState.PASSED
+        run.state is ledgers.ValidationState.PASSED
         if run.state.ended
         else None
     )
     return shown
 
 
-class ValidationPhase(enum.StrEnum):
-    """What the next step of a run of validations does."""
-
-    RUN = 'run'
-    READ = 'read'
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ValidationWork:
     """The state of a run of validations.
 
-    :ivar reason: why the action that ran it has failed; '' if it has not.
+    :ivar called: whether the action that runs it was called.
+    :ivar reason: why that action has failed; '' if it has not.
     """
 
     run_id: str
-    phase: ValidationPhase = ValidationPhase.RUN
+    called: bool = False
     reason: str = ''
 
 
@@ -377,17 +358,17 @@ class ValidationJob:
 
         :raises errors.Error: that of the action that ran the playbooks.
         """
-        if state.phase is ValidationPhase.RUN:
+        if not state.called:
             call = jobs.Call(
                 kind=jobs.CallKind.ACTION,
                 name='validations.run',
                 input={**self._given, 'run_id': state.run_id},
             )
-            state = dataclasses.replace(state, phase=ValidationPhase.READ)
+            state = dataclasses.replace(state, called=True)
             return jobs.JobStep(state=state, call=call)
-        if outcome is not None and outcome.code:
-            raise _final(outcome)
         if outcome is not None:
+            if outcome.code:
+                raise _final(outcome)
             state = dataclasses.replace(state, reason=outcome.reason)
         try:
             run = self._core.ledger.find(state.run_id)
@@ -398,11 +379,11 @@ class ValidationJob:
         if not run.state.ended:
             # Its process is alive, or has died and is not lost yet.
             return jobs.JobStep(state=state, next_look=_POLL)
-        if run.state is validation_runs.ValidationState.LOST:
+        if run.state is ledgers.ValidationState.LOST:
             reason = ': '.join(filter(None, (run.reason, state.reason)))
             run = dataclasses.replace(run, reason=reason)
         self._report = report(run)
-        success = run.state is validation_runs.ValidationState.PASSED
+        success = run.state is ledgers.ValidationState.PASSED
         return jobs.JobStep(state=state, success=success, reason=run.reason)
 
     def output(self, state: ValidationWork) -> Report:
@@ -412,8 +393,7 @@ class ValidationJob:
 
 def _final(outcome: jobs.CallOutcome) -> errors.Error:
     """Return the error of an action, which a job does not ride out."""
-    fields = {'code': outcome.code, 'message': outcome.reason}
-    error = errors.restore(fields)
+    error = errors.restore({'code': outcome.code, 'message': outcome.reason})
     if isinstance(error, errors.Unavailable | errors.PlanBusy):
         return errors.ServiceError(outcome.reason)
     return error

@@ -22,7 +22,7 @@ from heat_plugins.content import sources
 from heat_plugins.content import storage
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import stores
-from heat_plugins.plans import plan_names
+from heat_plugins.plans import plan_claims
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import selection
@@ -180,17 +180,18 @@ def test_changes_at_once_are_all_kept(
     user: User, plans: plan_service.Plans
 ) -> None:
     plans.create('plan', FILES)
+
+    def change(edit: Callable[[Any], Any]) -> None:
+        service = user.plans()
+        with service.lock('plan') as plan:
+            service.write(plan, edit(plan.environment))
+
     at_once(
         lambda: user.plans().select('plan', {'environments/one.yaml': True}),
         lambda: user.plans().select('plan', {'environments/two.yaml': True}),
-        lambda: user.plans().change(
-            'plan', lambda found: secrecy.fill_passwords(found, ['Other'])
-        ),
-        lambda: user.plans().change(
-            'plan',
-            lambda found: dataclasses.replace(
-                found, parameter_defaults={'a': 1}
-            ),
+        lambda: change(lambda old: secrecy.fill_passwords(old, ['Other'])),
+        lambda: change(
+            lambda old: dataclasses.replace(old, parameter_defaults={'a': 1})
         ),
     )
     found = plans.load('plan').environment
@@ -249,7 +250,7 @@ def test_a_plan_is_a_copy_of_a_container_that_stays(
 
 
 def test_plans_without_mistral_are_kept_in_swift(user: User) -> None:
-    names = plan_names.Names(user.store)
+    names = plan_claims.Names(user.store)
     results = at_once(*[lambda: user.plans(names).create('plan', FILES)] * 2)
     assert sorted(isinstance(one, errors.Refused) for one in results) == [
         False,
@@ -260,7 +261,7 @@ def test_plans_without_mistral_are_kept_in_swift(user: User) -> None:
     assert [one.name for one in plans.summaries()] == ['plan']
     plans.delete('plan')
     assert plans.summaries() == []
-    container = f'{plan_names.CONTAINER}-{user.store.project_id}'
+    container = f'{plan_claims.CONTAINER}-{user.store.project_id}'
     user.store.delete_container(container)
 
 
@@ -278,7 +279,7 @@ def test_a_plan_from_the_field_works(
     chosen = plans.select('sample', {path: True}, requirements=True)
     assert path in chosen.environment.enabled
     resolved = plans.resolve(chosen)
-    assert resolved.missing == ()
+    assert resolved.warnings == ()
     # It is larger than Heat takes by default, as it was written.
     validated = user.stacks.validate(resolved)
     assert 'ControllerCount' in validated['Parameters']

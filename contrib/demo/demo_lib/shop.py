@@ -125,7 +125,7 @@ class Tour:
         )
         self._shell.run(
             f'{_PLAN} validation run shop\n'
-            '--group before -c Validation -c State -c Seconds'
+            '--group before -c Validation -c State -c Duration'
         )
         self._screen.say(
             'Ansible did so, for Mistral. A plan may name groups that must '

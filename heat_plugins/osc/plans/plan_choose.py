@@ -121,17 +121,12 @@ class ListParameters(plan_common.PlanCommand):
         )
         self.warn(answer['warnings'])
         root = stored.read(parameters.TemplateParameters, answer['root'])
-        listed: list[tuple[parameters.Parameter, tuple[str, ...]]]
+        listed = [*parameters.effective(root).values()]
         if parsed_args.nested:
             listed = [
                 (parameter, (template.path,))
                 for template in root.walk()
                 for parameter in template.parameters
-            ]
-        else:
-            listed = [
-                (effective.parameter, effective.paths)
-                for effective in parameters.effective(root).values()
             ]
         role = parsed_args.role
         if role is not None:

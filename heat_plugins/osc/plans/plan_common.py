@@ -16,7 +16,7 @@ from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.plans import plan_names
+from heat_plugins.plans import plan_claims
 from heat_plugins.plans import plan_operations
 from heat_plugins.plans import plan_service
 
@@ -30,7 +30,7 @@ def operations(manager: Any) -> plan_operations.PlanOperations:
     """Return the operations on plans, with the session of a command."""
     cloud = common.cloud(manager)
     store = swift.connect(cloud)
-    registry: plan_names.Registry
+    registry: plan_claims.Registry
     if mistral_api.is_there(cloud):
         registry = mistral_plans.MistralRegistry(cloud)
     else:
@@ -38,7 +38,7 @@ def operations(manager: Any) -> plan_operations.PlanOperations:
             'The catalogue has no Mistral; keeping names and locks of plans '
             'in the object store'
         )
-        registry = plan_names.Names(store)
+        registry = plan_claims.Names(store)
     return plan_operations.PlanOperations(
         plan_service.Plans(store, registry, heat_plans.PlanStacks(cloud))
     )

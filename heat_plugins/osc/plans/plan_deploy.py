@@ -9,7 +9,6 @@ from typing import Any
 
 from heat_plugins import jobs
 from heat_plugins import retrying
-from heat_plugins.clients import heat_plans
 from heat_plugins.clients import mistral_api
 from heat_plugins.clients import mistral_plans
 from heat_plugins.osc import columns
@@ -20,7 +19,7 @@ from heat_plugins.osc.plans import plan_common
 from heat_plugins.plans import plan_operations
 from heat_plugins.plans.deploy import deploying
 from heat_plugins.plans.deploy import plan_deployment
-from heat_plugins.plans.deploy import stack_following
+from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.validations import validation_operations
 
 # Seconds between two polls of a stack at most, and of an execution.
@@ -103,7 +102,7 @@ class DeployPlan(plan_common.PlanCommand):
         show: progress.DeploymentProgress,
         parsed_args: argparse.Namespace,
     ) -> plan_deployment.Step:
-        follower: stack_following.StackFollower | None = None
+        follower: plan_stacks.StackFollower | None = None
 
         def tell(step: plan_deployment.Step) -> bool:
             nonlocal follower
@@ -190,7 +189,7 @@ class ShowStatus(plan_common.PlanCommand):
         started = deploying.Started(stack_id=status['stack_id'])
         follower = _follower(plans, show.plan, started)
 
-        def has_ended(stack: stack_following.StackProgress) -> bool:
+        def has_ended(stack: plan_stacks.StackProgress) -> bool:
             show.changed(stack)
             return stack.ended
 
@@ -249,9 +248,9 @@ def _follower(
     plans: plan_operations.PlanOperations,
     plan: str,
     started: deploying.Started,
-) -> stack_following.StackFollower:
+) -> plan_stacks.StackFollower:
     """Return what reads the progress of a plan's deployment."""
-    return stack_following.StackFollower(
+    return plan_stacks.StackFollower(
         plans.plans.stacks,
         started.stack_id,
         before=started.before,
@@ -274,9 +273,9 @@ def run_call(
     if call.name == plan_deployment.VALIDATIONS and not mistral_api.is_there(
         cloud
     ):
-        run = validation_operations.ValidationOperations(
-            plans.plans, heat_plans.PlanStacks(cloud)
-        ).run(**call.input)
+        run = validation_operations.ValidationOperations(plans.plans).run(
+            **call.input
+        )
         return jobs.CallOutcome(success=run['success'], reason=run['reason'])
     executions = mistral_plans.WorkflowExecutions(cloud)
     execution_id = executions.start(call, description)

@@ -12,7 +12,7 @@ from typing import Any
 from osc_lib import exceptions
 
 from heat_plugins import errors
-from heat_plugins.clients import heat_plans
+from heat_plugins import retrying
 from heat_plugins.clients import mistral_plans
 from heat_plugins.clients import swift
 from heat_plugins.content import sources
@@ -24,11 +24,10 @@ from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
 from heat_plugins.osc.plans import plan_common
-from heat_plugins.validations import origins
-from heat_plugins.validations import running
+from heat_plugins.validations import catalogue
+from heat_plugins.validations import playbooks
 from heat_plugins.validations import validation_ledger
 from heat_plugins.validations import validation_operations
-from heat_plugins.validations import validation_runs
 
 # Seconds for which a run that was stopped is waited for.
 _TIMEOUT = 90
@@ -38,17 +37,16 @@ _INTERVAL = 1.0
 _TOP = '.heat-plugins-upload'
 
 _CODES = {
-    validation_runs.ValidationState.PASSED: 0,
-    validation_runs.ValidationState.STOPPED: common.CANCELLED,
-    validation_runs.ValidationState.RUNNING: common.STILL_RUNNING,
+    validation_ledger.ValidationState.PASSED: 0,
+    validation_ledger.ValidationState.STOPPED: common.CANCELLED,
+    validation_ledger.ValidationState.RUNNING: common.STILL_RUNNING,
 }
 
 
 def operations(manager: Any) -> validation_operations.ValidationOperations:
     """Return the operations on validations, with the session of a command."""
     return validation_operations.ValidationOperations(
-        plan_common.operations(manager).plans,
-        heat_plans.PlanStacks(common.cloud(manager)),
+        plan_common.operations(manager).plans
     )
 
 
@@ -131,7 +129,7 @@ class _SourceCommand(common.Report):
 
     def source(
         self, parsed_args: argparse.Namespace
-    ) -> tuple[dict[str, str], sources.Content | None]:
+    ) -> tuple[dict[str, str], catalogue.PlaybookSource | None]:
         """Return what names the validations, and files if those are given."""
         content = plan_common.content(parsed_args)
         given = {'plan': parsed_args.plan, 'package': parsed_args.package}
@@ -140,7 +138,10 @@ class _SourceCommand(common.Report):
             raise exceptions.CommandError(
                 'Give exactly one of: a plan, --from, --git, --package'
             )
-        return given, content
+        files = None
+        if content is not None:
+            files = catalogue.PlaybookSource(name='files', content=content)
+        return given, files
 
 
 class ListValidations(_SourceCommand):
@@ -154,12 +155,8 @@ class ListValidations(_SourceCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         core = operations(self.app.client_manager)
-        source, content = self.source(parsed_args)
-        groups = parsed_args.groups
-        if content is not None:
-            listed = core.listed(content, groups)
-        else:
-            listed = core.list(**source, groups=groups)
+        given, files = self.source(parsed_args)
+        listed = core.list(**given, groups=parsed_args.groups, source=files)
         for warning in listed['warnings']:
             self.log.warning('%s', warning)
         return common.table(
@@ -257,7 +254,7 @@ class RunValidations(_SourceCommand):
             '--at-once',
             '<number>',
             'Maximum number of playbooks at the same time; up to '
-            f'{running.MOST_AT_ONCE} (default: 4)',
+            f'{playbooks.MOST_AT_ONCE} (default: 4)',
             default=4,
         ),
         command_line.number(
@@ -277,10 +274,10 @@ class RunValidations(_SourceCommand):
                 '--no-wait cannot be used with --local: local playbooks end '
                 'with the command'
             )
-        source, content = self.source(parsed_args)
+        given, files = self.source(parsed_args)
         names = ('validations', 'groups', 'stack', 'connection', 'user')
         options: dict[str, Any] = {
-            **source,
+            **given,
             **{name: getattr(parsed_args, name) for name in names},
             'at_once': parsed_args.at_once,
             'timeout': parsed_args.timeout,
@@ -297,12 +294,19 @@ class RunValidations(_SourceCommand):
         core = operations(self.app.client_manager)
         try:
             if parsed_args.local:
-                run = _run_here(core, content, show, secrets, options)
+                run = core.run(
+                    **options,
+                    source=files,
+                    secrets=secrets,
+                    tell=lambda run: show.changed(
+                        validation_operations.report(run)
+                    ),
+                )
             else:
                 run = _run_by_mistral(
                     core,
                     *services(self.app.client_manager),
-                    content,
+                    files,
                     show,
                     secrets,
                     options,
@@ -318,30 +322,11 @@ class RunValidations(_SourceCommand):
         return outcomes(run)
 
 
-def _run_here(
-    core: validation_operations.ValidationOperations,
-    content: sources.Content | None,
-    show: progress.Validations,
-    secrets: dict[str, Any],
-    options: dict[str, Any],
-) -> dict[str, Any]:
-    """Run validations in this process; return the run."""
-    if content is not None:
-        options['source'] = origins.PlaybookSource(
-            name='files', content=content
-        )
-    return core.run(
-        **options,
-        secrets=secrets,
-        tell=lambda run: show.changed(validation_operations.report(run)),
-    )
-
-
 def _run_by_mistral(
     core: validation_operations.ValidationOperations,
     store: stores.ObjectStore,
     executions: mistral_plans.WorkflowExecutions,
-    content: sources.Content | None,
+    files: catalogue.PlaybookSource | None,
     show: progress.Validations,
     secrets: dict[str, Any],
     options: dict[str, Any],
@@ -354,8 +339,8 @@ def _run_by_mistral(
     # Mistral keeps its input and shows it, so it gets references.
     given = {**options, 'run_id': run_id, 'secrets': None}
     with contextlib.ExitStack() as uploads:
-        if content is not None:
-            place = parcels.send(store, _packed(content))
+        if files is not None:
+            place = parcels.send(store, _packed(files.content))
             uploads.callback(parcels.forget, store, place)
             given |= {key: place[key] for key in ('container', 'object')}
         if secrets:
@@ -375,7 +360,12 @@ def _run_by_mistral(
             return not wait
         return False
 
-    execution = mistral_plans.follow(executions, execution_id, tell=tell)
+    execution = retrying.follow(
+        lambda: executions.execution(execution_id),
+        lambda execution: tell() or execution.ended,
+        interval=_INTERVAL,
+        sleep=time.sleep,
+    )
     if execution.ended:
         kept.close()
     with contextlib.suppress(errors.NotFound):

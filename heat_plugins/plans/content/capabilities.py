@@ -97,89 +97,16 @@ def read(
     :param enabled: the paths of the environments that are enabled.
     :raises errors.Invalid: it is no such map.
     """
-    entries = texts.mapping(text or '', PATH)
-    reader = _Reader(paths, enabled)
-    topics = tuple(
-        reader.topic(topic) for topic in _maps(entries, 'topics', PATH)
-    )
-    return Capabilities(
-        topics=topics + reader.rest(),
-        warnings=bounds.few(list(reader.warnings())),
-    )
+    there, on = set(paths), set(enabled)
 
-
-class _Reader:
-    """Reads the parts of a map, and keeps what it meets."""
-
-    def __init__(
-        self, paths: abc.Collection[str], enabled: abc.Collection[str]
-    ) -> None:
-        self._paths = set(paths)
-        self._enabled = set(enabled)
-        self._met: dict[str, OptionalEnvironment] = {}
-
-    def topic(self, entry: abc.Mapping[str, Any]) -> Topic:
-        title = _text(entry.get('title'))
-        return Topic(
-            title=title,
-            description=_text(entry.get('description')),
-            groups=tuple(
-                self._group(group)
-                for group in _maps(
-                    entry, 'environment_groups', f'topic {title!r}'
-                )
-            ),
-        )
-
-    def rest(self) -> tuple[Topic, ...]:
-        """Return a topic of what was not met, if there is any."""
-        others = {path for path in self._paths if _may_be_enabled(path)}
-        others = (others | self._enabled) - set(self._met)
-        if not others:
-            return ()
-        group = Group(
-            title=OTHER,
-            environments=tuple(
-                self._environment({'file': path}) for path in sorted(others)
-            ),
-        )
-        return (Topic(title=OTHER, groups=(group,)),)
-
-    def warnings(self) -> abc.Iterator[str]:
-        for path, environment in self._met.items():
-            if not environment.present:
-                yield f'{PATH} names {path}, which the plan does not have'
-            for name in environment.requires:
-                if name not in self._paths:
-                    yield (
-                        f'{path} requires {name}, which the plan does not have'
-                    )
-
-    def _group(self, entry: abc.Mapping[str, Any]) -> Group:
-        title = _text(entry.get('title'))
-        environments = tuple(
-            self._environment(member)
-            for member in _maps(entry, 'environments', f'group {title!r}')
-        )
-        return Group(
-            name=_text(entry.get('name')),
-            title=title,
-            description=_text(entry.get('description')),
-            tags=_tags(entry.get('tags')),
-            mutually_exclusive=entry.get('mutually_exclusive') is True,
-            environments=environments,
-        )
-
-    def _environment(
-        self, entry: abc.Mapping[str, Any]
-    ) -> OptionalEnvironment:
+    def environment(entry: abc.Mapping[str, Any]) -> OptionalEnvironment:
         path = texts.path(entry.get('file'), f'file of an entry of {PATH}')
         requires = entry.get('requires') or ()
         if not isinstance(requires, list | tuple):
             raise errors.Invalid(
                 f'requires of {path} in {PATH} must be a list'
             )
-        environment = OptionalEnvironment(
+        return OptionalEnvironment(
             path=path,
             title=_text(entry.get('title')) or path,
             description=_text(entry.get('description')),
@@ -187,11 +114,58 @@ class _Reader:
                 texts.path(requirement, f'requirement of {path} in {PATH}')
                 for requirement in requires
             ),
-            enabled=path in self._enabled,
-            present=path in self._paths,
+            enabled=path in on,
+            present=path in there,
         )
-        self._met.setdefault(path, environment)
-        return environment
+
+    listed = Capabilities(
+        topics=tuple(
+            Topic(
+                title=_text(topic.get('title')),
+                description=_text(topic.get('description')),
+                groups=tuple(
+                    _group(group, environment)
+                    for group in _maps(topic, 'environment_groups', 'topic')
+                ),
+            )
+            for topic in _maps(texts.mapping(text or '', PATH), 'topics', '')
+        )
+    )
+    others = {path for path in there if _may_be_enabled(path)} | on
+    others -= listed.environments.keys()
+    topics = listed.topics
+    if others:
+        rest = tuple(environment({'file': path}) for path in sorted(others))
+        group = Group(title=OTHER, environments=rest)
+        topics += (Topic(title=OTHER, groups=(group,)),)
+    warnings = bounds.few(list(_warnings(listed, there)))
+    return Capabilities(topics=topics, warnings=warnings)
+
+
+def _group(
+    entry: abc.Mapping[str, Any],
+    read: abc.Callable[[abc.Mapping[str, Any]], OptionalEnvironment],
+) -> Group:
+    tags = entry.get('tags')
+    return Group(
+        name=_text(entry.get('name')),
+        title=_text(entry.get('title')),
+        description=_text(entry.get('description')),
+        tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
+        mutually_exclusive=entry.get('mutually_exclusive') is True,
+        environments=tuple(map(read, _maps(entry, 'environments', 'group'))),
+    )
+
+
+def _warnings(
+    listed: Capabilities, there: abc.Container[str]
+) -> abc.Iterator[str]:
+    for path, environment in listed.environments.items():
+        if not environment.present:
+            yield f'{PATH} names {path}, which the plan does not have'
+        for name in environment.requires:
+            if name not in there:
+                yield f'{path} requires {name}, which the plan does not have'
 
 
 def _may_be_enabled(path: str) -> bool:
@@ -203,18 +177,15 @@ def _may_be_enabled(path: str) -> bool:
 
 
 def _maps(
-    entries: abc.Mapping[str, Any], section: str, where: str
+    entry: abc.Mapping[str, Any], section: str, kind: str
 ) -> list[abc.Mapping[str, Any]]:
-    value = entries.get(section) or []
+    value = entry.get(section) or []
     if not isinstance(value, list) or not all(
-        isinstance(entry, dict) for entry in value
+        isinstance(each, dict) for each in value
     ):
-        raise errors.Invalid(f'{section} of {where} in {PATH} must be a list')
+        where = f'{kind} {_text(entry.get("title"))!r} in ' if kind else ''
+        raise errors.Invalid(f'{section} of {where}{PATH} must be a list')
     return value
-
-
-def _tags(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
 def _text(value: Any) -> str:

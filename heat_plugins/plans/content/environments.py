@@ -108,7 +108,7 @@ class PlanEnvironment:
                 values[section] = dict(content)
         text = texts.dump(values | dict(self.more))
         # What could not be read again would be the end of the plan.
-        texts.check(text, PATH)
+        texts.load(text, PATH)
         return text
 
 

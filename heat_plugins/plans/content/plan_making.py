@@ -7,6 +7,7 @@ that says that all is there. What fails is undone. What is interrupted can be
 resumed: files that are there are not sent again.
 """
 
+from collections import abc
 import dataclasses
 
 from heat_plugins import bounds
@@ -17,11 +18,9 @@ from heat_plugins.content import storage
 from heat_plugins.content import texts
 from heat_plugins.plans import plan_claims
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.content import marks
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import deploy_records
-from heat_plugins.plans.deploy import steps
 from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.rendering import rendering
 
@@ -100,8 +99,8 @@ def check(
     :raises errors.Invalid: a file cannot be used, the root template or an
         enabled environment is not there, or it is all too large.
     """
-    steps.read(environment)
-    deploy_records.read(environment)
+    deploy_records.steps(environment)
+    deploy_records.required(environment)
     references.check(environment, fetch)
 
 
@@ -127,32 +126,19 @@ def _environment(
     return environments.PlanEnvironment(template=template)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Maker:
     """Makes a plan of what was prepared.
 
-    :param container: the plan's, to be made.
-    :param resume: whether to resume the creation that a caller interrupted.
+    :ivar container: the plan's, to be made.
+    :ivar resume: whether to resume the creation that a caller interrupted.
     """
 
-    def __init__(
-        self,
-        claims: plan_claims.Claims,
-        locks: plan_claims.Locks,
-        container: marks.PlanContainer,
-        prepared: Prepared,
-        *,
-        resume: bool,
-        progress: pools.Progress | None,
-    ) -> None:
-        self._claims = claims
-        self._locks = locks
-        self._container = container
-        self._prepared = prepared
-        self._name = prepared.environment.name
-        self._resumes = resume
-        self._progress = progress
-        text = prepared.environment.to_text()
-        self._last = {environments.PATH: text.encode()}
+    claims: plan_claims.Claims
+    container: plans.PlanContainer
+    prepared: Prepared
+    resume: bool
+    progress: pools.Progress | None
 
     def make(self) -> None:
         """Make it.
@@ -165,40 +151,44 @@ class Maker:
         try:
             self._open()
         except BaseException:
-            with self._locks.lock(claim.name):
-                self._claims.release(claim)
+            with self.claims.lock(claim.name):
+                self.claims.release(claim)
             raise
         try:
             self._fill()
-            self._finish(claim)
+            with self.claims.lock(claim.name):
+                if not self.claims.has(claim):
+                    raise errors.Exists(
+                        f'Another caller has resumed the creation of plan '
+                        f'{claim.name}, or has deleted it'
+                    )
+                self._mark(plans.PlanState.READY)
         except BaseException as exc:
             self._undo(claim, exc)
             raise
 
     def _claim(self) -> plan_claims.Claim:
-        claim = self._take()
+        environment = self.prepared.environment
+        wanted = environment.name, environment.description
+        claim = self.claims.take(*wanted)
         if claim is None:
-            former = self._claims.find(self._name)
-            self._refuse_taken()
-            with self._locks.lock(self._name):
+            former = self.claims.find(environment.name)
+            self._refuse_taken(former)
+            with self.claims.lock(environment.name):
                 # Of two who resume, the first has made the next claim.
-                if former is not None and self._claims.has(former):
-                    self._refuse_taken()
-                    self._claims.release(former)
-                    claim = self._take()
+                if former is not None and self.claims.has(former):
+                    self._refuse_taken(former)
+                    self.claims.release(former)
+                    claim = self.claims.take(*wanted)
         if claim is None:
             raise errors.Exists(
-                f'Another caller is already creating plan {self._name}'
+                f'Another caller is already creating plan {environment.name}'
             )
         return claim
 
-    def _take(self) -> plan_claims.Claim | None:
-        description = self._prepared.environment.description
-        return self._claims.take(self._name, description)
-
-    def _refuse_taken(self) -> None:
-        name = self._name
-        mark = self._container.mark()
+    def _refuse_taken(self, claim: plan_claims.Claim | None) -> None:
+        name = self.prepared.environment.name
+        mark = self.container.mark()
         if mark is not None and mark.state is plans.PlanState.READY:
             raise errors.Exists(
                 f'Plan {name} exists already; update it, or choose another '
@@ -209,8 +199,7 @@ class Maker:
                 f'Plan {name} is being deleted; if that was interrupted, '
                 'delete it again'
             )
-        if not self._resumes:
-            claim = self._claims.find(name)
+        if not self.resume:
             since = f' since {claim.since}' if claim else ''
             raise errors.PlanUnfinished(
                 f'Plan {name} is being created{since}; if that was '
@@ -220,49 +209,130 @@ class Maker:
     def _open(self) -> None:
         """Make a container of the plan's own, with its mark."""
         # Another may make it, with its mark, between the two.
-        exists = self._container.exists()
-        mark = self._container.mark()
+        exists = self.container.exists()
+        mark = self.container.mark()
         begun = mark is not None and mark.state is plans.PlanState.CREATING
         if exists and not begun:
             raise errors.Exists(
-                f'Container {self._name} exists already, and is not a plan; '
-                'choose another name'
+                f'Container {self.prepared.environment.name} exists already, '
+                'and is not a plan; choose another name'
             )
         self._mark(plans.PlanState.CREATING)
 
     def _fill(self) -> None:
-        entries = self._container.entries()
-        files = storage.changed(self._prepared.files, entries)
-        self._container.write(files, self._progress)
-        surplus = set(entries) - set(self._prepared.files) - set(self._last)
-        self._container.delete(surplus)
-        self._container.write(self._last)
-
-    def _finish(self, claim: plan_claims.Claim) -> None:
-        with self._locks.lock(claim.name):
-            if not self._claims.has(claim):
-                raise errors.Exists(
-                    f'Another caller has resumed the creation of plan '
-                    f'{claim.name}, or has deleted it'
-                )
-            self._mark(plans.PlanState.READY)
+        entries = self.container.entries()
+        files = self.prepared.files
+        self.container.write(storage.changed(files, entries), self.progress)
+        self.container.delete(set(entries) - set(files) - {environments.PATH})
+        text = self.prepared.environment.to_text()
+        self.container.write({environments.PATH: text.encode()})
 
     def _mark(self, state: plans.PlanState) -> None:
-        self._container.make(
-            marks.Mark(state=state, rendered=self._prepared.rendered)
+        self.container.make(
+            plans.Mark(state=state, rendered=self.prepared.rendered)
         )
 
     def _undo(self, claim: plan_claims.Claim, exc: BaseException) -> None:
         """Leave nothing that stands in the way of another attempt."""
         try:
-            with self._locks.lock(claim.name):
-                if not self._claims.has(claim):
-                    # It now belongs to another caller.
-                    return
-                self._container.remove()
-                self._claims.release(claim)
+            with self.claims.lock(claim.name):
+                # Else it now belongs to another caller.
+                if self.claims.has(claim):
+                    self.container.remove()
+                    self.claims.release(claim)
         except errors.Error as undoing:
             exc.add_note(
                 f'Cannot undo the incomplete creation of plan {claim.name}: '
                 f'{undoing}; delete the plan, or resume its creation'
             )
+
+
+def update(
+    plan: plans.Plan,
+    container: storage.Container,
+    content: sources.Content,
+    limits: rendering.RenderingLimits,
+    *,
+    delete: abc.Collection[str],
+    prune: bool,
+    progress: pools.Progress | None,
+) -> None:
+    """Check what is written and deleted; then do it.
+
+    :param content: the new files.
+    :param delete: paths to remove.
+    :param prune: whether to remove all that the new files lack.
+    :raises errors.Invalid: a file cannot be used; a path to delete is not in
+        the plan, or among the new files; or the plan would lack its root
+        template, or an environment that is enabled.
+    """
+    removed = {texts.path(path, 'file to delete') for path in delete}
+    files, gone = _difference(
+        plan, container, content, limits, removed, prune=prune
+    )
+    written = storage.changed(files, plan.entries)
+    # With passwords for what the root template now asks for.
+    environment = secrecy.with_passwords(plan.environment, files)
+    paths = set(plan.entries) - gone | set(written)
+    check(environment, _over(container, paths, written))
+    # Write first, so that what refers to new files finds them.
+    container.write(written, progress)
+    if environment != plan.environment:
+        text = environment.to_text()
+        container.write({environments.PATH: text.encode()})
+    container.delete(gone)
+
+
+def _difference(
+    plan: plans.Plan,
+    container: storage.Container,
+    content: sources.Content,
+    limits: rendering.RenderingLimits,
+    removed: abc.Set[str],
+    *,
+    prune: bool,
+) -> tuple[dict[str, bytes], set[str]]:
+    """Return the new files, rendered ones too, and the paths to delete."""
+    entries = set(plan.entries)
+    unknown = sorted(removed - entries)
+    if unknown:
+        raise errors.Invalid(
+            f'Plan {plan.name} has no {bounds.listed(unknown)} to delete'
+        )
+    files, gone = dict(content), set(removed)
+    if plan.rendered:
+        former = set(rendering.targets(entries, container.fetch))
+        kept = set() if prune else entries - gone - former
+        paths = kept | set(content)
+        files |= rendering.outputs(
+            paths, _over(container, paths, content), limits
+        )
+        if not prune:
+            # Of roles, networks and templates that are no more.
+            gone |= former & entries - set(files)
+    # What is enabled and set is the plan's own.
+    files.pop(environments.PATH, None)
+    staying = sorted(gone & set(files))
+    if staying:
+        raise errors.Invalid(
+            f'Cannot delete {bounds.listed(staying)}: the new files contain '
+            'it, or a template renders to it; remove it there'
+        )
+    if prune:
+        gone |= entries - set(files)
+    return files, gone - {environments.PATH}
+
+
+def _over(
+    container: storage.Container,
+    paths: abc.Container[str],
+    new: abc.Mapping[str, bytes],
+) -> references.Fetch:
+    """Return what fetches new files, and present ones of some paths."""
+
+    def fetch(wanted: abc.Collection[str]) -> dict[str, bytes]:
+        given = {path: new[path] for path in wanted if path in new}
+        present = [path for path in wanted if path in paths]
+        return container.fetch(sorted({*present} - {*given})) | given
+
+    return fetch

@@ -11,29 +11,127 @@ import base64
 from collections import abc
 import contextlib
 import dataclasses
+import enum
 import json
-from typing import Final
+import posixpath
+import re
+from typing import Any, Final
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.content import texts
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.content import links
 
-#: Returns the contents of those of some paths that the plan has.
-Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
+_TEMPLATE = re.compile(r'^[\'"{]{0,2}heat_template_version\b', re.MULTILINE)
+
+# Keys of a resource registry that are no types.
+_DIRECTIVES = frozenset({'base_url', 'hooks', 'restricted_actions'})
+
+
+class LinkKind(enum.Enum):
+    """What a file is to the file that refers to it."""
+
+    TEMPLATE = 'template'
+    ENVIRONMENT = 'environment'
+    #: What `get_file` names: it may be a template all the same.
+    FILE = 'file'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Missing:
-    """A reference to a file that the plan does not have.
+class Link:
+    """A reference.
 
-    :ivar path: as it would be called in the plan.
-    :ivar by: the file that refers to it.
+    :ivar path: of the file, from the plan's root.
+    :ivar kind: what it should be.
     """
 
     path: str
-    by: str
+    kind: LinkKind
+
+
+def is_template(text: str) -> bool:
+    """Say whether a text looks like one of Heat's templates."""
+    return _TEMPLATE.search(text) is not None
+
+
+def rewrite(text: str, path: str, kind: LinkKind) -> tuple[str, list[Link]]:
+    """Return a file with its references as paths from the root; and those.
+
+    :param path: where it lies in the plan.
+    :raises errors.Invalid: it is not YAML, or a reference leaves the plan.
+    """
+    if kind is LinkKind.FILE:
+        return text, []
+    root = texts.load(text, path)
+    if not isinstance(root, dict):
+        raise errors.Invalid(f'{path} is no {kind.value}')
+    finder = _Finder(path)
+    if kind is LinkKind.TEMPLATE:
+        finder.look_through(root)
+    else:
+        finder.look_through_registry(root.get('resource_registry'))
+    return texts.dump(root) if finder.changed else text, finder.found
+
+
+class _Finder:
+    """Walks the values of one file, and rewrites them.
+
+    :ivar changed: whether some reference was not a path from the root.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._folder = posixpath.dirname(path)
+        # By an alias a value stands in several places.
+        self._seen: set[int] = set()
+        self.found: list[Link] = []
+        self.changed = False
+
+    def look_through(self, value: Any) -> None:
+        """Find the files that a template names."""
+        if id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        if isinstance(value, list):
+            for item in value:
+                self.look_through(item)
+        elif isinstance(value, dict):
+            for key, entry in value.items():
+                if not isinstance(entry, str):
+                    self.look_through(entry)
+                elif key == 'get_file' and entry:
+                    value[key] = self._path_of(entry, LinkKind.FILE)
+                elif key == 'type' and entry.endswith(('.yaml', '.template')):
+                    value[key] = self._path_of(entry, LinkKind.TEMPLATE)
+
+    def look_through_registry(self, registry: Any) -> None:
+        """Find the files that an environment maps types to."""
+        if not isinstance(registry, dict) or id(registry) in self._seen:
+            return
+        self._seen.add(id(registry))
+        for name, value in registry.items():
+            if not isinstance(value, str):
+                self.look_through_registry(value)
+            elif value and '::' not in value and name not in _DIRECTIVES:
+                registry[name] = self._path_of(value, LinkKind.TEMPLATE)
+
+    def _path_of(self, written: str, kind: LinkKind) -> str:
+        """Return the path of the file that a reference names."""
+        try:
+            path = texts.path(posixpath.join(self._folder, written), 'file')
+        except errors.Invalid:
+            raise errors.Invalid(
+                f'{self._path} refers to {bounds.shortened(written)!r}, which '
+                'is no path within the plan. Put the file into the plan, and '
+                f'give its path relative to {self._path}'
+            ) from None
+        self.found.append(Link(path=path, kind=kind))
+        self.changed = self.changed or path != written
+        return path
+
+
+#: Returns the contents of those of some paths that the plan has.
+Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,14 +143,14 @@ class Resolved:
         They are meant for Heat's ``environment_files``.
     :ivar files: all of the files, environments included, by their keys; the
         root template's references are keys here.
-    :ivar missing: references that lead nowhere; Heat tells whether they
-        matter, as much of a registry is never used.
+    :ivar warnings: references that lead nowhere, a sentence each; Heat tells
+        whether they matter, as much of a registry is never used.
     """
 
     template: str
     environments: tuple[str, ...]
     files: abc.Mapping[str, str] = dataclasses.field(repr=False)
-    missing: tuple[Missing, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 #: Keys of the environments that are made of sections of the plan's own.
@@ -82,7 +180,10 @@ def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
     files = dict(walk.files)
     # The bytes of the files in a request.
     if sum(len(json.dumps(text)) for text in files.values()) > _BODY:
-        files |= {path: _compact(files[path], path) for path in walk.yaml}
+        for path in walk.yaml:
+            # YAML that says the same, without comments and layout.
+            text = texts.dump(texts.load(files[path], path), compact=True)
+            files[path] = min(text, files[path], key=len)
     template = files[plan.template]
     if plan.template not in walk.referred:
         del files[plan.template]
@@ -90,7 +191,7 @@ def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
         template=template,
         environments=tuple(dict.fromkeys(keys)),
         files=files,
-        missing=tuple(walk.missing),
+        warnings=bounds.few(walk.missing),
     )
 
 
@@ -105,13 +206,13 @@ def check(
     keys = []
     for entry in _merged(plan):
         if isinstance(entry, str):
-            walk.want(entry, links.LinkKind.ENVIRONMENT)
+            walk.want(entry, LinkKind.ENVIRONMENT)
             keys.append(entry)
         else:
             key, content = entry
-            walk.take(key, texts.dump(content), links.LinkKind.ENVIRONMENT)
+            walk.take(key, texts.dump(content), LinkKind.ENVIRONMENT)
             keys.append(key)
-    walk.want(plan.template, links.LinkKind.TEMPLATE)
+    walk.want(plan.template, LinkKind.TEMPLATE)
     walk.run()
     lacking = sorted({plan.template, *keys} - set(walk.files))
     if lacking:
@@ -122,22 +223,16 @@ def check(
     return walk, keys
 
 
-def _text(content: bytes, path: str, kind: links.LinkKind) -> str:
+def _text(content: bytes, path: str, kind: LinkKind) -> str:
     """Return a file's text; that of a binary one is in base64.
 
     So ``openstack stack create`` sends what ``get_file`` names.
     """
-    if kind is links.LinkKind.FILE:
+    if kind is LinkKind.FILE:
         with contextlib.suppress(errors.Invalid):
             return texts.decode(content, path)
         return base64.encodebytes(content).decode()
     return texts.decode(content, path)
-
-
-def _compact(text: str, path: str) -> str:
-    """Return YAML that says the same, without comments and layout."""
-    compacted = texts.dump(texts.load(text, path), compact=True)
-    return min(compacted, text, key=len)
 
 
 def _merged(
@@ -173,7 +268,7 @@ class Walk:
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
-        self._wanted: dict[str, links.LinkKind] = {}
+        self._wanted: dict[str, LinkKind] = {}
         self._asked: set[str] = set()
         self._by: dict[str, str] = {}
         self._size = 0
@@ -181,18 +276,19 @@ class Walk:
         #: Of `files`, the templates and environments.
         self.yaml: list[str] = []
         self.referred: set[str] = set()
-        self.missing: list[Missing] = []
+        #: References that lead nowhere.
+        self.missing: list[str] = []
 
-    def want(self, path: str, kind: links.LinkKind) -> None:
+    def want(self, path: str, kind: LinkKind) -> None:
         if path not in self._asked:
             self._asked.add(path)
             self._wanted[path] = kind
 
-    def take(self, key: str, text: str, kind: links.LinkKind) -> None:
+    def take(self, key: str, text: str, kind: LinkKind) -> None:
         """Take a file, and want what it refers to."""
-        if kind is links.LinkKind.FILE and links.is_template(text):
-            kind = links.LinkKind.TEMPLATE
-        if kind is not links.LinkKind.FILE:
+        if kind is LinkKind.FILE and is_template(text):
+            kind = LinkKind.TEMPLATE
+        if kind is not LinkKind.FILE:
             self.yaml.append(key)
         self._size += len(text)
         if self._size > LARGEST:
@@ -201,7 +297,7 @@ class Walk:
                 f'refer to, exceed {LARGEST} characters; enable fewer, or '
                 'remove large files'
             )
-        self.files[key], targets = links.rewrite(text, key, kind)
+        self.files[key], targets = rewrite(text, key, kind)
         for link in targets:
             self.referred.add(link.path)
             self._by.setdefault(link.path, key)
@@ -215,4 +311,7 @@ class Walk:
                 if path in fetched:
                     self.take(path, _text(fetched[path], path, kind), kind)
                 elif path in self._by:
-                    self.missing.append(Missing(path=path, by=self._by[path]))
+                    self.missing.append(
+                        f'{self._by[path]} refers to {path}, which the plan '
+                        'does not have'
+                    )

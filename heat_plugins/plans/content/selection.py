@@ -40,10 +40,9 @@ def select(
                 + bounds.did_you_mean(path, [n for n in known if n != path])
             )
     after = [path for path in before if choices.get(path, True)]
+    # In the map's order, whatever order they came in.
     after += [
-        path
-        for path in _in_order(choices, known)
-        if choices[path] and path not in present
+        path for path in known if choices.get(path) and path not in present
     ]
     allowed = set(_violations(before, offered))
     wrong = [
@@ -70,15 +69,6 @@ def _with_requirements(
                 full[required] = True
                 rest.append(required)
     return full
-
-
-def _in_order(
-    choices: abc.Mapping[str, bool],
-    known: abc.Mapping[str, capabilities.OptionalEnvironment],
-) -> list[str]:
-    """Return the choices in the map's order, whatever order they came in."""
-    places = {path: place for place, path in enumerate(known)}
-    return sorted(choices, key=lambda path: places.get(path, len(places)))
 
 
 def _enforced(

@@ -8,7 +8,6 @@ So a stack that was changed past the plan shows as well.
 from collections import abc
 import dataclasses
 import difflib
-import enum
 import json
 from typing import Any, Final
 
@@ -26,73 +25,51 @@ from heat_plugins.plans.parameters import secrecy
 LINES: Final = 20_000
 
 
-class Kind(enum.StrEnum):
-    """What differs."""
-
-    TEMPLATE = 'template'
-    FILE = 'file'
-    PARAMETER = 'parameter'
-    REGISTRY = 'registry'
-
-
-class ChangeKind(enum.StrEnum):
-    """What a deployment would do to it."""
-
-    ADDED = 'added'
-    REMOVED = 'removed'
-    CHANGED = 'changed'
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Difference:
     """A difference; what a deployment would change.
 
+    :ivar kind: template, file, parameter or registry.
+    :ivar change: added, removed or changed.
     :ivar name: of a file, a parameter or a resource type.
     :ivar detail: a unified diff of texts; of values, the former and the new
         one in JSON, masked where they are hidden.
     """
 
-    kind: Kind
-    change: ChangeKind
+    kind: str
+    change: str
     name: str
     detail: str = ''
 
 
-class Comparer:
-    """Compares plans and stacks of a project."""
+def differences(service: plan_service.Plans, name: str) -> list[Difference]:
+    """Return what deploying a plan would change in its stack.
 
-    def __init__(self, plans: plan_service.Plans) -> None:
-        self._plans = plans
-        self._stacks = plans.stacks
-
-    def differences(self, name: str) -> list[Difference]:
-        """Return what deploying a plan would change in its stack.
-
-        :raises errors.NotFound: it has no stack.
-        :raises errors.ServiceError: Heat does not take the plan.
-        """
-        plan = self._plans.load(name)
-        stack = self._stacks.find(name)
-        if stack is None:
-            raise errors.NotFound(f'Plan {name} is not deployed')
-        wanted = self._plans.resolve(plan)
-        with secrecy.guarding(wanted, plan.environment):
-            answer = self._stacks.validate(wanted)
-        template, environment, files = self._stacks.content(stack)
-        hiding = _Hiding(plan, answer, wanted, environment)
-        compared = _Texts()
-        differences = [
+    :raises errors.NotFound: it has no stack.
+    :raises errors.ServiceError: Heat does not take the plan.
+    """
+    plan = service.load(name)
+    stack = service.stacks.find(name)
+    if stack is None:
+        raise errors.NotFound(f'Plan {name} is not deployed')
+    wanted = service.resolve(plan)
+    with secrecy.guarding(wanted, plan.environment):
+        answer = service.stacks.validate(wanted)
+    template, environment, files = service.stacks.content(stack)
+    hiding = _Hiding(plan, answer, wanted, environment)
+    compared = Texts()
+    new = answer.get('Environment') or {}
+    return [
+        dataclasses.replace(
+            difference, detail=hiding.mask.value(difference.detail)
+        )
+        for difference in (
             *_template(template, wanted, compared),
             *_files(files, wanted, compared),
-            *_parameters(environment, answer.get('Environment') or {}, hiding),
-            *_registry(environment, answer.get('Environment') or {}),
-        ]
-        return [
-            dataclasses.replace(
-                difference, detail=hiding.mask.value(difference.detail)
-            )
-            for difference in differences
-        ]
+            *_parameters(environment, new, hiding),
+            *_registry(environment, new),
+        )
+    ]
 
 
 class _Hiding:
@@ -125,13 +102,13 @@ class _Hiding:
 def _template(
     actual: abc.Mapping[str, Any],
     wanted: references.Resolved,
-    compared: '_Texts',
+    compared: 'Texts',
 ) -> abc.Iterator[Difference]:
     template = texts.mapping(wanted.template, 'the root template')
     if template != actual:
         yield Difference(
-            kind=Kind.TEMPLATE,
-            change=ChangeKind.CHANGED,
+            kind='template',
+            change='changed',
             name='',
             detail=compared.unified(_canonical(actual), _canonical(template)),
         )
@@ -140,18 +117,16 @@ def _template(
 def _files(
     actual: abc.Mapping[str, str],
     wanted: references.Resolved,
-    compared: '_Texts',
+    compared: 'Texts',
 ) -> abc.Iterator[Difference]:
     for name, before, after in _changed(actual, wanted.files):
         # Environments hold values; those are compared one by one.
         if name.startswith(f'{environments.PATH}#'):
             continue
         change, detail = _change(before, after), ''
-        if change is ChangeKind.CHANGED and name not in wanted.environments:
+        if change == 'changed' and name not in wanted.environments:
             detail = compared.unified(str(before), str(after))
-        yield Difference(
-            kind=Kind.FILE, change=change, name=name, detail=detail
-        )
+        yield Difference(kind='file', change=change, name=name, detail=detail)
 
 
 def _parameters(
@@ -167,7 +142,7 @@ def _parameters(
         if name in encrypted or (name in sides[1] and before == masking.MASK):
             continue
         yield Difference(
-            kind=Kind.PARAMETER,
+            kind='parameter',
             change=_change(before, after),
             name=name,
             detail=' -> '.join(
@@ -185,7 +160,7 @@ def _registry(
     after = wanted.get('resource_registry') or {}
     for name, *sides in _changed(before, after, lambda side: side or None):
         yield Difference(
-            kind=Kind.REGISTRY,
+            kind='registry',
             change=_change(*sides),
             name=name,
             detail=' -> '.join(
@@ -206,10 +181,10 @@ def _changed(
             yield name, *sides
 
 
-def _change(before: Any, after: Any) -> ChangeKind:
+def _change(before: Any, after: Any) -> str:
     if before is None:
-        return ChangeKind.ADDED
-    return ChangeKind.REMOVED if after is None else ChangeKind.CHANGED
+        return 'added'
+    return 'removed' if after is None else 'changed'
 
 
 def _canonical(value: abc.Mapping[str, Any]) -> str:
@@ -217,7 +192,7 @@ def _canonical(value: abc.Mapping[str, Any]) -> str:
     return texts.dump(json.loads(json.dumps(value, sort_keys=True)))
 
 
-class _Texts:
+class Texts:
     """Compares texts, up to a number of lines in all.
 
     Python's difflib takes the square of their number.

@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was deployed of a plan, exactly, and what must pass before it is.
+"""What was deployed of a plan, and what its environment says of deployments.
 
 ``plan-environment.yaml`` names groups of the plan's own validations::
 
     required_validations: [prep, pre - deployment]
 
 That they have passed counts for the content that they were run with, and for
-a while: they look at a world that changes.
+a while: they look at a world that changes. It also names the steps that run
+after the plan has been deployed, in order::
+
+    post_deployment:
+      - workflow: shop.configure
+        input: {region: north}
+      - action: std.echo
+        input: {output: done}
 """
 
 import dataclasses
 import datetime
 import hashlib
-from typing import Final
+from typing import Any, Final
 
 from heat_plugins import errors
+from heat_plugins import jobs
 from heat_plugins.objectstore import json_records
 from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import plans
@@ -65,8 +73,9 @@ def find_deployed(
     return record if record and record.content_hash == content_hash else None
 
 
-#: The section of the file.
-SECTION: Final = 'required_validations'
+#: The sections of the file.
+STEPS: Final = 'post_deployment'
+REQUIRED: Final = 'required_validations'
 
 #: Seconds for which a group that has passed counts as passed.
 VALID: Final = 3600
@@ -77,24 +86,24 @@ MOST: Final = 100
 _VALIDATED = 'validated/'
 
 
-def read(environment: environments.PlanEnvironment) -> tuple[str, ...]:
+def required(environment: environments.PlanEnvironment) -> tuple[str, ...]:
     """Return the groups that a plan names.
 
     :raises errors.Invalid: its section is not a list of groups.
     """
-    section = environment.more.get(SECTION)
+    section = environment.more.get(REQUIRED)
     if section is None:
         return ()
     if not isinstance(section, list) or not all(
         isinstance(group, str) and group.strip() for group in section
     ):
         raise errors.Invalid(
-            f'{SECTION} of {environments.PATH} must be a list of groups'
+            f'{REQUIRED} of {environments.PATH} must be a list of groups'
         )
     groups = tuple(dict.fromkeys(section))
     if len(groups) > MOST:
         raise errors.Invalid(
-            f'{SECTION} of {environments.PATH} names {len(groups)} groups; '
+            f'{REQUIRED} of {environments.PATH} names {len(groups)} groups; '
             f'name at most {MOST}'
         )
     return groups
@@ -115,7 +124,7 @@ def check(annex: json_records.Records, plan: plans.Plan, now: float) -> None:
 
     :raises errors.Refused: so it is.
     """
-    for group in read(plan.environment):
+    for group in required(plan.environment):
         passed = annex.find(_name(group))
         if not (
             isinstance(passed, dict)
@@ -133,3 +142,32 @@ def check(annex: json_records.Records, plan: plans.Plan, now: float) -> None:
 
 def _name(group: str) -> str:
     return f'{_VALIDATED}{hashlib.sha256(group.encode()).hexdigest()[:16]}'
+
+
+def steps(environment: environments.PlanEnvironment) -> tuple[jobs.Call, ...]:
+    """Return the steps of a plan.
+
+    :raises errors.Invalid: its section is none of steps.
+    """
+    section = environment.more.get(STEPS)
+    if section is None:
+        return ()
+    if not isinstance(section, list):
+        raise errors.Invalid(f'{STEPS} of {environments.PATH} must be a list')
+    return tuple(_call(entry, place) for place, entry in enumerate(section, 1))
+
+
+def _call(entry: Any, place: int) -> jobs.Call:
+    if isinstance(entry, dict) and entry.keys() <= {*jobs.CallKind, 'input'}:
+        values = {'input': {}, **entry}
+        arguments = values.pop('input') or {}
+        if len(values) == 1 and isinstance(arguments, dict):
+            ((kind, name),) = values.items()
+            if isinstance(name, str) and name.strip():
+                return jobs.Call(
+                    kind=jobs.CallKind(kind), name=name, input=arguments
+                )
+    raise errors.Invalid(
+        f'Number {place} in {STEPS} of {environments.PATH} must be a map '
+        'with either workflow or action, a name, and optionally input, a map'
+    )

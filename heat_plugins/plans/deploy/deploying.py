@@ -19,11 +19,9 @@ from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import deploy_records
-from heat_plugins.plans.deploy import stack_following
-from heat_plugins.plans.deploy import steps as steps_module
+from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import secrecy
-from heat_plugins.plans.parameters import settings
 
 #: Tags of a plan's stack: that it is one, and from which content it is.
 TAG = 'deployment-plan'
@@ -133,7 +131,7 @@ class Deployer:
         :raises errors.ServiceError: Heat does not take the plan, or not now.
         """
         with self._plans.lock(name) as plan:
-            wanted = steps_module.read(plan.environment)
+            wanted = deploy_records.steps(plan.environment)
             stack = self._stacks.find(name)
             _check(stack, plan, take_over)
             if stack is not None and _has_taken(stack, plan, before):
@@ -151,7 +149,7 @@ class Deployer:
                 started,
                 content_hash=plan.content_hash,
                 steps=wanted,
-                warnings=settings.warnings(content),
+                warnings=content.warnings,
             )
 
     def _give(
@@ -199,7 +197,7 @@ class Deployer:
         :raises errors.ServiceError: Heat does not take the plan.
         """
         plan = self._plans.load(name)
-        steps_module.read(plan.environment)
+        deploy_records.steps(plan.environment)
         stack = self._stacks.find(name)
         _check(stack, plan, take_over)
         content = self._plans.resolve(plan)
@@ -213,7 +211,7 @@ class Deployer:
                 changes = dict(self._stacks.preview_replace(stack, content))
         return Preview(
             action='UPDATE' if stack else 'CREATE',
-            warnings=settings.warnings(content),
+            warnings=content.warnings,
             **changes,
         )
 
@@ -229,7 +227,7 @@ class Deployer:
         return Status(
             plan=name,
             status=stack.status,
-            reason=self.mask(name)(stack_following.judge(stack, '').reason),
+            reason=self.mask(name)(plan_stacks.judge(stack, '').reason),
             stack_id=stack.id,
             changed_at=stack.changed_at,
             content_hash=plan.content_hash,
@@ -256,7 +254,7 @@ class Deployer:
 
     def required(self, name: str) -> list[str]:
         """Return the groups of validations that a plan requires."""
-        return [*deploy_records.read(self._plans.load(name).environment)]
+        return [*deploy_records.required(self._plans.load(name).environment)]
 
     def poll(self, stack_id: str, before: str) -> dict[str, Any]:
         """Return how a deployment stands, and no counts.
@@ -264,7 +262,7 @@ class Deployer:
         :param before: as `start` has returned it.
         """
         stack = self._stacks.find(stack_id)
-        progress = stack_following.judge(stack, before)
+        progress = plan_stacks.judge(stack, before)
         reason, age = progress.reason, self._plans.clock() - progress.since
         if stack is not None:
             reason = self.mask(stack.name)(reason)

@@ -8,8 +8,8 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import jobs
+from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import deploying
-from heat_plugins.plans.deploy import steps
 
 #: The workflow that runs the validations that a plan requires.
 VALIDATIONS = 'validations.run'
@@ -144,7 +144,7 @@ class Deploy:
         if outcome is not None:
             call = calls[state.configured]
             if not outcome.success:
-                where = f'{call.kind} {call.name} of {steps.SECTION}: '
+                where = f'{call.kind} {call.name} of {deploy_records.STEPS}: '
                 reason = f'{call.name} has failed'
                 if outcome.reason:
                     reason = f'{where}{outcome.reason}'

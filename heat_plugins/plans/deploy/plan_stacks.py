@@ -6,10 +6,25 @@ is in ``tests/unit/plans/fake_heat.py``.
 """
 
 from collections import abc
+import dataclasses
+import datetime
 from typing import Any, Protocol
 
 from heat_plugins import heat_values
 from heat_plugins.plans.content import references
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StackServer:
+    """A server of a stack.
+
+    :ivar path: names of the resources from the stack down to it.
+    :ivar address: '' if it has none.
+    """
+
+    path: tuple[str, ...]
+    name: str = ''
+    address: str = ''
 
 
 class Stacks(Protocol):
@@ -80,5 +95,136 @@ class Stacks(Protocol):
         :param after: the id of an event; None for the beginning.
         """
 
+    def output(self, stack: str, name: str) -> Any:
+        """Return the value of an output; None where there is none.
+
+        :raises errors.NotFound: there is no such stack.
+        """
+
+    def servers(self, stack: str) -> list[StackServer]:
+        """Return the servers of a stack and of those nested in it."""
+
     def last_event(self, stack: heat_values.Stack) -> str | None:
         """Return the id of the latest event."""
+
+
+_PAGE = 200
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StackProgress:
+    """How far a deployment is.
+
+    :ivar status: of the stack; '' when it is gone.
+    :ivar since: when it has started, in seconds since 1970.
+    :ivar done: resources that this action is through with.
+    :ivar under_way: the resource that has started last, and what it does.
+    :ivar failures: what has gone wrong, a line each.
+    """
+
+    status: str
+    reason: str = ''
+    since: float = 0
+    done: int = 0
+    under_way: str = ''
+    failures: tuple[str, ...] = ()
+    ended: bool = False
+
+    @property
+    def success(self) -> bool:
+        return self.ended and self.status.endswith('_COMPLETE')
+
+
+class StackFollower:
+    """Reads what is new of a stack; keeps nothing but counts.
+
+    :param before: when the action before this one began; see
+        `deploying.Started`.
+    :param after_event: the last event that is not of this action.
+    :param mask: what takes secrets out of Heat's reasons.
+    """
+
+    def __init__(
+        self,
+        stacks: Stacks,
+        stack_id: str,
+        *,
+        before: str = '',
+        after_event: str | None = None,
+        mask: abc.Callable[[str], str],
+    ) -> None:
+        self._stacks = stacks
+        self._stack_id = stack_id
+        self._before = before
+        self._event = after_event
+        self._mask = mask
+        self._done: set[str] = set()
+        self._under_way = ''
+        self._failures: list[str] = []
+
+    def look(self) -> StackProgress:
+        """Return how far the deployment is now.
+
+        :raises errors.ServiceError: Heat does not say.
+        """
+        stack = self._stacks.find(self._stack_id)
+        progress = judge(stack, self._before)
+        if stack is None:
+            return progress
+        self._read(stack)
+        return dataclasses.replace(
+            progress,
+            reason=self._mask(progress.reason),
+            done=len(self._done),
+            under_way=self._under_way,
+            failures=tuple(self._failures),
+        )
+
+    def _read(self, stack: heat_values.Stack) -> None:
+        while True:
+            page = self._stacks.events(stack, self._event, _PAGE)
+            for event in page:
+                self._take(event)
+            if len(page) < _PAGE:
+                return
+
+    def _take(self, event: heat_values.Event) -> None:
+        self._event = event.id
+        if event.of_stack:
+            if self._starts_an_action(event):
+                # What came before is of another action.
+                self._done.clear()
+                self._failures.clear()
+            return
+        if event.status.endswith('_IN_PROGRESS'):
+            self._done.discard(event.place)
+            self._under_way = f'{event.resource} {event.status}'
+        elif event.status.endswith(('_COMPLETE', '_FAILED')):
+            self._done.add(event.place)
+        if event.status.endswith('_FAILED'):
+            reason = self._mask(event.reason)
+            self._failures.append(f'{event.resource} {event.status}: {reason}')
+
+    def _starts_an_action(self, event: heat_values.Event) -> bool:
+        own = event.physical_id == self._stack_id
+        return own and event.status.endswith('_IN_PROGRESS')
+
+
+def judge(stack: heat_values.Stack | None, before: str) -> StackProgress:
+    """Say how a stack stands; of a failure, with the reason as Heat has it.
+
+    :param stack: None if it is gone.
+    :param before: when the action before this one began.
+    """
+    if stack is None:
+        return StackProgress(
+            status='', reason='The stack has been deleted', ended=True
+        )
+    # Heat may agree to an update before it begins.
+    begun = stack.action != 'INIT' and stack.changed_at != before
+    return StackProgress(
+        status=stack.status,
+        reason=stack.reason if stack.status.endswith('_FAILED') else '',
+        since=datetime.datetime.fromisoformat(stack.changed_at).timestamp(),
+        ended=begun and not stack.in_progress,
+    )

@@ -29,7 +29,50 @@ def read(
 
     :param answer: of `plan_stacks.Stacks.validate`.
     """
-    return _Reader(answer, resolved, environment).root()
+    names = secret_names(answer, resolved, environment)
+    mask = masking.Mask(secrets(answer, environment, names))
+    merged = answer.get('Environment') or {}
+    registry = merged.get('resource_registry') or {}
+
+    # The same few templates stand in many places.
+    @functools.cache
+    def declared(type_: str) -> abc.Mapping[str, Any]:
+        path = str(registry.get(type_, type_))
+        return parameters.declared(resolved.files.get(path, ''))
+
+    def template(
+        path: str,
+        type_: str,
+        given: abc.Mapping[str, Any],
+        own: abc.Mapping[str, Any],
+    ) -> parameters.TemplateParameters:
+        below = given.get('NestedParameters') or {}
+        return parameters.TemplateParameters(
+            path=path,
+            type=type_,
+            description=_description(given),
+            parameters=tuple(
+                _parameter(
+                    name,
+                    parameter,
+                    (own.get(name) or {}).get('default'),
+                    _origin(name, parameter, merged, environment, path),
+                    None if name in names.secret else mask,
+                )
+                for name, parameter in (given.get('Parameters') or {}).items()
+            ),
+            nested=tuple(
+                template(
+                    f'{path}.{name}' if path else name,
+                    nested.get('Type') or '',
+                    nested,
+                    declared(nested.get('Type') or ''),
+                )
+                for name, nested in below.items()
+            ),
+        )
+
+    return template('', '', answer, parameters.declared(resolved.template))
 
 
 def secret_names(
@@ -75,16 +118,11 @@ def secrets(
     for values_ in (
         environment.parameter_defaults,
         environment.derived_parameters,
-        _merged(answer),
+        values(answer.get('Environment') or {}),
         *handed_down,
     ):
         hidden.update(names.texts(values_))
     return frozenset(hidden)
-
-
-def _merged(answer: abc.Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the environments set, as Heat has merged them."""
-    return values(answer.get('Environment') or {})
 
 
 def values(environment: abc.Mapping[str, Any]) -> dict[str, Any]:
@@ -95,109 +133,52 @@ def values(environment: abc.Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class _Reader:
-    def __init__(
-        self,
-        answer: abc.Mapping[str, Any],
-        resolved: references.Resolved,
-        environment: environments.PlanEnvironment,
-    ) -> None:
-        self._answer = answer
-        self._resolved = resolved
-        self._environment = environment
-        self._names = secret_names(answer, resolved, environment)
-        secret = secrets(answer, environment, self._names)
-        self._mask = masking.Mask(secret)
-        self._set = _merged(answer)
-        merged = answer.get('Environment') or {}
-        self._registry = merged.get('resource_registry') or {}
-        # The same few templates stand in many places.
-        self._own = functools.cache(self._own_parameters)
+def _parameter(
+    name: str,
+    given: abc.Mapping[str, Any],
+    default: Any,
+    origin: parameters.Origin,
+    mask: masking.Mask | None,
+) -> parameters.Parameter:
+    """Return a parameter; without a mask all of its value is hidden."""
+    shown = _masked if mask is None else mask.value
+    return parameters.Parameter(
+        name=name,
+        type=TYPES.get(given['Type'], str(given['Type']).lower()),
+        label=given.get('Label') or '',
+        description=given.get('Description') or '',
+        default=shown(default),
+        value=shown(given.get('Value', given.get('Default'))),
+        origin=origin,
+        hidden=mask is None,
+        constraints={key: given[key] for key in CONSTRAINTS if key in given},
+        tags=tuple(given.get('Tag') or ()),
+    )
 
-    def root(self) -> parameters.TemplateParameters:
-        own = parameters.declared(self._resolved.template)
-        return self._template('', '', self._answer, own)
 
-    def _template(
-        self,
-        path: str,
-        type_: str,
-        template: abc.Mapping[str, Any],
-        own: abc.Mapping[str, Any],
-    ) -> parameters.TemplateParameters:
-        below = template.get('NestedParameters') or {}
-        return parameters.TemplateParameters(
-            path=path,
-            type=type_,
-            description=_description(template),
-            parameters=tuple(
-                self._parameter(
-                    name, parameter, own.get(name) or {}, bool(path)
-                )
-                for name, parameter in (
-                    template.get('Parameters') or {}
-                ).items()
-            ),
-            nested=tuple(
-                self._template(
-                    f'{path}.{name}' if path else name,
-                    template_below.get('Type') or '',
-                    template_below,
-                    self._own(template_below.get('Type') or ''),
-                )
-                for name, template_below in below.items()
-            ),
-        )
-
-    def _parameter(
-        self,
-        name: str,
-        given: abc.Mapping[str, Any],
-        own: abc.Mapping[str, Any],
-        nested: bool,
-    ) -> parameters.Parameter:
-        hidden = name in self._names.secret
-        shown = _masked if hidden else self._mask.value
-        default = own.get('default')
-        value = given.get('Value', given.get('Default'))
-        return parameters.Parameter(
-            name=name,
-            type=TYPES.get(given['Type'], str(given['Type']).lower()),
-            label=given.get('Label') or '',
-            description=given.get('Description') or '',
-            default=shown(default),
-            value=shown(value),
-            origin=self._origin(name, given, nested),
-            hidden=hidden,
-            constraints={
-                key: given[key] for key in CONSTRAINTS if key in given
-            },
-            tags=tuple(given.get('Tag') or ()),
-        )
-
-    def _origin(
-        self, name: str, given: abc.Mapping[str, Any], nested: bool
-    ) -> parameters.Origin:
-        if nested and 'Value' in given:
-            return parameters.Origin.PARENT
-        if name in self._environment.parameter_defaults:
-            return parameters.Origin.PLAN
-        if name in self._environment.derived_parameters:
-            return parameters.Origin.DERIVED
-        if name in self._set:
-            # An environment goes over what was generated.
-            generated = self._environment.passwords.get(name)
-            if generated is not None and self._set[name] == generated:
-                return parameters.Origin.GENERATED
-            return parameters.Origin.ENVIRONMENT
-        if 'Default' in given:
-            return parameters.Origin.DEFAULT
-        return parameters.Origin.MISSING
-
-    def _own_parameters(self, type_: str) -> abc.Mapping[str, Any]:
-        """Return what the template behind a resource type declares."""
-        path = str(self._registry.get(type_, type_))
-        return parameters.declared(self._resolved.files.get(path, ''))
+def _origin(
+    name: str,
+    given: abc.Mapping[str, Any],
+    merged: abc.Mapping[str, Any],
+    environment: environments.PlanEnvironment,
+    path: str,
+) -> parameters.Origin:
+    if path and 'Value' in given:
+        return parameters.Origin.PARENT
+    if name in environment.parameter_defaults:
+        return parameters.Origin.PLAN
+    if name in environment.derived_parameters:
+        return parameters.Origin.DERIVED
+    set_ = values(merged)
+    if name in set_:
+        # An environment goes over what was generated.
+        generated = environment.passwords.get(name)
+        if generated is not None and set_[name] == generated:
+            return parameters.Origin.GENERATED
+        return parameters.Origin.ENVIRONMENT
+    if 'Default' in given:
+        return parameters.Origin.DEFAULT
+    return parameters.Origin.MISSING
 
 
 #: Heat's names for the types of HOT.

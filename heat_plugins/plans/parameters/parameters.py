@@ -76,16 +76,9 @@ class TemplateParameters:
             yield from template.walk()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Effective:
-    """A parameter that can be set, wherever it is used.
-
-    :ivar parameter: as the first template that has it says.
-    :ivar paths: of all templates that have it.
-    """
-
-    parameter: Parameter
-    paths: tuple[str, ...] = ()
+#: A parameter that can be set, as the first template that has it says; and the
+#: paths of all templates that have it.
+Effective = tuple[Parameter, tuple[str, ...]]
 
 
 def declared(template: str) -> dict[str, abc.Mapping[str, Any]]:
@@ -118,17 +111,9 @@ def effective(root: TemplateParameters) -> dict[str, Effective]:
     by_name: dict[str, Effective] = {}
     for template in root.walk():
         for parameter in template.parameters:
-            if parameter.origin is Origin.PARENT:
-                continue
-            known = by_name.get(parameter.name)
-            if known is None:
-                by_name[parameter.name] = Effective(
-                    parameter=parameter, paths=(template.path,)
-                )
-                continue
-            by_name[parameter.name] = dataclasses.replace(
-                known, paths=(*known.paths, template.path)
-            )
+            if parameter.origin is not Origin.PARENT:
+                first, paths = by_name.get(parameter.name, (parameter, ()))
+                by_name[parameter.name] = first, (*paths, template.path)
     return by_name
 
 

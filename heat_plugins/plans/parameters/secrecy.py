@@ -22,7 +22,6 @@ from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.content import texts
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.content import links
 from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import parameters
 
@@ -56,7 +55,7 @@ class SecretNames:
         :param others: parameters of templates that are not in the content.
         """
         templates = [content.template]
-        templates += filter(links.is_template, content.files.values())
+        templates += filter(references.is_template, content.files.values())
         secret = set(plan.passwords)
         known: set[str] = set()
         for declared in (*map(parameters.declared, templates), *others):
@@ -142,22 +141,6 @@ _LENGTH = 32
 _ALPHABET = string.ascii_letters + string.digits
 
 
-def passwords_wanted(template: str) -> tuple[str, ...]:
-    """Return the parameters of a template that need a password.
-
-    They are those that are hidden, are texts, and have neither a default nor
-    constraints.
-    """
-    return tuple(
-        name
-        for name, parameter in parameters.declared(template).items()
-        if parameter.get('type') == 'string'
-        and parameter.get('hidden') in (True, 'true')
-        and 'default' not in parameter
-        and not parameter.get('constraints')
-    )
-
-
 def fill_passwords(
     plan: environments.PlanEnvironment, names: abc.Iterable[str] = ()
 ) -> environments.PlanEnvironment:
@@ -166,9 +149,7 @@ def fill_passwords(
     :param names: of parameters that need one, as well as those that the
         plan has among its passwords without a value.
     """
-    passwords: dict[str, Any] = dict(plan.passwords)
-    for name in names:
-        passwords.setdefault(name, None)
+    passwords: dict[str, Any] = {**dict.fromkeys(names), **plan.passwords}
     for name, value in passwords.items():
         if value is None and name not in plan.parameter_defaults:
             letters = [secrets.choice(_ALPHABET) for _ in range(_LENGTH)]
@@ -179,9 +160,23 @@ def fill_passwords(
 def with_passwords(
     plan: environments.PlanEnvironment, files: abc.Mapping[str, bytes]
 ) -> environments.PlanEnvironment:
-    """Generate what a root template among files asks for, and nothing sets."""
+    """Generate what a root template among files asks for, and nothing sets.
+
+    Parameters need a password that are hidden, are texts, and have neither a
+    default nor constraints.
+    """
     path = plan.template
     if path not in files:
         return plan
-    root = texts.decode(files[path], path)
-    return fill_passwords(plan, passwords_wanted(root))
+    declared = parameters.declared(texts.decode(files[path], path))
+    return fill_passwords(
+        plan,
+        [
+            name
+            for name, parameter in declared.items()
+            if parameter.get('type') == 'string'
+            and parameter.get('hidden') in (True, 'true')
+            and 'default' not in parameter
+            and not parameter.get('constraints')
+        ],
+    )

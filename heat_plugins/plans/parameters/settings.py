@@ -13,7 +13,6 @@ from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.content import texts
 from heat_plugins.plans import plan_service
-from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import heat_validation
@@ -49,153 +48,129 @@ class Shown:
     warnings: tuple[str, ...] = ()
 
 
-class Settings:
-    """The parameters of the plans of a project."""
+def show(
+    service: plan_service.Plans, plan: plans.Plan, *, refresh: bool = False
+) -> Shown:
+    """Return the parameters of a plan; nothing of the plan changes.
 
-    def __init__(self, plans: plan_service.Plans) -> None:
-        self._plans = plans
-        self._stacks = plans.stacks
+    What Heat has said is kept for as long as the content stays what it is.
 
-    def show(self, name: str, *, refresh: bool = False) -> Shown:
-        """Return the parameters of a plan; nothing of the plan changes.
+    :param refresh: whether to ask Heat in any case, as after an upgrade.
+    :raises errors.ServiceError: Heat does not take the plan.
+    """
+    shown = None
+    if not refresh:
+        shown = service.annex(plan).load(Shown, f'{_KEPT}{plan.content_hash}')
+    if shown is None:
+        shown = _ask(service, plan)
+        _keep(service, plan, shown)
+    return shown
 
-        What Heat has said is kept for as long as the content stays what it
-        is.
 
-        :param refresh: whether to ask Heat in any case, as after an upgrade.
-        :raises errors.ServiceError: Heat does not take the plan.
-        """
-        return self.of(self._plans.load(name), refresh=refresh)
+def update(
+    service: plan_service.Plans,
+    name: str,
+    values: abc.Mapping[str, Any],
+    unset: abc.Collection[str] = (),
+    *,
+    role: str | None = None,
+) -> plans.Plan:
+    """Set and unset parameters of a plan; all of them or none.
 
-    def of(self, plan: plans.Plan, *, refresh: bool = False) -> Shown:
-        """Return the parameters of a plan that has been loaded."""
-        kept = f'{_KEPT}{plan.content_hash}'
-        shown = None
-        if not refresh:
-            shown = self._plans.annex(plan).load(Shown, kept)
-        if shown is None:
-            shown = self._ask(plan)
-            self._keep(plan, shown)
-        return shown
+    :param values: by the parameter's name; with a name and a key with a dot
+        between them, one entry of a map.
+    :param unset: names, as those of `values`.
+    :param role: do so for one role: ``Count`` stands for ``ComputeCount``
+        then, and other names for entries of ``ComputeParameters``.
+    :raises errors.Invalid: there is no such parameter, Heat does not take a
+        value, or one to unset was not set.
+    :raises errors.ServiceError: Heat does not take the plan with it.
+    """
+    with service.lock(name) as plan:
+        defaults = copy.deepcopy(dict(plan.environment.parameter_defaults))
+        for parameter in unset:
+            _take_out(defaults, parameter, role)
+        if values:
+            known = parameters.effective(show(service, plan).root)
+            changed = _put_in(defaults, known, values, role)
+            _check(service, {key: defaults[key] for key in changed}, known)
+        environment = dataclasses.replace(
+            plan.environment, parameter_defaults=defaults
+        )
+        # Before it is written: Heat has to take the plan with it.
+        shown = _ask(
+            service, dataclasses.replace(plan, environment=environment)
+        )
+        plan = service.write(plan, environment)
+    _keep(service, plan, shown)
+    return plan
 
-    def update(
-        self,
-        name: str,
-        values: abc.Mapping[str, Any],
-        unset: abc.Collection[str] = (),
-        *,
-        role: str | None = None,
-    ) -> Shown:
-        """Set and unset parameters; all of them or none.
 
-        :param values: by the parameter's name; with a name and a key with a
-            dot between them, one entry of a map.
-        :param unset: names, as those of `values`.
-        :param role: do so for one role: ``Count`` stands for
-            ``ComputeCount`` then, and other names for entries of
-            ``ComputeParameters``.
-        :raises errors.Invalid: there is no such parameter, Heat does not
-            take a value, or one to unset was not set.
-        :raises errors.ServiceError: Heat does not take the plan with it.
-        """
-        shown: list[Shown] = []
+def _check(
+    service: plan_service.Plans,
+    values: abc.Mapping[str, Any],
+    known: abc.Mapping[str, parameters.Effective],
+) -> None:
+    """Let Heat check values, by a template that has only parameters.
 
-        def edit(
-            environment: environments.PlanEnvironment,
-        ) -> environments.PlanEnvironment:
-            plan = self._plans.load(name)
-            defaults = copy.deepcopy(dict(environment.parameter_defaults))
-            for parameter in unset:
-                _take_out(defaults, parameter, role)
-            if values:
-                known = parameters.effective(self.of(plan).root)
-                changed = _put_in(defaults, known, values, role)
-                self._check({name: defaults[name] for name in changed}, known)
-            edited = dataclasses.replace(
-                environment, parameter_defaults=defaults
-            )
-            # Before it is written: Heat has to take the plan with it.
-            shown.append(
-                self._ask(dataclasses.replace(plan, environment=edited))
-            )
-            return edited
+    Heat's validation of a plan does not look at values; it would find out in
+    the middle of a deployment. A project that has reached its quota of stacks
+    sets values unchecked.
 
-        plan = self._plans.change(name, edit)
-        self._keep(plan, shown[-1])
-        return shown[-1]
-
-    def _check(
-        self,
-        values: abc.Mapping[str, Any],
-        known: abc.Mapping[str, parameters.Effective],
-    ) -> None:
-        """Let Heat check values, by a template that has only parameters.
-
-        Heat's validation of a plan does not look at values; it would find out
-        in the middle of a deployment. A project that has reached its quota of
-        stacks sets values unchecked.
-
-        :raises errors.Invalid: Heat does not take one of them.
-        """
-        declared = {}
-        for name in values:
-            parameter = known[name].parameter
-            declared[name] = {
-                'Type': heat_validation.HEATS_TYPES.get(parameter.type),
-                **parameter.constraints,
-            }
-            for constraint in _LEFT_TO_HEAT:
-                declared[name].pop(constraint, None)
-        template = {
-            'HeatTemplateFormatVersion': '2012-12-12',
-            'Parameters': declared,
+    :raises errors.Invalid: Heat does not take one of them.
+    """
+    declared = {}
+    for name in values:
+        parameter, _ = known[name]
+        declared[name] = {
+            'Type': heat_validation.HEATS_TYPES.get(parameter.type),
+            **{
+                constraint: limit
+                for constraint, limit in parameter.constraints.items()
+                if constraint not in _LEFT_TO_HEAT
+            },
         }
-        content = references.Resolved(
-            template=texts.dump(template),
-            environments=(references.SET,),
-            files={references.SET: texts.dump({'parameters': dict(values)})},
-        )
-        try:
-            self._stacks.preview(f'heat-plugins-{uuid.uuid4()}', content)
-        except errors.ServiceError as exc:
-            if exc.kind == _QUOTA:
-                return
-            if exc.status != _BAD_REQUEST:
-                raise
-            hidden = [
-                value
-                for name, value in values.items()
-                if known[name].parameter.hidden
-            ]
-            said = masking.Mask(masking.texts(hidden)).text(str(exc))
-            raise errors.Invalid(said) from None
-
-    def _ask(self, plan: plans.Plan) -> Shown:
-        resolved = self._plans.resolve(plan)
-        with secrecy.guarding(resolved, plan.environment):
-            answer = self._stacks.validate(resolved)
-        return Shown(
-            root=heat_validation.read(answer, resolved, plan.environment),
-            warnings=warnings(resolved),
-        )
-
-    def _keep(self, plan: plans.Plan, shown: Shown) -> None:
-        annex = self._plans.annex(plan)
-        name = f'{_KEPT}{plan.content_hash}'
-        # Who may only read does without.
-        with contextlib.suppress(errors.ServiceError):
-            annex.write(name, dataclasses.asdict(shown))
-            annex.delete(*{*annex.names('parameters/')} - {name})
-
-
-def warnings(resolved: references.Resolved) -> tuple[str, ...]:
-    """Say which references lead nowhere, a sentence each."""
-    return bounds.few(
-        [
-            f'{link.by} refers to {link.path}, which the plan does not have'
-            for link in resolved.missing
-        ]
+    template = {
+        'HeatTemplateFormatVersion': '2012-12-12',
+        'Parameters': declared,
+    }
+    content = references.Resolved(
+        template=texts.dump(template),
+        environments=(references.SET,),
+        files={references.SET: texts.dump({'parameters': dict(values)})},
     )
+    probe = f'heat-plugins-{uuid.uuid4()}'
+    try:
+        service.stacks.preview(probe, content)
+    except errors.ServiceError as exc:
+        if exc.kind == _QUOTA:
+            return
+        if exc.status != _BAD_REQUEST:
+            raise
+        hidden = [
+            value for name, value in values.items() if known[name][0].hidden
+        ]
+        said = masking.Mask(masking.texts(hidden)).text(str(exc))
+        # No user knows the stack that this was a preview of.
+        raise errors.Invalid(said.rpartition(f'{probe}: ')[2]) from None
+
+
+def _ask(service: plan_service.Plans, plan: plans.Plan) -> Shown:
+    resolved = service.resolve(plan)
+    with secrecy.guarding(resolved, plan.environment):
+        answer = service.stacks.validate(resolved)
+    return Shown(
+        root=heat_validation.read(answer, resolved, plan.environment),
+        warnings=resolved.warnings,
+    )
+
+
+def _keep(service: plan_service.Plans, plan: plans.Plan, shown: Shown) -> None:
+    annex, name = service.annex(plan), f'{_KEPT}{plan.content_hash}'
+    # Who may only read does without.
+    with contextlib.suppress(errors.ServiceError):
+        annex.write(name, dataclasses.asdict(shown))
+        annex.delete(*{*annex.names('parameters/')} - {name})
 
 
 def _put_in(
@@ -214,7 +189,7 @@ def _put_in(
             entries = dict(current) if isinstance(current, dict) else {}
             defaults[name] = {**entries, key: value}
             continue
-        if isinstance(value, str) and known[name].parameter.type in _WRITTEN:
+        if isinstance(value, str) and known[name][0].type in _WRITTEN:
             value = texts.load(value, f'the value of {name}')
         defaults[name] = value
     return changed
@@ -247,7 +222,7 @@ def _place(
 
 
 def _is_map(known: abc.Mapping[str, parameters.Effective], name: str) -> bool:
-    return name in known and known[name].parameter.type == 'json'
+    return name in known and known[name][0].type == 'json'
 
 
 def _take_out(defaults: dict[str, Any], given: str, role: str | None) -> None:

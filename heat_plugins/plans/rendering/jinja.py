@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The inside of `rendering`: what a template is given, and its sandbox.
 
-It runs in a process of its own, which `rendering` starts: that reads a map of
-files, and writes a map of what was made of them, or of an ``error``.
+It runs in a process of its own, which `rendering` starts: that limits itself
+first, reads a map of files in JSON from its standard input, and writes a map
+of what was made of them, or of an ``error``.
 """
 
 from collections import abc
 import copy
 import json
 import posixpath
+import resource
 import sys
 from typing import Any, Final
 
@@ -19,7 +21,6 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.content import texts
 from heat_plugins.plans.content import roles
-from heat_plugins.plans.rendering import confinement
 
 #: What templates are rendered with, as well as the roles.
 NETWORKS: Final = 'network_data.yaml'
@@ -33,8 +34,8 @@ _NETWORK: Final = '.network.j2.yaml'
 # Characters of what Jinja says, which quotes the template.
 _LONGEST_REASON = 500
 
-# Files that are made in all, as `sources.SourceLimits` has it.
-_FILES = 50_000
+#: Files that are made in all, as `sources.SourceLimits` has it.
+FILES = 50_000
 
 # Characters of what one template renders to.
 _LARGEST = 1024 * 1024
@@ -65,16 +66,6 @@ def targets(content: abc.Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def join(template: str, parent: str, paths: abc.Container[str]) -> str:
-    """Return the path of what a file includes or imports.
-
-    It is looked for next to that file, and then at the root.
-    """
-    sibling = posixpath.join(posixpath.dirname(parent), template)
-    sibling = posixpath.normpath(sibling)
-    return sibling if sibling in paths else template
-
-
 def _renderings(
     content: abc.Mapping[str, str],
 ) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -87,9 +78,9 @@ def _renderings(
             if target not in excluded:
                 target = texts.path(target, 'name of a rendered file')
                 rendered[target] = path, values
-            if len(rendered) > _FILES:
+            if len(rendered) > FILES:
                 raise errors.Invalid(
-                    f'The Jinja templates render more than {_FILES} files'
+                    f'The Jinja templates render more than {FILES} files'
                 )
     return rendered
 
@@ -180,7 +171,13 @@ class _Sandbox(sandbox.SandboxedEnvironment):
         self._content = content
 
     def join_path(self, template: str, parent: str) -> str:
-        return join(template, parent, self._content)
+        """Return the path of what a file includes or imports.
+
+        It is looked for next to that file, and then at the root.
+        """
+        sibling = posixpath.join(posixpath.dirname(parent), template)
+        sibling = posixpath.normpath(sibling)
+        return sibling if sibling in self._content else template
 
     def rendered(self, path: str, values: abc.Mapping[str, Any]) -> str:
         """Render a file.
@@ -216,23 +213,29 @@ class _Sandbox(sandbox.SandboxedEnvironment):
 
 
 def main() -> None:
-    memory, output = confinement.enter()
-    text = _rendered_input(memory)
-    if len(text) > output:
-        text = _error(f'The Jinja templates render more than {output} bytes')
-    sys.stdout.write(text)
-
-
-def _rendered_input(memory: int) -> str:
+    seconds, memory, output = map(int, sys.argv[1:])
+    for kind, limit in (
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_FSIZE, output),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        _, most = resource.getrlimit(kind)
+        if most != resource.RLIM_INFINITY:
+            limit = min(limit, most)
+        resource.setrlimit(kind, (limit, limit))
     try:
-        return json.dumps({'files': render(json.load(sys.stdin))})
+        text = json.dumps({'files': render(json.load(sys.stdin))})
     except errors.Invalid as exc:
-        return _error(str(exc))
+        text = _error(str(exc))
     except MemoryError:
-        return _error(
+        text = _error(
             f'The Jinja templates need more than {memory // 1024**2} MiB of '
             'memory'
         )
+    if len(text) > output:
+        text = _error(f'The Jinja templates render more than {output} bytes')
+    sys.stdout.write(text)
 
 
 def _error(message: str) -> str:

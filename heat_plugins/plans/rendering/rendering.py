@@ -15,26 +15,36 @@ is not made.
 
 They are parsed and run in Jinja's sandbox, which keeps them from Python and
 from the machine, and in a process of their own, which keeps them from taking
-long and from making large things.
+long and from making large things: Python stops neither a loop nor a match.
 """
 
 from collections import abc
 import contextlib
 import dataclasses
-from typing import Final
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from typing import Any, Final
 
 from heat_plugins import errors
 from heat_plugins.content import sources
 from heat_plugins.content import texts
 from heat_plugins.plans.content import roles
-from heat_plugins.plans.rendering import confinement
 from heat_plugins.plans.rendering import jinja
 
 #: Returns the contents of some paths of a plan.
 Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
 
 _DATA: Final = frozenset({roles.PATH, jinja.NETWORKS, jinja.EXCLUDES})
-_PROCESS: Final = jinja.__name__
+
+# Many times the processor time: for a machine that has much else to do.
+_SLACK: Final = 20
+
+# How a process ends that took more time than it was given.
+_TIMED_OUT: Final = (-signal.SIGXCPU, -signal.SIGKILL)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -95,13 +105,7 @@ def outputs(
             'The texts of the plan, which Jinja templates may include, exceed '
             f'{limits.source} characters'
         )
-    code, outcome = confinement.run(
-        _PROCESS,
-        needed,
-        seconds=limits.seconds,
-        memory=limits.memory,
-        output=limits.output,
-    )
+    code, outcome = _confined(needed, limits)
     if 'files' not in outcome:
         raise errors.Invalid(outcome.get('error') or _cause(code, limits))
     gathered = sources.Gathering()
@@ -130,8 +134,46 @@ def _texts(paths: abc.Collection[str], fetch: Fetch) -> dict[str, str]:
     return contents
 
 
+def _confined(
+    given: abc.Mapping[str, str], limits: RenderingLimits
+) -> tuple[int, abc.Mapping[str, Any]]:
+    """Run `jinja` in a process that can be stopped, and is small.
+
+    :return: how it has ended, and what it wrote; an empty map if that is
+        none.
+    """
+    output = limits.output
+    sizes = (limits.seconds, limits.memory, output)
+    # Files on a disk cannot keep either side waiting, and have an end.
+    with tempfile.TemporaryFile() as reads, tempfile.TemporaryFile() as writes:
+        reads.write(json.dumps(given).encode())
+        reads.seek(0)
+        process = subprocess.Popen(
+            [sys.executable, '-P', '-m', jinja.__name__, *map(str, sizes)],
+            stdin=reads,
+            stdout=writes,
+            stderr=subprocess.DEVNULL,
+            # The same code as here, and nothing else that is known here.
+            env={'PYTHONPATH': os.pathsep.join(filter(None, sys.path))},
+        )
+        try:
+            code = process.wait(limits.seconds * _SLACK)
+        except subprocess.TimeoutExpired:
+            code = -signal.SIGKILL
+        finally:
+            process.kill()
+            process.wait()
+        writes.seek(0)
+        text = writes.read(output + 1)
+    try:
+        written = json.loads(text)
+    except ValueError:
+        written = None
+    return code, written if isinstance(written, dict) else {}
+
+
 def _cause(code: int, limits: RenderingLimits) -> str:
-    if code == confinement.TIMED_OUT:
+    if code in _TIMED_OUT:
         return (
             f'Rendering the Jinja templates took more than {limits.seconds} '
             'seconds of processor time; look for nested loops'

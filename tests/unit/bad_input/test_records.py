@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.plans import plan_claims
-from heat_plugins.plans import plan_names
 from heat_plugins.validations import validation_ledger
 from heat_plugins.validations import validation_operations
 from tests.unit import fake_swift
@@ -46,7 +45,7 @@ class Environments:
 
 
 def environment(name, key, values):
-    return plan_names.Record(name=name, description='', values={key: values})
+    return plan_claims.Record(name=name, description='', values={key: values})
 
 
 claimed = anything.map_of(
@@ -66,12 +65,11 @@ def test_a_list_of_plans_has_each_claim(values):
         claims.release(claims.find('shop'))
 
 
-@hypothesis.given(
-    anything.map_of(version=value, token=value, since=value, until=value)
-)
-@hypothesis.example({'until': 10**400})
-@hypothesis.example({'version': 2})
-@hypothesis.example({'token': 'a', 'since': 'b', 'until': float('inf')})
+@hypothesis.given(anything.map_of(version=value, who=value, at=value))
+@hypothesis.example({'who': 'a', 'at': 10**400})
+@hypothesis.example({'who': 'a', 'at': -1e300})
+@hypothesis.example({'who': 'a', 'at': 1, 'version': 2})
+@hypothesis.example({'who': 'a', 'at': float('inf')})
 def test_a_lock_that_is_invalid_is_held_or_not(values):
     registry = Environments(
         environment('plan-lock:shop', 'heat_plugins_plan_lock', values)
@@ -81,7 +79,7 @@ def test_a_lock_that_is_invalid_is_held_or_not(values):
     def sleep(seconds):
         now[0] += seconds
 
-    locks = plan_claims.Locks(registry, clock=lambda: now[0], sleep=sleep)
+    locks = plan_claims.Claims(registry, clock=lambda: now[0], sleep=sleep)
     with contextlib.suppress(errors.PlanBusy), locks.lock('shop'):
         pass
     assert now[0] < 1_800_000_100

@@ -5,7 +5,7 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.clients import heat_plans
-from heat_plugins.validations import inventory
+from heat_plugins.plans.deploy import plan_stacks
 from tests.unit.clients import test_heat
 
 URL = test_heat.URL
@@ -81,7 +81,7 @@ class HeatServersTest(test_heat.HeatCase):
         self.attributes('/stacks/shop/root/resources/node', name='node')
         self.assertEqual(
             [
-                inventory.StackServer(
+                plan_stacks.StackServer(
                     path=('Tier', 'web'), name='web-0', address='10.0.0.7'
                 )
             ],
@@ -94,7 +94,7 @@ class AddressTest(testtools.TestCase):
         networks = {'a': [{'addr': '10.0.0.1', 'version': 4}]}
         self.assertEqual(
             '192.0.2.1',
-            inventory.address(
+            heat_plans.address(
                 {'accessIPv4': '192.0.2.1', 'addresses': networks}
             ),
         )
@@ -113,5 +113,5 @@ class AddressTest(testtools.TestCase):
             ([six], '2001:db8::1'),
             ([], ''),
         ):
-            found = inventory.address({'addresses': {'net': every}})
+            found = heat_plans.address({'addresses': {'net': every}})
             self.assertEqual(wanted, found)

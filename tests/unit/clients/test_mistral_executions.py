@@ -72,49 +72,6 @@ class ActionTest(testtools.TestCase):
             )
 
 
-class Polled:
-    """Says of an execution what it is told to, one poll after the other."""
-
-    def __init__(self, *answers):
-        self.answers = [*answers]
-
-    def execution(self, execution_id):
-        found = self.answers.pop(0)
-        if isinstance(found, Exception):
-            raise found
-        return mistral_plans.WorkflowExecution(id=execution_id, state=found)
-
-
-class FollowTest(testtools.TestCase):
-    def follow(self, *answers, **more):
-        self.slept = []
-        return mistral_plans.follow(
-            Polled(*answers), 'e-1', sleep=self.slept.append, **more
-        )
-
-    def test_it_ends_with_the_execution_whoever_was_away(self):
-        away = errors.Unavailable('503')
-        found = self.follow('RUNNING', away, 'ERROR', 'never asked for')
-        self.assertEqual('ERROR', found.state)
-        self.assertEqual([1.0, 1.0], self.slept)
-
-    def test_what_cannot_be_told_now_is_told_before_the_end(self):
-        told = []
-
-        def tell():
-            told.append(len(told))
-            if len(told) == 1:
-                raise errors.Unavailable('503')
-
-        self.follow('SUCCESS', 'SUCCESS', tell=tell)
-        self.assertEqual([0, 1], told)
-
-    def test_who_is_told_may_have_enough(self):
-        found = self.follow('RUNNING', 'RUNNING', tell=lambda: True)
-        self.assertFalse(found.ended)
-        self.assertEqual([], self.slept)
-
-
 class ErrorTest(testtools.TestCase):
     def error(self, output):
         return mistral_plans.WorkflowExecution(

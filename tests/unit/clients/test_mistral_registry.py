@@ -10,14 +10,14 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.clients import mistral_plans
-from heat_plugins.plans import plan_names
+from heat_plugins.plans import plan_claims
 from tests.unit import web_service
 
 URL = 'http://mistral.example.com/v2'
 
 
 def record(name, **values):
-    return plan_names.Record(
+    return plan_claims.Record(
         name=name, description=f'The {name}', values=values
     )
 

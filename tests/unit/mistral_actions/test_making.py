@@ -66,12 +66,6 @@ class MakingTest(testtools.TestCase):
             inspect_utils.get_docstring(CutDown),
         )
 
-    def test_the_errors_of_its_operation_are_no_part_of_what_it_is_for(self):
-        said = CutDown.__doc__
-        self.assertIn(':param tree: which.\n:returns: what is left.', said)
-        self.assertNotIn('raises', said)
-        self.assertNotIn('that there are', said)
-
     def test_its_arguments_are_its_attributes_and_nothing_else_is(self):
         self.assertEqual(
             {'tree': 'ash', 'tools': ('axe',), 'depth': 2},
@@ -86,12 +80,6 @@ class MakingTest(testtools.TestCase):
 
     def test_its_path_is_that_of_the_module_that_has_it(self):
         self.assertIs(CutDown, sys.modules[CutDown.__module__].CutDown)
-
-    def test_it_calls_the_operation_of_its_name(self):
-        arguments = {'tree': 'ash', 'tools': ['axe'], 'depth': 1}
-        self.assertEqual(
-            ('cut_down', arguments), base.run(CutDown(tree='ash'))
-        )
 
     def test_an_error_is_a_result(self):
         found = base.run(CutDown(tree='oak'))

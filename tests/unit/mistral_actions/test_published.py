@@ -10,7 +10,7 @@ import pytest
 
 from heat_plugins import config
 from heat_plugins import errors
-from heat_plugins.mistral_actions import results
+from heat_plugins.mistral_actions import making
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.mistral_actions import software_deployment
 from heat_plugins.nodes import node_operations
@@ -27,10 +27,7 @@ OPERATIONS = {
     ),
     'plan': (plan_operations.PlanOperations, set()),
     'software_deployment': (software_deployment.RunActions, set()),
-    'validations': (
-        validation_operations.ValidationOperations,
-        {'listed'},
-    ),
+    'validations': (validation_operations.ValidationOperations, set()),
 }
 
 #: What is given for a required argument; a map for others.
@@ -69,7 +66,7 @@ def failing(monkeypatch):
         def fail(security):
             raise error
 
-        monkeypatch.setattr(sessions, 'session', fail)
+        monkeypatch.setattr(sessions, 'cloud', fail)
         action = ACTIONS[name]
         given = {
             parameter.name: GIVEN.get(parameter.annotation, {})
@@ -94,7 +91,7 @@ def test_what_should_not_happen_is_logged_and_not_told(failing, name, caplog):
     assert found['code'] == 'error'
     assert 'ValueError' in found['message']
     assert 'hunter2' not in str(found)
-    (logged,) = [one for one in caplog.records if one.name == results.LOG.name]
+    (logged,) = [one for one in caplog.records if one.name == making.LOG.name]
     assert 'hunter2' in caplog.text
     assert (
         'failed: action execution action-1 of workflow execution workflow-1'
@@ -103,4 +100,5 @@ def test_what_should_not_happen_is_logged_and_not_told(failing, name, caplog):
 
 @pytest.mark.parametrize('name', ACTIONS)
 def test_it_calls_the_operation_of_its_name(name):
-    assert name.partition('.')[2] == ACTIONS[name]._operation
+    words = name.partition('.')[2].split('_')
+    assert ''.join(map(str.capitalize, words)) == ACTIONS[name].__name__

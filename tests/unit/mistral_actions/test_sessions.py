@@ -108,14 +108,14 @@ class SessionsTest(testtools.TestCase):
         )
 
     def test_a_users_token_is_used_with_its_catalogue_and_nothing_asked(self):
-        session = sessions.session(self.of_user())
+        session = sessions.cloud(self.of_user()).session
         self.assertEqual('a-token-of-ann', session.get_token())
         self.assertEqual('ann', user_name(session))
         self.assertEqual('/etc/ssl/of-the-user.pem', session.verify)
         self.assertEqual([], self.sent)
 
     def test_a_trust_is_used_and_not_the_token_that_mistral_got_for_it(self):
-        session = sessions.session(self.of_trigger())
+        session = sessions.cloud(self.of_trigger()).session
         self.assertEqual('a-token-of-the-trust', session.get_token())
         self.assertEqual('ann', user_name(session))
         ((request, verify),) = self.sent
@@ -132,7 +132,7 @@ class SessionsTest(testtools.TestCase):
         )
 
     def test_mistral_vouches_for_a_token_that_has_expired(self):
-        session = sessions.session(self.expired())
+        session = sessions.cloud(self.expired()).session
         headers = session.get_auth_headers()
         self.assertEqual('a-token-of-ann', headers['X-Auth-Token'])
         self.assertEqual('a-token-of-the-trust', headers['X-Service-Token'])
@@ -141,23 +141,21 @@ class SessionsTest(testtools.TestCase):
         self.assertEqual('service', asked['scope']['project']['name'])
         self.assertEqual('ann', user_name(session))
 
-    def test_it_does_not_for_one_that_is_valid(self):
-        session = sessions.session(self.of_user())
-        self.assertNotIn('X-Service-Token', session.get_auth_headers())
-
-    def test_it_does_not_before_the_services_of_another_cloud(self):
-        session = sessions.session(self.expired(is_target=True))
-        self.assertNotIn('X-Service-Token', session.get_auth_headers())
+    def test_it_does_not_for_a_valid_one_nor_before_another_cloud(self):
+        for security in (self.of_user(), self.expired(is_target=True)):
+            headers = sessions.cloud(security).session.get_auth_headers()
+            self.assertNotIn('X-Service-Token', headers)
         self.assertEqual([], self.sent)
-
-    def test_without_credentials_of_mistral_nobody_vouches(self):
         self.conf.config(group='keystone_authtoken', auth_type=None)
-        session = sessions.session(self.expired())
+        session = sessions.cloud(self.expired()).session
         self.assertNotIn('X-Service-Token', session.get_auth_headers())
 
-    def test_a_token_without_a_catalogue_is_refused(self):
-        security = self.of_user(service_catalog=None)
-        self.assertRaises(errors.Denied, sessions.session, security)
+    def test_without_a_token_or_a_catalogue_there_is_nothing_to_act_with(self):
+        for security in (
+            self.of_user(service_catalog=None),
+            contexts.SecurityContext(),
+        ):
+            self.assertRaises(errors.Denied, sessions.cloud, security)
 
     def test_the_endpoint_is_of_the_region_and_kind_that_are_wanted(self):
         self.assertEqual(
@@ -192,14 +190,9 @@ class SessionsTest(testtools.TestCase):
     def test_certificates_are_checked_unless_somebody_said_not_to(self):
         for security in (self.of_user(insecure=True), self.of_trigger()):
             self.conf.config(group='keystone_authtoken', insecure=True)
-            self.assertIs(False, sessions.session(security).verify)
+            self.assertIs(False, sessions.cloud(security).session.verify)
         self.conf.config(
             group='keystone_authtoken', insecure=False, cafile=None
         )
-        session = sessions.session(self.of_trigger())
+        session = sessions.cloud(self.of_trigger()).session
         self.assertIs(True, session.verify)
-
-    def test_without_authentication_there_is_nothing_to_act_with(self):
-        self.assertRaises(
-            errors.Denied, sessions.session, contexts.SecurityContext()
-        )

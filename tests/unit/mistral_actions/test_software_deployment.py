@@ -5,10 +5,8 @@ import json
 import uuid
 
 from mistral_lib import actions
-import testtools
 
 from heat_plugins import errors
-from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import software_deployment
 from heat_plugins.runs import run_records
 from tests.unit.engine import heat_door
@@ -153,17 +151,6 @@ class ActionsTest(Case):
             ),
         )
 
-    def test_a_run_that_failed_is_no_error_to_poll(self):
-        self.start()
-        self.end(
-            Phase.FAILED, {'state': State.FAILED, 'reason': 'exit code 3'}
-        )
-        found = self.show()
-        self.assertEqual(
-            ('failed', False, 'exit code 3'),
-            (found['state'], found['success'], found['reason']),
-        )
-
     def test_the_older_a_run_the_seldomer_the_polls(self):
         self.start()
         pauses = []
@@ -173,15 +160,13 @@ class ActionsTest(Case):
         self.assertEqual([5, 5, 5, 10, 100, 300], pauses)
 
     def test_a_run_is_cancelled(self):
+        self.assertEqual('not-found', self.show()['code'])
         self.start()
         found = self.cancel()
         self.assertEqual(
             ('cancelled', False), (found['state'], found['success'])
         )
         self.assertEqual('refused', self.cancel()['code'])
-
-    def test_a_run_that_is_not_there_has_a_code(self):
-        self.assertEqual('not-found', self.show()['code'])
 
     def test_a_reader_is_refused(self):
         self.start()
@@ -231,15 +216,3 @@ class ManyTargetsTest(Case):
             ('failed', 'no space'), (failure['state'], failure['reason'])
         )
         self.assertNotIn('outputs', found)
-
-
-class CodesTest(testtools.TestCase):
-    def test_errors_of_services_have_codes(self):
-        for error, code in (
-            (errors.NoObject('no'), 'not-found'),
-            (errors.Denied('no'), 'denied'),
-            (errors.Unavailable('no'), 'unavailable'),
-            (errors.TempURLsUnusable('no'), 'no-temp-url'),
-            (errors.Conflict('no'), 'error'),
-        ):
-            self.assertEqual(code, results.error(error)['code'])

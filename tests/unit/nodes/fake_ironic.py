@@ -70,6 +70,9 @@ class Ironic:
         uuid = self.row(name)['uuid']
         return {mac for mac, owner in self._ports.items() if owner == uuid}
 
+    def forget_ports(self):
+        self._ports.clear()
+
     def finish(self, name, error=None):
         """Let what happens to a node end."""
         row = self.row(name)

@@ -58,21 +58,22 @@ class MovingTest(testtools.TestCase):
         move = self.step(move)
         self.assertEqual('moving done moving', self.phases(move))
 
-    def test_what_fails_at_first_may_arrive_later(self):
-        move = self.step(self.move('a'))
-        self.finish('a', error='disk on fire')
-        move = self.step(move)
-        self.finish('a')
-        move = self.step(move)
-        self.assertEqual('done', self.phases(move))
-        self.assertEqual('', move.members[0].reason)
-
-    def test_what_somebody_has_stopped_is_not_tried_again(self):
-        move = self.step(self.move('a'))
-        self.finish('a', error='Inspection was aborted by request.')
-        move = self.step(move)
-        self.assertEqual('aborted', self.phases(move))
-        self.assertEqual(1, len(self.ironic.sent))
+    def test_what_fails_is_sent_again_unless_somebody_has_stopped_it(self):
+        for error, phase in (
+            ('disk on fire', 'moving'),
+            ('Inspection was aborted by request.', 'aborted'),
+        ):
+            self.ironic.row('a')['provision_state'] = 'manageable'
+            move = self.step(self.move('a'))
+            self.finish('a', error=error)
+            move = self.step(move)
+            self.assertEqual(phase, self.phases(move))
+            self.assertEqual(error, move.members[0].reason)
+            if phase == 'moving':
+                self.finish('a')
+                move = self.step(move)
+                self.assertEqual('done', self.phases(move))
+                self.assertEqual('', move.members[0].reason)
 
     def test_a_node_that_takes_too_long_has_failed_and_is_stopped(self):
         move = self.step(self.move('a', timeout=60))
@@ -102,33 +103,26 @@ class MovingTest(testtools.TestCase):
         self.assertEqual('moving', self.phases(move))
         self.assertEqual([], self.ironic.sent)
 
-    def test_from_elsewhere_there_is_no_way(self):
+    def test_from_elsewhere_or_nowhere_there_is_no_way(self):
         self.ironic.row('a')['provision_state'] = 'active'
-        move = self.step(self.move('a', 'b'))
-        self.assertEqual('failed moving', self.phases(move))
+        move = self.step(self.move('a', 'b', 'x'))
+        self.assertEqual('failed moving failed', self.phases(move))
         self.assertEqual(
             'It is active: only a manageable node is inspected',
             move.members[0].reason,
         )
 
-    def test_a_node_that_is_gone_has_failed(self):
-        move = self.step(self.move('a', 'x'))
-        self.assertEqual('moving failed', self.phases(move))
-
-    def test_a_locked_node_is_sent_later(self):
-        self.ironic.failing['set_state'] = [errors.NodeLocked('locked')]
-        move = self.step(self.move('a', timeout=60))
-        self.assertEqual('waiting', self.phases(move))
-        move = self.step(move)
+    def test_a_locked_node_is_sent_later_until_its_time_is_over(self):
+        self.ironic.failing['set_state'] = [errors.NodeLocked('locked')] * 2
+        first = self.step(self.move('a', timeout=60))
+        self.assertEqual('waiting', self.phases(first))
+        self.now += 60
+        self.assertEqual('timed-out', self.phases(self.step(first)))
+        self.now -= 60
+        self.ironic.failing.clear()
+        move = self.step(first)
         self.assertEqual('moving', self.phases(move))
         self.assertEqual(1, move.members[0].attempts)
-
-    def test_a_node_that_stays_locked_comes_to_its_time_limit(self):
-        self.ironic.failing['set_state'] = [errors.NodeLocked('locked')] * 2
-        move = self.step(self.move('a', timeout=60))
-        self.now += 60
-        move = self.step(move)
-        self.assertEqual('timed-out', self.phases(move))
 
     def test_what_ironic_refuses_has_failed(self):
         self.ironic.failing['set_state'] = [errors.Refused('no boot image')]

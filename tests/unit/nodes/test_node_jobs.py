@@ -110,11 +110,3 @@ class NodeJobsTest(testtools.TestCase):
         step = self.work('move', verb='provide', nodes=None)
         self.assertTrue(step['success'])
         self.assertEqual([], step['state']['moves'][0]['members'])
-
-    def test_a_verb_that_is_none_is_refused(self):
-        self.assertRaises(
-            errors.Invalid,
-            self.operations.work,
-            'move',
-            {'verb': 'fly', 'nodes': None},
-        )

@@ -45,42 +45,35 @@ class EntryTest(testtools.TestCase):
         self.assertIsInstance(found, node.Flaw, found)
         return found.reason
 
-    def test_settings_are_named_as_the_driver_names_them(self):
-        found = self.good(pm_port='6230')
-        self.assertEqual('ipmi', found.driver)
-        self.assertEqual(
-            {
-                'ipmi_address': '192.0.2.1',
-                'ipmi_username': 'admin',
-                'ipmi_password': 'hunter22',
-                'ipmi_port': '6230',
-            },
-            found.driver_info,
-        )
+    def test_each_hardware_type_has_its_own_settings(self):
+        for driver, user, port in (
+            ('ipmi', 'ipmi_username', 'ipmi_port'),
+            ('redfish', 'redfish_username', 'redfish_system_id'),
+            ('idrac', 'redfish_username', 'redfish_system_id'),
+            ('ilo', 'ilo_username', 'client_port'),
+            ('irmc', 'irmc_username', 'irmc_port'),
+            ('snmp', 'snmp_username', 'snmp_port'),
+            ('fake-hardware', 'fake_username', 'fake_port'),
+        ):
+            found = self.good(pm_type=driver, pm_system_id='/1', pm_port='/1')
+            prefix = user.partition('_')[0]
+            self.assertEqual(driver, found.driver)
+            self.assertEqual(
+                {
+                    f'{prefix}_address': '192.0.2.1',
+                    user: 'admin',
+                    f'{prefix}_password': 'hunter22',
+                    port: '/1',
+                },
+                found.driver_info,
+            )
+            self.assertIn(f'``{driver}``', PAGE.read_text())
 
     def test_a_driver_of_old_is_told_with_those_there_are(self):
         for old in ('pxe_ipmitool', 'pxe_ssh', 'iscsi_ilo', 'fake', 'drac'):
             reason = self.flaw(pm_type=old)
             self.assertIn(f'no longer has driver {old}', reason)
             self.assertIn('ipmi, redfish', reason)
-
-    def test_each_hardware_type_has_its_own_settings(self):
-        for driver, wanted in (
-            ('redfish', {'redfish_address', 'redfish_system_id'}),
-            ('idrac', {'redfish_address', 'redfish_system_id'}),
-            ('ilo', {'ilo_address', 'client_port'}),
-            ('irmc', {'irmc_address', 'irmc_port'}),
-            ('snmp', {'snmp_address', 'snmp_port'}),
-            ('fake-hardware', {'fake_address', 'fake_port'}),
-        ):
-            found = self.good(
-                pm_type=driver,
-                pm_user=None,
-                pm_password=None,
-                pm_system_id='/1',
-                pm_port='99',
-            )
-            self.assertEqual(wanted, found.driver_info.keys())
 
     def test_any_driver_goes_with_settings_as_ironic_has_them(self):
         found = self.good(
@@ -89,39 +82,49 @@ class EntryTest(testtools.TestCase):
         self.assertEqual('my-kind', found.driver)
         self.assertEqual({'my_address': 'x'}, found.driver_info)
 
-    def test_properties_are_handed_on_as_they_are(self):
-        found = self.good(cpu='4', memory='8192', disk=40, arch='x86_64')
+    def test_fields_are_handed_on_and_what_means_nothing_is_a_warning(self):
+        device = {'size': '100', 'name': '/dev/sda'}
+        found = self.good(
+            cpu='4',
+            memory='8192',
+            disk=40,
+            arch='x86_64',
+            root_device=device,
+            resource_class='gold',
+            deploy_interface='direct',
+            kernel_id='k',
+            ipmi_terminal_port=8023,
+            _comment='rack 3',
+        )
         self.assertEqual(
             {
                 'cpus': '4',
                 'memory_mb': '8192',
                 'local_gb': 40,
                 'cpu_arch': 'x86_64',
+                'root_device': device,
             },
             found.properties,
         )
+        self.assertEqual(
+            {'resource_class': 'gold', 'deploy_interface': 'direct'},
+            found.more,
+        )
+        self.assertEqual('k', found.driver_info['deploy_kernel'])
+        self.assertEqual(
+            ('the key ipmi_terminal_port is unknown',), found.warnings
+        )
 
     def test_mac_addresses_come_in_many_spellings(self):
-        for spelling in (
-            '52:54:00:AA:BB:CC',
-            '52-54-00-aa-bb-cc',
+        for given in (
+            {'mac': [MAC.upper()]},
+            {'mac': [MAC.replace(':', '-')]},
+            {'mac': MAC},
+            {'mac': None, 'ports': [{'address': MAC.upper()}]},
         ):
-            found = self.good(mac=[spelling])
-            self.assertEqual(('52:54:00:aa:bb:cc',), found.macs)
-
-    def test_one_mac_address_needs_no_list(self):
-        self.assertEqual((MAC,), self.good(mac=MAC).macs)
-
-    def test_ports_may_say_more_than_their_address(self):
-        found = self.good(
-            mac=None,
-            ports=[{'address': MAC.upper(), 'physical_network': 'ctlplane'}],
-        )
-        self.assertEqual(
-            ({'address': MAC, 'physical_network': 'ctlplane'},), found.ports
-        )
-
-    def test_what_is_no_mac_address_is_told(self):
+            self.assertEqual(({'address': MAC},), self.good(**given).ports)
+        more = {'address': MAC, 'physical_network': 'ctlplane'}
+        self.assertEqual((more,), self.good(ports=[more]).ports)
         for given in ('52:54', 52, {'colour': 'red'}):
             self.assertIn('is not a MAC address', self.flaw(mac=[given]))
             self.assertIn('is not a MAC address', self.flaw(ports=[given]))
@@ -133,37 +136,8 @@ class EntryTest(testtools.TestCase):
             self.assertEqual(wanted, found.capabilities)
         found = self.good(capabilities={'secure_boot': True})
         self.assertEqual({'secure_boot': 'true'}, found.capabilities)
-
-    def test_other_capabilities_are_told(self):
         self.assertIn('name:value', self.flaw(capabilities='uefi'))
         self.assertIn('must be a map', self.flaw(capabilities=['a:b']))
-
-    def test_hints_for_the_root_device_are_kept(self):
-        found = self.good(root_device={'size': '100', 'name': '/dev/sda'})
-        self.assertEqual(
-            {'size': '100', 'name': '/dev/sda'},
-            found.properties['root_device'],
-        )
-
-    def test_fields_of_ironics_own_are_handed_on(self):
-        found = self.good(
-            resource_class='gold',
-            deploy_interface='direct',
-            kernel_id='k',
-            ipmi_terminal_port=8023,
-        )
-        self.assertEqual(
-            {'resource_class': 'gold', 'deploy_interface': 'direct'},
-            found.more,
-        )
-        self.assertEqual('k', found.driver_info['deploy_kernel'])
-        self.assertEqual(
-            ('the key ipmi_terminal_port is unknown',), found.warnings
-        )
-
-    def test_what_means_nothing_is_a_warning(self):
-        found = self.good(_comment='rack 3', colour='red')
-        self.assertEqual(('the key colour is unknown',), found.warnings)
 
     def test_a_node_that_nothing_tells_from_others_is_refused(self):
         self.assertIn(
@@ -186,17 +160,8 @@ class FileTest(testtools.TestCase):
             [node.Flaw, node.Wanted, node.Flaw], [type(each) for each in found]
         )
 
-    def test_several_systems_may_share_an_address(self):
-        found = node_reading.read(
-            [
-                entry(pm_type='redfish', pm_system_id=f'/{number}', mac=None)
-                for number in range(2)
-            ]
-        )
-        self.assertEqual([node.Wanted] * 2, [type(each) for each in found])
-
     def test_what_is_no_list_is_refused(self):
-        for found in (None, 'x', {'node': []}, {'nodes': {}}):
+        for found in (None, 'x', {'node': []}, {'nodes': {}}, []):
             self.assertRaises(errors.Invalid, node_reading.read, found)
 
 
@@ -265,38 +230,29 @@ class DocumentedTest(testtools.TestCase):
             ('192.0.2.7', '', '/redfish/v1/Systems/1'), found.place
         )
 
-    def test_every_driver_is_named(self):
-        text = PAGE.read_text()
-        for name in node_reading.DRIVERS:
-            self.assertIn(f'``{name}``', text)
-
 
 class PlaceTest(testtools.TestCase):
     def test_a_bmc_has_one_place_in_all_spellings(self):
-        for settings in (
-            {'ipmi_address': '192.0.2.1'},
-            {'ipmi_address': '192.0.2.1', 'ipmi_port': '623'},
-            {'redfish_address': 'https://192.0.2.1'},
-            {'redfish_address': 'https://192.0.2.1:443/'},
-        ):
-            self.assertEqual(
-                ('192.0.2.1', '', ''), node_reading.place(settings), settings
-            )
-
-    def test_ports_and_systems_part_places(self):
-        self.assertEqual(
-            ('bmc', '8000', '/1'),
-            node_reading.place(
-                {'redfish_address': 'BMC:8000', 'redfish_system_id': '/1'}
+        for settings, place in (
+            ({'ipmi_address': '192.0.2.1'}, ('192.0.2.1', '', '')),
+            (
+                {'ipmi_address': '192.0.2.1', 'ipmi_port': '623'},
+                ('192.0.2.1', '', ''),
             ),
-        )
-
-    def test_an_address_of_ip_6_may_have_brackets(self):
-        for address in ('2001:DB8::1', 'https://[2001:db8::1]'):
-            self.assertEqual(
+            ({'redfish_address': 'https://192.0.2.1'}, ('192.0.2.1', '', '')),
+            (
+                {'redfish_address': 'https://192.0.2.1:443/'},
+                ('192.0.2.1', '', ''),
+            ),
+            (
+                {'redfish_address': 'BMC:8000', 'redfish_system_id': '/1'},
+                ('bmc', '8000', '/1'),
+            ),
+            ({'redfish_address': '2001:DB8::1'}, ('2001:db8::1', '', '')),
+            (
+                {'redfish_address': 'https://[2001:db8::1]'},
                 ('2001:db8::1', '', ''),
-                node_reading.place({'redfish_address': address}),
-            )
-
-    def test_no_address_is_no_place(self):
-        self.assertIsNone(node_reading.place({'ipmi_port': 1, 'x': 'y'}))
+            ),
+            ({'ipmi_port': 1, 'x': 'y'}, None),
+        ):
+            self.assertEqual(place, node_reading.place(settings), settings)

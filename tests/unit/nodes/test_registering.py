@@ -84,27 +84,18 @@ class RegisteringTest(RegisteringCase):
         self.assertEqual(0, self.ironic.writes)
 
     def test_what_the_file_does_not_name_stays(self):
+        properties = {'vendor': 'x', 'cpus': 4, 'capabilities': 'cpu_vt:true'}
         self.ironic.add(
-            'id-1',
-            MAC,
-            name='mine',
-            driver='ipmi',
-            properties={'vendor': 'x', 'capabilities': 'cpu_vt:true'},
+            'id-1', MAC, name='mine', driver='ipmi', properties=properties
         )
         found = self.one(entry(name=None))
         self.assertEqual('mine', found.name)
+        merged = 'cpu_vt:true,boot_mode:uefi'
+        # Numbers that Ironic has as text are no change.
         self.assertEqual(
-            {
-                'vendor': 'x',
-                'cpus': '4',
-                'capabilities': 'cpu_vt:true,boot_mode:uefi',
-            },
+            {'vendor': 'x', 'cpus': 4, 'capabilities': merged},
             self.ironic.row('mine')['properties'],
         )
-
-    def test_numbers_that_ironic_has_as_text_are_no_change(self):
-        self.register(entry())
-        self.assertEqual(['unchanged'], self.actions(entry(cpu=4)))
 
     def test_a_new_driver_takes_its_own_interfaces(self):
         self.register(entry())
@@ -127,12 +118,10 @@ class RegisteringTest(RegisteringCase):
         self.ironic.enabled.remove('ipmi')
         self.assertEqual(['unchanged'], self.actions(entry()))
 
-    def test_no_message_holds_a_password(self):
+    def test_no_message_holds_a_password_or_another_key_of_the_bmc(self):
         found = self.one(entry(pm_type='snmp'))
         self.assertIn('snmp_password', found.reason)
         self.assertNotIn('hunter22', repr(found))
-
-    def test_nor_does_one_hold_another_key_of_the_bmc(self):
         self.register(entry(driver_info={'ipmi_hex_kg_key': '00ff00ff'}))
         found = self.one(entry(driver_info={'ipmi_hex_kg_key': '11ee11ee'}))
         self.assertNotIn('ff00ff', repr(found))
@@ -140,30 +129,22 @@ class RegisteringTest(RegisteringCase):
 
 
 class MatchingTest(RegisteringCase):
-    def test_a_node_is_known_by_its_mac_address(self):
-        self.ironic.add('id-1', MAC.upper().lower(), name='old')
-        self.assertEqual('id-1', self.one(entry(pm_addr='198.51.100.7')).uuid)
-
-    def test_a_node_is_known_by_its_bmc(self):
-        self.ironic.add(
-            'id-1',
-            '52:54:00:99:99:99',
-            driver='redfish',
-            driver_info={'redfish_address': 'https://192.0.2.1'},
-        )
-        found = self.one(entry())
-        self.assertEqual('id-1', found.uuid)
-        self.assertIn(f'port {MAC}', found.changes)
-
-    def test_another_port_is_another_bmc(self):
-        self.ironic.add('id-1', driver_info={'ipmi_address': '192.0.2.1'})
-        found = self.one(entry(pm_port=6230))
-        self.assertNotEqual('id-1', found.uuid)
-
-    def test_a_node_is_known_by_its_uuid(self):
-        mine = str(uuid.uuid4())
-        self.ironic.add(mine, '52:54:00:99:99:99')
-        self.assertEqual(mine, self.one(entry(uuid=mine.upper())).uuid)
+    def test_a_node_is_known_by_its_mac_address_its_uuid_or_its_bmc(self):
+        mine, other = str(uuid.uuid4()), '52:54:00:99:99:99'
+        settings = {'redfish_address': 'https://192.0.2.1'}
+        for mac, settings_there, more in (
+            (MAC, {}, {'pm_addr': '198.51.100.7'}),
+            (other, {}, {'uuid': mine.upper()}),
+            (other, settings, {}),
+        ):
+            self.ironic = fake_ironic.Ironic()
+            self.registrar = registering.Registrar(self.ironic, wait=0)
+            self.ironic.add(mine, mac, driver_info=settings_there)
+            self.assertEqual(mine, self.one(entry(**more)).uuid)
+            self.assertIn(MAC, self.ironic.macs(mine))
+        # Another port is another BMC.
+        found = self.one(entry(2, pm_addr='192.0.2.1', pm_port='6230'))
+        self.assertNotEqual(mine, found.uuid)
 
     def test_an_entry_may_say_the_uuid_of_a_node_to_be_made(self):
         mine = str(uuid.uuid4())
@@ -219,7 +200,7 @@ class BrokenOffTest(RegisteringCase):
             self.registrar = registering.Registrar(self.ironic, wait=0)
             self.ironic.failing['create_port'] = [KeyboardInterrupt()]
             self.assertRaises(KeyboardInterrupt, self.register, entry(**more))
-            self.ironic._ports.clear()
+            self.ironic.forget_ports()
             found = self.one(entry(**more))
             self.assertEqual(registering.NodeAction.UPDATED, found.action)
             self.assertEqual({MAC}, self.ironic.macs('node1'))
@@ -258,18 +239,16 @@ class RemovingTest(RegisteringCase):
         self.assertEqual(registering.NodeAction.REMOVED, found[1].action)
         self.assertEqual('spare', self.ironic.row('spare')['name'])
 
-    def test_a_node_with_an_instance_is_never_removed(self):
-        self.ironic.row('spare')['instance_uuid'] = 'vm-1'
-        found = self.register(entry(), remove=True)
-        self.assertEqual(registering.NodeAction.KEPT, found[1].action)
-        self.assertIn('vm-1', found[1].reason)
-
-    def test_a_node_that_something_happens_to_is_never_removed(self):
-        for state in ('active', 'deploying', 'inspect wait', 'error'):
-            self.ironic.row('spare')['provision_state'] = state
+    def test_a_node_in_use_is_never_removed(self):
+        for field, value, said in (
+            ('provision_state', 'active', 'it is active'),
+            ('provision_state', 'inspect wait', 'it is inspect wait'),
+            ('instance_uuid', 'vm-1', 'instance vm-1 is on it'),
+        ):
+            self.ironic.row('spare')[field] = value
             found = self.register(entry(), remove=True)
             self.assertEqual(registering.NodeAction.KEPT, found[1].action)
-            self.assertEqual(f'it is {state}', found[1].reason)
+            self.assertEqual(said, found[1].reason)
 
     def test_a_wrong_entry_may_mean_any_node_so_none_is_removed(self):
         found = self.register(entry(), entry(2, pm_type='pxe_x'), remove=True)

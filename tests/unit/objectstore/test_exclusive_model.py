@@ -202,7 +202,7 @@ class Locking(Held):
         return self.model.serve(self.registry.delete, name)
 
     def lock(self):
-        locks = plan_claims.Locks(
+        locks = plan_claims.Claims(
             self, clock=self.model.clock, sleep=lambda seconds: None
         )
         return locks.lock('plan')

@@ -11,7 +11,7 @@ import testtools
 
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
-from heat_plugins.plans.deploy import stack_following
+from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.runs import summary
 from tests.unit.osc import base
 
@@ -164,15 +164,13 @@ class DeploymentTest(DisplayTestCase):
             show = progress.DeploymentProgress(display, 'shop')
             show.note('CREATE')
             show.changed(
-                stack_following.StackProgress(
-                    status='CREATE_IN_PROGRESS', done=3
-                )
+                plan_stacks.StackProgress(status='CREATE_IN_PROGRESS', done=3)
             )
             self.appears(self.screen, '3 resources')
 
     def test_lines_elsewhere_each_failure_once(self):
         self.patch(progress.Display, 'interval', 3600)
-        found = stack_following.StackProgress(
+        found = plan_stacks.StackProgress(
             status='CREATE_IN_PROGRESS', failures=('a FAILED: [b]no[/b]',)
         )
         with progress.Display('deploy', self.log) as display:

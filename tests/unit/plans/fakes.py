@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mistral's environments in memory, and plans for tests."""
 
+import dataclasses
 import json
 import threading
 
 import testtools
 
+from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.plans import plan_service
 from tests.unit import fake_swift
@@ -132,6 +134,13 @@ class Registry:
             raise self.failing[method]
 
 
+def change(service, **values):
+    """Change sections of the environment of `plan`, as a command does."""
+    with service.lock('plan') as plan:
+        environment = dataclasses.replace(plan.environment, **values)
+        return service.write(plan, environment)
+
+
 class Cloud:
     """What plans need of a cloud, and its plans."""
 
@@ -194,3 +203,10 @@ class PlanCase(testtools.TestCase):
         self.heat.answer = fake_heat.answer
         self.plans = self.cloud.plans
         self.plan = self.plans.create('plan', content(**self.FILES))
+
+    def refused(self, call, *arguments, kind=errors.Invalid, **options):
+        """Call what must fail; return its message."""
+        return str(self.assertRaises(kind, call, *arguments, **options))
+
+    def change(self, **values):
+        return change(self.plans, **values)

@@ -35,13 +35,6 @@ class CheckingTest(testtools.TestCase):
         error = self.assertRaises(errors.Invalid, call, *arguments, **options)
         return str(error)
 
-    def create(self, **files):
-        options = {'render': files.pop('render', False)}
-        content = fakes.content(
-            **{name.replace('__', '/'): one for name, one in files.items()}
-        )
-        return self.plans.create('shop', content, **options)
-
     def with_file(self, path, content, **options):
         return self.plans.create(
             'shop', fakes.content(**{path: content}), **options
@@ -69,24 +62,6 @@ class CheckingTest(testtools.TestCase):
         )
         said = self.refused(self.plans.create, 'shop', content, render=True)
         self.assertIn('nodes/node.yaml is not YAML at line 5, column', said)
-
-    def test_an_absolute_path_is_refused(self):
-        said = self.refused(
-            self.with_file, 'nodes/node.yaml', LINKING % b'/etc/motd'
-        )
-        self.assertEqual(
-            "nodes/node.yaml refers to '/etc/motd', which is no path within "
-            'the plan. Put the file into the plan, and give its path '
-            'relative to nodes/node.yaml',
-            said,
-        )
-        for path in (b'../../x', b'https://host/x'):
-            self.assertIn(
-                'no path within the plan',
-                self.refused(
-                    self.with_file, 'nodes/node.yaml', LINKING % path
-                ),
-            )
 
     def test_an_update_is_refused_for_a_file_that_is_enabled(self):
         self.with_file('environments/large.yaml', b'a: [')

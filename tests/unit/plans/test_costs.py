@@ -12,7 +12,7 @@ from heat_plugins.content import tarballs
 from heat_plugins.content import texts
 from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.content import links
+from heat_plugins.plans.content import references
 from heat_plugins.plans.content import roles
 from heat_plugins.plans.content import selection
 from heat_plugins.plans.deploy import comparing
@@ -38,7 +38,7 @@ def template(size):
 
 
 def spelled(text):
-    links.rewrite(text, 'deep/a.yaml', links.LinkKind.TEMPLATE)
+    references.rewrite(text, 'deep/a.yaml', references.LinkKind.TEMPLATE)
 
 
 def linked(size):
@@ -106,7 +106,9 @@ def offered(text):
         (select, choices),
         (offered, repeated),
         (
-            lambda text: links.rewrite(text, 'a', links.LinkKind.ENVIRONMENT),
+            lambda text: references.rewrite(
+                text, 'a', references.LinkKind.ENVIRONMENT
+            ),
             lambda size: 'resource_registry: {a: ' + '!a ' * size + 'b}',
         ),
         (
@@ -115,13 +117,13 @@ def offered(text):
             ),
             lambda size: b'{% include ' * size,
         ),
-        (links.is_template, lambda size: '"{' * size + '\n"{' * size),
+        (references.is_template, lambda size: '"{' * size + '\n"{' * size),
         (
             lambda paths: jinja.targets(dict.fromkeys(paths, '')),
             lambda size: [f'a{n}.j2.yaml' for n in range(size)],
         ),
         (
-            lambda lines: comparing._Texts().unified(
+            lambda lines: comparing.Texts().unified(
                 '\n'.join(lines), '\n'.join(lines[::-1])
             ),
             lambda size: [f'{n}' for n in range(size)],
@@ -152,7 +154,7 @@ def test_a_tarball_of_directories_has_an_end(monkeypatch):
 
 
 def test_roles_times_templates_have_an_end(monkeypatch):
-    monkeypatch.setattr(jinja, '_FILES', 100)
+    monkeypatch.setattr(jinja, 'FILES', 100)
     content = {f'{n}.role.j2.yaml': '' for n in range(11)}
     content['roles_data.yaml'] = '[{name: a}, {name: b}]'
     assert len(jinja.targets(content)) == 22

@@ -30,7 +30,7 @@ class ExampleTest(testtools.TestCase):
 
     def test_it_refers_to_all_of_its_templates_and_to_nothing_else(self):
         found = self.plans.resolve(self.plan)
-        self.assertEqual((), found.missing)
+        self.assertEqual((), found.warnings)
         for path in ('tiers/web.yaml', 'scripts/greet.sh'):
             self.assertIn(path, found.files)
         nested = yaml.safe_load(found.files['tiers/web.yaml'])

@@ -6,7 +6,6 @@ import testtools
 from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.plans import plan_claims
-from heat_plugins.plans import plan_names
 from heat_plugins.plans import plan_service
 from tests.unit import fake_swift
 from tests.unit.plans import fake_heat
@@ -14,14 +13,14 @@ from tests.unit.plans import fakes
 
 
 def record(name, **values):
-    return plan_names.Record(name=name, description='é', values=values)
+    return plan_claims.Record(name=name, description='é', values=values)
 
 
 class NamesTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.store = fake_swift.Cluster().store()
-        self.names = plan_names.Names(self.store, pools.Pool(wait=0))
+        self.names = plan_claims.Names(self.store, pools.Pool(wait=0))
 
     def test_a_name_is_taken_once(self):
         self.assertIsNone(self.names.get('a'))
@@ -45,14 +44,14 @@ class NamesTest(testtools.TestCase):
     def test_what_is_no_record_is_told(self):
         self.names.create(record('a'))
         for body in (b'', b'[]', b'{"values": 1}', b'x' * 70000):
-            container = f'{plan_names.CONTAINER}-project-1'
+            container = f'{plan_claims.CONTAINER}-project-1'
             self.store.put_object(container, 'a', body)
             error = self.assertRaises(errors.ServiceError, self.names.get, 'a')
             self.assertIn('delete it', str(error))
 
     def test_on_ceph_a_plan_that_is_there_keeps_its_record(self):
         store = fake_swift.ceph().store()
-        names = plan_names.Names(store, pools.Pool(wait=0))
+        names = plan_claims.Names(store, pools.Pool(wait=0))
         plans = plan_service.Plans(store, names, fake_heat.Heat())
         plans.create('plan', fakes.content())
         before = names.get('plan')
@@ -63,8 +62,8 @@ class NamesTest(testtools.TestCase):
         store = fake_swift.ceph().store()
         slept = []
         both = [
-            plan_claims.Locks(
-                plan_names.Names(store, pools.Pool(wait=0)),
+            plan_claims.Claims(
+                plan_claims.Names(store, pools.Pool(wait=0)),
                 clock=lambda: 1e9 + len(slept),
                 sleep=slept.append,
             )
@@ -75,12 +74,3 @@ class NamesTest(testtools.TestCase):
             self.assertRaises(errors.PlanBusy, second.__enter__)
         with both[1].lock('plan'):
             pass
-
-    def test_plans_work_with_it(self):
-        plans = plan_service.Plans(self.store, self.names, fake_heat.Heat())
-        plans.create('plan', fakes.content())
-        self.assertRaises(errors.Exists, plans.create, 'plan', fakes.content())
-        plans.select('plan', {'environments/small.yaml': True})
-        self.assertEqual(['plan'], [one.name for one in plans.summaries()])
-        plans.delete('plan')
-        self.assertEqual([], plans.summaries())

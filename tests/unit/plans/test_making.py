@@ -4,9 +4,9 @@
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.plans import plan_names
+from heat_plugins import pools
+from heat_plugins.plans import plan_claims
 from heat_plugins.plans import plan_operations
-from heat_plugins.plans.content import marks
 from heat_plugins.plans.content import plans
 from tests.unit.plans import fakes
 
@@ -41,7 +41,11 @@ class CreateTest(testtools.TestCase):
         return before
 
     def test_a_plan_is_its_files_in_a_container_of_its_name(self):
-        plan = self.create()
+        seen = []
+        plan = self.create(progress=lambda *done: seen.append(done))
+        files = len(fakes.content()) - 1
+        self.assertEqual([(n + 1, files) for n in range(files)], seen)
+        self.assertEqual('plan-environment.yaml', self.cloud.uploads()[-1])
         self.assertEqual('plan', plan.container)
         self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
         self.assertEqual(set(fakes.content()), set(plan.entries))
@@ -50,7 +54,9 @@ class CreateTest(testtools.TestCase):
         self.assertEqual(('base.yaml',), plan.environment.enabled)
 
     def test_who_has_the_name_wins_though_another_makes_the_container(self):
-        container = self.plans._container('plan')
+        pool = pools.Pool(wait=0)
+        store = self.cloud.swift.store()
+        container = plans.PlanContainer(store, 'plan', pool)
         asked = []
 
         def before(request):
@@ -58,29 +64,24 @@ class CreateTest(testtools.TestCase):
             # The first says whether it is there, and the second its mark.
             if asked.count('HEAD') == 2:
                 self.cloud.swift.before = lambda request: None
-                container.make(marks.Mark(state=plans.PlanState.CREATING))
+                container.make(plans.Mark(state=plans.PlanState.CREATING))
 
         self.cloud.swift.before = before
         self.assertEqual('plan', self.create().name)
         self.assertEqual(2, asked.count('HEAD'))
-
-    def test_its_environment_is_the_last_file(self):
-        self.create()
-        self.assertEqual('plan-environment.yaml', self.cloud.uploads()[-1])
 
     def test_what_is_given_goes_over_what_the_files_say(self):
         plan = self.create(template='nodes/node.yaml', description='Mine')
         self.assertEqual('nodes/node.yaml', plan.environment.template)
         self.assertEqual('Mine', plan.environment.description)
         self.assertEqual('Mine', self.plans.summaries()[0].description)
-
-    def test_without_its_environment_a_root_template_is_needed(self):
+        # Without its environment a root template is needed.
         files = fakes.content(**{'plan-environment.yaml': None})
         error = self.assertRaises(
-            errors.Invalid, self.plans.create, 'plan', files
+            errors.Invalid, self.plans.create, 'other', files
         )
         self.assertIn('root template', str(error))
-        plan = self.plans.create('plan', files, template='root.yaml')
+        plan = self.plans.create('other', files, template='root.yaml')
         self.assertEqual((), plan.environment.environments)
 
     def test_a_plan_without_its_root_template_or_environment_is_refused(self):
@@ -92,29 +93,8 @@ class CreateTest(testtools.TestCase):
                 fakes.content(**{path: None}),
             )
             self.assertIn(path, str(error))
+        self.assertRaises(errors.Invalid, self.create, '1abc')
         self.assertEqual([], self.cloud.swift.asked())
-
-    def test_templates_that_have_to_be_rendered_are_named_as_a_remedy(self):
-        files = fakes.content(**{'root.yaml': None, 'root.j2.yaml': b''})
-        error = self.assertRaises(
-            errors.Invalid, self.plans.create, 'plan', files
-        )
-        self.assertIn('Jinja', str(error))
-
-    def test_names_that_heat_would_refuse_are_refused(self):
-        for name in (
-            '1abc',
-            '-x',
-            'abc\n',
-            'a',
-            'a/b',
-            '',
-            'x' * 300,
-            'é' * 4,
-        ):
-            self.assertRaises(errors.Invalid, self.create, name)
-        self.assertEqual([], self.cloud.swift.asked())
-        self.assertEqual([], self.cloud.registry.asked)
 
     def test_of_two_at_once_one_wins_and_the_other_is_told(self):
         told = []
@@ -151,7 +131,7 @@ class CreateTest(testtools.TestCase):
         self.assertEqual({}, self.cloud.registry.records)
 
     def test_an_environment_of_somebody_else_is_left_alone(self):
-        theirs = self.cloud.registry.records['plan'] = plan_names.Record(
+        theirs = self.cloud.registry.records['plan'] = plan_claims.Record(
             name='plan', description='', values={'x': 1}
         )
         error = self.assertRaises(errors.Exists, self.create)
@@ -183,7 +163,7 @@ class CreateTest(testtools.TestCase):
 
     def test_a_name_is_ours_if_mistral_breaks_off_after_taking_it(self):
         self.cloud.registry.failing['create'] = errors.Unavailable('cut')
-        claims = self.plans._claims
+        claims = plan_claims.Claims(self.cloud.registry)
         self.assertIsNotNone(claims.take('plan', ''))
         self.assertRaises(errors.Unavailable, claims.take, 'plan', '')
 
@@ -277,49 +257,13 @@ class CreateTest(testtools.TestCase):
         self.assertIsNone(self.cloud.objects())
         self.assertEqual({}, self.cloud.registry.records)
 
-    def test_who_could_not_begin_leaves_the_claim_of_another(self):
-        store = self.cloud.swift.store()
-        store.put_container('plan', {})
-        former = self.cloud.registry.records
-        other = plan_names.Record(
-            name='plan',
-            description='',
-            values={'heat_plugins_plan': {'token': 'theirs'}},
-        )
-
-        def replace(request):
-            former['plan'] = other
-
-        self.cloud.swift.before = replace
-        self.assertRaises(errors.Exists, self.create)
-        self.assertEqual({'plan': other}, self.cloud.registry.records)
-
-    def test_progress_goes_to_the_number_of_files(self):
-        seen = []
-        self.create(progress=lambda done, all_: seen.append((done, all_)))
-        files = len(fakes.content()) - 1
-        self.assertEqual([(n + 1, files) for n in range(files)], seen)
-
     def test_a_plan_is_a_copy_of_another_container(self):
         store = self.cloud.swift.store()
         store.put_container('theirs', {})
         for path, data in fakes.content().items():
             store.put_object('theirs', path, data)
-        self.copy('theirs')
+        core = plan_operations.PlanOperations(self.plans)
+        core.create('plan', 'theirs')
         self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
         self.assertRaises(errors.NotFound, self.plans.load, 'theirs')
-
-    def test_a_container_of_its_name_stays_its_owners(self):
-        store = self.cloud.swift.store()
-        store.put_container('plan', {})
-        store.put_object('plan', 'mine', b'1')
-        error = self.assertRaises(errors.Exists, self.create)
-        self.assertIn('another name', str(error))
-        self.assertEqual({'mine': b'1'}, self.cloud.objects())
-
-    def test_a_container_that_is_not_there_is_told(self):
-        self.assertRaises(errors.NotFound, self.copy, 'nope')
-
-    def copy(self, container):
-        core = plan_operations.PlanOperations(self.plans)
-        return core.create('plan', container)
+        self.assertRaises(errors.NotFound, core.create, 'other', 'nope')

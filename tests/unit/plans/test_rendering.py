@@ -8,7 +8,6 @@ from unittest import mock
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.plans.rendering import confinement
 from heat_plugins.plans.rendering import jinja
 from heat_plugins.plans.rendering import rendering
 
@@ -51,88 +50,58 @@ class RenderCase(testtools.TestCase):
 class RenderTest(RenderCase):
     """What is rendered, without the process around it."""
 
-    def setUp(self):
-        super().setUp()
-        self.patch(
-            rendering, '_render', lambda content, limits: jinja.render(content)
-        )
-
-    def test_a_template_has_all_roles_and_networks(self):
-        found = self.render(
-            **{
-                'a/x.j2.yaml': (
-                    '{% for role in roles %}{{ role.name }} {% endfor %}'
-                    '{% for n in networks %}{{ n.name_lower }} {% endfor %}'
-                )
-            }
-        )
-        self.assertEqual({'a/x.yaml': 'Web Db public inside dark '}, found)
-
-    def test_one_for_roles_is_rendered_for_each(self):
-        found = self.render(
-            **{'a/x.role.j2.yaml': '{{role.name}}: {{role.tags}}'}
-        )
-        self.assertEqual(
-            {'a/web-x.yaml': "Web: ['front']", 'a/db-x.yaml': 'Db: '}, found
-        )
-
-    def test_an_older_one_for_roles_has_their_names_alone(self):
-        found = self.render(
-            **{
-                'x.role.j2.yaml': (
-                    '{{role}} {{role.lower()}} {{disable_constraints}}'
-                )
-            }
-        )
-        self.assertEqual(
-            {'web-x.yaml': 'Web web ', 'db-x.yaml': 'Db db True'}, found
-        )
-
-    def test_one_for_networks_is_rendered_for_each_that_is_enabled(self):
-        found = self.render(
-            **{
-                'n/network_v6.network.j2.yaml': '{{network.name}}',
-                'n/ports/port.network.j2.yaml': '{{network.name}}',
-            }
-        )
-        self.assertEqual(
-            {
-                'n/public_v6.yaml': 'Public',
-                'n/inside_v6.yaml': 'Inner',
-                'n/ports/public.yaml': 'Public',
-                'n/ports/inside.yaml': 'Inner',
-            },
-            found,
-        )
-
-    def test_what_is_excluded_is_not_made(self):
-        found = self.render(
-            **{
-                'x.role.j2.yaml': '{{role.name}}',
-                'j2_excludes.yaml': 'name: [db-x.yaml]',
-            }
-        )
-        self.assertEqual(['web-x.yaml'], list(found))
-
-    def test_files_of_the_plan_are_included(self):
-        found = self.render(
-            **{
-                'a/x.j2.yaml': "{% include 'y.j2' %}{% include 'z.j2' %}",
-                'a/y.j2': 'beside ',
-                'y.j2': 'wrong',
-                'z.j2': 'root',
-            }
-        )
-        self.assertEqual({'a/x.yaml': 'beside root'}, found)
+    def test_a_name_says_for_what_it_is_rendered(self):
+        roles = '{% for role in roles %}{{ role.name }} {% endfor %}'
+        networks = '{% for n in networks %}{{ n.name_lower }} {% endfor %}'
+        for files, made in (
+            (
+                {'a/x.j2.yaml': roles + networks},
+                {'a/x.yaml': 'Web Db public inside dark '},
+            ),
+            (
+                {'a/x.role.j2.yaml': '{{role.name}}: {{role.tags}}'},
+                {'a/web-x.yaml': "Web: ['front']", 'a/db-x.yaml': 'Db: '},
+            ),
+            # Of old, roles were names alone.
+            (
+                {'x.role.j2.yaml': '{{role}} {{disable_constraints}}'},
+                {'web-x.yaml': 'Web ', 'db-x.yaml': 'Db True'},
+            ),
+            (
+                {
+                    'n/network_v6.network.j2.yaml': '{{network.name}}',
+                    'n/ports/port.network.j2.yaml': '{{network.name}}',
+                },
+                {
+                    'n/public_v6.yaml': 'Public',
+                    'n/inside_v6.yaml': 'Inner',
+                    'n/ports/public.yaml': 'Public',
+                    'n/ports/inside.yaml': 'Inner',
+                },
+            ),
+            (
+                {
+                    'x.role.j2.yaml': '{{role.name}}',
+                    'j2_excludes.yaml': 'name: [db-x.yaml]',
+                },
+                {'web-x.yaml': 'Web'},
+            ),
+            (
+                {
+                    'a/x.j2.yaml': "{% include 'y.j2' %}{% include 'z' ~ 1 %}",
+                    'a/y.j2': 'beside ',
+                    'y.j2': 'wrong',
+                    'z1': 'root',
+                },
+                {'a/x.yaml': 'beside root'},
+            ),
+            ({'x.yaml': '{{ 1 }}'}, {}),
+        ):
+            self.assertEqual(made, self.render(**files))
 
     def test_nothing_else_is_included(self):
         for path in ('/etc/passwd', '../../../etc/passwd', 'nope'):
             self.refused(f"{{% include '{path}' %}}", 'TemplateNotFound')
-
-    def test_a_plan_without_templates_stays_as_it_is(self):
-        self.assertEqual({}, self.render(**{'x.yaml': '{{ 1 }}'}))
-        self.assertFalse(rendering.is_due(['x.yaml', 'y.j2']))
-        self.assertTrue(rendering.is_due(['x.j2.yaml']))
 
     def test_python_is_out_of_reach(self):
         for text in (
@@ -159,12 +128,6 @@ class RenderTest(RenderCase):
             {'x.yaml': 'aaa 6'},
             self.render(**{'x.j2.yaml': "{{ 'a' * 3 }} {{ 2 * 3 }}"}),
         )
-
-    def test_what_is_included_by_a_computed_name_may_be_any_file(self):
-        found = self.render(
-            **{'x.j2.yaml': "{% include 'a' ~ '.txt' %}", 'a.txt': 'it'}
-        )
-        self.assertEqual({'x.yaml': 'it'}, found)
 
     def test_a_role_s_name_leads_nowhere_else(self):
         for name in ('../../x', '.heat-plugins/x'):
@@ -215,10 +178,6 @@ class RenderTest(RenderCase):
 class ProcessTest(RenderCase):
     """Templates are rendered in a process of its own, which has limits."""
 
-    def test_it_gives_what_is_made_and_says_what_cannot_be(self):
-        self.assertEqual({'x.yaml': 'x'}, self.render(**{'x.j2.yaml': 'x'}))
-        self.refused('{{ ().__class__.__mro__[0] }}', 'SecurityError')
-
     def stopped(self, text, **limits):
         """Render what takes too much; return what is said."""
         error = self.assertRaises(
@@ -250,7 +209,7 @@ class ProcessTest(RenderCase):
             self.assertIn('256 MiB', said)
 
     def test_how_it_died_is_told_where_that_is_all_that_is_known(self):
-        self.patch(confinement, 'run', lambda *args, **limits: (1, {}))
+        self.patch(jinja, '__name__', 'no.such.module')
         self.assertIn('ended with code 1', self.stopped('x'))
 
     def test_what_is_too_large_in_all_is_refused(self):

@@ -16,7 +16,9 @@ def wanted(**parameter):
     lines = ''.join(
         f'    {key}: {value}\n' for key, value in parameter.items()
     )
-    return secrecy.passwords_wanted(f'parameters:\n  Key:\n{lines}')
+    root = f'parameters:\n  Key:\n{lines}'
+    made = secrecy.with_passwords(plan(), {'root.yaml': root.encode()})
+    return tuple(made.passwords)
 
 
 def plan(**sections):
@@ -33,9 +35,6 @@ class WantedTest(testtools.TestCase):
     def test_one_with_constraints_is_left_to_the_user(self):
         for constraints in ('[{length: {max: 16}}]', '[1]', '{a: b}'):
             self.assertEqual((), wanted(constraints=constraints))
-
-    def test_a_template_without_parameters_needs_none(self):
-        self.assertEqual((), secrecy.passwords_wanted('resources: {}'))
 
 
 class FillTest(testtools.TestCase):

@@ -90,11 +90,6 @@ class CapabilitiesTest(testtools.TestCase):
             ],
         )
 
-    def test_titles_may_be_the_same(self):
-        text = fakes.MAP.replace(b'title: Large', b'title: Small')
-        found = read(text=text).topics[0].groups[1].environments
-        self.assertEqual([SMALL, LARGE], [one.path for one in found])
-
     def test_an_environment_may_come_twice(self):
         text = fakes.MAP.replace(LOST.encode(), SMALL.encode())
         found = read(text=text)
@@ -112,6 +107,8 @@ class CapabilitiesTest(testtools.TestCase):
             b'[1]',
             b'topics: {a: b}',
             b'topics: [1]',
+            b'topics: [{environment_groups: '
+            b'[{environments: [{file: a.yaml, requires: b.yaml}]}]}]',
             b'topics: [{environment_groups: [{environments: [{title: x}]}]}]',
             b'topics: [{environment_groups: '
             b'[{environments: [{file: ../x.yaml}]}]}]',

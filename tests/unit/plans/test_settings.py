@@ -3,6 +3,8 @@
 
 import dataclasses
 
+from testtools import matchers
+
 from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.plans.parameters import parameters
@@ -24,12 +26,11 @@ resources: {}
 class SettingsCase(fakes.PlanCase):
     FILES = {'root.yaml': ROOT}
 
-    def setUp(self):
-        super().setUp()
-        self.settings = settings.Settings(self.plans)
+    def show(self, **options):
+        return settings.show(self.plans, self.plans.load('plan'), **options)
 
     def update(self, values=None, unset=(), **more):
-        return self.settings.update('plan', values or {}, unset, **more)
+        return settings.update(self.plans, 'plan', values or {}, unset, **more)
 
     def refused(self, *arguments, kind=errors.Invalid, **more):
         before = dict(self.cloud.objects())
@@ -46,8 +47,8 @@ class SettingsCase(fakes.PlanCase):
         return dict(plan.environment.parameter_defaults)
 
     def value(self, name):
-        root = self.settings.show('plan').root
-        return parameters.effective(root)[name].parameter.value
+        root = self.show().root
+        return parameters.effective(root)[name][0].value
 
     def validations(self):
         return self.heat.asked.count('validate')
@@ -55,40 +56,35 @@ class SettingsCase(fakes.PlanCase):
 
 class ShowTest(SettingsCase):
     def test_heat_is_asked_once_for_one_content(self):
-        first = self.settings.show('plan')
-        self.assertEqual(first, self.settings.show('plan'))
+        first = self.show()
+        self.assertEqual(first, self.show())
         self.assertEqual(1, self.validations())
 
     def test_it_is_asked_again_when_anything_has_changed(self):
-        self.settings.show('plan')
+        self.show()
         self.plans.update('plan', {'base.yaml': fakes.environment(who='me')})
         self.assertEqual('me', self.value('who'))
         self.assertEqual(2, self.validations())
 
-    def test_looking_changes_nothing_of_the_plan(self):
-        before = self.plans.load('plan')
-        self.settings.show('plan')
-        self.assertEqual(before, self.plans.load('plan'))
-
     def test_no_hidden_value_is_kept_or_shown(self):
         password = self.plans.load('plan').environment.passwords['secret']
-        self.settings.show('plan')
+        self.show()
         self.assertEqual(masking.MASK, self.value('secret'))
-        kept = self.settings.show('plan')
+        kept = self.show()
         self.assertEqual(1, self.validations())
         self.assertNotIn(password, repr(dataclasses.asdict(kept)))
 
     def test_what_was_kept_of_former_contents_goes(self):
-        self.settings.show('plan')
+        self.show()
         self.update({'who': 'me'})
         kept = [n for n in self.cloud.objects() if 'parameters/' in n]
         self.assertEqual(1, len(kept))
 
     def test_what_is_garbled_is_asked_for_again(self):
-        self.settings.show('plan')
+        self.show()
         (name,) = [n for n in self.cloud.objects() if 'parameters/' in n]
         self.cloud.objects()[name] = b'not gzip'
-        self.settings.show('plan')
+        self.show()
         self.assertEqual(2, self.validations())
 
     def test_who_may_not_write_can_look(self):
@@ -98,25 +94,30 @@ class ShowTest(SettingsCase):
     def test_references_that_lead_nowhere_are_warnings(self):
         broken = b'resource_registry: {"A::B": gone.yaml}\n'
         self.plans.update('plan', {'base.yaml': broken})
-        (warning,) = self.settings.show('plan').warnings
+        (warning,) = self.show().warnings
         self.assertIn('gone.yaml', warning)
 
 
 class UpdateTest(SettingsCase):
     def test_what_is_set_counts_over_environments(self):
-        shown = self.update({'who': 'me', 'size': '7'})
+        self.update({'who': 'me', 'size': '7'})
         self.assertEqual({'who': 'me', 'size': 7}, self.set)
-        self.assertEqual('me', shown.root.parameters[0].value)
-
-    def test_reading_after_setting_costs_no_validation(self):
-        self.update({'who': 'me'})
         before = self.validations()
         self.assertEqual('me', self.value('who'))
         self.assertEqual(before, self.validations())
+        self.update({'size': 2}, ['who'])
+        self.assertEqual({'size': 2}, self.set)
+        self.assertEqual('you', self.value('who'))
 
     def test_a_value_that_does_not_fit_is_not_written(self):
-        said = self.refused({'who': 'me', 'size': 10})
-        self.assertIn("Parameter 'size' is invalid", said)
+        for wrong, said in (
+            ({'who': 'me', 'size': 10}, "Parameter 'size' is invalid"),
+            ({'who': None}, "Parameter 'who' is invalid"),
+            ({'wo': 'me'}, 'has no parameter wo; did you mean "who"?'),
+        ):
+            self.assertIn(said, self.refused(wrong))
+        self.assertIn('who is not set', self.refused({}, ['who']))
+        self.assertIn('Storage', self.refused({'Count': 3}, role='Storage'))
         self.assertEqual({}, self.set)
 
     def test_what_heat_does_not_take_is_not_written(self):
@@ -132,12 +133,15 @@ class UpdateTest(SettingsCase):
 
     def test_a_hidden_value_that_heat_quotes_is_masked(self):
         def refuse(name, content):
-            raise errors.ServiceError(f'no {content.files}', 400)
+            raise errors.ServiceError(
+                f'Heat refuses stack {name}: no {content.files}', 400
+            )
 
         self.heat.preview = refuse
         said = self.refused({'secret': 'hunter22', 'who': 'visible'})
         self.assertIn('visible', said)
         self.assertNotIn('hunter22', said)
+        self.assertThat(said, matchers.StartsWith('no {'))
 
     def test_heat_checks_what_is_set_alone(self):
         seen = []
@@ -171,17 +175,11 @@ class UpdateTest(SettingsCase):
         self.update({'who': 'me'})
         self.assertEqual({'who': 'me'}, self.set)
 
-    def test_a_null_is_refused(self):
-        self.refused({'who': None})
-
     def test_numbers_switches_and_maps_may_be_written_as_texts(self):
         self.update({'size': '7', 'ComputeParameters': '{a: 1}', 'who': '7'})
         self.assertEqual(
             {'size': 7, 'ComputeParameters': {'a': 1}, 'who': '7'}, self.set
         )
-
-    def test_what_was_not_set_cannot_be_taken_back(self):
-        self.assertIn('who is not set', self.refused({}, ['who']))
 
     def test_what_the_templates_have_no_more_can_be_taken_back(self):
         self.update({'who': 'me'})
@@ -198,11 +196,6 @@ class UpdateTest(SettingsCase):
             {'ComputeParameters': {'b': {'c': 2}, 'd': 3}}, self.set
         )
 
-    def test_a_map_is_replaced_as_a_whole(self):
-        self.update({'ComputeParameters': {'a': 1}})
-        self.update({'ComputeParameters': {'b': 1}})
-        self.assertEqual({'ComputeParameters': {'b': 1}}, self.set)
-
     def test_by_role(self):
         self.update({'Count': 3, 'ntp': 'a'}, role='Compute')
         self.assertEqual(
@@ -210,25 +203,3 @@ class UpdateTest(SettingsCase):
         )
         self.update({}, ['Count', 'ntp'], role='Compute')
         self.assertEqual({}, self.set)
-
-    def test_a_role_that_the_plan_does_not_have(self):
-        self.assertIn('Storage', self.refused({'Count': 3}, role='Storage'))
-
-    def test_nothing_new_is_not_written(self):
-        self.update({'who': 'me'})
-        before = self.cloud.uploads().count('plan-environment.yaml')
-        self.update({'who': 'me'})
-        self.assertEqual(
-            before, self.cloud.uploads().count('plan-environment.yaml')
-        )
-
-    def test_both_at_once(self):
-        self.update({'who': 'me'})
-        self.update({'size': 2}, ['who'])
-        self.assertEqual({'size': 2}, self.set)
-
-    def test_taking_back_leaves_the_others(self):
-        self.update({'who': 'me', 'size': 7})
-        self.update(unset=['who'])
-        self.assertEqual({'size': 7}, self.set)
-        self.assertEqual('you', self.value('who'))

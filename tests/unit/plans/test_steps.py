@@ -6,13 +6,13 @@ import testtools
 from heat_plugins import errors
 from heat_plugins import jobs
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.deploy import steps
+from heat_plugins.plans.deploy import deploy_records
 
 
 def read(section):
-    return steps.read(
+    return deploy_records.steps(
         environments.PlanEnvironment(
-            template='shop.yaml', more={steps.SECTION: section}
+            template='shop.yaml', more={deploy_records.STEPS: section}
         )
     )
 
@@ -39,7 +39,7 @@ class StepsTest(testtools.TestCase):
 
     def test_a_plan_need_not_name_any(self):
         plan = environments.PlanEnvironment(template='shop.yaml')
-        self.assertEqual((), steps.read(plan))
+        self.assertEqual((), deploy_records.steps(plan))
         self.assertEqual((), read(None))
 
     def test_what_is_none_is_refused_with_its_place(self):

@@ -172,8 +172,10 @@ class Cloud(fakes.Cloud):
         super().__init__()
         self.machine = Machine()
         self.servers = Servers()
+        self.heat.output = self.servers.output
+        self.heat.servers = self.servers.servers
         self.validations = validation_operations.ValidationOperations(
-            self.plans, self.servers, machine=self.machine.seam()
+            self.plans, machine=self.machine.seam()
         )
 
     def make(self, **more):

@@ -9,7 +9,6 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.validations import catalogue
-from heat_plugins.validations import origins
 from tests.unit.validations import fakes
 
 # Few bytes that are gigabytes once somebody writes them out.
@@ -81,29 +80,20 @@ class PlaybookTest(testtools.TestCase):
 """)
         self.assertEqual('Vault', found.name)
 
-    def test_metadata_of_another_shape_are_refused(self):
-        for metadata in (
-            'text',
-            '{groups: {a: b}}',
-            '{groups: [[a]]}',
-            '{description: {a: b}}',
+    def test_what_cannot_be_read_is_refused_briefly_and_not_quoted(self):
+        for text, said in (
+            ('[{vars: {metadata: text}}]', 'validations/check.yaml'),
+            ('[{vars: {metadata: {groups: {a: b}}}}]', 'metadata.groups'),
+            ('[{vars: {metadata: {groups: [[a]]}}}]', 'metadata.groups'),
+            ('[{vars: {metadata: {description: {a: b}}}}]', 'description'),
+            ('[hunter2: {', 'is not YAML'),
+            ('[' * 100_000, 'validations/check.yaml'),
+            (f'- vars:\n    metadata:\n      {BOMB}name: *i\n', 'check.yaml'),
         ):
-            said = self.refused(f'[{{vars: {{metadata: {metadata}}}}}]')
-            self.assertIn('validations/check.yaml', said)
-
-    def test_what_is_not_yaml_is_refused_and_not_quoted(self):
-        said = self.refused('[hunter2: {')
-        self.assertIn('is not YAML', said)
-        self.assertNotIn('hunter2', said)
-
-    def test_what_is_nested_without_an_end_is_refused(self):
-        self.refused('[' * 100_000)
-
-    def test_what_grows_as_it_is_written_out_is_refused(self):
-        said = self.refused(f'- vars:\n    metadata:\n      {BOMB}name: *i\n')
-        self.assertLess(len(said), 200)
-
-    def test_what_is_not_text_is_refused(self):
+            message = self.refused(text)
+            self.assertIn(said, message)
+            self.assertNotIn('hunter2', message)
+            self.assertLess(len(message), 200)
         self.assertRaises(
             errors.Invalid, catalogue.playbook, b'\xff\xfe', 'x.yaml'
         )
@@ -121,12 +111,14 @@ class CatalogueTest(testtools.TestCase):
                 'environments/d.yaml': one,
                 'validations/roles/playbooks/e.yaml': one,
                 'validations/f.txt': one,
+                'validations/g.yaml': b'[',
             }
         )
         self.assertEqual(
             ['a', 'b', 'c', 'top'], [one.id for one in found.validations]
         )
-        self.assertEqual((), found.warnings)
+        [warning] = found.warnings
+        self.assertIn('Left out: validations/g.yaml is not YAML', warning)
 
     def test_of_two_of_one_name_the_first_counts(self):
         other = fakes.playbook('Other')
@@ -187,10 +179,6 @@ class CatalogueTest(testtools.TestCase):
 
 
 class PackageTest(testtools.TestCase):
-    def test_one_that_is_not_installed_is_told(self):
-        for name in ('no-such-package', ''):
-            self.assertRaises(errors.NotFound, origins.of_package, name)
-
     def test_playbooks_roles_and_plugins_of_one_are_found(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -213,7 +201,7 @@ class PackageTest(testtools.TestCase):
         (site / 'checks-1.0.dist-info/RECORD').write_text(record)
         self.patch(sys, 'path', [str(site), *sys.path])
 
-        content = origins.of_package('checks')
+        content = catalogue.of_package('checks')
         self.assertEqual(
             {
                 'checks/playbooks/ram.yaml',
@@ -225,6 +213,5 @@ class PackageTest(testtools.TestCase):
         found = catalogue.read(content)
         self.assertEqual(['ram'], [one.id for one in found.validations])
         self.assertEqual((), found.warnings)
-
-    def test_what_is_no_playbook_role_or_plugin_stays_behind(self):
-        self.assertEqual({}, origins.of_package('PyYAML'))
+        for name in ('no-such-package', ''):
+            self.assertRaises(errors.NotFound, catalogue.of_package, name)

@@ -4,6 +4,7 @@
 import testtools
 
 from heat_plugins import errors
+from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.validations import inventory
 from tests.unit.validations import fakes
 
@@ -27,12 +28,12 @@ class HostsTest(testtools.TestCase):
 
     def test_they_are_the_servers_that_have_addresses(self):
         self.servers.found['stack'] = [
-            inventory.StackServer(
+            plan_stacks.StackServer(
                 path=('Compute', '0', 'Nova-Compute'),
                 name='compute-0',
                 address='10.0.0.1',
             ),
-            inventory.StackServer(path=('off',), name='off'),
+            plan_stacks.StackServer(path=('off',), name='off'),
         ]
         [host] = self.hosts()
         self.assertEqual(
@@ -46,14 +47,16 @@ class HostsTest(testtools.TestCase):
 
     def test_a_name_that_another_has_or_that_is_none_gives_way(self):
         self.servers.found['stack'] = [
-            inventory.StackServer(path=(place,), name=name, address='10.0.0.1')
+            plan_stacks.StackServer(
+                path=(place,), name=name, address='10.0.0.1'
+            )
             for place, name in (('a', 'x'), ('b', 'x'), ('c', '{{ evil }}'))
         ]
         self.assertEqual(['x', 'b', 'c'], [host.name for host in self.hosts()])
 
     def test_an_output_may_say_which_they_are(self):
         self.servers.found['stack'] = [
-            inventory.StackServer(path=('a',), name='a', address='10.0.0.1')
+            plan_stacks.StackServer(path=('a',), name='a', address='10.0.0.1')
         ]
         found = self.hosts(
             validation_hosts={
@@ -82,7 +85,8 @@ class HostsTest(testtools.TestCase):
 
     def test_what_ansible_would_run_is_no_address_and_no_name(self):
         evil = '{{ lookup("pipe", "id") }}'
-        self.assertIn('not an IP address', self.refused({'a': evil}))
+        for address in (evil, f'fe80::1%{evil}'):
+            self.assertIn('not an IP address', self.refused({'a': address}))
         self.assertIn('name of a host', self.refused({evil: '10.0.0.1'}))
         self.assertIn('name of a host', self.refused({'-x': '10.0.0.1'}))
 

@@ -5,10 +5,10 @@ import testtools
 
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import judging
-from heat_plugins.validations import validation_runs
+from heat_plugins.validations import validation_ledger
 from tests.unit.validations import fakes
 
-State = validation_runs.ValidationState
+State = validation_ledger.ValidationState
 
 
 class AccountTest(testtools.TestCase):
@@ -55,53 +55,44 @@ class AccountTest(testtools.TestCase):
         state, _ = self.judge(fakes.result('failed'), fakes.end())
         self.assertEqual(State.PASSED, state)
 
-    def test_without_a_host_nothing_has_passed(self):
-        self.assertEqual(
+    def test_each_other_end_has_its_state_and_its_reason(self):
+        looked = fakes.result()
+        for news, state, said in (
             (
+                [{'event': 'no-hosts'}, fakes.end()],
                 State.FAILED,
                 'No host was checked: none is in web; --host-group '
                 '(host_groups) puts hosts into groups',
             ),
-            self.judge({'event': 'no-hosts'}, fakes.end()),
-        )
-
-    def test_what_ansible_cannot_run_is_told_in_its_words(self):
-        state, reason = self.judge(
-            {'stdout': '[ERROR]: no action\nOrigin: x'},
-            fakes.end('failed'),
-        )
-        self.assertEqual(
-            (State.FAILED, 'Ansible failed: [ERROR]: no action Origin: x'),
-            (state, reason),
-        )
+            (
+                [{'stdout': '[ERROR]: no\nOrigin: x'}, fakes.end('failed')],
+                State.FAILED,
+                'Ansible failed: [ERROR]: no Origin: x',
+            ),
+            (
+                [looked, {'stdout': 'out of memory'}],
+                State.FAILED,
+                'Its process was killed: out of memory',
+            ),
+            (
+                [looked, fakes.end('stopped', left=2)],
+                State.STOPPED,
+                'It was stopped; cannot end 2 of its processes',
+            ),
+            (
+                [fakes.began('sleep'), fakes.end('timeout')],
+                State.TIMED_OUT,
+                'It exceeded its time limit, in task sleep',
+            ),
+            (
+                [looked, fakes.end('overflow')],
+                State.FAILED,
+                'It printed more than the limit allows',
+            ),
+        ):
+            self.assertEqual((state, said), self.judge(*news))
         _, reason = self.judge({'stdout': 'x' * 2000}, fakes.end('failed'))
         self.assertLess(len(reason), 600)
-
-    def test_each_other_end_has_its_state(self):
-        for status, state in (
-            ('stopped', State.STOPPED),
-            ('timeout', State.TIMED_OUT),
-            ('overflow', State.FAILED),
-            ('failed', State.FAILED),
-            ('', State.FAILED),
-        ):
-            found, reason = self.judge(fakes.result(), fakes.end(status))
-            self.assertEqual(state, found, status)
-            self.assertTrue(reason)
-
-    def test_a_process_that_was_killed_has_failed(self):
-        self.assertEqual(
-            (State.FAILED, 'Its process was killed: out of memory'),
-            self.judge(fakes.result(), {'stdout': 'out of memory'}),
-        )
-
-    def test_the_task_that_took_too_long_is_named(self):
-        _, reason = self.judge(fakes.began('sleep'), fakes.end('timeout'))
-        self.assertIn('in task sleep', reason)
-
-    def test_processes_that_are_left_are_told(self):
-        _, reason = self.judge(fakes.result(), fakes.end('stopped', left=2))
-        self.assertIn('2 of its processes', reason)
 
     def test_there_is_an_end_to_what_is_kept(self):
         text = {'stdout': 'x' * 100_000}
@@ -113,11 +104,6 @@ class AccountTest(testtools.TestCase):
         self.assertEqual(
             {'localhost': {'ok': 6000}}, self.account.outcome.hosts
         )
-
-    def test_what_is_kept_whole_is_not_cut(self):
-        self.judge({'stdout': 'done'}, fakes.result(), fakes.end())
-        self.assertEqual('done\n', self.account.detail.stdout)
-        self.assertFalse(self.account.detail.cut)
 
     def test_each_result_of_a_task_has_its_state(self):
         for event, res, data, state in (
@@ -146,9 +132,11 @@ class AccountTest(testtools.TestCase):
             [task] = self.account.detail.tasks
             self.assertEqual(message, task.message)
 
-    def test_events_of_other_kinds_are_no_matter(self):
-        self.judge({'event': 'new', 'event_data': None}, {'event': 'verbose'})
+    def test_what_is_kept_whole_is_not_cut(self):
+        self.judge({'stdout': 'done'}, {'event': 'new', 'event_data': None})
+        self.assertEqual('done\n', self.account.detail.stdout)
         self.assertEqual((), self.account.detail.tasks)
+        self.assertFalse(self.account.detail.cut)
 
     def test_secrets_are_masked_everywhere(self):
         found = self.judge(

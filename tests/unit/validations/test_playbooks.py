@@ -32,7 +32,7 @@ KILLED = """\
 import pathlib, sys, time
 from heat_plugins.validations import playbooks
 sys.executable = sys.argv[2]
-playbook = playbooks.Playbook(playbooks.Setting(content={}), 'a.yaml')
+playbook = playbooks.Playbook(playbooks.ValidationOrder(content={}), 'a.yaml')
 pathlib.Path(sys.argv[1]).touch()
 time.sleep(300)
 """
@@ -83,7 +83,7 @@ class PlaybookCase(testtools.TestCase):
             + script.format(seconds=self.seconds)
         )
         self.program.chmod(0o755)
-        setting = playbooks.Setting(
+        setting = playbooks.ValidationOrder(
             **{'content': {'a.yaml': b'[]'}, **options}
         )
         playbook = playbooks.Playbook(setting, 'a.yaml')
@@ -111,11 +111,24 @@ class DirectoryTest(PlaybookCase):
         return json.loads((self.directory() / path).read_text())
 
     def test_no_other_user_may_read_what_is_secret(self):
-        self.begin(key='a key', variables={'password': 'hunter2'})
+        host = inventory.Host(name='a', address='10.0.0.1')
+        self.begin(
+            key=' a key\n\n',
+            variables={'password': 'hunter2'},
+            hosts=(host,),
+            timeout=9,
+        )
         self.assertEqual(0o700, self.directory().stat().st_mode & 0o777)
         for path in ('ssh_key', 'env/extravars', 'inventory/hosts.json'):
             mode = (self.directory() / path).stat().st_mode & 0o777
             self.assertEqual(0o600, mode, path)
+        file = self.directory() / 'ssh_key'
+        self.assertEqual(' a key\n', file.read_text())
+        found = self.json('inventory/hosts.json')['all']['children']['stack']
+        self.assertEqual(
+            str(file), found['vars']['ansible_ssh_private_key_file']
+        )
+        self.assertEqual(9, self.json('env/settings')['job_timeout'])
 
     def test_no_secret_is_on_a_command_line_or_in_an_environment(self):
         self.variable('OS_PASSWORD', 'hunter2')
@@ -132,16 +145,6 @@ class DirectoryTest(PlaybookCase):
         self.assertNotIn('hunter2', given)
         self.assertNotIn('/theirs', given)
 
-    def test_a_key_is_a_file_that_the_inventory_names(self):
-        host = inventory.Host(name='a', address='10.0.0.1')
-        self.begin(key=' a key\n\n', hosts=(host,))
-        file = self.directory() / 'ssh_key'
-        self.assertEqual(' a key\n', file.read_text())
-        found = self.json('inventory/hosts.json')['all']['children']['stack']
-        self.assertEqual(
-            str(file), found['vars']['ansible_ssh_private_key_file']
-        )
-
     def test_ansible_is_told_of_roles_and_of_no_configuration(self):
         roles = 'validations/roles'
         run = f'{roles}/r/files/run.sh'
@@ -153,10 +156,6 @@ class DirectoryTest(PlaybookCase):
         )
         self.assertTrue(os.access(project / run, os.X_OK))
         self.assertEqual('', (self.directory() / 'ansible.cfg').read_text())
-
-    def test_the_time_limit_is_ansible_runners(self):
-        self.begin(timeout=9)
-        self.assertEqual(9, self.json('env/settings')['job_timeout'])
 
     def test_one_that_cannot_be_begun_leaves_no_directory(self):
         self.patch(
@@ -178,6 +177,7 @@ class EventsTest(PlaybookCase):
                 echo '[]' > job_events/4-0a.json
                 echo 'x' > job_events/0a-partial.json
                 printf successful > status
+                echo no memory
                 """)
         )
         self.until(playbook.ended)
@@ -186,16 +186,11 @@ class EventsTest(PlaybookCase):
         )
         self.assertEqual([], playbook.news())
         self.assertEqual('successful', playbook.status())
+        self.assertEqual('no memory\n', playbook.complaint())
         self.assertEqual(0, playbook.close())
 
-    def test_before_the_first_one_there_is_no_news(self):
-        playbook = self.begin('sleep {seconds}')
-        self.assertEqual([], playbook.news())
-        self.assertFalse(playbook.ended())
-        self.assertEqual('', playbook.status())
-
     def test_there_is_an_end_to_what_is_read(self):
-        self.patch(playbooks, '_LIMIT', 100)
+        self.patch(playbooks, 'LIMIT', 100)
         playbook = self.begin(
             'for n in 1 2 3; do echo \'{{"stdout": "'
             + 'x' * 40
@@ -203,12 +198,6 @@ class EventsTest(PlaybookCase):
         )
         self.until(playbook.ended)
         self.assertEqual(1, len(playbook.news()))
-
-    def test_what_ansible_runner_itself_says_is_told(self):
-        playbook = self.begin('echo no memory; exit 1')
-        self.until(playbook.ended)
-        self.assertEqual('', playbook.status())
-        self.assertEqual('no memory\n', playbook.complaint())
 
 
 class EndTest(PlaybookCase):
@@ -219,16 +208,13 @@ class EndTest(PlaybookCase):
 
     def test_one_that_is_stopped_leaves_no_process_and_no_directory(self):
         playbook = self.begin()
+        self.assertEqual([], playbook.news())
+        self.assertFalse(playbook.ended())
+        self.assertEqual('', playbook.status())
         playbook.stop()
         self.until(playbook.ended)
         self.assertEqual([], running(self.seconds))
         self.assertEqual(0, playbook.close())
-        self.assertEqual([], [*self.temporary.iterdir()])
-
-    def test_so_does_one_that_is_closed_at_once(self):
-        playbook = self.begin()
-        self.assertEqual(0, playbook.close())
-        self.assertEqual([], running(self.seconds))
         self.assertEqual([], [*self.temporary.iterdir()])
 
     def test_so_does_one_whose_ansible_runner_is_killed(self):
@@ -264,7 +250,7 @@ class EndTest(PlaybookCase):
     def test_processes_that_cannot_be_ended_are_counted(self):
         script = (
             'import os, sys; from heat_plugins.validations import keeper;'
-            'keeper._TIMEOUT = 0.2; os.kill = lambda *given: None;'
+            'keeper.TIMEOUT = 0.2; os.kill = lambda *given: None;'
             'print(keeper.main(keeper.pathlib.Path(sys.argv[1]),'
             '["sh", "-c", "sleep 5 & exit"]))'
         )
@@ -286,6 +272,3 @@ class CheckTest(testtools.TestCase):
             'pip install ansible-runner ansible-core',
         ):
             self.assertIn(word, str(error))
-
-    def test_here_they_are(self):
-        playbooks.check()
