@@ -503,10 +503,10 @@ def hidden_values(stack: heat_types.Stack) -> frozenset[str]:
     values: set[str] = set()
     while True:
         for parameter in stack.parameters.params.values():
-            # One without a value, or with one that its type forbids: no input
-            # has it either.
-            with contextlib.suppress(Exception):
-                if parameter.hidden():
+            if parameter.hidden():
+                # It may have none, or one that its type forbids: no input has
+                # it either.
+                with contextlib.suppress(Exception):
                     values.update(masking.texts(parameter.value()))
         if stack.owner_id is None:
             return frozenset(values)
