@@ -61,16 +61,11 @@ NO_LOOP = Loop(seconds=float('-inf'))
 Finish = abc.Callable[[retrying.Outage | None], bool]
 
 
-def nothing_more(outage: retrying.Outage | None) -> bool:
-    """Say that nothing comes after the last rollout."""
-    return True
-
-
 class LifecycleAction:
     """One action; see the module.
 
     :param action: as the stack calls it.
-    :param finish: see `Finish`.
+    :param finish: see `Finish`; None if nothing comes after it.
     """
 
     def __init__(
@@ -78,7 +73,7 @@ class LifecycleAction:
         action: str,
         fleet: fleets.Fleet,
         rollouts: abc.Iterable[rollout.Rollout] = (),
-        finish: Finish = nothing_more,
+        finish: Finish | None = None,
     ) -> None:
         self._action = action
         self._fleet = fleet
@@ -155,7 +150,9 @@ class LifecycleAction:
                 current.may_block and loop.patience() > 0 and loop.goes_on()
             ):
                 return False
-        return finishes and self._finish(self._outage)
+        return finishes and (
+            self._finish is None or self._finish(self._outage)
+        )
 
     def withdraw(self) -> None:
         """Take from the servers what they have not ended.

@@ -16,7 +16,6 @@ is a leftover.
 
 from collections import abc
 import dataclasses
-import functools
 import hashlib
 import json
 import secrets
@@ -209,7 +208,12 @@ class Update:
         :param row: of its deployment, or None.
         :param absent: the action that replaces a missing row.
         """
-        asked = functools.partial(self._if_runs, member, row)
+
+        def asked(action: str) -> Task | None:
+            if not self.runs(action):
+                return None
+            return Task(member=member, action=action, before=row)
+
         if row is None:
             return asked(absent)
         if row.status == heat_values.COMPLETE and row.action != DELETE:
@@ -218,22 +222,17 @@ class Update:
             if self._is_up_to_date(row, member, draft):
                 return _untold(member, row) if self.changed is None else None
             return asked(UPDATE)
-        if self._is_in_progress(row, member, draft):
+        if (
+            row.is_awaitable
+            and row.action in (CREATE, UPDATE)
+            and self._has_transport(row)
+            and is_given(row, draft(member, row.action))
+        ):
             return _resumed(member, row)
         if row.action in _FIRST:
             return asked(CREATE)
         # One that was withdrawn has nothing.
         return asked(UPDATE) or (asked(CREATE) if row.is_withdrawn else None)
-
-    def _if_runs(
-        self,
-        member: Member,
-        row: heat_values.DeploymentRow | None,
-        action: str,
-    ) -> Task | None:
-        if not self.runs(action):
-            return None
-        return Task(member=member, action=action, before=row)
 
     def _is_up_to_date(
         self, row: heat_values.DeploymentRow, member: Member, draft: Draft
@@ -245,16 +244,6 @@ class Update:
         if self.changed is not None and self.is_after_update:
             return True
         return is_given(row, draft(member, row.action))
-
-    def _is_in_progress(
-        self, row: heat_values.DeploymentRow, member: Member, draft: Draft
-    ) -> bool:
-        return (
-            row.is_awaitable
-            and row.action in (CREATE, UPDATE)
-            and self._has_transport(row)
-            and is_given(row, draft(member, row.action))
-        )
 
     def _has_transport(self, row: heat_values.DeploymentRow) -> bool:
         if self.transport == heat_values.AUTO:
@@ -320,7 +309,7 @@ def to_update(
         does not run CREATE they may have no row, and still run UPDATE.
     """
     first = CREATE if update.runs(CREATE) else UPDATE
-    tasks = [
+    tasks = (
         update.task(
             member,
             rows.get(number),
@@ -328,8 +317,8 @@ def to_update(
             first if number in known else CREATE,
         )
         for number, member in members.items()
-    ]
-    return [task for task in tasks if task is not None]
+    )
+    return [*filter(None, tasks)]
 
 
 def to_act(
@@ -340,11 +329,11 @@ def to_act(
     repeats: bool,
 ) -> list[Task]:
     """Return what members must do for an action; see `repeated`."""
-    tasks = [
+    tasks = (
         repeated(member, rows.get(number), action, repeats=repeats)
         for number, member in members.items()
-    ]
-    return [task for task in tasks if task is not None]
+    )
+    return [*filter(None, tasks)]
 
 
 def to_undo(rows: abc.Mapping[str, heat_values.DeploymentRow]) -> list[Task]:

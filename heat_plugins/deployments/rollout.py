@@ -125,7 +125,9 @@ class Rollout:
     @property
     def may_block(self) -> bool:
         """Whether `step` has something that wakes it."""
-        return self.may_answer and not self.outage and self._waits.are_watched
+        # Nothing tells of an answer in a queue.
+        is_queued = any(w.delivery.is_queued for w in self._waits.each())
+        return self.may_answer and not self.outage and not is_queued
 
     @property
     def may_answer(self) -> bool:
@@ -376,7 +378,12 @@ class Rollout:
 
     def _check_keys(self) -> None:
         """Deliver again what servers cannot answer with their URLs."""
-        dead = self._waits.dead_signers(self._dead)
+        used = {w.delivery.signalling.signer for w in self._waits.each()}
+        dead = {
+            signer
+            for signer in used - self._dead
+            if signer is not None and not self._fleet.key_holds(signer)
+        }
         if not dead:
             return
         # One that has answered already must not run it again.
@@ -466,7 +473,7 @@ class Rollout:
             complete=len(self.complete) + self._current,
             failed=len(self.failures),
             waiting=len(self._waits),
-            started=self._waits.started,
+            started=sum(wait.has_started for wait in self._waits.each()),
         )
 
     def _report_if_due(self) -> None:

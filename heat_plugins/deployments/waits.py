@@ -90,16 +90,6 @@ class Waits:
         """Return how many have not answered."""
         return len(self._waits)
 
-    @property
-    def started(self) -> int:
-        """How many of these have reported that they run it."""
-        return sum(wait.has_started for wait in self.each())
-
-    @property
-    def are_watched(self) -> bool:
-        """Whether the watcher sees the answers of all."""
-        return not any(wait.delivery.is_queued for wait in self.each())
-
     def each(self) -> list[Wait]:
         """Return those that have not answered."""
         return list(self._waits.values())
@@ -177,7 +167,7 @@ class Waits:
         )
         if outage is not None:
             raise outage
-        self._read([each for each in tickets if self._waits_for(each)])
+        self._read(tickets)
 
     def _take(
         self, seen: abc.Mapping[watcher.Ticket, watcher.Observation]
@@ -200,9 +190,16 @@ class Waits:
                     self._watcher.absent(ticket)
             elif (failed := _unknown(content)) is not None:
                 outage = failed
+            elif isinstance(content, errors.ServiceError):
+                outcomes[ticket] = body.failure(str(content))
             else:
-                wait = self._waits[ticket.deployment_id]
-                outcomes[ticket] = _outcome(wait.delivery, content)
+                delivery = self._waits[ticket.deployment_id].delivery
+                outcomes[ticket] = body.read(
+                    content,
+                    delivery.draft.outputs,
+                    delivery.mask,
+                    secrets=delivery.secrets,
+                )
         self._settle(outcomes)
         return outage
 
@@ -230,7 +227,7 @@ class Waits:
 
     def _read(
         self,
-        tickets: abc.Collection[watcher.Ticket],
+        tickets: abc.Iterable[watcher.Ticket],
         *,
         rejoins: bool = False,
     ) -> None:
@@ -239,10 +236,13 @@ class Waits:
         :param rejoins: whether the watcher may have forgotten those that are
             still in progress.
         """
-        if not tickets:
+        waited = [
+            each for each in tickets if each.deployment_id in self._waits
+        ]
+        if not waited:
             return
-        rows = self._answers.read({each.deployment_id for each in tickets})
-        for ticket in tickets:
+        rows = self._answers.read({each.deployment_id for each in waited})
+        for ticket in waited:
             is_waiting = self._note(ticket, rows.get(ticket.deployment_id))
             if is_waiting and rejoins:
                 self._watcher.join(ticket)
@@ -267,9 +267,6 @@ class Waits:
         self._watcher.leave(ticket)
         metrics.count(metrics.RESULTS, _result(failure))
         self._note_end(wait.task, failure)
-
-    def _waits_for(self, ticket: watcher.Ticket) -> bool:
-        return ticket.deployment_id in self._waits
 
     # Reports
 
@@ -311,20 +308,6 @@ class TimedWaits(Waits):
             if wait.delivery.signalling.signer in signers
         ]
 
-    def dead_signers(
-        self, known: abc.Collection[keys.Signer]
-    ) -> set[keys.Signer]:
-        """Return what has signed URLs that no longer work.
-
-        :param known: those that need no check.
-        """
-        signers = {wait.delivery.signalling.signer for wait in self.each()}
-        return {
-            signer
-            for signer in signers.difference(known)
-            if signer is not None and not self._fleet.key_holds(signer)
-        }
-
     def withdraw(self, reasons: abc.Mapping[watcher.Ticket, str]) -> None:
         """Take from servers what they have not ended; it fails.
 
@@ -353,31 +336,22 @@ class TimedWaits(Waits):
             if ticket.deployment_id in withdrawn:
                 self._end(ticket, failures.Failure(reason=reason))
         # A result has come meanwhile.
-        self._read([each for each in reasons if self._waits_for(each)])
+        self._read(reasons)
 
     def collect(self, patience: float) -> None:
-        self._read_queues()
-        super().collect(min(patience, self._until_late()))
-
-    def _read_queues(self) -> None:
-        """Let Heat settle rows by what lies in their queues."""
         for wait in self.each():
             if not _is_watched(wait):
+                # What lies in its queue settles its row.
                 self._note(wait.ticket, self._fleet.poll_queue(wait.delivery))
+        until_late = [
+            late(self._pace) - self._clock()
+            for wait in self.each()
+            for late in (wait.deadline, wait.report_deadline)
+        ]
+        longest = min(patience, self._patience, *until_late)
+        super().collect(max(0.0, longest))
 
     # Times
-
-    def _until_late(self) -> float:
-        """Return the seconds until a member may have missed its time."""
-        now = self._clock()
-        earliest = min(
-            [
-                now + self._patience,
-                *(wait.deadline(self._pace) for wait in self.each()),
-                *(wait.report_deadline(self._pace) for wait in self.each()),
-            ]
-        )
-        return max(0.0, earliest - now)
 
     def check_times(self) -> None:
         """Fail members that have not answered in their time.
@@ -421,7 +395,7 @@ class TimedWaits(Waits):
         self.withdraw(reasons)
 
     def _still(self, waits: abc.Iterable[Wait]) -> list[Wait]:
-        return [wait for wait in waits if self._waits_for(wait.ticket)]
+        return [w for w in waits if w.delivery.deployment_id in self._waits]
 
     def _look_for_reports(self, waits: abc.Sequence[Wait]) -> None:
         """Note which servers have reported past the last listing.
@@ -478,17 +452,3 @@ def _unknown(
     if isinstance(content, (errors.NotFound, errors.BadContent)):
         return None
     return content
-
-
-def _outcome(
-    delivery: deliveries.Delivery, content: bytes | errors.ServiceError
-) -> body.SignalOutcome:
-    """Return what a signal, or one that cannot be used, means."""
-    if isinstance(content, errors.ServiceError):
-        return body.failure(str(content))
-    return body.read(
-        content,
-        delivery.draft.outputs,
-        delivery.mask,
-        secrets=delivery.secrets,
-    )

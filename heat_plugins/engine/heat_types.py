@@ -50,11 +50,3 @@ def in_project(context: Context, project_id: str, **more: Any) -> Context:
         {**context.to_dict(), 'project_id': project_id, **more}
     )
     return changed
-
-
-class Rescuable:
-    """A resource that has delivered something to a server."""
-
-    def take_back(self) -> None:
-        """Withdraw the action that no engine waits for from its server."""
-        raise NotImplementedError

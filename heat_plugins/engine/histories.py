@@ -48,14 +48,9 @@ def row(resource: heat_types.Resource) -> heat_values.DeploymentRow | None:
     number = resource.resource_id
     if number is None:
         return None
-    stored = rows.visible(resource.context, [number])
-    return stored.get(number) or _former_row(resource)
-
-
-def _former_row(
-    resource: heat_types.Resource,
-) -> heat_values.DeploymentRow | None:
-    """Return what release 0.1 remembered of an action that it withdrew."""
+    if stored := rows.visible(resource.context, [number]):
+        return stored[number]
+    # What release 0.1 remembered of an action that it withdrew.
     data = resource.data()
     action = data.get(_UNDO, _UNDONE)
     if action == _UNDONE:

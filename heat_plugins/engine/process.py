@@ -10,6 +10,7 @@ import collections
 from collections import abc
 import contextlib
 import dataclasses
+import functools
 import os
 import random
 import threading
@@ -21,7 +22,6 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins import metrics
-from heat_plugins.signals import paces
 
 LOG = foreign.logger(__name__)
 
@@ -187,20 +187,17 @@ def with_scans(
         def start_and_watch(engine: Any) -> None:
             before()
             start(engine)
-            try:
-                watch(*scans)
-            except Exception as exc:
-                LOG.warning(
-                    'heat-engine cannot scan for %s: %s',
-                    ', or for '.join(scan.wanted for scan in scans),
-                    foreign.brief(exc),
-                )
-            try:
-                after(engine)
-            except Exception as exc:
-                LOG.warning(
-                    'heat-engine cannot lead runs: %s', foreign.brief(exc)
-                )
+            wanted = ', or for '.join(scan.wanted for scan in scans)
+            for what, do in (
+                (f'scan for {wanted}', functools.partial(watch, *scans)),
+                ('lead runs', functools.partial(after, engine)),
+            ):
+                try:
+                    do()
+                except Exception as exc:
+                    LOG.warning(
+                        'heat-engine cannot %s: %s', what, foreign.brief(exc)
+                    )
 
         return start_and_watch
 
@@ -246,7 +243,7 @@ def _repeat(scan: Scan) -> None:
 
 
 class Turns:
-    """Gives threads turns, in the order in which they came.
+    """Gives threads turns.
 
     A thread that takes longer than `lease` no longer holds up the next: it may
     itself wait for something.
@@ -254,72 +251,53 @@ class Turns:
     :param lease: seconds.
     :param clock: seconds, monotonic.
     :param places: how many may do it at a time.
+    :param changed: what threads wait for.
     """
 
     def __init__(
         self,
         lease: float,
         clock: abc.Callable[[], float] = time.monotonic,
-        sleep: paces.Sleep = threading.Event.wait,
         *,
         places: int = 1,
+        changed: threading.Condition | None = None,
     ) -> None:
         self._lease = lease
         self._places = places
         self._clock = clock
-        self._sleep = sleep
-        self._lock = threading.Lock()
-        self._queue: collections.deque[threading.Event] = collections.deque()
-        # Whose turn it is, and until when it holds up others.
-        self._holders: dict[threading.Event, float] = {}
+        self._changed = changed or threading.Condition()
+        # Who has a turn or wants one, and until when the former hold it.
+        self._present: set[object] = set()
+        self._holders: dict[object, float] = {}
 
     def __len__(self) -> int:
         """Return how many wait for their turn."""
-        return len(self._queue)
+        return len(self._present) - len(self._holders)
 
     @property
     def is_idle(self) -> bool:
         """Whether no thread has or wants a turn."""
-        return not (self._queue or self._holders)
+        return not self._present
 
     @contextlib.contextmanager
     def turn(self) -> abc.Iterator[None]:
         """Wait for one's turn, and have it."""
-        woken = threading.Event()
-        with self._lock:
-            self._queue.append(woken)
+        own = object()
+        self._present.add(own)
         try:
-            while (pause := self._take(woken)) is not None:
-                self._sleep(woken, pause)
-                woken.clear()
+            with self._changed:
+                while pause := self._pause():
+                    self._changed.wait(pause)
+                self._holders[own] = self._clock() + self._lease
             yield
         finally:
-            self._leave(woken)
+            with self._changed:
+                self._holders.pop(own, None)
+                self._present.discard(own)
+                self._changed.notify()
 
-    def _take(self, woken: threading.Event) -> float | None:
-        """Return for how long to wait for one's turn; None if it is now."""
-        with self._lock:
-            if self._queue[0] is not woken:
-                # Who goes before wakes it.
-                return 10 * self._lease
-            now = self._clock()
-            busy = [until for until in self._holders.values() if until > now]
-            if len(busy) >= self._places:
-                return min(busy) - now
-            self._queue.popleft()
-            self._holders[woken] = now + self._lease
-            # It is the first now, and may have to wait for the end of a lease.
-            self._wake_first()
-            return None
-
-    def _leave(self, woken: threading.Event) -> None:
-        with self._lock:
-            self._holders.pop(woken, None)
-            with contextlib.suppress(ValueError):
-                # What stops a thread may do so while it waits.
-                self._queue.remove(woken)
-            self._wake_first()
-
-    def _wake_first(self) -> None:
-        if self._queue:
-            self._queue[0].set()
+    def _pause(self) -> float:
+        """Return for how long all places are taken at most."""
+        now = self._clock()
+        busy = [until - now for until in self._holders.values() if until > now]
+        return min(busy) if len(busy) >= self._places else 0.0

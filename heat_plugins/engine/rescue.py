@@ -115,7 +115,7 @@ class Rescuer:
             # Heat may replace what has failed, and we answer for our own.
             has_failed = stack.status == stack.FAILED
             if loaded.type() not in _TYPES or (
-                has_failed and not isinstance(loaded, heat_types.Rescuable)
+                has_failed and not hasattr(loaded, 'take_back')
             ):
                 self._others.add(held.key)
                 return False
@@ -205,7 +205,7 @@ def _go_on(
     if has_failed:
         # The next scan must skip it: nothing more happens before its update.
         reason = status_reason = f'{reason}, and the stack has failed'
-    if node != loaded.id and isinstance(loaded, heat_types.Rescuable):
+    if node != loaded.id and hasattr(loaded, 'take_back'):
         # Still the dead engine's: after a failure here the next scan retries.
         if not scans.change(context, held):
             return False

@@ -2,12 +2,13 @@
 """What deployments ask of runs, and the URL to send triggers to.
 
 A resource type must not draw in all that leads runs. So heat-engine installs
-that here as it starts, see `patches`; it is `engine.runs.triggering`.
+that module here as it starts, see `patches`: `engine.runs.triggering`.
 """
 
 from collections import abc
 import dataclasses
-from typing import Any, Protocol
+import types
+from typing import Any
 
 from heat.common import exception
 from heat.common.i18n import _
@@ -19,8 +20,6 @@ from heat_plugins.engine import heat_types
 
 #: The key in a resource's data for the URL that a template has asked for.
 URL_KEY = 'heat_plugins_trigger_url'
-
-_Declared = abc.Iterable[abc.Mapping[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,55 +52,16 @@ class Subject:
         return room().target(self, wanted)
 
 
-class Room(Protocol):
-    """Runs; what is ordered is theirs, and opaque here."""
-
-    def read(self, details: object, declared: _Declared = ()) -> Any:
-        """Return what a signal orders; None if it is a result."""
-
-    def looks_like_one(self, details: object) -> bool:
-        """Say whether who sent a signal may have meant a trigger."""
-
-    def cannot_be_result(self, details: object, declared: _Declared) -> bool:
-        """Say whether who sent a signal must have meant a trigger."""
-
-    def target(self, subject: Subject, wanted: Any) -> Any:
-        """Return a deployment as what a run is started on."""
-
-    def start(
-        self,
-        resource: heat_types.Resource,
-        wanted: Any,
-        members: abc.Collection[Any],
-    ) -> str:
-        """Start a run; return what the event of the signal says."""
-
-    def latest(
-        self, resource: heat_types.Resource, ids: abc.Collection[str]
-    ) -> abc.Mapping[str, list[dict[str, Any]]] | None:
-        """Return what has become of the last runs of deployments, by ID."""
-
-    def has_left(
-        self, resource: heat_types.Resource, root_stack_id: str
-    ) -> bool:
-        """Say whether servers have nothing of a deployment's runs."""
-
-    def needs_container(
-        self, resource: heat_types.Resource, root_stack_id: str
-    ) -> bool:
-        """Say whether the container of a root stack is that of runs, too."""
+_installed: list[types.ModuleType] = []
 
 
-_installed: list[Room] = []
-
-
-def install(room: Room) -> None:
+def install(room: types.ModuleType) -> None:
     """Let deployments of this process start runs."""
     _installed[:] = [room]
 
 
-def room() -> Room:
-    """Return what leads runs.
+def room() -> types.ModuleType:
+    """Return what leads runs; what is ordered is theirs, and opaque here.
 
     :raises errors.Refused: heat-engine has not loaded it.
     """

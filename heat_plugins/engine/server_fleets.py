@@ -6,6 +6,12 @@ import contextlib
 import functools
 from typing import Any
 
+from heat.common import exception
+from heat.common import short_id
+from heat.engine import resource as resources_of_heat
+from heat.engine import software_config_io
+from heat.engine import stack as stacks
+from heat.objects import software_config as config_objects
 from oslo_config import cfg
 
 from heat_plugins import bounds
@@ -13,13 +19,15 @@ from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
+from heat_plugins import masking
 from heat_plugins import pools
 from heat_plugins.configs import actions
 from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import derived
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import fleets
 from heat_plugins.deployments import plan_tasks
-from heat_plugins.engine import deriving
+from heat_plugins.engine import heat_types
 from heat_plugins.engine import histories
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import deployment_rows
@@ -75,14 +83,12 @@ class ServerFleet:
 
         :raises exception.NotFound: it is gone.
         """
-        return deriving.load_source(self._resource)
+        return load_source(self._resource)
 
+    @deployment_rows.guarded()
     def all(self) -> dict[str, heat_values.DeploymentRow]:
         """Read all rows of the group, by ID."""
-        with deployment_rows.guarded():
-            states = deployment_rows.states(
-                self._context, self._group_id or ''
-            )
+        states = deployment_rows.states(self._context, self._group_id or '')
         return {state.row.id: state.row for state in states}
 
     def work(self, action: str) -> deliveries.Work:
@@ -112,8 +118,12 @@ class ServerFleet:
     # What servers are given
 
     @functools.cached_property
-    def _derivation(self) -> deriving.Derivation:
-        return deriving.Derivation(self._resource, self._properties())
+    def _given_properties(self) -> abc.Mapping[str, Any]:
+        return self._properties()
+
+    @functools.cached_property
+    def _secrets(self) -> abc.Collection[str]:
+        return hidden_values(self._resource.stack)
 
     def draft(
         self,
@@ -121,15 +131,38 @@ class ServerFleet:
         action: str,
         signalling: deliveries.Signalling = deliveries.NOTHING,
     ) -> heat_values.DerivedConfig:
-        """Return the config that a server would be given for an action."""
-        return self._derivation.draft(
-            self.source,
-            action,
-            signalling,
-            name=member.key,
+        """Return the config that a server would be given for an action.
+
+        :raises exception.UserParameterMissing: see `derived.MissingInput`.
+        """
+        facts = derived.Facts(
             server_id=member.server_id,
+            stack_path=str(self._resource.stack.identifier().stack_path()),
+            resource_name=member.key,
+            physical_name=self._physical_name(member.key),
+            properties=self._given_properties,
+            is_structured='input_key' in self._resource.properties_schema,
+            secrets=self._secrets,
+        )
+        try:
+            return derived.draft(self.source, action, signalling, facts)
+        except derived.MissingInput as exc:
+            raise exception.UserParameterMissing(key=exc.name) from exc
+
+    def _physical_name(self, name: str) -> str | None:
+        """Return the physical name that Heat would give such a resource."""
+        resource = self._resource
+        if resource.id is None or resource.action == resource.INIT:
+            return None
+        stack_name = resource.stack.name.rstrip('*')
+        return str(
+            resources_of_heat.Resource.reduce_physical_resource_name(
+                f'{stack_name}-{name}-{short_id.get_id(resource.uuid)}',
+                resources_of_heat.Resource.physical_resource_name_limit,
+            )
         )
 
+    @deployment_rows.guarded()
     def refresh(self, kept: abc.Iterable[heat_values.DeploymentRow]) -> None:
         """Let deployments that run nothing have the present config.
 
@@ -149,41 +182,45 @@ class ServerFleet:
                 changed[row.config.id] = plan_tasks.refreshed(
                     row.config, draft
                 )
-        with deployment_rows.guarded():
-            rows.rewrite(self._context, changed)
+        rows.rewrite(self._context, changed)
 
+    @deployment_rows.guarded()
     def derive(
         self, tasks: abc.Sequence[plan_tasks.Task]
     ) -> list[deliveries.Delivery | plan_tasks.Refusal]:
-        with deployment_rows.guarded():
-            known = self._find({task.member.server_id for task in tasks})
-            leaving = {
-                task.member.server_id
-                for task in tasks
-                if task.action == plan_tasks.DELETE
-            }
-            refusals = {
-                each: failures.server_gone(each)
-                for each in self._gone([known[each] for each in leaving])
-            } | {
-                server.id: why
-                for server in known.values()
-                if (why := servers.refusal(server, self.hub.root_stack_id))
-            }
-            self._tell_unknown(tasks, refusals)
-            signals = transports.Signals(
-                self._resource, is_group=self._group_id is not None
+        known = self._find({task.member.server_id for task in tasks})
+        leaving = {
+            task.member.server_id
+            for task in tasks
+            if task.action == plan_tasks.DELETE
+        }
+        refusals = {
+            each: failures.server_gone(each)
+            for each in self._gone([known[each] for each in leaving])
+        } | {
+            server.id: why
+            for server in known.values()
+            if (why := servers.refusal(server, self.hub.root_stack_id))
+        }
+        self._tell_unknown(tasks, refusals)
+        # Each is prepared once, and only if there is need.
+        usable = functools.cache(
+            functools.partial(
+                transports.usable,
+                self._resource,
+                is_group=self._group_id is not None,
             )
-            return [
-                self._derive(task, known[task.member.server_id], signals)
-                if task.member.server_id not in refusals
-                else plan_tasks.Refusal(
-                    task=task,
-                    reason=refusals[task.member.server_id],
-                    fails=task.action != plan_tasks.DELETE,
-                )
-                for task in tasks
-            ]
+        )
+        return [
+            self._derive(task, known[task.member.server_id], usable)
+            if task.member.server_id not in refusals
+            else plan_tasks.Refusal(
+                task=task,
+                reason=refusals[task.member.server_id],
+                fails=task.action != plan_tasks.DELETE,
+            )
+            for task in tasks
+        ]
 
     def _about(self, member: plan_tasks.Member) -> str:
         """Return the addition to the name of a server that no stack has."""
@@ -222,19 +259,28 @@ class ServerFleet:
         self,
         task: plan_tasks.Task,
         server: heat_values.Server,
-        signals: transports.Signals,
+        usable: abc.Callable[[str], transports.SignalTransport],
     ) -> deliveries.Delivery:
         member, before = task.member, task.before
         if task.delivers or before is None:
             config_id = plan_tasks.new_config_id(member.id)
-            signalling = signals.of(task, config_id)
+            terms = deliveries.Terms(self._resource.properties)
+            answer = deliveries.Answer.of_deployment(member.id, config_id)
+            signalling = usable(terms.transport).sign(answer)
             signature = presigned.signature(signalling.url)
             if self._group_id is not None and signature is not None:
                 config_id = presigned.config_id(member.id, signature)
             draft = self.draft(member, task.action, signalling)
         else:
             config_id, draft = before.config.id, before.config
-            signalling = signals.of(task, config_id)
+            name = heat_values.canonical(str(before.transport))
+            if name == heat_values.TEMP_URL_POLL:
+                transport = usable(name)
+            else:
+                # Its server has what it takes.
+                kind = transports.TRANSPORTS.get(name, transports.HeatSignal)
+                transport = kind(self._resource)
+            signalling = transport.resume(before)
         # Heat takes a queue in that project: that of the server, and that of
         # the signal. Its users could read the URLs of other servers, too.
         is_read = server.has_queue or signalling.queue_id is not None
@@ -245,7 +291,7 @@ class ServerFleet:
             config_id=config_id,
             action=task.action,
             draft=draft,
-            input_values=self._derivation.properties.get(
+            input_values=self._given_properties.get(
                 self._resource.INPUT_VALUES
             ),
             signalling=signalling,
@@ -253,53 +299,52 @@ class ServerFleet:
             before=before,
         )
 
+    @deployment_rows.guarded()
     def write(self, made: abc.Sequence[deliveries.Delivery]) -> None:
-        with deployment_rows.guarded():
-            deployment_rows.write(self._context, made)
-            if self._group_id is None:
-                histories.forget_former(self._resource)
+        deployment_rows.write(self._context, made)
+        if self._group_id is None:
+            histories.forget_former(self._resource)
 
+    @deployment_rows.guarded()
     def push(self, made: abc.Sequence[deliveries.Delivery]) -> None:
-        with deployment_rows.guarded():
-            if self._group_id is None and self._resource.replaces is not None:
-                # The server of those whose place it takes loses them as it
-                # is told of this one, and they leave it alone.
-                resource = self._resource
-                for each in made:
-                    if each.action == plan_tasks.CREATE:
-                        resources.mark_replaced(
-                            self._context,
-                            resource.stack.id,
-                            resource.name,
-                            resource.id,
-                            each.server_id,
-                        )
-            deployment_rows.tell(self._context, made)
+        resource = self._resource
+        if self._group_id is None and resource.replaces is not None:
+            # The server of those whose place it takes loses them as it is
+            # told of this one, and they leave it alone.
+            for each in made:
+                if each.action == plan_tasks.CREATE:
+                    resources.mark_replaced(
+                        self._context,
+                        resource.stack.id,
+                        resource.name,
+                        resource.id,
+                        each.server_id,
+                    )
+        deployment_rows.tell(self._context, made)
 
+    @deployment_rows.guarded(everything=True)
     def withdraw(
         self, withdrawals: abc.Sequence[fleets.Withdrawal]
     ) -> abc.Collection[str]:
-        with deployment_rows.guarded(everything=True):
-            self._untold |= {each.server_id for each in withdrawals}
-            withdrawn = rows.withdraw(self._context, withdrawals)
-            self._tell_rest()
-            if withdrawn and self._group_id is None:
-                # Unanswered, perhaps as a new image has an agent that names
-                # none.
-                self._resource.data_delete(histories.NAMING_KEY)
+        self._untold |= {each.server_id for each in withdrawals}
+        withdrawn = rows.withdraw(self._context, withdrawals)
+        self._tell_rest()
+        if withdrawn and self._group_id is None:
+            # Unanswered, perhaps as a new image has an agent that names none.
+            self._resource.data_delete(histories.NAMING_KEY)
         return withdrawn
 
+    @deployment_rows.guarded()
     def erase(self, ids: abc.Collection[str]) -> None:
-        with deployment_rows.guarded():
-            for owner_id in [self._group_id] if self._group_id else ids:
-                rows.erase(self._context, owner_id, ids)
+        for owner_id in [self._group_id] if self._group_id else ids:
+            rows.erase(self._context, owner_id, ids)
 
     def request_stop(self, names: abc.Sequence[str]) -> None:
         pools.Pool(attempts=1).each(self.hub.request_stop, names)
 
+    @deployment_rows.guarded(everything=True)
     def gone(self, server_ids: abc.Collection[str]) -> abc.Collection[str]:
-        with deployment_rows.guarded(everything=True):
-            known = resources.find_all(self._context, server_ids)
+        known = resources.find_all(self._context, server_ids)
         return self._gone(list(known.values()))
 
     def _gone(self, known: abc.Sequence[heat_values.Server]) -> set[str]:
@@ -308,13 +353,13 @@ class ServerFleet:
 
     # How they answer
 
+    @deployment_rows.guarded(everything=True)
     def read(
         self, ids: abc.Collection[str]
     ) -> abc.Mapping[str, heat_values.DeploymentRow]:
-        with deployment_rows.guarded(everything=True):
-            # Before a row is seen to have been withdrawn.
-            self._tell_rest()
-            return rows.visible(self._context, ids)
+        # Before a row is seen to have been withdrawn.
+        self._tell_rest()
+        return rows.visible(self._context, ids)
 
     def _tell_rest(self) -> None:
         if self._untold:
@@ -335,58 +380,48 @@ class ServerFleet:
             functools.partial(_fetched, self.hub.fetch_now), names
         )
 
+    @deployment_rows.guarded(everything=True)
     def poll_queue(
         self, delivery: deliveries.Delivery
     ) -> heat_values.DeploymentRow | None:
         number = delivery.deployment_id
         kind = transports.TRANSPORTS[delivery.signalling.transport]
-        with deployment_rows.guarded(everything=True):
-            signal = kind(self._resource).poll(delivery)
-            if signal is not None:
-                outcome = body.read(
-                    signal, delivery.draft.outputs, delivery.mask
-                )
-                deployment_rows.settle({delivery.ticket: outcome})
-            row = rows.visible(self._context, [number]).get(number)
-            if row is not None and not row.in_progress:
-                self._mask(delivery, row)
+        signal = kind(self._resource).poll(delivery)
+        if signal is not None:
+            outcome = body.read(signal, delivery.draft.outputs, delivery.mask)
+            deployment_rows.settle({delivery.ticket: outcome})
+        row = rows.visible(self._context, [number]).get(number)
+        if row is not None and not row.in_progress:
+            # Heat itself may have stored them.
+            declared = {each['name'] for each in delivery.draft.outputs}
+            masked = {
+                name: value
+                if name in declared
+                else delivery.mask.output(value)
+                for name, value in row.outputs.items()
+            }
+            if masked != row.outputs:
+                rows.change(self._context, row.id, output_values=masked)
         return row
-
-    def _mask(
-        self, delivery: deliveries.Delivery, row: heat_values.DeploymentRow
-    ) -> None:
-        """Mask outputs that Heat itself has stored."""
-        declared = {each['name'] for each in delivery.draft.outputs}
-        masked = {
-            name: value if name in declared else delivery.mask.output(value)
-            for name, value in row.outputs.items()
-        }
-        if masked != row.outputs:
-            rows.change(self._context, row.id, output_values=masked)
 
     def discard(self, names: abc.Sequence[str]) -> None:
         for name in names:
             self.hub.discard(name)
 
+    @deployment_rows.guarded(everything=True)
     def settle(
         self, outcomes: abc.Mapping[watcher.Ticket, body.SignalOutcome]
     ) -> abc.Collection[watcher.Ticket]:
-        with deployment_rows.guarded(everything=True):
-            return deployment_rows.settle(outcomes)
+        return deployment_rows.settle(outcomes)
 
+    @deployment_rows.guarded(everything=True)
     def begin(self, started: abc.Sequence[deliveries.Delivery]) -> None:
-        with deployment_rows.guarded(everything=True):
-            begun = rows.begin(
-                self._context, [each.ticket for each in started]
-            )
-        if self._group_id is not None:
-            return
-        for each in started:
+        begun = rows.begin(self._context, [each.ticket for each in started])
+        for each in started if self._group_id is None else ():
             reason = servers.started(each.action, self._path(each.server_id))
             LOG.info('%s: %s', self.label, reason)
             if each.ticket in begun:
-                with deployment_rows.guarded(everything=True):
-                    self._resource.tell(each.action, reason)
+                self._resource.tell(each.action, reason)
 
     def key_holds(self, signer: keys.Signer) -> bool:
         return self.hub.signing.key_holds(signer)
@@ -416,3 +451,63 @@ def _fetched(
         return fetch(name, cfg.CONF.heat_plugins.signal_body_limit)
     except errors.ServiceError as exc:
         return exc
+
+
+def load_source(resource: heat_types.Resource) -> heat_values.DerivedConfig:
+    """Return the config that the template of a resource names, to derive from.
+
+    :raises exception.NotFound: it is gone.
+    """
+    named = named_config(resource)
+    if named is None:
+        return heat_values.DerivedConfig(
+            name=None, group=None, config=None, inputs=[], outputs=[]
+        )
+    return heat_values.DerivedConfig(
+        name=named.name,
+        group=named.group,
+        config=named.config,
+        inputs=[
+            software_config_io.InputConfig(**each).as_dict()
+            for each in named.inputs
+        ],
+        outputs=[
+            software_config_io.OutputConfig(**each).as_dict()
+            for each in named.outputs
+        ],
+        options=named.options,
+    )
+
+
+def named_config(
+    resource: heat_types.Resource,
+) -> heat_values.Config | None:
+    """Return the config that a template names, as stored; None: it has none.
+
+    :raises exception.NotFound: it is gone.
+    """
+    config_id = resource.properties['config']
+    if not config_id:
+        return None
+    return rows.stored_config(
+        config_objects.SoftwareConfig.get_by_id(resource.context, config_id)
+    )
+
+
+def hidden_values(stack: heat_types.Stack) -> frozenset[str]:
+    """Return the texts of hidden parameters of a stack and those above it.
+
+    A stack may pass a hidden value to a nested one as a parameter that is not
+    hidden there. The members of a group get it as values in their template.
+    """
+    values: set[str] = set()
+    while True:
+        for parameter in stack.parameters.params.values():
+            if parameter.hidden():
+                # It may have none, or one that its type forbids: no input has
+                # it either.
+                with contextlib.suppress(Exception):
+                    values.update(masking.texts(parameter.value()))
+        if stack.owner_id is None:
+            return frozenset(values)
+        stack = stacks.Stack.load(stack.context, stack_id=stack.owner_id)

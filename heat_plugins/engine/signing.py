@@ -71,8 +71,8 @@ class Signing:
         )
         # When the container was last seen.
         self._seen_at = 0.0
-        self._refusal: errors.ServiceError | None = None
-        self._refused_at = 0.0
+        # What the store has refused last, and until when to believe that.
+        self._refused: tuple[errors.ServiceError | None, float] = None, 0.0
         # When URLs were probed last, by what signs them, and if they worked.
         self._probed: dict[keys.Signer, tuple[float, bool]] = {}
 
@@ -91,27 +91,23 @@ class Signing:
             as long as no deployment has a URL to it, any engine may drop it.
         :raises errors.ServiceError: as `keys.KeyKeeper.ensure`.
         """
-        url = self._store().url
+        # The store may have moved.
+        url, now = self._store().url, time.monotonic()
         with self._lock:
             signer = self._signer
-            if signer is not None and self._is_good(signer, url, certain):
+            age, unseen = now - self._signer_since, now - self._seen_at
+            if (
+                signer is not None
+                and signer.storage_url == url
+                and not (certain and unseen > _CONTAINER_SECONDS)
+                and (
+                    signer.kind == keys.CONTAINER
+                    or age <= _ACCOUNT_KEY_SECONDS
+                )
+            ):
                 return signer
             attempt = self._signer_attempt
         return attempt.share(lambda: self._new_signer(attempt))
-
-    def _is_good(self, signer: keys.Signer, url: str, certain: bool) -> bool:
-        """Say whether the signer at hand may be used.
-
-        :param url: of the account; the store may have moved.
-        """
-        now = time.monotonic()
-        if signer.storage_url != url:
-            return False
-        if certain and now - self._seen_at > _CONTAINER_SECONDS:
-            return False
-        age = now - self._signer_since
-        of_container = signer.kind == keys.CONTAINER
-        return of_container or age <= _ACCOUNT_KEY_SECONDS
 
     def key_holds(self, signer: keys.Signer) -> bool:
         """Say whether the last probe found that a signer's URLs work.
@@ -157,10 +153,13 @@ class Signing:
                 self._container, self._former_signer
             )
         except (errors.TempURLsUnusable, errors.TokenRejected) as exc:
-            self._refusal, self._refused_at = exc, time.monotonic()
+            believed = _REFUSAL_SECONDS
+            if exc.may_pass:
+                believed = _TOKEN_REFUSAL_SECONDS
+            self._refused = exc, time.monotonic() + believed
             raise
         with self._lock:
-            self._refusal = None
+            self._refused = None, 0.0
             self._former_signer = signer
             # Or else the container may have been dropped meanwhile.
             if attempt is self._signer_attempt:
@@ -177,14 +176,8 @@ class Signing:
     @property
     def refusal(self) -> errors.ServiceError | None:
         """Why there were no TempURLs to be had a short while ago, if so."""
-        refusal = self._refusal
-        if refusal is None:
-            return None
-        believed = _REFUSAL_SECONDS
-        if refusal.may_pass:
-            believed = _TOKEN_REFUSAL_SECONDS
-        age = time.monotonic() - self._refused_at
-        return refusal if age <= believed else None
+        refusal, until = self._refused
+        return refusal if time.monotonic() <= until else None
 
     def _keeper(self) -> keys.KeyKeeper:
         options = cfg.CONF.heat_plugins

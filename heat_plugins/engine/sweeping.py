@@ -107,24 +107,16 @@ class Sweep:
             )
 
     def _drop_unused(self, hub: hubs.Hub, container: str) -> None:
-        if self._in_use(container):
+        if transports.container_in_use(self._deployment, container):
             return
         hub.drop_container(container)
         if container != hub.container:
             return
-        if self._in_use(container):
+        if transports.container_in_use(self._deployment, container):
             # A deployment or a run came meanwhile, with a URL into it.
             hub.signing.signer()
         else:
             hubs.forget(hub)
-
-    def _in_use(self, container: str) -> bool:
-        deployment = self._deployment
-        # Not always ours: an adopted stack has that of its former life.
-        root_stack_id = container.removeprefix(signal_names.container(''))
-        return resources.container_in_use(
-            deployment.context, root_stack_id, container
-        ) or run_room.room().needs_container(deployment, root_stack_id)
 
     def _run_for_heats(self, hub: hubs.Hub) -> None:
         """Clean up a signal's leftovers of Heat's own class.

@@ -31,7 +31,6 @@ from heat_plugins import heat_values
 from heat_plugins import wording
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import plan_tasks
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hubs
 from heat_plugins.engine import run_room
@@ -40,6 +39,7 @@ from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.signals import body
 from heat_plugins.signals import live
+from heat_plugins.signals import signal_names
 
 LOG = foreign.logger(__name__)
 
@@ -181,8 +181,9 @@ class TempURLPoll(SignalTransport):
         try:
             hub.call(self.resource.stack, lambda: self._forget(hub))
         except errors.ServiceError as exc:
-            if _is_forbidden(exc):
-                # Who may not make one has none.
+            kinds = (errors.Denied, errors.TempURLsUnusable)
+            if isinstance(exc, kinds) and not exc.may_pass:
+                # Who may have nothing there has none.
                 self.resource.data_delete(rows.CONTAINER_KEY)
                 return
             self.resource.data_set(rows.CONTAINER_KEY, hub.container)
@@ -196,10 +197,7 @@ class TempURLPoll(SignalTransport):
         deployment = self.resource
         # Before asking for others; see `sweeping`.
         deployment.data_delete(rows.CONTAINER_KEY)
-        in_use = resources.container_in_use(
-            deployment.context, hub.root_stack_id, hub.container
-        ) or run_room.room().needs_container(deployment, hub.root_stack_id)
-        if not in_use:
+        if not container_in_use(deployment, hub.container):
             hub.drop_empty_container()
 
     @functools.cached_property
@@ -333,23 +331,10 @@ TRANSPORTS: dict[str, type[SignalTransport]] = {
 }
 
 
-def names() -> list[str]:
-    """Return what a template may say."""
-    return [heat_values.AUTO, *TRANSPORTS, heat_values.TEMP_URL_SIGNAL]
-
-
 def takes_signals(name: str | None) -> bool:
     """Say whether results by a transport are signals of the resource."""
     kind = TRANSPORTS.get(str(name))
     return kind is not None and kind.answers_by is deliveries.AnswersBy.ROW
-
-
-def serves_groups(name: str) -> bool:
-    """Say whether one resource may use a transport for many servers.
-
-    :param name: the canonical one; AUTO is tried.
-    """
-    return name == heat_values.AUTO or TRANSPORTS[name].serves_groups
 
 
 def of_auto(
@@ -418,42 +403,6 @@ def usable(
     raise error(f'The signal transport cannot be used. {". ".join(tried)}')
 
 
-class Signals:
-    """How the servers of a deployment, or of a group, send their results.
-
-    A transport is prepared once, and only if there is need.
-    """
-
-    def __init__(
-        self, resource: heat_types.Resource, *, is_group: bool
-    ) -> None:
-        self._resource = resource
-        self._is_group = is_group
-        self._usable = functools.cache(self._prepared)
-
-    def _prepared(self, name: str) -> SignalTransport:
-        return usable(self._resource, name, is_group=self._is_group)
-
-    def of(
-        self, task: plan_tasks.Task, config_id: str
-    ) -> deliveries.Signalling:
-        """Return how the server of a task sends the result.
-
-        :raises failures.NoAnswer: see `usable`.
-        :raises errors.Unavailable: see `usable`.
-        """
-        before = task.before
-        if task.delivers or before is None:
-            terms = deliveries.Terms(self._resource.properties)
-            answer = deliveries.Answer.of_deployment(task.member.id, config_id)
-            return self._usable(terms.transport).sign(answer)
-        name = heat_values.canonical(str(before.transport))
-        if name == TempURLPoll.name:
-            return self._usable(name).resume(before)
-        # Its server has what it takes.
-        return TRANSPORTS.get(name, HeatSignal)(self._resource).resume(before)
-
-
 def check(deployment: heat_types.Resource, servers: str) -> None:
     """Refuse a transport that this cloud cannot have.
 
@@ -477,7 +426,9 @@ def check(deployment: heat_types.Resource, servers: str) -> None:
         given = deployment.stack[server.name].properties.data
         if given.get('software_config_transport') != 'POLL_TEMP_URL':
             continue
-        if lacking := lacks_store_for_new(deployment):
+        # An update continues with what former releases have created.
+        lacking = lacks_store(deployment)
+        if lacking and not resources.exists(deployment):
             raise heat_types.invalid(
                 deployment,
                 f'{server.name} has POLL_TEMP_URL, which cannot be used; '
@@ -518,13 +469,13 @@ def lacks_store(resource: Any) -> str | None:
     return lacks(resource, TempURLPoll.name)
 
 
-def lacks_store_for_new(resource: heat_types.Resource) -> str | None:
-    """Return that this cloud has no object store, unless the resource exists.
-
-    An update continues with what former releases have created without one.
-    """
-    lacking = lacks_store(resource)
-    return None if lacking and resources.exists(resource) else lacking
+def container_in_use(deployment: heat_types.Resource, container: str) -> bool:
+    """Say whether a deployment, or a run, has a URL to a container."""
+    # Not always that of its stack: an adopted one has that of its former life.
+    root_stack_id = container.removeprefix(signal_names.container(''))
+    return resources.container_in_use(
+        deployment.context, root_stack_id, container
+    ) or bool(run_room.room().needs_container(deployment, root_stack_id))
 
 
 def root_stack_id(deployment: heat_types.Resource) -> str:
@@ -540,34 +491,24 @@ def hub_for(deployment: heat_types.Resource) -> hubs.Hub:
 def _credentials(
     deployment: heat_types.Resource,
 ) -> abc.Mapping[str, Any]:
-    """Return the credentials of the deployment's user."""
-    _give_password(deployment)
-    given: abc.Mapping[str, Any] = deployment._get_heat_signal_credentials()
-    return given
-
-
-def _give_password(deployment: heat_types.Resource) -> None:
-    """Let the deployment's user log in.
+    """Return the credentials of the deployment's user, who can log in.
 
     Heat makes a password only together with the user. A user that was made
     for a key pair, as ``trigger_url`` and CFN_SIGNAL need one, has none.
     """
     user_id = deployment._get_user_id()
-    if user_id is None or deployment.password is not None:
-        return
-    keystone = deployment.keystone()
-    password = password_gen.generate_openstack_password()
-    # Without a domain of their own, users of stacks are the owner's.
-    has_domain = keystone.stack_domain
-    client = keystone.domain_admin_client if has_domain else keystone.client
-    client.users.update(user_id, password=password)
-    deployment.password = password
-
-
-def _is_forbidden(exc: errors.ServiceError) -> bool:
-    """Say whether an owner may have nothing in the object store at all."""
-    kinds = (errors.Denied, errors.TempURLsUnusable)
-    return isinstance(exc, kinds) and not exc.may_pass
+    if user_id is not None and deployment.password is None:
+        keystone = deployment.keystone()
+        password = password_gen.generate_openstack_password()
+        # Without a domain of their own, users of stacks are the owner's.
+        has_domain = keystone.stack_domain
+        client = (
+            keystone.domain_admin_client if has_domain else keystone.client
+        )
+        client.users.update(user_id, password=password)
+        deployment.password = password
+    given: abc.Mapping[str, Any] = deployment._get_heat_signal_credentials()
+    return given
 
 
 @contextlib.contextmanager

@@ -93,7 +93,12 @@ def _tell(
     context = next(iter(wanted.values()))
     pending, others = set(wanted), set()
     for _attempt in range(_ATTEMPTS):
-        servers = _find(context, pending)
+        # Heat, too, takes the first of several.
+        servers = [
+            (each, server.resources[0])
+            for each, server in resources.find_all(context, pending).items()
+            if server.resources and not server.resources[0].is_going
+        ]
         others |= {each for each, stand in servers if stand.has_queue}
         pending = _write(
             context, [each for each in servers if not each[1].has_queue]
@@ -106,17 +111,6 @@ def _tell(
         others | pending,
     )
     return ()
-
-
-def _find(
-    context: heat_types.Context, server_ids: abc.Collection[str]
-) -> list[_Server]:
-    # Heat, too, takes the first of several.
-    return [
-        (each, server.resources[0])
-        for each, server in resources.find_all(context, server_ids).items()
-        if server.resources and not server.resources[0].is_going
-    ]
 
 
 def _write(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How signals start runs of deployments, and what shows and ends them.
 
-This is what deployments ask of runs; see `run_room.Room`.
+This is what deployments ask of runs; see `run_room`.
 """
 
 from collections import abc

@@ -26,7 +26,6 @@ from heat_plugins.deployments import lifecycle
 from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import rollout
 from heat_plugins.engine import callers
-from heat_plugins.engine import deriving
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import histories
 from heat_plugins.engine import run_room
@@ -88,7 +87,7 @@ class DeploymentMixin(server_bound.ServerBound):
             return attributes.select_from_attribute(outputs[key], path)
         config = row.config if row else None
         with contextlib.suppress(exception.NotFound):
-            config = deriving.named_config(self) or config
+            config = server_fleets.named_config(self) or config
         declared = {each['name'] for each in config.outputs} if config else ()
         if key in self.ATTRIBUTES or key in declared:
             return None
@@ -171,7 +170,7 @@ class DeploymentMixin(server_bound.ServerBound):
         action: str,
         fleet: server_fleets.ServerFleet,
         task: plan_tasks.Task | None,
-        finish: lifecycle.Finish = lifecycle.nothing_more,
+        finish: lifecycle.Finish | None = None,
     ) -> lifecycle.LifecycleAction | None:
         """Begin an action of the stack, if there is anything to do.
 
@@ -189,7 +188,7 @@ class DeploymentMixin(server_bound.ServerBound):
                     self.context, self.id, task.member.id
                 )
             rollouts = [self._rollout(fleet, task.action, [task], {})]
-        if not rollouts and finish is lifecycle.nothing_more:
+        if not rollouts and finish is None:
             return None
         return self._begin(
             lifecycle.LifecycleAction(action, fleet, rollouts, finish)
@@ -341,7 +340,7 @@ class DeploymentMixin(server_bound.ServerBound):
                     signaller,
                     servers_may=deployment_schema.permits_servers(self),
                 )
-                return run_room.room().start(self, wanted, [self])
+                return str(run_room.room().start(self, wanted, [self]))
         except Exception as exc:
             raise bases.refused(self, exc) from exc
         is_resting = row is None or not row.in_progress
@@ -373,7 +372,7 @@ class DeploymentMixin(server_bound.ServerBound):
                 row=None if row is None or row.is_withdrawn else row,
                 terms=deliveries.Terms(self.properties),
                 draft=lambda action: self._fleet().draft(self._member, action),
-                named_config=lambda: deriving.named_config(self),
+                named_config=lambda: server_fleets.named_config(self),
             ).run_target(wanted)
 
     # Check, adopt, delete

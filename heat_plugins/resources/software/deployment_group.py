@@ -2,6 +2,7 @@
 """What our deployment groups do that Heat's do not."""
 
 from collections import abc
+import dataclasses
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from heat.common.i18n import _
@@ -138,19 +139,17 @@ class GroupMixin(_Group):
                 callers.of(self.stack),
                 servers_may=deployment_schema.permits_servers(self),
             )
-            return room.start(self, wanted, self.deployments())
+            return str(room.start(self, wanted, self.deployments()))
         except Exception as exc:
             raise bases.refused(self, exc) from exc
 
     def deployments(self) -> list[Any]:
         """Return its members, on which a signal starts runs."""
-        nested = self.nested()
-        return [] if nested is None else self._members(nested)
-
-    def _members(self, nested: Any) -> list[Any]:
-        skipped = self._name_skiplist()
+        nested, skipped = self.nested(), self._name_skiplist()
         return [
-            member for member in nested.values() if member.name not in skipped
+            member
+            for member in (nested or {}).values()
+            if member.name not in skipped
         ]
 
 
@@ -167,25 +166,17 @@ def _go_together(template: Any, members: dict[str, Any]) -> None:
         )
 
 
+@dataclasses.dataclass(kw_only=True)
 class Nesting:
     """The update of a group that gets a nested stack.
 
-    :param update: what Heat has called ``handle_update`` with.
+    :ivar update: what Heat has called ``handle_update`` with.
+    :ivar checkers: what Heat checks of the update, once the nested stack is
+        there.
     """
 
-    def __init__(self, group: Any, update: abc.Sequence[Any]) -> None:
-        self._group = group
-        self._update = update
-        # What Heat checks of the update, once the nested stack is there.
-        self._checkers: Any = None
-
-    def step(self) -> bool:
-        """Say whether the nested stack is there, and up to date."""
-        if self._checkers is None:
-            if not self._group.check_create_complete(None):
-                return False
-            self._checkers = self._group.handle_update(*self._update)
-        return bool(self._group.check_update_complete(self._checkers))
+    update: abc.Sequence[Any]
+    checkers: Any = None
 
 
 class Nestable(_Group):
@@ -209,7 +200,7 @@ class Nestable(_Group):
             self.create_with_template(self._assemble_nested(names), {})
         else:
             self.resource_id_set(there.id)
-        return Nesting(self, update)
+        return Nesting(update=update)
 
     def _stack_kwargs(
         self, user_params: Any, *args: object, **kwargs: object
@@ -224,7 +215,11 @@ class Nestable(_Group):
     def check_update_complete(self, change: Any) -> Any:
         """Say whether the members are up to date."""
         if isinstance(change, Nesting):
-            return change.step()
+            if change.checkers is None:
+                if not self.check_create_complete(None):
+                    return False
+                change.checkers = self.handle_update(*change.update)
+            change = change.checkers
         done = super().check_update_complete(change)
         if done and deployment_schema.FORMER_GROUP in self.data():
             self.data_delete(deployment_schema.FORMER_GROUP)

@@ -13,6 +13,7 @@ from heat.engine.resources.openstack.heat import software_deployment as base
 from oslo_config import cfg
 
 from heat_plugins import config
+from heat_plugins import heat_values
 from heat_plugins.engine import callers
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import transports
@@ -85,7 +86,15 @@ def properties_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
         'HEAT_SIGNAL.'
     )
     transport.default = config.default_signal_transport(cfg.CONF)
-    transport.constraints = [constraints.AllowedValues(transports.names())]
+    transport.constraints = [
+        constraints.AllowedValues(
+            [
+                heat_values.AUTO,
+                *transports.TRANSPORTS,
+                heat_values.TEMP_URL_SIGNAL,
+            ]
+        )
+    ]
     transport.update_allowed = True
     return {
         **heats,
@@ -132,45 +141,6 @@ def properties_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def group_properties_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties of one of Heat's groups with ours.
-
-    :param heats: the `properties_schema` of the class.
-    """
-    return {
-        **properties_schema(heats),
-        MEMBERS: bases.text(
-            _(
-                'The kind of the group. single: this resource delivers to all '
-                'servers, if the signal transport is TEMP_URL_POLL, '
-                'CFN_SIGNAL or NO_SIGNAL, or AUTO chooses one of these. '
-                'nested: each member is a resource of a nested stack. The '
-                'default is the option group_members in heat.conf. A change '
-                'of the kind replaces the group.'
-            ),
-            constraints=[constraints.AllowedValues([SINGLE, NESTED])],
-        ),
-        MAX_FAILURES: bases.text(
-            _(
-                'Members that may fail before the group fails: a number, or a '
-                'percentage such as 10%. Not for groups with a nested stack.'
-            ),
-            default='0',
-            constraints=[constraints.AllowedPattern('[0-9]{1,6}%?')],
-        ),
-    }
-
-
-def allowed_failures(text: str, number: int) -> int:
-    """Return how many of some members may fail.
-
-    :param text: the property `MAX_FAILURES`.
-    """
-    if text.endswith('%'):
-        return number * int(text[:-1]) // 100
-    return int(text)
-
-
 def attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of one of Heat's deployment classes with ours.
 
@@ -202,12 +172,40 @@ def attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
     return bases.AttributesSchema(heats, ours)
 
 
-def group_attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of one of Heat's groups with ours.
+def of_deployment(ours: type[_Kind]) -> type[_Kind]:
+    """Add our properties and attributes to those of a deployment of Heat."""
+    kind: Any = ours
+    kind.properties_schema = properties_schema(kind.properties_schema)
+    kind.attributes_schema = attributes_schema(kind.attributes_schema)
+    return ours
 
-    :param heats: the `attributes_schema` of the class.
-    """
-    ours = {
+
+def of_group(ours: type[_Kind]) -> type[_Kind]:
+    """Add our properties and attributes to those of a group of Heat."""
+    kind: Any = ours
+    kind.properties_schema = {
+        **properties_schema(kind.properties_schema),
+        MEMBERS: bases.text(
+            _(
+                'The kind of the group. single: this resource delivers to all '
+                'servers, if the signal transport is TEMP_URL_POLL, '
+                'CFN_SIGNAL or NO_SIGNAL, or AUTO chooses one of these. '
+                'nested: each member is a resource of a nested stack. The '
+                'default is the option group_members in heat.conf. A change '
+                'of the kind replaces the group.'
+            ),
+            constraints=[constraints.AllowedValues([SINGLE, NESTED])],
+        ),
+        MAX_FAILURES: bases.text(
+            _(
+                'Members that may fail before the group fails: a number, or a '
+                'percentage such as 10%. Not for groups with a nested stack.'
+            ),
+            default='0',
+            constraints=[constraints.AllowedPattern('[0-9]{1,6}%?')],
+        ),
+    }
+    attributes_of_group = {
         MEMBERS: bases.live(
             attributes.Schema.MAP,
             _(
@@ -224,22 +222,9 @@ def group_attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
             for name, schema in attributes_schema({}).items()
         },
     }
-    return bases.AttributesSchema(heats, ours)
-
-
-def of_deployment(ours: type[_Kind]) -> type[_Kind]:
-    """Add our properties and attributes to those of a deployment of Heat."""
-    kind: Any = ours
-    kind.properties_schema = properties_schema(kind.properties_schema)
-    kind.attributes_schema = attributes_schema(kind.attributes_schema)
-    return ours
-
-
-def of_group(ours: type[_Kind]) -> type[_Kind]:
-    """Add our properties and attributes to those of a group of Heat."""
-    kind: Any = ours
-    kind.properties_schema = group_properties_schema(kind.properties_schema)
-    kind.attributes_schema = group_attributes_schema(kind.attributes_schema)
+    kind.attributes_schema = bases.AttributesSchema(
+        kind.attributes_schema, attributes_of_group
+    )
     return ours
 
 

@@ -2,15 +2,19 @@
 """Groups without nested stack: one resource delivers to all servers.
 
 `heat_plugins.deployments` decides what a member must run, and in which order.
-A group that has a nested stack keeps it; see `deployment_group`.
+A group that has a nested stack keeps it; see `deployment_group`. Heat asks a
+group for that stack; users read attributes and runs of each member.
 """
 
 from collections import abc
-from typing import Any
+import contextlib
+import functools
+from typing import Any, TypeAlias
 
+from heat.common import exception
 from heat.common.i18n import _
+from heat.engine import attributes
 from heat.engine import resource
-from heat.objects import resource as resource_objects
 from oslo_config import cfg
 
 from heat_plugins import bounds
@@ -26,19 +30,34 @@ from heat_plugins.deployments import lifecycle
 from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import rollout
 from heat_plugins.engine import heat_types
+from heat_plugins.engine import run_room
 from heat_plugins.engine import server_fleets
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import deployment_rows
 from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import servers
+from heat_plugins.resources.software import deployment
 from heat_plugins.resources.software import deployment_group
 from heat_plugins.resources.software import deployment_schema
-from heat_plugins.resources.software import group_members
 from heat_plugins.resources.software import server_bound
+from heat_plugins.signals import body
 from heat_plugins.signals import signal_names
 
 LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
+
+# What an attribute of the group is for a member.
+_SHOWN = {
+    'deploy_stdouts': 'deploy_stdout',
+    'deploy_stderrs': 'deploy_stderr',
+    'deploy_status_codes': 'deploy_status_code',
+}
+
+#: What is known of the members, by key; None: it was given nothing.
+_States: TypeAlias = dict[str, deployment_rows.MemberState | None]
 
 # By action.
 _POLICIES = {
@@ -67,7 +86,6 @@ def _for_single(name: str, do: abc.Callable[..., Any]) -> Any:
 
 class GroupAsOne(
     deployment_group.Nestable,
-    group_members.GroupMembers,
     deployment_group.GroupMixin,
     server_bound.ServerBound,
 ):
@@ -89,8 +107,7 @@ class GroupAsOne(
     def validate(self) -> None:
         """Validate as Heat does, and refuse limits that would not count."""
         super().validate()
-        kind = self._environment().get(signal_names.GROUP_MEMBERS)
-        if not self._tolerates(self.properties) or kind is not None:
+        if not self._tolerates(self.properties) or self._asked_kind():
             return
         default = cfg.CONF.heat_plugins.group_members
         name = self.properties[self.SIGNAL_TRANSPORT]
@@ -135,9 +152,7 @@ class GroupAsOne(
                 return super().handle_create()
         # Heat's resource_id_set ignores a failure of the database, and the
         # rows would then have no owner.
-        resource_objects.Resource.update_by_id(
-            self.context, self.id, {'physical_resource_id': self.resource_id}
-        )
+        resources.note_physical_id(self.context, self.id, self.resource_id)
         return self._begin_update(self.CREATE, {})
 
     def handle_update(
@@ -181,7 +196,13 @@ class GroupAsOne(
         def runs(action: str) -> bool:
             return self.runs(source, action)
 
-        self._check_replacement(fleet, wanted, rows)
+        for number in wanted.keys() & rows.keys():
+            row = rows[number]
+            draft = fleet.draft(wanted[number], row.action)
+            if derived.asks_replacement(draft.inputs, row.inputs):
+                raise resource.UpdateReplace(self.name)
+            # All have the same.
+            break
         tasks = plan_tasks.to_update(
             wanted,
             rows,
@@ -231,31 +252,13 @@ class GroupAsOne(
                 _('These members have no server: %s') % bounds.listed(lacking)
             )
 
-    def _check_replacement(
-        self,
-        fleet: server_fleets.ServerFleet,
-        wanted: abc.Mapping[str, plan_tasks.Member],
-        rows: abc.Mapping[str, heat_values.DeploymentRow],
-    ) -> None:
-        """Have the group replaced if an input asks for that.
-
-        :raises resource.UpdateReplace: one does.
-        """
-        for number, member in wanted.items():
-            row = rows.get(number)
-            if row is not None:
-                draft = fleet.draft(member, row.action)
-                if derived.asks_replacement(draft.inputs, row.inputs):
-                    raise resource.UpdateReplace(self.name)
-                # All have the same.
-                return
-
     def allowed_failures(self) -> int:
         """Return how many members may fail before the group does."""
-        return deployment_schema.allowed_failures(
-            self.properties[deployment_schema.MAX_FAILURES],
-            len(self.properties[self.SERVERS] or {}),
-        )
+        text = self.properties[deployment_schema.MAX_FAILURES]
+        if text.endswith('%'):
+            number = len(self.properties[self.SERVERS] or {})
+            return number * int(text[:-1]) // 100
+        return int(text)
 
     def _begin_action(self, action: str) -> lifecycle.LifecycleAction:
         fleet = self._fleet()
@@ -310,7 +313,7 @@ class GroupAsOne(
         action: str,
         fleet: server_fleets.ServerFleet,
         tasks: abc.Mapping[str, abc.Sequence[plan_tasks.Task]],
-        finish: lifecycle.Finish = lifecycle.nothing_more,
+        finish: lifecycle.Finish | None = None,
     ) -> lifecycle.LifecycleAction:
         """Begin an action.
 
@@ -375,6 +378,288 @@ class GroupAsOne(
             failures.ENGINE_DIED,
         )
 
+    # Its members, for Heat and for users
+
+    def _is_single(self) -> bool:
+        """Say whether it has no nested stack, and will have none."""
+        return signal_names.is_group(self.resource_id)
+
+    def _may_be_single(
+        self,
+        properties: heat_types.Properties,
+        default: str = deployment_schema.SINGLE,
+    ) -> bool:
+        """Say whether a group with these properties needs no nested stack.
+
+        :param default: its kind if the template names none.
+        """
+        wanted = properties[deployment_schema.MEMBERS] or default
+        transport = deliveries.Terms(properties).transport
+        return (
+            deployment_schema.NESTED not in (wanted, self._asked_kind())
+            # Each member has a URL with credentials of its own.
+            and not properties[deployment_schema.TRIGGER_URL]
+            # AUTO is tried.
+            and (
+                transport == heat_values.AUTO
+                or transports.TRANSPORTS[transport].serves_groups
+            )
+            and self._has_our_members()
+        )
+
+    # The stack as the update at hand leaves it.
+    _stack_after: heat_types.Stack | None = None
+
+    def update_convergence(
+        self,
+        template_id: object,
+        new_requires: object,
+        engine_id: object,
+        timeout: object,
+        new_stack: heat_types.Stack,
+        *args: object,
+    ) -> object:
+        """Update it, and note what the environment is going to say."""
+        self._stack_after = new_stack
+        return super().update_convergence(
+            template_id, new_requires, engine_id, timeout, new_stack, *args
+        )
+
+    def _asked_kind(self) -> object:
+        """Return the kind that the environment names, as by ``group nest``."""
+        stack = self._stack_after or self.stack
+        return stack.env.param_defaults.get(signal_names.GROUP_MEMBERS)
+
+    def _has_our_members(self) -> bool:
+        """Say whether members are of our own class in the environment."""
+        member = self.build_resource_definition('', {self.SERVERS: {'': ''}})
+        kind = self.stack.env.get_class(
+            member.resource_type, files=self.stack.t.files
+        )
+        return bool(issubclass(kind, deployment.DeploymentMixin))
+
+    def deployments(self) -> list[Any]:
+        """Return its members, on which a signal starts runs."""
+        if not self._is_single():
+            return list(super().deployments())
+        fleet, properties = self._fleet(), self.member_properties()
+        named_config = functools.cache(
+            functools.partial(server_fleets.named_config, self)
+        )
+        return [
+            run_room.Subject(
+                resource=self,
+                name=state.member.key,
+                names=[self.name, state.member.key],
+                deployment_id=state.member.id,
+                row=state.row,
+                terms=deliveries.Terms(
+                    {**properties, 'server': state.member.server_id}
+                ),
+                draft=functools.partial(fleet.draft, state.member),
+                named_config=named_config,
+            )
+            for state in self.states().values()
+            # A server that was given nothing has no action to run.
+            if state and not state.row.is_withdrawn
+        ]
+
+    def member_properties(self) -> dict[str, Any]:
+        """Return the properties that each member has, without a server."""
+        return {
+            name: value
+            for name, value in self.get_resource_def().items()
+            if name != self.SERVERS
+        }
+
+    def preview(self) -> object:
+        """Return what a preview of the stack shows: itself, or members."""
+        default = cfg.CONF.heat_plugins.group_members
+        if self._may_be_single(self.properties, default):
+            return resource.Resource.preview(self)
+        return super().preview()
+
+    def _needs_update(
+        self,
+        after: heat_types.Definition,
+        before: heat_types.Definition,
+        after_props: heat_types.Properties,
+        before_props: heat_types.Properties,
+        *args: object,
+    ) -> bool:
+        """Say whether to update it; previews of an update ask this, too.
+
+        :raises resource.UpdateReplace: it must become the other kind.
+        """
+        known = (after, before, after_props, before_props, *args)
+        if self._is_single():
+            stays = self._may_be_single(after_props)
+            is_to_nest = self._asked_kind() == deployment_schema.NESTED
+            if not (stays or (is_to_nest and self._has_our_members())):
+                raise resource.UpdateReplace(self.name)
+            changed = resource.Resource._needs_update(self, *known)
+            return changed or self.may_differ or not stays
+        former = before_props[deployment_schema.MEMBERS]
+        wanted = after_props[deployment_schema.MEMBERS]
+        if wanted == deployment_schema.SINGLE != former:
+            raise resource.UpdateReplace(self.name)
+        if self.state == (self.CHECK, self.FAILED) and self.resource_id:
+            # Its members know whether they must run again.
+            return True
+        return bool(super()._needs_update(*known))
+
+    def _note_health(self, status: str) -> None:
+        """Mark the members with the group, and unmark them with it."""
+        if self._is_single():
+            super()._note_health(status)
+        elif self.state != (self.CHECK, self.IN_PROGRESS):
+            for member in self.deployments():
+                with member.lock(self._calling_engine_id):
+                    member.state_set(self.CHECK, status, self.status_reason)
+
+    def get_attribute(self, key: str, *path: object) -> object:
+        """Return a map of the members' values, by key.
+
+        An output that the config declares comes before what we add.
+
+        :raises exception.InvalidTemplateAttribute: there is no such one.
+        """
+        if self._is_single():
+            return attributes.select_from_attribute(self._values(key), path)
+        if key == deployment_schema.MEMBERS and not self._declares(key):
+            return attributes.select_from_attribute(self._shown(), path)
+        return super().get_attribute(key, *path)
+
+    def _resolve_attribute(self, name: str) -> object:
+        # For who asks the API; templates come by `get_attribute`.
+        if self._is_single() or name == deployment_schema.MEMBERS:
+            return self.get_attribute(name)
+        return super()._resolve_attribute(name)
+
+    def states(self) -> _States:
+        """Return what is known of the members, by key.
+
+        The rows say who they are, with their servers. None stands for a
+        server of the template that has been given nothing.
+        """
+        stored = deployment_rows.states(self.context, self.resource_id)
+        named: _States = dict.fromkeys(self.properties[self.SERVERS] or {})
+        # Of several of a key, one goes and the last one stays.
+        return named | {state.member.key: state for state in stored}
+
+    def _values(self, key: str) -> dict[str, object]:
+        states = self.states()
+        output = _SHOWN.get(key, key)
+        if self._is_output(output, states):
+            return {
+                name: state and state.row.outputs.get(output)
+                for name, state in states.items()
+            }
+        if key == deployment_schema.MEMBERS:
+            return self._shown()
+        if key == deployment_schema.TRIGGER_URL:
+            return dict.fromkeys(states)
+        if key == deployment_schema.RUNS_ATTR:
+            ids = {name: each.row.id for name, each in states.items() if each}
+            latest = run_room.room().latest(self, ids.values())
+            if latest is None:
+                return dict.fromkeys(states)
+            return {
+                name: latest[ids[name]] if name in ids else []
+                for name in states
+            }
+        if key == deployment_schema.TRANSPORT_ATTR:
+            return {
+                name: state and state.row.transport
+                for name, state in states.items()
+            }
+        raise exception.InvalidTemplateAttribute(resource=self.name, key=key)
+
+    def _is_output(self, name: str, states: _States) -> bool:
+        return (
+            name in body.STANDARD_OUTPUTS
+            or any(
+                state
+                and any(
+                    output['name'] == name
+                    for output in state.row.config.outputs
+                )
+                for state in states.values()
+            )
+            or self._declares(name)
+        )
+
+    def _declares(self, output: str) -> bool:
+        """Say whether the template's config declares an output."""
+        config = None
+        with contextlib.suppress(exception.NotFound):
+            config = server_fleets.named_config(self)
+        declared = config.outputs if config else ()
+        return any(each['name'] == output for each in declared)
+
+    def _shown(self) -> dict[str, object]:
+        states = self.states()
+        nothing = dict.fromkeys(deployment_rows.SHOWN)
+        return {
+            name: state.shown() if state else nothing
+            for name, state in states.items()
+        }
+
+    def check_members(self) -> None:
+        """Check that the members have rows, and their servers exist.
+
+        :raises exception.Error: it names those that have not.
+        """
+        states = self.states()
+        ids = {state.member.server_id for state in states.values() if state}
+        known = resources.find_all(self.context, ids)
+        # While a stack is adopted there may be no config yet.
+        runs_create = any(states.values())
+        with self.rpc_client().ignore_error_by_name('NotFound'):
+            runs_create = self.runs(self._fleet().source, self.CREATE)
+        missing = [
+            key for key, state in states.items() if runs_create and not state
+        ]
+        there = servers.Servers(
+            self, transports.root_stack_id(self)
+        ).all_there(known.values())
+        gone = {
+            key: state.row.id
+            for key, state in states.items()
+            if state and state.member.server_id not in there
+        }
+        rows.mark_unhealthy(self.context, gone.values())
+        for keys, reason in (
+            (missing, _('These members have no deployment: %s')),
+            (gone, _('The servers of these members do not exist: %s')),
+        ):
+            if keys:
+                raise exception.Error(reason % bounds.listed(keys))
+
+    def check_adoptable(self, allowed: int) -> None:
+        """Check that no member waits, and not too many have failed.
+
+        :param allowed: how many may.
+        :raises exception.Error: it names those that keep it from that.
+        """
+        rows = {
+            key: state.row for key, state in self.states().items() if state
+        }
+        waiting = [key for key, row in rows.items() if row.in_progress]
+        failed = [
+            key
+            for key, row in rows.items()
+            if row.status == heat_values.FAILED
+        ]
+        if waiting or len(failed) > allowed:
+            raise exception.Error(
+                _(
+                    'Cannot adopt the group, because these members are not '
+                    'COMPLETE: %s'
+                )
+                % bounds.listed(waiting + failed)
+            )
+
     handle_suspend = _for_single(
         'handle_suspend', lambda self: self._begin_action('SUSPEND')
     )
@@ -382,9 +667,17 @@ class GroupAsOne(
         'handle_resume', lambda self: self._begin_action('RESUME')
     )
     handle_delete = _for_single('handle_delete', _begin_delete)
-    handle_check = _for_single(
-        'handle_check', group_members.GroupMembers.check_members
+    nested = _for_single('nested', lambda self: None)
+    nested_identifier = _for_single('nested_identifier', lambda self: None)
+    has_nested = _for_single('has_nested', lambda self: False)
+    needs_replace_failed = _for_single(
+        'needs_replace_failed', lambda self: False
     )
+    prepare_abandon = _for_single(
+        'prepare_abandon', resource.Resource.prepare_abandon
+    )
+    _handle_cancel = _for_single('_handle_cancel', lambda self: None)
+    handle_check = _for_single('handle_check', check_members)
 
 
 for _action in (

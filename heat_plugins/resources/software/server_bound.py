@@ -71,7 +71,7 @@ class Blocking:
     delete_convergence = _with_loop('delete_convergence')
 
 
-class ServerBound(bases.Eventful, Blocking, heat_types.Rescuable):
+class ServerBound(bases.Eventful, Blocking):
     """A resource whose actions run on servers.
 
     An update or a replacement is done once, however often Heat checks it. A

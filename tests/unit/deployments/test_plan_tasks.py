@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an update runs on a server: one rule for deployments and members."""
 
+import dataclasses
+
 import pytest
 
 from heat_plugins import heat_values
@@ -150,6 +152,47 @@ def test_a_server_that_is_at_it_is_waited_for():
         assert step(found, transport='CFN_SIGNAL') == action
         assert step(row(action, 'IN_PROGRESS', who='moon')) == action
     assert step(row('SUSPEND', 'IN_PROGRESS')) == 'UPDATE'
+
+
+def test_nothing_is_drafted_of_what_is_up_to_date():
+    # A strict config may lack an input that no action needs any longer.
+    update = plan_tasks.Update(
+        runs=ALL.__contains__, transport='TEMP_URL_POLL', changed=['timeout']
+    )
+    assert update.task(MEMBER, row(), None, 'UPDATE') is None
+
+
+def test_without_a_signal_a_repetition_tells_the_server_for_certain():
+    # The row is complete as it is written, before the server knows.
+    untold = row(transport='NO_SIGNAL')
+    assert step(untold, transport='NO_SIGNAL', changed=None) == 'CREATE*'
+    assert step(untold, transport='NO_SIGNAL') is None
+    for transport, delivers in (('NO_SIGNAL', False), ('CFN_SIGNAL', None)):
+        task = plan_tasks.repeated(
+            MEMBER,
+            row('SUSPEND', transport=transport),
+            'SUSPEND',
+            repeats=True,
+        )
+        assert (task and task.delivers) == delivers
+
+
+def test_what_was_withdrawn_runs_create_where_there_is_no_update():
+    found = row('SUSPEND', 'FAILED')
+    withdrawn = dataclasses.replace(
+        found,
+        config=dataclasses.replace(
+            found.config, group='heat-plugins-withdrawn'
+        ),
+    )
+    assert step(withdrawn, actions=['CREATE']) == 'CREATE'
+    assert step(found, actions=['CREATE']) is None
+
+
+def test_what_waits_for_heats_own_url_is_delivered_again():
+    # Its result lies in another container, where nobody polls.
+    found = row('CREATE', 'IN_PROGRESS', transport='TEMP_URL_SIGNAL')
+    assert step(found) == 'CREATE'
 
 
 def test_a_missing_row_is_replaced():

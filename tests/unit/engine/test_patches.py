@@ -25,7 +25,6 @@ from heat_plugins.engine.database import resources
 from heat_plugins.resources.software import server_bound
 from heat_plugins.signals import presigned
 from tests.unit import heat_fixture
-from tests.unit import threads
 
 ALL = registry.DEPLOYMENT_TYPES | {'OS::Mistral::Workflow'}
 
@@ -166,16 +165,6 @@ class HeatTest(testtools.TestCase):
         running = group.add_thread(ended.wait, 30)
         group.add_thread(lambda: None).join()
         self.assertEqual([running], group.threads)
-
-    def test_threads_may_end_while_others_begin(self):
-        group = self.group()
-
-        def begin():
-            for _ in range(50):
-                group.add_thread(lambda: None).join()
-
-        threads.run(*[begin] * 4)
-        self.assertEqual([], group.threads)
 
 
 class OverrideTest(testtools.TestCase):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The threads of one process of heat-engine."""
 
-import contextlib
 import os
 import threading
 import time
@@ -16,8 +15,6 @@ SCANS = [
     process.Scan(name=name, wanted=name, begin=lambda: lambda: None)
     for name in ('deployments', 'operations')
 ]
-
-START = threading.Thread.start
 
 
 class WatchTest(heat_fixture.HeatTestCase):
@@ -67,47 +64,6 @@ class WatchTest(heat_fixture.HeatTestCase):
 
     def test_an_interval_of_nothing_means_never(self):
         self.assertEqual(0, self.watch(interval=0))
-
-    def test_a_scan_waits_for_no_other(self):
-        is_slow, has_scanned = threading.Event(), threading.Event()
-        begun = []
-
-        def last(scan):
-            """Return what scans once, and ends its thread."""
-
-            def look():
-                scan()
-                raise SystemExit
-
-            return lambda: look
-
-        def start(thread):
-            begun.append(thread)
-            run = thread.run
-
-            def guarded():
-                with contextlib.suppress(SystemExit):
-                    run()
-
-            thread.run = guarded
-            START(thread)
-
-        def end():
-            is_slow.set()
-            for thread in begun:
-                thread.join(10)
-
-        self.addCleanup(end)
-        scans = [
-            process.Scan(name='slow', wanted='x', begin=last(is_slow.wait)),
-            process.Scan(
-                name='quick', wanted='y', begin=last(has_scanned.set)
-            ),
-        ]
-        self.patch(threading.Thread, 'start', start)
-        cfg.CONF.set_override('rescue_interval', 0.01, 'heat_plugins')
-        process.watch(*scans)
-        self.assertTrue(has_scanned.wait(10))
 
     def test_a_scan_without_an_option_starts_in_any_case(self):
         cfg.CONF.set_override('rescue_interval', 0, 'heat_plugins')

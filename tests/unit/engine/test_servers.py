@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people are told that a server is called."""
+"""What a server is called, what it takes, and whether it is there."""
 
+from unittest import mock
+
+from heat.common import exception
 from oslo_db import exception as db_exception
+import pytest
 
 from heat_plugins import heat_values
 from heat_plugins.engine.database import resources
@@ -63,3 +67,63 @@ class PathTest(heat_fixture.HeatTestCase):
 
         self.patch(resources, 'above', fails)
         self.assertEqual('id-of-it', self.path((self.root, self.root.id)))
+
+
+def stand(**values):
+    """Return a server that one resource stands for."""
+    given = {
+        'name': 'box',
+        'stack_id': 's1',
+        'stack_name': 'servers',
+        'root_stack_id': 's1',
+        'metadata': {},
+        'has_queue': False,
+    }
+    resource = heat_values.ServerResource(**{**given, **values})
+    return heat_values.Server(id='id-of-it', resources=(resource,))
+
+
+@pytest.mark.parametrize(
+    ('policy', 'root', 'said'),
+    [
+        ('ANY', 'other', None),
+        ('SAME_STACK', 's1', None),
+        ('SAME_STACK', 'other', 'accepts only deployments of its own stack'),
+        ('same_stack', 's1', 'box of stack servers has an invalid'),
+    ],
+)
+def test_a_server_takes_what_its_policy_permits(policy, root, said):
+    found = stand(metadata={'deployment_policy': policy})
+    why = servers.refusal(found, root)
+    assert why is None if said is None else said in why
+
+
+GONE = exception.EntityNotFound(entity='Server', name='x')
+
+
+@pytest.mark.parametrize(
+    ('server', 'nova', 'expected'),
+    [
+        # Only Heat knows of a deployed server.
+        (stand(is_itself=True), GONE, True),
+        (stand(is_going=True), None, False),
+        (stand(), None, True),
+        (stand(), GONE, False),
+        # Another error says nothing.
+        (stand(), exception.Error('503'), True),
+        (stand(), 'no such service', True),
+        (
+            heat_values.Server(id='strange', resources=()),
+            'no such service',
+            False,
+        ),
+    ],
+)
+def test_nova_is_asked_for_what_heat_does_not_know(server, nova, expected):
+    plugin = mock.Mock()
+    plugin.does_endpoint_exist.return_value = nova != 'no such service'
+    plugin.get_server.side_effect = nova
+    deployment = mock.Mock()
+    deployment.client_plugin.return_value = plugin
+    found = servers.Servers(deployment, 's1').is_there(server)
+    assert found == expected

@@ -231,14 +231,6 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.patch(owner, function, failing)
         return left
 
-    def blind(self):
-        """Hide what arrives from all looks but the last."""
-        self.configure(
-            signal_poll_interval=3000.0,
-            signal_poll_interval_max=3000.0,
-            signal_direct_look_interval=3000.0,
-        )
-
     # Time
 
     def _second(self):

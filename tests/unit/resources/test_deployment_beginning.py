@@ -2,11 +2,8 @@
 """How a deployment learns that its server has begun."""
 
 from heat_plugins import heat_values
-from heat_plugins import tokens
 from heat_plugins.signals import body
 from tests.unit.resources import deployments
-
-TIMEOUT = 3600
 
 OTHERS = ('HEAT_SIGNAL', 'CFN_SIGNAL')
 
@@ -65,21 +62,6 @@ class InputsTest(BeginningTestCase):
         ]
         self.assertEqual(f'{paths[0]}.progress', paths[1])
 
-    def test_a_signal_may_be_one_only_where_we_look_for_it(self):
-        for transport in OTHERS:
-            found = self.ours(transport, signal_transport=transport)
-            self.assertEqual('true', found.pop('deploy_signal_reports'))
-            self.assertEqual(['deploy_signal_timeout'], list(found))
-
-    def test_the_time_is_the_stacks_where_there_is_no_shorter_one(self):
-        self.assertEqual(str(TIMEOUT), self.ours()['deploy_signal_timeout'])
-
-    def test_who_is_not_to_answer_need_not_report(self):
-        self.created(deployments.template(signal_transport='NO_SIGNAL'))
-        (config,) = self.handed
-        given = deployments.inputs(config)
-        self.assertEqual(set(), body.REPORT_INPUTS & set(given))
-
 
 class ReportTest(BeginningTestCase):
     def test_a_report_is_told_once(self):
@@ -94,33 +76,6 @@ class ReportTest(BeginningTestCase):
         self.assertEqual(
             'The server has started the action [hp:started]', self.reason()
         )
-
-    def test_nothing_of_it_is_left_when_the_action_has_ended(self):
-        stack, task = self.waiting()
-        self.report()
-        self.step(task, 10)
-        self.send(self.handed[-1])
-        self.finish(task)
-        self.assertEqual('COMPLETE', stack.status)
-        self.assertEqual([], self.objects(stack))
-
-    def test_nor_if_the_result_came_right_after_it(self):
-        stack, task = self.waiting()
-        self.report()
-        self.send(self.handed[-1])
-        self.finish(task)
-        self.assertEqual([], self.objects(stack))
-
-    def test_the_next_action_has_not_begun_with_the_one_before(self):
-        whole = deployments.template(actions=deployments.ALL_ACTIONS)
-        stack, task = self.waiting(whole)
-        self.report()
-        self.step(task, 10)
-        self.send(self.handed[-1])
-        self.finish(task)
-        stack.persist_state_and_release_lock('engine')
-        self.waiting(action='SUSPEND', stack=self.heat.load(stack))
-        self.assertFalse(tokens.STARTED.marks(self.reason()))
 
     def test_a_signal_that_is_a_report_ends_nothing(self):
         for transport in OTHERS:
@@ -157,16 +112,6 @@ class ReportTest(BeginningTestCase):
             self.assertIn('is 1', self.failed(task, stack))
             self.delete(stack)
 
-    def test_outputs_may_have_the_names_of_a_report(self):
-        whole = deployments.template(
-            config={'outputs': [{'name': body.REPORT}]},
-            signal_transport='HEAT_SIGNAL',
-        )
-        stack, task = self.waiting(whole)
-        stack['deployment'].signal({body.REPORT: 'x', 'deploy_status_code': 0})
-        self.finish(task)
-        self.assertEqual('x', stack['deployment'].FnGetAtt(body.REPORT))
-
 
 class DeliveryTest(BeginningTestCase):
     """The time in which a server has to report."""
@@ -192,37 +137,3 @@ class DeliveryTest(BeginningTestCase):
         reason = self.failed(task, stack)
         self.assertIn('The server reported the start', reason)
         self.assertIn(f'{self.handed[0]["id"]}.notify.json', reason)
-
-    def test_one_that_has_reported_has_the_rest_of_the_time(self):
-        _, task = self.begin(timeout=600)
-        self.report()
-        self.assertFalse(self.step(task, 300))
-        self.send(self.handed[-1])
-        self.finish(task)
-
-    def test_a_report_and_a_result_that_the_listing_lacks_count(self):
-        for name in ('report', 'result'):
-            stack, task = self.begin(name, timeout=60)
-            if name == 'report':
-                self.report()
-            else:
-                self.send(self.handed[-1])
-            container = f'heat-plugins-{stack.id}'
-            self.swift.lagging |= {
-                (container, name) for name in self.objects(stack)
-            }
-            ended = self.step(task, 35)
-            self.swift.lagging.clear()
-            self.assertEqual(name == 'result', ended)
-            if not ended:
-                self.assertEqual(1, len(self.begun(stack)))
-                self.send(self.handed[-1])
-                self.finish(task)
-            self.assertEqual('COMPLETE', stack.status)
-
-    def test_it_does_not_count_where_nobody_can_tell(self):
-        stack, task = self.begin(timeout=200)
-        self.swift.fail(1000, 503, 'GET')
-        self.assertFalse(self.step(task, 40))
-        self.swift.heal()
-        self.assertIn('not reported', self.failed(task, stack))

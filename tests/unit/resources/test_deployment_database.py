@@ -70,17 +70,6 @@ class QuoteTest(deployments.DeploymentTestCase):
         task = self.heat.begin(stack, 'CREATE')
         self.fails_by(task, stack, failing, kind)
 
-    def test_as_another_one_is(self):
-        stack = self.created()
-        for kind in KINDS:
-            stack.persist_state_and_release_lock('x')
-            self.configure(swift_error_budget=20)
-            failing = self.breaks(rows, 'deliver', kind)
-            task = self.heat.begin(
-                stack, 'UPDATE', deployments.template(name=kind.__name__)
-            )
-            self.fails_by(task, stack, failing, kind)
-
     def test_as_a_signal_comes(self):
         stack, _ = self.waiting()
         for kind in KINDS:
@@ -102,51 +91,12 @@ class QuoteTest(deployments.DeploymentTestCase):
         self.assertIn('DBDeadlock', str(deployments.events(stack)))
         self.assert_quotes_nothing(stack)
 
-    def test_as_a_signal_is_taken_for_too_long(self):
-        self.configure(swift_error_budget=20)
-        stack, task = self.waiting()
-        failing = self.breaks(rows, 'settle')
-        self.send(self.handed[0])
-        self.fails_by(task, stack, failing)
-
-    def test_as_it_is_looked_for_the_last_time(self):
-        self.blind()
-        stack, task = self.waiting(deployments.template(timeout=60))
-        failing = self.breaks(rows, 'settle')
-        self.send(self.handed[0])
-        self.fails_by(task, stack, failing)
-
-    def test_as_a_report_comes_too_late(self):
-        self.blind()
-        stack, task = self.waiting(deployments.template(delivery_timeout=30))
-        failing = self.breaks(rows, 'settle')
-        self.send(self.handed[0])
-        self.fails_by(task, stack, failing)
-
     def test_as_a_report_comes(self):
         stack, task = self.waiting()
         failing = self.breaks(rows, 'begin')
         given = deployments.inputs(self.handed[0])
         self.swift.put_signed(given['deploy_progress_url'])
         self.fails_by(task, stack, failing)
-
-    def test_as_what_was_cancelled_is_taken_back(self):
-        stack, task = self.waiting()
-        failing = self.breaks(rows, 'withdraw')
-        self.heat.stop(stack)
-        reason = self.failed(task, stack)
-        failing.assert_called()
-        self.assertIn('CREATE was cancelled', reason)
-        self.assertIn('Cannot withdraw', self.logged.output)
-        self.assert_quotes_nothing(stack, reason)
-
-    def test_as_what_is_stopped_is_taken_back(self):
-        stack, task = self.waiting()
-        failing = self.breaks(rows, 'withdraw')
-        task.cancel()
-        failing.assert_called()
-        self.assertIn('Error cancelling resource', self.logged.output)
-        self.assert_quotes_nothing(stack)
 
     def test_also_before_anybody_has_looked(self):
         stack, task = self.begun()
@@ -155,25 +105,6 @@ class QuoteTest(deployments.DeploymentTestCase):
         failing.assert_called()
         self.assertIn('Cannot withdraw', self.logged.output)
         self.assert_quotes_nothing(stack)
-
-    def test_as_it_goes(self):
-        stack = self.created()
-        failing = self.breaks(rows, 'erase', db_exception.DBDataError)
-        task = self.heat.start(stack['deployment'].delete)
-        error = self.assertRaises(exception.ResourceFailure, self.finish, task)
-        failing.assert_called()
-        self.assert_quotes_nothing(stack, str(error))
-
-    def test_as_it_is_replaced(self):
-        stack, _task = self.waiting()
-        resource = self.heat.load(stack)['deployment']
-        resource.state_set('CREATE', 'FAILED', 'for a reason')
-        failing = self.breaks(rows, 'withdraw')
-        error = self.assertRaises(
-            errors.Unavailable, resource.make_replacement, None, set()
-        )
-        failing.assert_called()
-        self.assert_quotes_nothing(stack, str(error))
 
     def test_as_it_is_checked(self):
         stack = self.created()
@@ -200,3 +131,14 @@ class QuoteTest(deployments.DeploymentTestCase):
         failing.assert_called()
         self.assertIn('cannot ask Nova whether', self.logged.output)
         self.assert_quotes_nothing(stack)
+
+    def test_as_it_is_replaced(self):
+        stack, _task = self.waiting()
+        resource = self.heat.load(stack)['deployment']
+        resource.state_set('CREATE', 'FAILED', 'for a reason')
+        failing = self.breaks(rows, 'withdraw')
+        error = self.assertRaises(
+            errors.Unavailable, resource.make_replacement, None, set()
+        )
+        failing.assert_called()
+        self.assert_quotes_nothing(stack, str(error))

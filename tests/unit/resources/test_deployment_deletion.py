@@ -10,11 +10,9 @@ from heat.db import api as db_api
 from heat.engine import properties
 from heat.engine import resource
 from heat.engine.clients.os import nova
-from keystoneauth1 import exceptions as ks_exceptions
 
 from heat_plugins.engine import hubs
 from heat_plugins.engine.database import resources
-from heat_plugins.engine.database import rows
 from tests.unit.resources import deployments
 
 NESTED = """
@@ -62,28 +60,6 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         self.assertEqual([], self.containers())
         self.assertEqual([], self.in_metadata(stack))
 
-    def test_one_that_fails_can_be_repeated(self):
-        stack = self.created(self.WHOLE)
-        self.answer = {'deploy_status_code': 1}
-        task = self.heat.start(stack['deployment'].delete)
-        self.assertRaises(exception.ResourceFailure, self.finish, task)
-        self.answer = {}
-        self.delete(stack)
-        self.assertEqual(['CREATE', 'DELETE', 'DELETE'], self.actions())
-        self.assert_nothing_left()
-
-    def test_it_ends_when_the_server_goes_meanwhile(self):
-        stack = self.created(self.WHOLE)
-        self.answer = None
-        task = self.heat.start(stack['deployment'].delete)
-        self.step(task, 10)
-        stack['server'].state_set('DELETE', 'COMPLETE')
-        self.finish(task, 60)
-        self.assertEqual([], self.deployment_rows())
-        self.assertEqual({stack['config'].resource_id}, self.config_ids())
-        self.assertEqual([], self.containers())
-        self.assertEqual([], self.tickets())
-
     def test_there_is_none_without_the_server(self):
         stack = self.created(self.WHOLE)
         stack['server'].state_set('DELETE', 'FAILED')
@@ -107,19 +83,6 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         )
         self.delete(stack)
         self.assertEqual(['CREATE', 'DELETE'], self.actions())
-        self.assert_nothing_left()
-
-    def test_it_runs_also_after_an_action_was_taken_back(self):
-        stack = self.created(self.WHOLE)
-        changed = deployments.template(
-            actions=deployments.ALL_ACTIONS, name='x'
-        )
-        _, task = self.waiting(changed, 'UPDATE', stack)
-        task.cancel()
-        self.assert_withdrawn(stack)
-        self.answer = {}
-        self.delete(stack)
-        self.assertEqual('DELETE', self.actions()[-1])
         self.assert_nothing_left()
 
     def test_it_runs_also_after_a_create_that_was_taken_back(self):
@@ -256,13 +219,6 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         self.replaced(self.refused())
         self.assertEqual(['CREATE', 'CREATE'], self.actions())
 
-    def test_it_spares_what_replaced_it_after_its_engine_died(self):
-        stack = self.held()
-        # Else it is resumed in its place.
-        self.heat.load(stack)['deployment'].take_back()
-        self.replaced(stack)
-        self.assertEqual(['CREATE', 'CREATE'], self.actions())
-
     def test_a_server_has_only_what_replaced_a_failed_one(self):
         # Its engine died in the deletion, before DELETE was delivered.
         stack = self.created(self.WHOLE)
@@ -275,22 +231,6 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         self.assertEqual(self.handed[-1]['id'], config['id'])
         self.finish(self.heat.start(former.delete))
         self.assertEqual(['CREATE', 'CREATE'], self.actions())
-
-    def test_what_is_replaced_can_be_found(self):
-        stack = self.refused()
-        former, replacement = self.replace_by(
-            stack, self.other_template(stack, server='another')
-        )
-        for each, replaced in (
-            (former, {}),
-            (replacement, {former.resource_id: None}),
-        ):
-            self.assertEqual(
-                replaced,
-                resources.replaced_users(
-                    stack.context, stack.id, each.name, each.id
-                ),
-            )
 
     def test_so_can_its_user(self):
         stack = self.refused()
@@ -309,86 +249,13 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         self.replaced(self.refused(), server='another')
         self.assertEqual(['CREATE', 'CREATE', 'DELETE'], self.actions())
 
-    def test_so_is_one_that_is_left_after_an_engine_died(self):
-        self.replaced(self.held(), server='another')
-        self.assertEqual(['CREATE', 'CREATE', 'DELETE'], self.actions())
-
     def test_what_failed_is_undone_if_its_replacement_never_begins(self):
         self.replaced(self.refused(), begun=False)
         self.assertEqual(['CREATE', 'DELETE'], self.actions())
 
-    def test_what_was_taken_back_is_undone_then_too(self):
-        self.replaced(self.held(), begun=False)
-        self.assertEqual(['CREATE', 'DELETE'], self.actions())
-
-    def test_a_server_is_cleaned_up_though_another_is_created_on_in_the_end(
-        self,
-    ):
-        stack = self.refused()
-        second = self.other_template(stack)
-        former, replacement = self.replace_by(stack, second)
-        self.swift.denied.add(deployments.PROJECT)
-        hubs._hubs.clear()
-        self.assertRaises(
-            exception.ResourceFailure, self.heat.start, replacement.create
-        )
-        self.swift.denied.clear()
-        hubs._hubs.clear()
-        third = self.other_template(stack, 'third', server='another')
-        replacement, last = self.replace_by(stack, third)
-        self.answer = {}
-        self.finish(self.heat.start(last.create))
-        self.finish(self.heat.start(replacement.delete))
-        self.finish(self.heat.start(former.delete))
-        self.assertEqual(['CREATE', 'CREATE', 'DELETE'], self.actions())
-
     def test_what_failed_is_undone_if_its_replacement_has_no_create(self):
         self.replaced(self.refused(), actions=['UPDATE', 'DELETE'])
         self.assertEqual(['CREATE', 'DELETE'], self.actions())
-
-    def test_one_server_is_cleaned_up_once_if_all_goes(self):
-        stack = self.refused()
-        former, replacement = self.replace_by(
-            stack, self.other_template(stack)
-        )
-        self.answer = {}
-        for task in (replacement.create, replacement.delete, former.delete):
-            self.finish(self.heat.start(task))
-        self.assertEqual(['CREATE', 'CREATE', 'DELETE'], self.actions())
-
-    def test_without_such_an_action_a_row_that_is_gone_is_no_matter(self):
-        stack = self.created()
-        self.heat.rpc.delete_software_deployment(
-            self.heat.context, stack['deployment'].resource_id
-        )
-        self.delete(stack)
-        self.assert_nothing_left()
-
-    def test_what_it_stumbles_over_is_not_ignored(self):
-        stack = self.created(self.WHOLE)
-
-        def fail(made):
-            raise exception.NotFound('something else')
-
-        self.patch(rows, 'deliver', fail)
-        error = self.assertRaises(
-            exception.ResourceFailure,
-            self.heat.start,
-            stack['deployment'].delete,
-        )
-        self.assertIn('something else', str(error))
-
-    def test_it_can_time_out(self):
-        stack = self.created(
-            deployments.template(actions=deployments.ALL_ACTIONS, timeout=60)
-        )
-        self.answer = None
-        task = self.heat.start(stack['deployment'].delete)
-        error = self.assertRaises(
-            exception.ResourceFailure, self.finish, task, 80
-        )
-        self.assertIn('has not signalled DELETE', str(error))
-        self.assertEqual([], self.in_metadata(stack))
 
 
 class NoAnswerTest(deployments.DeploymentTestCase):
@@ -418,27 +285,17 @@ class NoAnswerTest(deployments.DeploymentTestCase):
         hubs._hubs.clear()
         self.assert_goes(stack, 'answered 403')
 
-    def test_without_credentials(self):
-        stack = self.created(self.WHOLE)
-        hubs._hubs.clear()
-        self.patch(type(stack), 'stored_context', lambda stack: 1 / 0)
-        self.assert_goes(stack, 'stored credentials')
-
-    def test_without_the_object_store(self):
-        self.configure(swift_error_budget=60)
-        stack = self.created(self.WHOLE)
-        hubs._hubs.clear()
-        self.swift.fail(10**6, 503)
-        # Once, and not again for the cleaning up.
-        self.assert_goes(stack, 'answered 503', seconds=80)
-
-    def test_without_the_object_store_for_as_long_as_it_may_take(self):
-        stack = self.created(
-            deployments.template(actions=deployments.ALL_ACTIONS, timeout=30)
+    def test_with_them_fails_what_a_dead_engine_had_handed_over(self):
+        stack, dead = self.waiting(
+            action='SUSPEND', stack=self.created(self.WHOLE)
         )
+        self.addCleanup(dead.cancel)
+        self.swift.denied.add(deployments.PROJECT)
         hubs._hubs.clear()
-        self.swift.fail(60, 503)
-        self.assert_goes(stack, 'within 30 s')
+        again = self.heat.load(stack)
+        task = self.heat.begin(again, 'SUSPEND')
+        self.assertIn('operator role', self.failed(task, again))
+        self.assert_withdrawn(again, 'operator role')
 
     def test_with_another_transport(self):
         self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
@@ -454,41 +311,6 @@ class NoAnswerTest(deployments.DeploymentTestCase):
             lambda deployment, **_: None,
         )
         self.assert_goes(stack, 'CFN_SIGNAL: Heat cannot create a key pair')
-
-    def test_it_is_run_when_keystone_is_back(self):
-        self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
-        whole = deployments.template(
-            actions=deployments.ALL_ACTIONS, signal_transport='CFN_SIGNAL'
-        )
-        stack, task = self.waiting(whole)
-        stack['deployment'].signal({})
-        self.finish(task)
-        with mock.patch.object(
-            deployments.OURS['OS::Heat::SoftwareDeployment'],
-            '_get_ec2_signed_url',
-            side_effect=ks_exceptions.ConnectFailure('no route'),
-        ):
-            task = self.heat.start(stack['deployment'].delete)
-            self.assertFalse(self.step(task, 9))
-            self.assertEqual(1, len(self.handed))
-        self.step(task, 9)
-        actions = [deployments.inputs(one) for one in self.handed]
-        self.assertEqual('DELETE', actions[-1]['deploy_action'])
-        stack['deployment'].signal({})
-        self.finish(task)
-        self.assertEqual([], self.deployment_rows())
-
-    def test_with_them_fails_what_a_dead_engine_had_handed_over(self):
-        stack, dead = self.waiting(
-            action='SUSPEND', stack=self.created(self.WHOLE)
-        )
-        self.addCleanup(dead.cancel)
-        self.swift.denied.add(deployments.PROJECT)
-        hubs._hubs.clear()
-        again = self.heat.load(stack)
-        task = self.heat.begin(again, 'SUSPEND')
-        self.assertIn('operator role', self.failed(task, again))
-        self.assert_withdrawn(again, 'operator role')
 
 
 class ServerOfNovaTest(deployments.DeploymentTestCase):
@@ -523,91 +345,11 @@ class ServerOfNovaTest(deployments.DeploymentTestCase):
             self.assert_nothing_left()
         self.get_server.assert_called_with('of-nova')
 
-    def test_nova_is_not_asked_for_a_deployed_server(self):
-        self.get_server.side_effect = exception.EntityNotFound(
-            entity='Server', name='x'
-        )
-        stack = self.created(
-            deployments.template(actions=deployments.ALL_ACTIONS)
-        )
-        self.delete(stack)
-        self.assertEqual(2, len(self.handed))
-        self.get_server.assert_not_called()
-
-    def test_nova_is_not_asked_without_a_delete_action(self):
-        stack = self.created(deployments.template(server='of-nova'))
-        self.delete(stack)
-        self.get_server.assert_not_called()
-
-    def test_without_a_compute_service_a_strange_server_is_gone(self):
-        del self.heat.auth.endpoints['compute']
-        stack = self.created(self.whole)
-        self.delete(stack)
-        self.assertEqual(1, len(self.handed))
-        self.assert_nothing_left()
-
 
 class CleanUpTest(deployments.DeploymentTestCase):
     def remains(self, stack):
         """Return the events that say what may remain."""
         return [e for e in deployments.events(stack) if 'remain' in e]
-
-    def test_a_leftover_is_swept_up_with_the_container(self):
-        stack = self.created()
-        self.send(self.handed[0], {'answer': 'late'})
-        self.assertEqual(1, len(self.objects(stack)))
-        self.delete(stack)
-        self.assert_nothing_left()
-
-    def test_it_goes_in_every_state(self):
-        whole = deployments.template(actions=deployments.ALL_ACTIONS)
-        changed = deployments.template(
-            actions=deployments.ALL_ACTIONS, name='x'
-        )
-        for action in ('CREATE', 'UPDATE', 'SUSPEND', 'RESUME'):
-            self.answer = lambda config, action=action: {
-                'deploy_status_code': int(
-                    deployments.inputs(config)['deploy_action'] == action
-                )
-            }
-            stack = self.heat.stack(whole, name=f'failed-{action}')
-            for step, template in (
-                ('CREATE', None),
-                ('UPDATE', changed),
-                ('SUSPEND', None),
-                ('RESUME', None),
-            ):
-                self.finish(self.heat.begin(stack, step, template))
-                stack.persist_state_and_release_lock(uuid.uuid4().hex)
-                again = stack = self.heat.load(stack)
-                if step == action:
-                    break
-            self.assertEqual((action, 'FAILED'), again['deployment'].state)
-            self.delete(stack)
-            self.assert_nothing_left()
-
-    def test_others_keep_the_container_until_the_last(self):
-        parts = {'other': deployments.deployment()}
-        stack = self.created(deployments.template(resources=parts))
-        self.answer = None
-        task = self.heat.begin(
-            stack,
-            'UPDATE',
-            deployments.template(
-                resources={
-                    'other': deployments.deployment(name='x'),
-                    'deployment': None,
-                }
-            ),
-        )
-        self.step(task, 20)
-        self.assertEqual([], self.objects(stack))
-        self.send(self.handed[-1])
-        self.finish(task)
-        self.assertEqual('COMPLETE', stack.status)
-        self.assertEqual([], self.objects(stack))
-        self.delete(stack)
-        self.assert_nothing_left()
 
     def test_one_of_a_nested_stack_shares_the_roots_container(self):
         parent = self.created()
@@ -659,77 +401,6 @@ class CleanUpTest(deployments.DeploymentTestCase):
         self.assertEqual(201, self.send(self.handed[-1]))
         self.finish(tasks[0])
 
-    def test_what_arrives_meanwhile_is_no_reason_to_fail(self):
-        stack = self.created()
-        times = []
-
-        def put_one(request):
-            # By whom has the account's key, or a token.
-            if request.method == 'DELETE' and 'signals' not in request.url:
-                times.append(1)
-                if len(times) < 6:
-                    name = f'heat-plugins-{stack.id}'
-                    there = self.swift.container(name, deployments.PROJECT)
-                    there.objects['signals/late'] = b'{}'
-
-        self.swift.before = put_one
-        self.delete(stack)
-        self.assertEqual(6, len(times))
-        self.assert_nothing_left()
-
-    def test_a_server_that_goes_on_signalling_is_cut_off(self):
-        stack = self.created()
-        answers = []
-
-        def put_one(request):
-            if request.method == 'DELETE' and 'signals' not in request.url:
-                answers.append(self.send(self.handed[0]))
-
-        self.swift.before = put_one
-        self.delete(stack)
-        self.assertEqual(2, len(answers))
-        self.assertEqual(201, answers[0])
-        self.assertIn(answers[1], (401, 403))
-        self.assert_nothing_left()
-
-    def test_many_that_go_together_share_what_they_ask(self):
-        names = [f'other{number}' for number in range(7)]
-        stack = self.created(
-            deployments.template(
-                resources={name: deployments.deployment() for name in names}
-            )
-        )
-        for config in self.handed:
-            self.send(config, {'answer': 'late'})
-        seen = len(self.swift.seen)
-        for task in [self.heat.start(stack[name].delete) for name in names]:
-            self.assertTrue(task.step() or task.step())
-        asked = [each.method for each in self.swift.seen[seen:]]
-        self.assertEqual(1, asked.count('GET'))
-        self.assertEqual(len(names), asked.count('DELETE'))
-        self.assertEqual(1, len(self.objects(stack)))
-
-    def test_what_those_before_have_seen_is_not_believed_for_long(self):
-        parts = {
-            name: deployments.deployment(name=name) for name in ('a', 'b')
-        }
-        stack = self.created(deployments.template(resources=parts))
-        self.finish(self.heat.start(stack['a'].delete))
-        (config,) = [each for each in self.handed if each['name'] == 'b']
-        self.send(config, {'answer': 'late'})
-        self.now += 2
-        self.finish(self.heat.start(stack['b'].delete))
-        self.assertEqual([], self.objects(stack))
-
-    def test_one_of_many_costs_one_request(self):
-        parts = {'other': deployments.deployment()}
-        stack = self.created(deployments.template(resources=parts))
-        seen = len(self.swift.seen)
-        self.finish(self.heat.start(stack['deployment'].delete))
-        self.assertEqual(
-            [f'GET /heat-plugins-{stack.id}'], self.swift.asked()[seen:]
-        )
-
     def test_what_cannot_be_resolved_any_more_keeps_nothing_from_going(self):
         stack = self.created()
         real = properties.Properties.__getitem__
@@ -757,13 +428,6 @@ class CleanUpTest(deployments.DeploymentTestCase):
         self.delete(stack)
         self.assert_nothing_left()
         self.assertEqual([1], deleted)
-        self.assertEqual([], self.remains(stack))
-
-    def test_so_is_a_token_that_is_not_taken_for_now(self):
-        stack = self.created()
-        self.swift.fail(8, 401)
-        self.delete(stack)
-        self.assert_nothing_left()
         self.assertEqual([], self.remains(stack))
 
     def test_a_refusal_leaves_the_container_with_a_warning(self):
@@ -796,33 +460,23 @@ class CleanUpTest(deployments.DeploymentTestCase):
             self.assertIn(f'answered {status}', waits)
             self.swift.heal()
 
-    def test_credentials_that_work_no_more_are_replaced_first(self):
+    def test_what_arrives_meanwhile_is_no_reason_to_fail(self):
         stack = self.created()
-        old = next(iter(hubs._hubs.values())).store._transport
-        self.patch(old, '_project_id', 'revoked')
-        self.swift.locked_out.add('revoked')
-        self.delete(stack)
-        self.assert_nothing_left()
+        times = []
 
-    def test_a_replacement_takes_the_place_of_what_failed(self):
-        stack, _ = self.fails(
-            deployments.template(), {'deploy_status_code': 1}
-        )
-        failed = stack['deployment'].resource_id
-        self.answer = {}
-        self.update(stack, deployments.template())
-        (row,) = self.deployment_rows()
-        self.assertNotEqual(failed, row.id)
-        self.delete(stack)
-        self.assert_nothing_left()
+        def put_one(request):
+            # By whom has the account's key, or a token.
+            if request.method == 'DELETE' and 'signals' not in request.url:
+                times.append(1)
+                if len(times) < 6:
+                    name = f'heat-plugins-{stack.id}'
+                    there = self.swift.container(name, deployments.PROJECT)
+                    there.objects['signals/late'] = b'{}'
 
-    def test_what_is_abandoned_leaves_nobody_polling(self):
-        stack = self.created()
-        again = self.heat.load(stack)
-        again.prepare_abandon()
-        self.heat.delete(again)
-        self.assertEqual([], self.tickets())
-        self.assertEqual(1, len(self.deployment_rows()))
+        self.swift.before = put_one
+        self.delete(stack)
+        self.assertEqual(6, len(times))
+        self.assert_nothing_left()
 
 
 class LegacyTest(deployments.DeploymentTestCase):
@@ -843,11 +497,6 @@ class LegacyTest(deployments.DeploymentTestCase):
         deployment.data_set('swift_signal_object_name', self.name)
         return stack
 
-    def test_its_object_and_container_go(self):
-        stack = self.legacy()
-        self.delete(stack)
-        self.assert_nothing_left()
-
     def test_the_objects_of_others_stay_and_with_them_the_container(self):
         stack = self.legacy()
         # Heat took each name that contained its own for its own.
@@ -863,17 +512,5 @@ class LegacyTest(deployments.DeploymentTestCase):
         stack = self.legacy()
         self.box.objects.clear()
         self.swift.store(deployments.PROJECT).delete_container(stack.id)
-        self.delete(stack)
-        self.assert_nothing_left()
-
-    def test_a_row_that_it_made_is_updated_and_its_config_goes(self):
-        stack = self.legacy()
-        (before,) = self.deployment_rows()
-        self.update(stack, deployments.template(name='x'))
-        (row,) = self.deployment_rows()
-        self.assertEqual(before.id, row.id)
-        self.assertEqual(
-            {stack['config'].resource_id, row.config_id}, self.config_ids()
-        )
         self.delete(stack)
         self.assert_nothing_left()

@@ -50,13 +50,6 @@ class PolicyTest(deployments.DeploymentTestCase):
         self.assertEqual([], self.deployment_rows())
         return stack, reason
 
-    def test_without_a_policy_every_stack_may_deploy(self):
-        for number, policy in enumerate((None, 'ANY')):
-            stack = self.heat.create(server(policy), name=f'servers{number}')
-            server_id = stack['server'].resource_id
-            self.created(self.theirs(server_id), name=f'stack{number}')
-        self.assertEqual(2, len(self.handed))
-
     def test_a_closed_server_takes_nothing_from_another_stack(self):
         _, server_id = self.other('SAME_STACK')
         stack, reason = self.refused(self.theirs(server_id))
@@ -68,20 +61,6 @@ class PolicyTest(deployments.DeploymentTestCase):
         )
         self.delete(stack)
         self.assert_nothing_left()
-
-    def test_a_closed_server_takes_all_from_its_own_stack(self):
-        stack = self.created(self.own('SAME_STACK'))
-        self.act(stack, 'SUSPEND')
-        self.act(stack, 'RESUME')
-        self.delete(stack)
-        self.assertEqual(4, len(self.handed))
-        self.assert_nothing_left()
-
-    def test_the_policy_stays_with_what_a_server_is_handed(self):
-        stack = self.created(self.own('SAME_STACK'))
-        found = stack['server'].metadata_get(refresh=True)
-        self.assertEqual('SAME_STACK', found[POLICY])
-        self.assertEqual(1, len(found['deployments']))
 
     def test_a_server_that_is_closed_later_runs_nothing_of_others_more(self):
         stack, server_id = self.other()
@@ -102,10 +81,6 @@ class PolicyTest(deployments.DeploymentTestCase):
         self.delete(other)
         self.assertEqual(1, len(self.handed))
         self.assert_nothing_left()
-
-    def test_a_policy_that_is_none_closes_a_server_to_all(self):
-        _, reason = self.refused(self.own('same_stack'))
-        self.assertIn('has an invalid deployment_policy', reason)
 
     def test_a_resource_with_the_servers_id_opens_nothing(self):
         # As one has it by `external_id`.

@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A signal starts a run of a deployment's action."""
 
-import copy
-import json
 from unittest import mock
-
-from heat.engine.clients.os.keystone import fake_keystoneclient
 
 from heat_plugins import errors
 from heat_plugins.deployments import failures
@@ -14,7 +10,6 @@ from heat_plugins.engine import hubs
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.runs import leading
-from heat_plugins.engine.runs import triggering
 from heat_plugins.objectstore import keys
 from tests.unit.engine import led
 from tests.unit.resources import deployments
@@ -157,67 +152,6 @@ class SignalTest(TriggerTestCase):
         )
         self.assertEqual('a signal', run['started_by'])
 
-    def test_no_name_of_an_action_forges_a_log_line_or_a_terminal(self):
-        name = 'X\n2026-01-01 INFO forged\x1b[2J\u202e'
-        entry = {'actions': [name], 'tool': 'script', 'config': '#!/bin/sh'}
-        config = copy.deepcopy(CONFIG)
-        config['properties']['configs'].append(entry)
-        stack = self.created(self.template(config))
-        with self.assertLogs('heat_plugins', 'INFO') as logs:
-            self.signal(stack, {'trigger': name})
-        self.refused(stack, {'trigger': f'not {name}'})
-        shown = r'X\n2026-01-01 INFO forged\x1b[2J\u202e'
-        self.assertTrue(any(shown in line for line in logs.output))
-        self.assertTrue(any(shown in one for one in deployments.events(stack)))
-        for line in [*logs.output, *deployments.events(stack)]:
-            self.assertTrue(line.isprintable(), line)
-
-    def test_it_may_take_as_long_as_an_action_of_the_deployment(self):
-        stack = self.stack(timeout=77, delivery_timeout=7)
-        self.signal(stack, BACKUP)
-        (config,) = self.given(stack)
-        given = deployments.inputs(config)
-        self.assertEqual('77', given['deploy_signal_timeout'])
-        (run,) = self.stored_runs()
-        self.assertEqual((77, 7), (run.timeout(0), run.delivery_timeout(0)))
-
-    def test_inputs_that_the_config_does_not_declare_stay_as_they_are(self):
-        stack = self.stack(input_values={'extra': 'x', 'level': 5})
-        self.signal(stack, BACKUP)
-        (config,) = self.given(stack)
-        given = deployments.inputs(config)
-        self.assertEqual(('x', '5'), (given['extra'], given['level']))
-
-    def test_a_structured_deployment_takes_one(self):
-        config = {
-            'type': 'OS::Heat::StructuredConfig',
-            'properties': {
-                'group': 'component',
-                'config': {
-                    'configs': [
-                        {'actions': ['CREATE'], 'tool': 'script'},
-                        {
-                            'actions': ['BACKUP'],
-                            'tool': 'script',
-                            'config': {'get_input': 'what'},
-                        },
-                    ]
-                },
-                'inputs': [{'name': 'what', 'default': 'all'}],
-            },
-        }
-        stack = self.created(
-            self.template(config, kind='OS::Heat::StructuredDeployment')
-        )
-        self.signal(stack, BACKUP)
-        (given,) = self.given(stack)
-        self.assertEqual('all', given['config']['configs'][1]['config'])
-
-    def test_a_deployment_that_has_failed_takes_one(self):
-        stack, _ = self.fails(self.template(), {'deploy_status_code': 3})
-        self.signal(stack, BACKUP)
-        self.assertEqual(1, len(self.given(stack)))
-
     def test_so_does_one_that_was_taken_back_from_its_server(self):
         whole = self.template(timeout=5, input_values={'level': 7})
         stack, _ = self.fails(whole, None)
@@ -251,42 +185,6 @@ class SignalTest(TriggerTestCase):
         said = self.refused(stack, {'run': {**named, 'id': its}})
         self.assertIn('of schedules', said)
 
-    def test_a_run_may_have_limits(self):
-        stack = self.stack()
-        self.signal(stack, {'run': {**RUN, 'timeout': 66}})
-        (run,) = self.stored_runs()
-        self.assertEqual(66, run.timeout(0))
-
-    def test_the_operator_says_how_much_live_output_is_kept(self):
-        self.configure(run_log_limit=200000)
-        stack = self.stack()
-        self.signal(stack, BACKUP)
-        (config,) = self.given(stack)
-        given = deployments.inputs(config)
-        self.assertEqual('200000', given['deploy_log_limit'])
-
-    def test_the_container_is_there_as_long_as_a_run_needs_it(self):
-        other = deployments.deployment(name='o')
-        both = deployments.template(
-            resources={'config': CONFIG, 'other': other},
-            signal_transport='NO_SIGNAL',
-        )
-        stack = self.created(both)
-        self.answer = None
-        self.signal(stack, BACKUP)
-        # The last one that has a URL itself.
-        self.update(stack, self.template(signal_transport='NO_SIGNAL'))
-        (config,) = self.given(stack)
-        self.send(config, {'size': '12 MB'})
-        self.pass_time(10)
-        (run,) = self.runs(stack)
-        self.assertEqual('12 MB', run['outputs']['size'])
-        self.assertEqual([], self.given(stack))
-        # It may hold what the run has printed.
-        self.assertIsNotNone(self.objects(stack))
-        self.delete(stack)
-        self.assert_nothing_left()
-
 
 class RefusalTest(TriggerTestCase):
     def test_while_the_deployment_is_busy(self):
@@ -308,14 +206,6 @@ class RefusalTest(TriggerTestCase):
             said = self.refused(stack, details)
             self.assertIn(expected, said)
             self.assertNotIn('hunter2', said)
-
-    def test_a_second_run_of_the_action_is_skipped(self):
-        stack = self.stack()
-        self.signal(stack, BACKUP)
-        self.signal(stack, BACKUP)
-        known = {run['state']: run for run in self.runs(stack)}
-        self.assertIn(known['waiting']['id'], known['skipped']['reason'])
-        self.assertEqual(1, len(self.given(stack)))
 
     def test_a_server_that_is_gone(self):
         stack = self.stack(server='of-nova')
@@ -347,12 +237,6 @@ class ResultTest(TriggerTestCase):
             self.template(config, signal_transport='HEAT_SIGNAL')
         )
 
-    def test_a_result_ends_the_action(self):
-        stack, task = self.waiting_for([{'name': 'size'}])
-        self.signal(stack, {'size': '1', 'deploy_status_code': 0})
-        self.finish(task)
-        self.assertEqual('COMPLETE', stack['deployment'].status)
-
     def test_also_if_the_config_calls_an_output_trigger(self):
         stack, task = self.waiting_for([{'name': 'trigger'}])
         self.signal(stack, {'trigger': 'BACKUP'})
@@ -365,39 +249,8 @@ class ResultTest(TriggerTestCase):
         self.refused(stack, BACKUP)
         self.assertFalse(self.step(task, 3))
 
-    def test_nor_is_what_is_nearly_a_trigger(self):
-        stack, task = self.waiting_for([{'name': 'size'}])
-        said = self.refused(stack, {**BACKUP, 'inputs': {'level': 1}})
-        self.assertIn('must be exactly', said)
-        self.assertFalse(self.step(task, 3))
-
-    def test_with_an_exit_status_it_is_a_result_all_the_same(self):
-        stack, task = self.waiting_for([{'name': 'size'}])
-        self.signal(stack, {**BACKUP, 'deploy_status_code': 0})
-        self.finish(task)
-        self.assertEqual('COMPLETE', stack['deployment'].status)
-
 
 class AttributeTest(TriggerTestCase):
-    def test_it_shows_how_a_run_stands(self):
-        stack = self.stack()
-        self.answer = None
-        self.signal(stack, BACKUP)
-        (run,) = self.runs(stack)
-        self.assertEqual(('BACKUP', 'waiting'), (run['action'], run['state']))
-        (config,) = self.given(stack)
-        url = deployments.inputs(config)['deploy_progress_url']
-        self.swift.put_signed(url, json.dumps({'progress': 40}).encode())
-        self.pass_time(10)
-        (run,) = self.runs(stack)
-        self.assertEqual('running', run['state'])
-        self.send(config, {'size': '12 MB', 'deploy_status_code': 0})
-        self.pass_time(10)
-        (run,) = self.runs(stack)
-        self.assertEqual('complete', run['state'])
-        self.assertEqual('12 MB', run['outputs']['size'])
-        self.assertEqual([], self.given(stack))
-
     def test_one_statement_reads_it_and_nothing_asks_the_store(self):
         stack = self.stack()
         self.signal(stack, BACKUP)
@@ -408,32 +261,6 @@ class AttributeTest(TriggerTestCase):
         ours = [each for each in statements if 'heat_plugins' in each]
         self.assertEqual(1, len(ours))
         self.assertEqual([], self.swift.seen)
-
-    def test_the_server_is_named_by_its_resource(self):
-        stack = self.stack()
-        self.signal(stack, BACKUP)
-        (run,) = self.runs(stack)
-        server = stack['server']
-        self.assertEqual(
-            (server.resource_id, server.name),
-            (run['server'], run['server_name']),
-        )
-
-    def test_the_newest_come_first_and_not_too_many(self):
-        stack = self.stack()
-        for number in range(12):
-            self.signal(stack, {**BACKUP, 'input_values': {'level': number}})
-            self.pass_time(3)
-        known = [run['id'] for run in self.runs(stack)]
-        listed = [run.id for run in self.stored_runs()]
-        self.assertEqual(listed[: triggering.SHOWN], known)
-
-    def test_inputs_are_not_shown(self):
-        stack = self.stack()
-        values = {'password': 'hunter2'}
-        self.signal(stack, {**BACKUP, 'input_values': values})
-        (run,) = self.runs(stack)
-        self.assertNotIn('hunter2', json.dumps(run))
 
     def test_reading_makes_nothing(self):
         stack = self.stack(signal_transport='NO_SIGNAL')
@@ -493,51 +320,6 @@ class UrlTest(TriggerTestCase):
         self.assertIsNotNone(self.url(stack))
         self.assertEqual(['CREATE'], self.actions())
 
-    def test_an_action_that_has_failed_is_repeated_all_the_same(self):
-        stack = self.stack()
-        self.answer = {'deploy_status_code': 1}
-        values = {'who': 'moon'}
-        whole = self.template(input_values=values)
-        self.assertRaises(AssertionError, self.update, stack, whole)
-        self.answer = {}
-        self.update(
-            stack, self.template(input_values=values, trigger_url=True)
-        )
-        self.assertEqual(['CREATE', 'UPDATE', 'UPDATE'], self.actions())
-
-    def test_it_goes_with_the_stack(self):
-        stack = self.stack(trigger_url=True)
-        data = self.heat.load(stack)['deployment'].data()
-        self.assertIn('user_id', data)
-        self.delete(stack)
-        self.assert_nothing_left()
-
-    def test_a_server_with_the_same_key_gets_another(self):
-        whole = self.template(trigger_url=True, signal_transport='CFN_SIGNAL')
-        stack, task = self.waiting(whole)
-        self.signal(stack, {'deploy_status_code': 0})
-        self.finish(task)
-        stack.persist_state_and_release_lock('engine')
-        deleted = []
-        self.patch(
-            fake_keystoneclient.FakeKeystoneClient,
-            'delete_stack_domain_user_keypair',
-            lambda client, credential_id, **more: deleted.append(
-                credential_id
-            ),
-        )
-        self.waiting(
-            self.template(
-                signal_transport='CFN_SIGNAL', input_values={'who': 'moon'}
-            ),
-            'UPDATE',
-            self.heat.load(stack),
-        )
-        self.assertIsNone(self.url(stack))
-        self.assertEqual(1, len(deleted))
-        url = deployments.inputs(self.handed[-1])['deploy_signal_id']
-        self.assertIn('AWSAccessKeyId', url)
-
 
 class EndTest(TriggerTestCase):
     """Runs end with their deployment, and nothing of them is left."""
@@ -582,38 +364,6 @@ class EndTest(TriggerTestCase):
         self.delete(stack)
         self.assert_nothing_left()
 
-    def test_they_end_when_their_deployment_is_replaced(self):
-        stack = self.stack()
-        self.answer = None
-        self.signal(stack, BACKUP)
-        self.pass_time(3)
-        self.answer = {}
-        self.update(stack, self.template(server='of-nova'))
-        self.assertEqual([], self.given(stack))
-        self.assertEqual(['cancelled'], [state for state, _ in self.ended()])
-
-    def test_a_server_outside_the_stack_has_nothing_left(self):
-        servers = self.created(
-            deployments.template(
-                resources={'config': CONFIG, 'deployment': None}
-            ),
-            name='servers',
-        )
-        config, server = (
-            servers[name].resource_id for name in ('config', 'server')
-        )
-        stack = self.created(
-            deployments.template(
-                config, {'config': None, 'server': None}, server=server
-            )
-        )
-        self.answer = None
-        self.signal(stack, BACKUP)
-        self.assertEqual(1, len(self.given(servers)))
-        self.delete(stack)
-        self.assertEqual([], self.in_metadata(servers))
-        self.assertEqual(['cancelled'], [state for state, _ in self.ended()])
-
     def test_a_dead_leader_does_not_keep_a_stack(self):
         stack = self.stack()
         self.answer = None
@@ -644,37 +394,6 @@ class EndTest(TriggerTestCase):
         self.assertRaises(failures.Unusable, poll.prepare, by_auto=True)
         self.assertEqual([f'heat-plugins-{stack.id}'], self.containers())
         self.assertEqual('waiting', self.runs(stack)[0]['state'])
-
-    def many(self, number):
-        """Create a stack of so many deployments without a URL."""
-        more = {
-            f'd{index}': deployments.deployment(
-                name=f'd{index}', signal_transport='NO_SIGNAL'
-            )
-            for index in range(number)
-        }
-        return self.created(
-            deployments.template(
-                resources={'config': CONFIG, **more},
-                signal_transport='NO_SIGNAL',
-            ),
-            name=f'of-{number}',
-        )
-
-    def asked_for(self, stack):
-        """Return how often the object store is asked as a stack goes."""
-        self.swift.seen.clear()
-        self.delete(stack)
-        self.assert_nothing_left()
-        return len(self.swift.seen)
-
-    def test_of_those_without_a_url_the_last_asks_the_store(self):
-        self.assertLess(self.asked_for(self.many(12)), 5)
-
-    def test_where_nobody_is_let_in_it_goes_all_the_same(self):
-        stack = self.many(6)
-        self.swift.denied.add(deployments.PROJECT)
-        self.assertLess(self.asked_for(stack), 3)
 
 
 class GroupTest(TriggerTestCase):

@@ -67,23 +67,3 @@ class WithdrawnTest(deployments.DeploymentTestCase):
         own._delete_resource()
         self.assertEqual([], self.deployment_rows())
         self.assertNotIn(row.config_id, self.config_ids())
-
-    def test_a_check_leaves_it_to_the_next_update(self):
-        stack, row = self.cancelled(deployments.template())
-        self.act(stack, 'CHECK')
-        self.answer = {}
-        self.update(stack, deployments.template())
-        (config,) = self.in_metadata(stack)
-        self.assertNotEqual(row.config_id, config['id'])
-
-    def test_it_is_created_where_no_update_is_asked_for(self):
-        actions = ['CREATE', 'SUSPEND']
-        stack = self.created(deployments.template(actions=actions, timeout=5))
-        self.answer = None
-        again = self.heat.load(stack)
-        self.failed(self.heat.begin(again, 'SUSPEND'), again)
-        again.persist_state_and_release_lock('engine')
-        self.answer = {}
-        self.update(stack, deployments.template(actions=actions, name='x'))
-        (config,) = self.in_metadata(stack)
-        self.assertEqual('CREATE', deployments.inputs(config)['deploy_action'])

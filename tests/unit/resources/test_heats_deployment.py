@@ -124,17 +124,6 @@ class Scenarios:
         again = self.heat.load(stack)
         self.assertIsNone(again['deployment'].FnGetAtt('answer'))
 
-    def test_a_deployed_server_runs_delete_without_a_compute_service(self):
-        stack = self.created(
-            deployments.template(actions=['CREATE', 'DELETE'])
-        )
-        self.delete(stack)
-        self.assertEqual(2, len(self.handed))
-
-    def test_an_error_output_without_a_value_is_no_failure(self):
-        self.answer = {'trouble': ''}
-        self.created(deployments.template())
-
     def test_without_a_config_it_has_the_attributes_that_all_have(self):
         whole = deployments.template(actions=['SUSPEND'])
         del whole['resources']['deployment']['properties']['config']

@@ -67,11 +67,6 @@ class Cases:
         self.assertIn('"CREATE" already has a config', said)
         self.assertIn('resources.component.properties', said)
 
-    def test_an_empty_action_is_refused(self):
-        for action in ('', ' ', None):
-            said = self.why_invalid(template(entry('CREATE', action)))
-            self.assertIn('configs[0].actions', said)
-
 
 class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
     TYPES = OURS
@@ -119,15 +114,6 @@ class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
             stack['component'].FnGetAtt('actions'),
         )
 
-    def test_any_action_is_allowed(self):
-        stack = self.heat.create(
-            template(entry('CREATE'), entry('BACKUP', 'roll the dice', 7))
-        )
-        self.assertEqual(
-            ['CREATE', 'BACKUP', 'roll the dice', '7'],
-            stack['component'].FnGetAtt('actions'),
-        )
-
     def test_attributes_are_none_before_and_after_the_row(self):
         stack = self.heat.stack(template(entry('CREATE')))
         self.assertIsNone(stack['component'].FnGetAtt('actions'))
@@ -138,23 +124,6 @@ class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
         again = self.heat.load(stack)
         self.assertIsNone(again['component'].FnGetAtt('actions'))
         self.assertIsNone(again['component'].FnGetAtt('configs'))
-
-    def test_actions_that_another_resource_supplies_are_offered(self):
-        stack = self.heat.create(
-            template(entry('CREATE'), entry(LATE, 'BACKUP'))
-        )
-        self.assertEqual(
-            ['CREATE', 'LATE', 'BACKUP'],
-            stack['component'].FnGetAtt('actions'),
-        )
-
-    def test_entries_that_another_resource_supplies_are_passed_over(self):
-        source = template(inputs=[{'name': LATE}, {'name': LATE}])
-        source['resources']['component']['properties']['configs'] = LATE
-        self.heat.stack(source).validate()
-
-    def test_an_empty_list_of_actions_is_refused(self):
-        self.assertIn('actions', self.why_invalid(template(entry())))
 
     def test_inputs_and_outputs_are_checked_too(self):
         said = self.why_invalid(
@@ -174,13 +143,6 @@ class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
         (record,) = logs.records
         for text in ('"create" is not "CREATE"', 'no entry serves CREATE'):
             self.assertIn(text, record.getMessage())
-
-    def test_a_component_gets_a_name(self):
-        stack = self.heat.create(template(entry('CREATE')))
-        self.heat.update(stack, template(entry('CREATE', 'BACKUP')))
-        (row,) = self.heat.rpc.list_software_configs(self.heat.context)
-        self.assertRegex(row['name'], '^stack-component-')
-        self.assertEqual('component', row['group'])
 
     def test_stores_what_heats_class_stores(self):
         source = template(

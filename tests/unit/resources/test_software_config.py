@@ -79,10 +79,6 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
         self.assertIn('inputs[1]: the input "who" is declared 2', message)
         self.assertIn('outputs[1]: the output "log" is declared 2', message)
 
-    def test_what_heat_refuses_is_refused_in_heats_words(self):
-        message = self.refused({'inputs': [{'name': 'a', 'type': 'Odd'}]})
-        self.assertIn('"Odd" is not an allowed value', message)
-
     def test_doubts_are_logged_once_with_stack_and_resource(self):
         with self.assertLogs(software_config.__name__, 'DEBUG') as logs:
             self.validate(
@@ -102,43 +98,6 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
             'scirpt',
         ):
             self.assertIn(text, warning.getMessage())
-
-    def test_nothing_is_logged_about_a_good_config(self):
-        with self.assertNoLogs(software_config.__name__, 'DEBUG'):
-            self.validate(FULL)
-
-    def test_what_other_resources_supply_is_not_held_against_it(self):
-        stack = self.validate(
-            {
-                'group': {'get_attr': ['late', 'value']},
-                'config': {'get_attr': ['late', 'value']},
-                'inputs': [
-                    {'name': {'get_attr': ['late', 'value']}},
-                    {'name': {'get_attr': ['late', 'value']}},
-                    {'name': {'get_resource': 'late'}},
-                    {
-                        'name': 'known',
-                        'default': {'get_attr': ['late', 'value']},
-                    },
-                ],
-                'outputs': {'get_attr': ['late', 'value']},
-            },
-            {'late': value('text')},
-        )
-        self.assertIsNone(stack['late'].resource_id)
-
-    def test_what_is_known_beside_it_still_is(self):
-        said = self.refused(
-            {
-                'inputs': [
-                    {'name': 'a'},
-                    {'name': {'get_attr': ['late', 'value']}},
-                    {'name': 'a'},
-                ],
-            },
-            {'late': value('text')},
-        )
-        self.assertIn('inputs[0], inputs[2]', said)
 
     def with_parameters(self, **options):
         return self.heat.stack(
@@ -181,19 +140,6 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
         no = {'if': [{'not': {'equals': [1, 1]}}, {'name': 'a'}]}
         self.validate({'inputs': [{'name': 'a'}, no]}, name='one')
 
-    def test_properties_that_are_null_are_as_left_out(self):
-        nulls = dict.fromkeys(
-            ('group', 'config', 'inputs', 'outputs', 'options')
-        )
-        stack = self.heat.create(template(nulls))
-        row = self.heat.rpc.show_software_config(
-            self.heat.context, stack['config'].resource_id
-        )
-        self.assertEqual(
-            ('Heat::Ungrouped', '', [], [], {}),
-            tuple(row[name] for name in nulls),
-        )
-
     def test_every_config_gets_a_name(self):
         stack = self.heat.create(template(FULL))
         self.heat.update(stack, template({**FULL, 'config': '#!/bin/bash'}))
@@ -206,21 +152,6 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
         self.assertEqual(3, len(names))
         for name in names:
             self.assertRegex(name, '^stack-config-[a-z0-9]+$')
-
-    def test_a_name_is_never_too_long_for_its_column(self):
-        stack = self.heat.create(template(FULL), name='s' * 250)
-        row = self.heat.rpc.show_software_config(
-            self.heat.context, stack['config'].resource_id
-        )
-        self.assertEqual(255, len(row['name']))
-
-    def test_a_change_makes_a_new_config_and_deletes_the_old(self):
-        stack = self.heat.create(template(FULL))
-        old = stack['config'].resource_id
-        self.heat.update(stack, template({**FULL, 'config': '#!/bin/bash'}))
-        (row,) = self.heat.rpc.list_software_configs(self.heat.context)
-        self.assertEqual(stack['config'].resource_id, row['id'])
-        self.assertNotEqual(old, row['id'])
 
     def test_a_config_that_is_gone_can_be_deleted_and_has_no_attribute(self):
         stack = self.heat.create(template(FULL))

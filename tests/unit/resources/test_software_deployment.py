@@ -7,7 +7,6 @@ from heat.common import exception
 from heat.engine.resources.openstack.heat import software_deployment as base
 from heat.engine.resources.openstack.heat import structured_config
 
-from heat_plugins.engine.database import server_metadata
 from tests.unit.resources import deployments
 
 HEATS = {
@@ -164,36 +163,6 @@ class UpdateTest(deployments.DeploymentTestCase):
         self.assertNotEqual(before, again['deployment'].resource_id)
         self.assertEqual(1, len(self.deployment_rows()))
 
-    def test_also_after_an_action_was_taken_back(self):
-        stack = self.created(self.replacing(input_values={'who': 'a'}))
-        before = stack['deployment'].resource_id
-        whole = self.replacing(input_values={'who': 'a', 'why': 'x'})
-        _, task = self.waiting(whole, 'UPDATE', stack)
-        task.cancel()
-        self.answer = {}
-        self.update(stack, self.replacing(input_values={'who': 'b'}))
-        again = self.heat.load(stack)
-        self.assertNotEqual(before, again['deployment'].resource_id)
-
-    def test_a_number_that_stays_the_same_is_no_change(self):
-        config = {
-            'inputs': [
-                {'name': 'who', 'type': 'Number', 'replace_on_change': True}
-            ]
-        }
-        stack = self.created(
-            deployments.template(config=config, input_values={'who': 3})
-        )
-        before = stack['deployment'].resource_id
-        self.update(
-            stack,
-            deployments.template(
-                config=config, input_values={'who': 3}, name='x'
-            ),
-        )
-        again = self.heat.load(stack)
-        self.assertEqual(before, again['deployment'].resource_id)
-
     def broken_update(self):
         stack = self.created()
         self.answer = {'deploy_status_code': 1}
@@ -211,37 +180,6 @@ class UpdateTest(deployments.DeploymentTestCase):
         self.assertEqual(before, again['deployment'].resource_id)
         self.assertEqual(('UPDATE', 'COMPLETE'), again['deployment'].state)
         self.assertEqual(3, len(self.handed))
-
-    def test_so_is_what_failed_in_another_action(self):
-        stack = self.created(
-            deployments.template(actions=['SUSPEND', 'UPDATE'])
-        )
-        self.answer = {'deploy_status_code': 1}
-        task = self.heat.begin(stack, 'SUSPEND')
-        self.failed(task, stack)
-        stack.persist_state_and_release_lock('engine')
-        before = stack['deployment'].resource_id
-        self.answer = {}
-        self.update(stack, deployments.template(actions=['SUSPEND', 'UPDATE']))
-        again = self.heat.load(stack)
-        self.assertEqual(before, again['deployment'].resource_id)
-        self.assertEqual(('UPDATE', 'COMPLETE'), again['deployment'].state)
-        self.assertEqual(2, len(self.handed))
-
-    def test_so_is_one_that_a_check_has_found_fault_with(self):
-        stack = self.created()
-        before = stack['deployment'].resource_id
-        self.heat.rpc.delete_software_deployment(self.heat.context, before)
-        again = self.heat.load(stack)
-        self.finish(self.heat.begin(again, 'CHECK'))
-        again.persist_state_and_release_lock('engine')
-        self.assertEqual(('CHECK', 'FAILED'), again['deployment'].state)
-        self.update(stack, deployments.template())
-        again = self.heat.load(stack)
-        self.assertEqual(before, again['deployment'].resource_id)
-        self.assertEqual(('UPDATE', 'COMPLETE'), again['deployment'].state)
-        (row,) = self.deployment_rows()
-        self.assertEqual(before, row.id)
 
     def test_one_that_waits_is_taken_back_when_it_is_replaced(self):
         # Its engine has died, and the update begins where that has left off.
@@ -286,35 +224,6 @@ class UpdateTest(deployments.DeploymentTestCase):
         self.replaced_by_one_that_is_lost(resource)
         self.assert_withdrawn(stack, 'has died')
 
-    def test_a_server_is_told_though_the_engine_that_withdrew_it_died(self):
-        stack, task = self.waiting()
-        self.addCleanup(task.cancel)
-        taken = self.heat.load(stack)['deployment']
-        with mock.patch.object(
-            server_metadata, 'tell', side_effect=SystemExit
-        ):
-            self.assertRaises(SystemExit, taken.take_back)
-        self.assertEqual(1, len(self.in_metadata(stack)))
-        self.heat.load(stack)['deployment'].take_back()
-        self.assert_withdrawn(stack, 'has died')
-
-    def test_what_an_engine_works_on_is_left_if_it_cannot_be_replaced(self):
-        stack, task = self.waiting()
-        self.addCleanup(task.cancel)
-        resource = self.heat.load(stack)['deployment']
-        self.replaced_by_one_that_is_lost(resource)
-        (row,) = self.deployment_rows()
-        self.assertEqual('IN_PROGRESS', row.status)
-
-    def test_what_failed_to_be_updated_keeps_its_outputs(self):
-        # Another type may take its place, and a rollback bring it back.
-        resource = self.created()['deployment']
-        resource.state_set('UPDATE', 'FAILED', 'for a reason')
-        with mock.patch.object(base.SoftwareDeployment, 'make_replacement'):
-            resource.make_replacement(None, None, None)
-        (row,) = self.deployment_rows()
-        self.assertEqual('COMPLETE', row.status)
-
     def test_one_that_is_complete_is_not_touched_for_nothing(self):
         stack = self.created()
         self.update(stack, deployments.template())
@@ -337,18 +246,6 @@ class AttributesTest(deployments.DeploymentTestCase):
         )
         self.assertIsNone(stack['deployment'].FnGetAtt('deploy_stdout'))
         self.assertIsNone(stack['deployment'].FnGetAtt('answer'))
-
-    def test_the_transport_is_one(self):
-        self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
-        stack = self.created()
-        self.assertEqual(
-            'TEMP_URL_POLL', stack['deployment'].FnGetAtt('signal_transport')
-        )
-        self.update(stack, deployments.template(signal_transport='NO_SIGNAL'))
-        again = self.heat.load(stack)
-        self.assertEqual(
-            'NO_SIGNAL', again['deployment'].FnGetAtt('signal_transport')
-        )
 
     def test_unless_the_config_declares_an_output_of_that_name(self):
         config = {'outputs': [{'name': 'signal_transport'}]}
@@ -374,10 +271,6 @@ class CheckTest(deployments.DeploymentTestCase):
         self.act(stack, 'CHECK')
         self.assertEqual(1, len(self.handed))
         self.assertEqual(calls, len(self.heat.rpc.calls))
-
-    def test_one_that_has_had_no_action_is_well(self):
-        stack = self.created(deployments.template(actions=['SUSPEND']))
-        self.act(stack, 'CHECK')
 
     def test_it_fails_without_the_row(self):
         stack = self.created()

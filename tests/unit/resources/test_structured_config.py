@@ -47,12 +47,6 @@ class StructuredConfigTest(heat_fixture.HeatTestCase):
         self.assertIsInstance(config, software_config.StructuredConfig)
         self.assertEqual(self.BODY, config.FnGetAtt('config'))
 
-    def test_without_a_body_and_with_a_null_it_is_created_and_named(self):
-        for number, properties in enumerate(({}, {'config': None})):
-            self.heat.create(template(properties), name=f'stack{number}')
-        for row in self.heat.rpc.list_software_configs(self.heat.context):
-            self.assertRegex(row['name'], '^stack[01]-config-')
-
     def test_what_is_refused_for_a_software_config_is_refused_here(self):
         message = self.why_invalid(
             template(

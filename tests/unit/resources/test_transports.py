@@ -8,7 +8,6 @@ from unittest import mock
 from urllib import parse
 
 from heat.common import exception
-from heat.engine.clients.os.keystone import fake_keystoneclient
 from keystoneauth1 import exceptions as ks_exceptions
 from keystoneclient.contrib.ec2 import utils as ec2_utils
 from oslo_config import cfg
@@ -97,15 +96,6 @@ class ValidationTest(Case):
                 'resources.deployment.properties.signal_transport', str(error)
             )
 
-    def test_it_is_told_in_one_line(self):
-        error = self.assertRaises(
-            exception.StackValidationFailed, self.validate, 'TEMP_URL_POLL'
-        )
-        # As heat-api has it from heat-engine.
-        remote = exception.StackValidationFailed(**error.kwargs)
-        self.assertEqual(str(error), str(remote))
-        self.assertNotIn(': :', str(remote))
-
     def test_a_server_that_polls_a_url_is_told_what_works(self):
         server = {
             'type': 'OS::Heat::DeployedServer',
@@ -170,18 +160,6 @@ class ValidationTest(Case):
             self.assertIn(said, str(error))
             resources['another']['properties']['server'] = 'one'
 
-    def test_so_it_is_of_a_group_without_members(self):
-        for servers in ({}, {'a': 'x'}):
-            error = self.assertRaises(
-                exception.StackValidationFailed,
-                self.validate,
-                'ZAQAR_SIGNAL',
-                kind='OS::Heat::SoftwareDeploymentGroup',
-                server=None,
-                servers=servers,
-            )
-            self.assertIn(wording.no_service('messaging'), str(error))
-
     def test_what_is_there_or_needs_nothing_is_not_refused(self):
         for transport in ('AUTO', 'NO_SIGNAL', 'HEAT_SIGNAL'):
             self.validate(transport)
@@ -207,6 +185,18 @@ class ValidationTest(Case):
         for transport in self.LACKING:
             self.validate(transport)
 
+    def test_so_it_is_of_a_group_without_members(self):
+        for servers in ({}, {'a': 'x'}):
+            error = self.assertRaises(
+                exception.StackValidationFailed,
+                self.validate,
+                'ZAQAR_SIGNAL',
+                kind='OS::Heat::SoftwareDeploymentGroup',
+                server=None,
+                servers=servers,
+            )
+            self.assertIn(wording.no_service('messaging'), str(error))
+
 
 class AutoTest(Case):
     def chosen(self):
@@ -228,66 +218,6 @@ class AutoTest(Case):
         self.swift.denied.add(deployments.PROJECT)
         self.assertEqual('CFN_SIGNAL', self.chosen())
 
-    def test_so_it_does_without_temp_urls(self):
-        self.swift = fake_swift.Cluster(tempurl=False)
-        self.heat.auth.endpoints['cloudformation'] = CFN
-        self.assertEqual('CFN_SIGNAL', self.chosen())
-        self.assertEqual([], self.containers())
-
-    def test_or_without_a_token_for_the_object_store(self):
-        self.swift.locked_out.add(deployments.PROJECT)
-        self.heat.auth.endpoints['cloudformation'] = CFN
-        self.assertEqual('CFN_SIGNAL', self.chosen())
-
-    def test_a_refusal_is_believed_for_a_while(self):
-        self.heat.auth.endpoints['cloudformation'] = CFN
-        self.swift.denied.add(deployments.PROJECT)
-        self.chosen()
-        seen = len(self.swift.seen)
-        for seconds, asks in ((0, False), (600, True)):
-            self.now += seconds
-            task = self.heat.begin(
-                self.stack,
-                'UPDATE',
-                deployments.template(
-                    signal_transport='AUTO', name=f'x{seconds}'
-                ),
-            )
-            self.step(task, 5)
-            self.stack['deployment'].signal({})
-            self.finish(task)
-            self.assertEqual('COMPLETE', self.stack.status)
-            self.stack.persist_state_and_release_lock('x')
-            self.assertEqual(asks, len(self.swift.seen) > seen)
-
-    def test_but_not_by_whoever_names_the_transport(self):
-        self.heat.auth.endpoints['cloudformation'] = CFN
-        self.swift.denied.add(deployments.PROJECT)
-        self.chosen()
-        self.swift.denied.clear()
-        self.answer = {}
-        self.update(self.stack, deployments.template())
-        self.assertEqual(
-            'TEMP_URL_POLL',
-            deployments.inputs(self.handed[-1])['deploy_signal_transport'],
-        )
-
-    def test_or_while_it_is_out_of_order(self):
-        self.swift.fail(1000, 503)
-        self.heat.auth.endpoints['cloudformation'] = CFN
-        self.assertEqual('CFN_SIGNAL', self.chosen())
-        self.swift.heal()
-        self.delete(self.stack)
-        self.assert_nothing_left()
-
-    def test_a_dead_store_delays_no_deletion_of_what_never_used_it(self):
-        self.swift.fail(1000, 503)
-        self.heat.auth.endpoints['cloudformation'] = CFN
-        self.assertEqual('CFN_SIGNAL', self.chosen())
-        self.finish(self.heat.start(self.stack['deployment'].delete), 9)
-        events = '\n'.join(deployments.events(self.stack))
-        self.assertNotIn('Cannot clean up', events)
-
     def test_a_container_is_known_of_although_no_token_is_taken_for_now(self):
         def refuse_what_comes_after(request):
             if request.method == 'PUT':
@@ -299,77 +229,6 @@ class AutoTest(Case):
         self.assertEqual('CFN_SIGNAL', self.chosen())
         self.assertIn(rows.CONTAINER_KEY, self.stack['deployment'].data())
         self.swift.heal()
-        self.delete(self.stack)
-        self.assert_nothing_left()
-
-    def test_none_is_where_no_token_was_taken_at_all(self):
-        self.swift.fail(1000, 401)
-        self.heat.auth.endpoints['cloudformation'] = CFN
-        self.assertEqual('CFN_SIGNAL', self.chosen())
-        self.assertNotIn(rows.CONTAINER_KEY, self.stack['deployment'].data())
-        with self.assertNoLogs('heat_plugins.resources', 'WARNING'):
-            self.delete(self.stack)
-        self.assert_nothing_left()
-
-    def test_that_is_believed_for_a_moment(self):
-        self.swift.fail(1000, 401)
-        self.heat.auth.endpoints['cloudformation'] = CFN
-        whole = deployments.template(
-            signal_transport='AUTO',
-            resources={
-                name: deployments.deployment(signal_transport='AUTO')
-                for name in 'abcdefgh'
-            },
-        )
-        self.waiting(whole)
-        self.assertEqual(9, len(self.handed))
-        self.assertEqual(1, len(self.swift.seen), self.swift.asked())
-
-    def test_and_then_tried_again_where_there_is_nothing_else(self):
-        for name, cls in transports.TRANSPORTS.items():
-
-            def prepare(transport, by_auto):
-                raise failures.Unusable(f'no {transport.name} here')
-
-            if name not in ('NO_SIGNAL', 'TEMP_URL_POLL'):
-                self.patch(cls, 'prepare', prepare)
-        self.swift.fail(1000, 401)
-        stack = self.heat.stack(deployments.template(signal_transport='AUTO'))
-        task = self.heat.begin(stack, 'CREATE')
-        self.assertFalse(self.step(task, 9), stack.status_reason)
-        self.swift.heal()
-        self.assertFalse(self.step(task, 9), stack.status_reason)
-        self.assertEqual([], self.handed)
-        self.finish(task, 30)
-        self.assertEqual('COMPLETE', stack.status, stack.status_reason)
-
-    def test_heats_own_api_is_the_last(self):
-        self.swift.denied.add(deployments.PROJECT)
-        self.assertEqual('HEAT_SIGNAL', self.chosen())
-
-    def test_what_was_passed_over_leaves_no_warning_at_the_end(self):
-        self.swift.denied.add(deployments.PROJECT)
-        self.chosen()
-        self.assertNotIn(rows.CONTAINER_KEY, self.stack['deployment'].data())
-        with self.assertNoLogs('heat_plugins.resources', 'WARNING'):
-            self.delete(self.stack)
-        self.assert_nothing_left()
-
-    def test_it_is_chosen_anew_for_each_action(self):
-        self.swift.denied.add(deployments.PROJECT)
-        self.assertEqual('HEAT_SIGNAL', self.chosen())
-        self.swift.denied.clear()
-        self.now += 600
-        self.answer = {}
-        self.update(
-            self.stack, deployments.template(signal_transport='AUTO', name='x')
-        )
-        self.assertEqual(
-            'TEMP_URL_POLL',
-            deployments.inputs(self.handed[-1])['deploy_signal_transport'],
-        )
-        given = deployments.inputs(self.handed[-1])
-        self.assertNotIn('deploy_auth_url', given)
         self.delete(self.stack)
         self.assert_nothing_left()
 
@@ -391,20 +250,6 @@ class AutoTest(Case):
             'HEAT_SIGNAL: no HEAT_SIGNAL here',
             reason,
         )
-
-    def test_what_fails_in_keystone_is_such_a_reason_too(self):
-        self.swift.denied.add(deployments.PROJECT)
-        self.patch_keystone_away()
-        _, reason = self.fails(
-            deployments.template(signal_transport='AUTO'), {}
-        )
-        for part in (
-            'TEMP_URL_POLL: The object store answered 403',
-            'ZAQAR_SIGNAL: ',
-            'CFN_SIGNAL: ',
-            'HEAT_SIGNAL: OSError',
-        ):
-            self.assertIn(part, reason)
 
     def test_what_passes_in_keystone_is_ridden_out(self):
         self.swift.denied.add(deployments.PROJECT)
@@ -435,12 +280,11 @@ class AutoTest(Case):
         self.assertFalse(self.in_metadata(stack))
         return stack, task
 
-    def patch_keystone_away(self):
-        def away(*args, **kwargs):
-            raise OSError('keystone is away')
-
-        cls = deployments.OURS['OS::Heat::SoftwareDeployment']
-        self.patch(cls, '_create_user', away)
+    def test_so_it_does_without_temp_urls(self):
+        self.swift = fake_swift.Cluster(tempurl=False)
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        self.assertEqual('CFN_SIGNAL', self.chosen())
+        self.assertEqual([], self.containers())
 
 
 class TempURLTest(Case):
@@ -506,15 +350,6 @@ class TempURLTest(Case):
 
 
 class OthersTest(Case):
-    def test_cfn_is_handed_a_signed_url(self):
-        self.heat.auth.endpoints['cloudformation'] = CFN
-        given = self.given(signal_transport='CFN_SIGNAL')
-        self.assertTrue(given['deploy_signal_id'].startswith(CFN))
-        self.assertEqual('POST', given['deploy_signal_verb'])
-        self.assertNotIn('deploy_auth_url', given)
-        self.done()
-        self.assertEqual([], self.swift.seen)
-
     def test_a_url_of_cfn_is_valid_for_longer_than_keystones_auth_ttl(self):
         self.heat.auth.endpoints['cloudformation'] = CFN
         given = self.given(signal_transport='CFN_SIGNAL')
@@ -584,29 +419,6 @@ class LogInTest(Case):
         self.assertEqual('ZAQAR_SIGNAL', given['deploy_signal_transport'])
         self.assert_logs_in(given)
 
-    def test_where_auto_has_tried_to_make_a_key_pair_first(self):
-        self.swift.denied.add(deployments.PROJECT)
-        del self.heat.auth.endpoints['messaging']
-        self.patch(
-            fake_keystoneclient.FakeKeystoneClient,
-            'create_stack_domain_user_keypair',
-            mock.Mock(side_effect=ks_exceptions.Forbidden()),
-        )
-        given = self.given(signal_transport='AUTO')
-        self.assertEqual('HEAT_SIGNAL', given['deploy_signal_transport'])
-        self.assert_logs_in(given)
-
-    def test_where_the_action_before_used_a_key_pair(self):
-        self.given(signal_transport='CFN_SIGNAL')
-        self.done()
-        self.stack.persist_state_and_release_lock('engine')
-        self.waiting(
-            deployments.template(signal_transport='HEAT_SIGNAL'),
-            'UPDATE',
-            self.heat.load(self.stack),
-        )
-        self.assert_logs_in(deployments.inputs(self.handed[-1]))
-
 
 class ZaqarTest(Case):
     """Heat's own show reads the queue."""
@@ -629,13 +441,6 @@ class ZaqarTest(Case):
         )
         self.done()
         self.assertEqual([], self.swift.seen)
-
-    def test_a_stack_that_was_stopped_is_seen_to_be(self):
-        self.given(signal_transport='ZAQAR_SIGNAL')
-        self.heat.stop(self.stack)
-        self.finish(self.task, 5)
-        self.assertIn('CREATE was cancelled', self.stack.status_reason)
-        self.assert_withdrawn(self.stack, 'CREATE was cancelled')
 
     def test_without_an_endpoint_it_cannot_be_used(self):
         del self.heat.auth.endpoints['messaging']
@@ -708,31 +513,12 @@ class FileTest(Case):
         self.assertEqual('42', self.stack['deployment'].FnGetAtt('answer'))
         self.assertEqual([], self.swift.seen)
 
-    def test_a_failure_is_one_of_the_resource(self):
-        given = self.given(signal_transport='FILE')
-        self.written(given, b'{"deploy_status_code": 3}')
-        self.finish(self.task, 9)
-        self.assertIn('Deployment to server failed', self.stack.status_reason)
-
     def test_auto_takes_it_if_it_can(self):
         given = self.given(signal_transport='AUTO')
         self.assertEqual('FILE', given['deploy_signal_transport'])
         SHARE.clear()
         given = self.given(signal_transport='AUTO')
         self.assertEqual('TEMP_URL_POLL', given['deploy_signal_transport'])
-
-    def test_another_engine_takes_an_answer_that_has_come(self):
-        given = self.given(signal_transport='FILE')
-        again = self.heat.load(self.stack)
-        again['deployment'].state_set('CREATE', 'FAILED', 'Engine has died')
-        again.state_set('CREATE', 'FAILED', 'Engine has died')
-        again.persist_state_and_release_lock('x')
-        self.written(given, b'{"answer": "42"}')
-        self.update(again, deployments.template(signal_transport='FILE'))
-        self.assertEqual(
-            '42', self.heat.load(again)['deployment'].FnGetAtt('answer')
-        )
-        self.assertEqual(1, len(self.handed))
 
 
 class DefaultTest(deployments.DeploymentTestCase):

@@ -30,33 +30,27 @@ class ParseTest(testtools.TestCase):
         for content in (b'', b' \r\n', b'null', b'{}'):
             self.assertEqual({}, body.parse(content))
 
-    def test_what_is_not_json_is_refused(self):
-        for content in (b'<html>', b'{"a": 1', b"{'a': 1}", b'{} {}', b'\0'):
-            self.assert_bad(content, 'it is not JSON')
-
-    def test_what_only_python_takes_for_json_is_refused(self):
-        for content in (b'{"a": NaN}', b'{"a": [-Infinity]}'):
-            self.assert_bad(content, 'it is not JSON')
-
-    def test_what_is_not_utf_8_is_refused(self):
-        for content in (b'{"a": "\xff"}', '{"a": 1}'.encode('utf-16')):
-            self.assert_bad(content, 'it is not UTF-8')
-
-    def test_what_is_no_map_is_refused_by_its_kind(self):
-        for content, kind in (
-            (b'[1]', 'a list'),
-            (b'"text"', 'a string'),
-            (b'5', 'a number'),
-            (b'0.5', 'a number'),
-            (b'false', 'a boolean'),
+    def test_what_is_no_map_of_json_is_refused_with_the_reason(self):
+        for content, reason in (
+            (b'<html>', 'it is not JSON'),
+            (b'{"a": 1', 'it is not JSON'),
+            (b"{'a': 1}", 'it is not JSON'),
+            (b'{} {}', 'it is not JSON'),
+            (b'\0', 'it is not JSON'),
+            # Only Python takes it, or no longer converts it.
+            (b'{"a": NaN}', 'it is not JSON'),
+            (b'{"a": [-Infinity]}', 'it is not JSON'),
+            (b'{"a": %s}' % (b'9' * 5000), 'it is not JSON'),
+            (b'{"a": "\xff"}', 'it is not UTF-8'),
+            ('{"a": 1}'.encode('utf-16'), 'it is not UTF-8'),
+            (b'[1]', 'it is a list, but must be a map'),
+            (b'"text"', 'it is a string, but must be a map'),
+            (b'5', 'it is a number, but must be a map'),
+            (b'0.5', 'it is a number, but must be a map'),
+            (b'false', 'it is a boolean, but must be a map'),
+            (b'{"a": [{"b": -1e999}]}', 'an infinite number'),
         ):
-            self.assert_bad(content, f'it is {kind}, but must be a map')
-
-    def test_a_number_that_cannot_be_written_again_is_refused(self):
-        self.assert_bad(b'{"a": [{"b": -1e999}]}', 'an infinite number')
-
-    def test_an_integer_longer_than_python_converts_is_refused(self):
-        self.assert_bad(b'{"a": %s}' % (b'9' * 5000), 'it is not JSON')
+            self.assert_bad(content, reason)
 
     def test_half_a_surrogate_pair_is_refused_and_a_whole_one_is_not(self):
         self.assert_bad(rb'{"a": ["\ud83d"]}', 'an incomplete character')

@@ -61,28 +61,12 @@ class OneTest(Case):
         # The last of them as the time ends.
         self.assertEqual(5, self.source.listings)
 
-    def test_without_time_it_is_a_look(self):
-        waiting = self.join()
-        self.assertEqual({}, self.watcher.wait([waiting], 0))
-        self.assertEqual([], self.slept)
-        self.assertEqual(1, self.source.listings)
-        self.clock.now += 1
-        self.arrive(waiting)
-        self.assertEqual({waiting: ARRIVED}, self.watcher.wait([waiting], 0))
-
     def test_many_seconds_cost_no_more_listings_than_the_pace_says(self):
         waiting = self.join()
         for _ in range(600):
             self.watcher.wait([waiting], 1.0)
         # 30 s of four a second, then ever fewer.
         self.assertLess(self.source.listings, 120 + 60 + 30 + 100)
-
-    def test_who_has_not_joined_is_told_so(self):
-        waiting = test_watcher.ticket()
-        self.assertEqual(
-            {waiting: watcher.Observation.SUPERSEDED},
-            self.watcher.wait([waiting], 1.0),
-        )
 
     def test_who_joins_meanwhile_is_polled_for_soon(self):
         waiting = self.join(1)
@@ -132,15 +116,6 @@ class ManyTest(Case):
             dict.fromkeys([tickets[5], tickets[7]], ARRIVED),
             self.watcher.wait(rest, 10.0),
         )
-
-    def test_many_join_and_leave_at_once(self):
-        tickets = [test_watcher.ticket(number) for number in range(1000)]
-        for each in tickets:
-            self.row(each)
-        self.watcher.join(*tickets)
-        self.assertEqual(1000, len(self.watcher))
-        self.watcher.leave(*tickets)
-        self.assertEqual(0, len(self.watcher))
 
     def test_past_the_listing_one_looks_at_a_time(self):
         tickets = [self.join(number) for number in range(1000)]

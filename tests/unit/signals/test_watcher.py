@@ -11,7 +11,6 @@ from testtools import matchers
 
 from heat_plugins import errors
 from heat_plugins import metrics
-from heat_plugins import retrying
 from heat_plugins.signals import paces
 from heat_plugins.signals import watcher
 from tests.unit import counted
@@ -172,16 +171,34 @@ class SightTest(Case):
         self.watcher.leave(first)
         self.assertEqual(5, self.watcher.oldest)
 
-    def test_a_signal_arrives(self):
-        waiting = self.join()
-        self.look(waiting)
-        self.arrive(waiting)
-        self.assertIs(ARRIVED, self.look(waiting, after=10))
+    def becomes(self, waiting, *, arrives=False, row=None):
+        """Let something become of an action: its signal, or its row."""
+        if arrives:
+            self.arrive(waiting)
+        if row == 'gone':
+            self.source.table.clear()
+        elif row is not None:
+            self.row(waiting, **row)
 
-    def test_a_signal_that_came_before_the_first_look_is_seen_in_it(self):
-        waiting = self.join()
-        self.arrive(waiting)
-        self.assertIs(ARRIVED, self.look(waiting))
+    def test_what_becomes_of_an_action_is_seen(self):
+        settled = {'in_progress': False}
+        for number, (what, expected) in enumerate(
+            (
+                ({'arrives': True}, ARRIVED),
+                ({'row': settled}, SETTLED),
+                ({'arrives': True, 'row': settled}, SETTLED),
+                ({'row': {'config': 'c2'}}, SUPERSEDED),
+                ({'row': 'gone'}, SUPERSEDED),
+            )
+        ):
+            # Before the first look, and after it.
+            for after in (0, 10):
+                with self.subTest(what=what, after=after):
+                    waiting = self.join(number, f'c{after}')
+                    if after:
+                        self.assertIs(WAITING, self.look(waiting, 10))
+                    self.becomes(waiting, **what)
+                    self.assertIs(expected, self.look(waiting, after=10))
 
     def test_a_signal_of_an_earlier_action_is_not_this_ones(self):
         before = self.join(config='c1')
@@ -189,28 +206,6 @@ class SightTest(Case):
         self.assertIs(ARRIVED, self.look(before))
         waiting = self.join(config='c2')
         self.assertIs(WAITING, self.look(waiting, after=10))
-
-    def test_a_row_that_somebody_settled_is_seen(self):
-        waiting = self.join()
-        self.look(waiting)
-        self.row(waiting, in_progress=False)
-        self.assertIs(SETTLED, self.look(waiting, after=10))
-
-    def test_a_settled_row_counts_before_a_signal(self):
-        waiting = self.join()
-        self.row(waiting, in_progress=False)
-        self.arrive(waiting)
-        self.assertIs(SETTLED, self.look(waiting))
-
-    def test_a_row_of_another_action_is_seen(self):
-        waiting = self.join()
-        self.row(waiting, config='c2')
-        self.assertIs(SUPERSEDED, self.look(waiting))
-
-    def test_a_row_that_is_gone_is_seen(self):
-        waiting = self.join()
-        self.source.table.clear()
-        self.assertIs(SUPERSEDED, self.look(waiting))
 
     def test_who_is_signalled_otherwise_is_told_by_the_row_alone(self):
         waiting = self.join(transport='heat')
@@ -298,22 +293,6 @@ class SharedLookTest(Case):
         self.look(second)
         self.assertEqual([{'d2'}], self.source.row_reads)
         self.assertEqual(1, len(self.watcher))
-
-    def test_who_comes_just_as_a_look_ends_does_not_make_another(self):
-        first, second = self.join(1), self.join(2)
-
-        class Overtaken:
-            """Lets another look between finding one due and making it."""
-
-            def acquire(this, blocking):
-                self.watcher._polling = lock
-                self.poll(first)
-                return lock.acquire(blocking)
-
-        lock = self.watcher._polling
-        self.watcher._polling = Overtaken()
-        self.poll(second)
-        self.assertEqual(1, self.looks())
 
     def test_what_is_listed_and_not_there_is_believed_ever_more_seldom(self):
         waiting = self.join()
@@ -645,18 +624,6 @@ class TroubleTest(Case):
         self.look(self.join(1))
         self.look(self.join(2), after=30)
         self.assertEqual(30, self.watcher.outage.seconds)
-
-    def test_an_error_continues_the_outage_before_it(self):
-        first = retrying.Outage.of(self.error, None, self.clock)
-        self.clock.now += 5
-        second = retrying.Outage.of(self.error, first, self.clock)
-        self.assertEqual(first.since, second.since)
-        self.assertEqual(5, second.seconds)
-
-    def test_without_a_clock_it_is_the_systems(self):
-        outage = retrying.Outage.of(self.error, None)
-        self.assertLess(outage.seconds, 5)
-        self.assertGreaterEqual(outage.seconds, 0)
 
 
 class ThreadsTest(Case):
