@@ -9,6 +9,7 @@ import tempfile
 import time
 from typing import Any
 
+from tests.bench import answering
 from tests.bench import completing
 from tests.bench import cycling
 from tests.bench import lab as labs
@@ -66,6 +67,14 @@ _MEASUREMENTS: dict[str, tuple[str, dict[str, _Measure]]] = {
     'scheduling': (
         'Schedules',
         {'scheduled': lambda lab, options, say: scheduling.measure(lab, say)},
+    ),
+    'answering': (
+        'Runs without an object store',
+        {
+            'answered': lambda lab, options, say: answering.measure(
+                options.name, say
+            )
+        },
     ),
     'profile': (
         'Profile',

@@ -39,6 +39,7 @@ class Record:
     quick: tables.Table | None = None
     runs: tables.Table | None = None
     scheduled: tables.Table | None = None
+    answered: tables.Table | None = None
     profile: tables.Table | None = None
 
     def write(self, file: pathlib.Path) -> None:

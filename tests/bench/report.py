@@ -42,7 +42,10 @@ def write(
     if record.paces:
         made['paces'] = tables.paces(record.paces)
         plots.paces(record.paces, pacing.compute(), folder / 'paces.svg')
-    for name in ('live', 'quick', 'runs', 'scheduled', 'profile'):
+    for name in (
+        *('live', 'quick', 'runs'),
+        *('scheduled', 'answered', 'profile'),
+    ):
         if table := getattr(record, name):
             made[name] = table
     for name, table in made.items():

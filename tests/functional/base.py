@@ -257,6 +257,12 @@ def put(url: str, body: bytes) -> int:
     return rest.send('PUT', url, body=body).status
 
 
+def post(url: str, body: bytes) -> int:
+    """POST JSON to a URL, with no credentials; the HTTP status."""
+    headers = {'Content-Type': 'application/json'}
+    return rest.send('POST', url, body=body, headers=headers).status
+
+
 def curl_environment(cloud: minicloud_client.Cloud) -> dict[str, str]:
     """Return an environment in which curl trusts a cloud's authority."""
     env = dict(os.environ)
