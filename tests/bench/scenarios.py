@@ -14,6 +14,12 @@ Template = dict[str, Any]
 #: The kinds of a group: one resource, or members in a nested stack.
 SINGLE, NESTED = 'single group of', 'group of'
 
+#: A single group whose servers answer heat-api-cfn.
+CFN = 'CFN_SIGNAL, group of'
+
+#: The name under which both sides know TempURLs.
+TRANSPORT = 'TEMP_URL_SIGNAL'
+
 #: Where the servers read their metadata, each in an object.
 CONTAINER = 'servers'
 
@@ -32,6 +38,7 @@ class Scenario:
     :ivar group: whether they are one group, in a stack nested in theirs.
     :ivar brief: whether a round has no update.
     :ivar single: whether the group is one resource, which only ours can be.
+    :ivar transport: how servers answer.
     """
 
     kind: str
@@ -41,6 +48,7 @@ class Scenario:
     group: bool = False
     brief: bool = False
     single: bool = False
+    transport: str = TRANSPORT
 
     @property
     def name(self) -> str:
@@ -66,6 +74,7 @@ class Scenario:
             for each in templates:
                 group = each['resources']['group']['properties']
                 group['members'] = 'single'
+                group['signal_transport'] = self.transport
         return templates
 
 
@@ -86,6 +95,7 @@ OTHERS = {
     'group': Scenario(kind=NESTED, count=200, group=True, brief=True),
     'single': single(200),
     'thousand': single(1000),
+    'cfn': dataclasses.replace(single(200), kind=CFN, transport='CFN_SIGNAL'),
 }
 
 
@@ -166,8 +176,7 @@ def _group(servers: Sequence[str]) -> Template:
 
 _PROPERTIES = {
     'config': {'get_resource': 'config'},
-    # The name under which both sides know it.
-    'signal_transport': 'TEMP_URL_SIGNAL',
+    'signal_transport': TRANSPORT,
     'input_values': {'turn': {'get_param': 'turn'}},
 }
 

@@ -152,7 +152,11 @@ class Stacks:
         def put(number: int, deployment: str) -> int:
             time.sleep(max(0.0, begun + number * apart - time.time()))
             sent[deployment] = time.time()
-            return base.put(urls[deployment], BODY)
+            # That of heat-api-cfn, or a TempURL.
+            is_signed = 'Signature=' in urls[deployment]
+            return (base.post if is_signed else base.put)(
+                urls[deployment], BODY
+            )
 
         def all_done() -> bool:
             for one in self._state.deployments(self._ids):

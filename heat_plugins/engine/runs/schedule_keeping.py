@@ -579,7 +579,7 @@ def _tell(row: _Row, ticks: abc.Iterable[int], why: str) -> None:
     )
     try:
         context = heat_context.get_admin_context()
-        # Whoever cuts the event reads why, too.
+        # A client that cuts the event shows why, too.
         named = bounds.listed(times, 2)
         schedule_rows.add_event(context, row, f'missed {named}: {why}')
     except Exception as exc:
