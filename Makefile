@@ -194,7 +194,7 @@ do-test-heats: $(STAMP)
 	    -e $(HEATS) -- $(ARGS)
 
 do-demo: $(STAMP)
-	$(DEMO)
+	$(DEMO) $(ARGS)
 
 do-demo-plan: $(STAMP)
 	contrib/demo/run-plan

@@ -563,9 +563,10 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
         self.data_delete(schedule_rows.KEY)
 
     @rows.unquoted()
-    def _change(self, changed: abc.Callable[[_Kept], _Kept]) -> None:
-        schedule_rows.change(self.context, self.id, changed)
+    def _change(self, changed: abc.Callable[[_Kept], _Kept]) -> bool:
+        is_changed = schedule_rows.change(self.context, self.id, changed)
         schedule_rows.wake(self.id)
+        return is_changed
 
     @rows.unquoted()
     def handle_signal(self, details: object = None) -> str:
@@ -576,7 +577,10 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
         try:
             wanted = schedule_signals.read(details)
             callers.check_may_update(callers.of(self.stack))
-            self._change(lambda kept: wanted.follow(kept, _now()))
+            if not self._change(lambda kept: wanted.follow(kept, _now())):
+                raise errors.NotFound(
+                    'the schedule was never created: update the stack'
+                )
         except (errors.Error, ValueError) as exc:
             raise bases.refused(self, exc) from exc
         return wanted.done

@@ -8,6 +8,7 @@ import pathlib
 import time
 from typing import Any
 
+from tests.bench import answering
 from tests.bench import completing
 from tests.bench import lab as labs
 from tests.bench import live
@@ -46,6 +47,10 @@ _MEASUREMENTS: dict[str, tuple[str, _Measure]] = {
     'scheduling': (
         'Schedules',
         lambda lab, options, say: scheduling.measure(lab, say),
+    ),
+    'answering': (
+        'Runs without an object store',
+        lambda lab, options, say: answering.measure(options.name, say),
     ),
 }
 

@@ -94,6 +94,7 @@ class Record:
     quick: tables.Table | None = None
     runs: tables.Table | None = None
     scheduling: tables.Table | None = None
+    answering: tables.Table | None = None
 
     def write(self, file: pathlib.Path) -> None:
         text = json.dumps(dataclasses.asdict(self), indent=1, sort_keys=True)

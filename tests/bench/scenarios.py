@@ -14,6 +14,12 @@ Template = dict[str, Any]
 #: The kinds: a stack of single deployments, and one of a group.
 FLAT, SINGLE = 'stack of', 'single group of'
 
+#: A single group whose servers answer heat-api-cfn.
+CFN = 'CFN_SIGNAL, group of'
+
+#: The name under which both sides know TempURLs.
+TRANSPORT = 'TEMP_URL_SIGNAL'
+
 #: Where the servers read their metadata, each in an object.
 CONTAINER = 'servers'
 
@@ -26,10 +32,12 @@ class Scenario:
     """A stack of deployments, all of which wait at the same time.
 
     :ivar kind: the first part of its name in tables.
+    :ivar transport: how servers answer.
     """
 
     kind: str
     count: int
+    transport: str = TRANSPORT
 
     @property
     def name(self) -> str:
@@ -38,12 +46,16 @@ class Scenario:
     @property
     def waiting(self) -> int:
         """How many resources wait at the same time."""
-        return 1 if self.kind == SINGLE else self.count
+        return self.count if self.kind == FLAT else 1
 
     def template(self, servers: Sequence[str]) -> Template:
         """Return the template of the stack, for servers of these ids."""
-        make = _group if self.kind == SINGLE else _flat
-        return make(servers[: self.count])
+        if self.kind == FLAT:
+            return _flat(servers[: self.count])
+        template = _group(servers[: self.count])
+        properties = template['resources']['group']['properties']
+        properties['signal_transport'] = self.transport
+        return template
 
 
 def flat(count: int) -> Scenario:
@@ -55,6 +67,7 @@ def flat(count: int) -> Scenario:
 OTHERS = {
     'single': Scenario(kind=SINGLE, count=200),
     'thousand': Scenario(kind=SINGLE, count=1000),
+    'cfn': Scenario(kind=CFN, count=200, transport='CFN_SIGNAL'),
 }
 
 
@@ -136,8 +149,7 @@ def _group(servers: Sequence[str]) -> Template:
 
 _PROPERTIES = {
     'config': {'get_resource': 'config'},
-    # The name under which both sides know it.
-    'signal_transport': 'TEMP_URL_SIGNAL',
+    'signal_transport': TRANSPORT,
     'input_values': {'turn': {'get_param': 'turn'}},
 }
 

@@ -167,7 +167,11 @@ class Stacks:
 
         def put(deployment: str) -> int:
             sent[deployment] = time.time()
-            return base.put(urls[deployment], BODY)
+            # That of heat-api-cfn, or a TempURL.
+            is_signed = 'Signature=' in urls[deployment]
+            return (base.post if is_signed else base.put)(
+                urls[deployment], BODY
+            )
 
         def all_done() -> bool:
             for one in self._state.deployments(self._ids):

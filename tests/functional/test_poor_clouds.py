@@ -8,14 +8,17 @@ what says no.
 from collections.abc import Iterator
 import json
 import pathlib
+import re
 import subprocess
 from typing import Any
-import urllib.error
-import urllib.request
+from urllib import parse
+import uuid
 
 import pytest
 
 from heat_plugins import wording
+from heat_plugins.engine import transports
+from tests import pages
 from tests.functional import base
 from tests.functional import conftest
 from tests.functional import planning
@@ -187,6 +190,70 @@ def test_runs_and_schedules_work_without_both(
         software(cloud, f'run delete {each["id"]}', shown=False)
 
 
+#: What shows each row of "What works" among the commands of the page.
+SHOWN = {
+    'Deployments': 'openstack stack create',
+    ':doc:`groups`, with ``max_failures`` and ``rolling_update``': 'rolling',
+    '``run start``, also of a script of your own, on one server or many': (
+        '--canary 1'
+    ),
+    'Outputs': 'seq 20000',
+    ':doc:`schedules`': 'schedule run web nightly',
+    '``trigger_url``, and signals that start runs': '"$url"',
+}
+
+
+@pytest.mark.timeout(400)
+def test_each_row_of_the_page_works_as_it_is_typed(
+    bare: base.minicloud_client.Cloud,
+) -> None:
+    section = pages.read('without-object-store', 'What works')
+    typed = '\n'.join(pages.blocks(section))
+    assert re.findall(r'^   \* - (.+)$', section, re.M)[1:] == [*SHOWN]
+    for command in SHOWN.values():
+        assert command in typed
+    text = (base.ROOT / 'contrib/examples/software.yaml').read_text()
+    stack = base.Stack(bare.session(), text, name='web')
+    with servers.agent(bare, stack, 'web_server'):
+        stack.wait('CREATE_COMPLETE')
+        done = subprocess.run(
+            ['bash', '-ec', typed],
+            cwd=base.ROOT,
+            env=bare.env(),
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done
+        # Those of web, that of the group, and that by the URL.
+        base.until(
+            lambda: (
+                [each['state'] for each in software(bare, 'run list')]
+                == ['complete'] * 5
+            )
+        )
+        command = 'openstack stack resource show rolling deployments'
+        shown = run(bare, f'{command} --with-attr members -f json').stdout
+        earlier, later = sorted(
+            json.loads(shown)['attributes']['members'].values(),
+            key=lambda one: str(one['delivered_at']),
+        )
+        assert earlier['action'] == later['action'] == 'UPDATE'
+        assert earlier['ended_at'] <= later['delivered_at']
+        (printed,) = [
+            each['id']
+            for each in software(bare, 'run list --stack web')
+            if each['action'] == 'APPLY'
+        ]
+        outputs = software(bare, f'run output {printed}')
+        assert outputs['deploy_stdout'].endswith('\n20000\n')
+        command = 'openstack stack delete --yes --wait'
+        run(bare, f'{command} web rolling notes').check_returncode()
+    for name in ('first', 'second', 'notes'):
+        bare.agent(name).stop(remove=True)
+    for each in software(bare, 'run list'):
+        software(bare, f'run delete {each["id"]}', shown=False)
+
+
 def test_a_plan_needs_no_mistral(
     lacking: tuple[str, base.minicloud_client.Cloud], tmp_path: pathlib.Path
 ) -> None:
@@ -270,13 +337,13 @@ def test_a_group_is_one_resource_without_an_object_store(
     # Late results are of nobody's action.
     for config in before.values():
         late = servers.body(greeting='late')
-        assert post(base.signal_url(config), late) == 200
+        assert base.post(base.signal_url(config), late) == 200
     states = stack.outputs['members'].values()
     assert {each['status'] for each in states} == {'IN_PROGRESS'}
     for name, config in fleet.waiting('UPDATE', 3).items():
         code = int(name == 'two')
         body = servers.body(greeting=f'hello {name}', deploy_status_code=code)
-        assert post(base.signal_url(config), body) == 200
+        assert base.post(base.signal_url(config), body) == 200
     stack.wait('UPDATE_COMPLETE')
     states = stack.outputs['members']
     assert [each['status'] for each in states.values()].count('FAILED') == 1
@@ -305,13 +372,21 @@ def test_what_answers_no_run_changes_nothing(
 
     base.until(is_given)
     url = config['deploy_signal_id']
-    assert post(url.replace('attempt=1', 'attempt=2'), b'{}') == 403
-    assert post(url, b'no JSON') == 400
-    assert post(url, b'[]') == 400
-    assert post(url, b'"' + b'x' * 2**20 + b'"') == 400
+    assert base.post(url.replace('attempt=1', 'attempt=2'), b'{}') == 403
+    # A server can sign other parameters with its own key pair.
+    shown = stack.resource('server', 'os_collect_config')['attributes']
+    secret = shown['os_collect_config']['cfn']['secret_access_key']
+    path, _, given = url.partition('?')
+    query = {**dict(parse.parse_qsl(given)), 'run': f'{uuid.uuid4()}'}
+    del query['Signature']
+    forged = transports.signed(path, query, secret)
+    assert base.post(forged, b'{}') == 400
+    assert base.post(url, b'no JSON') == 400
+    assert base.post(url, b'[]') == 400
+    assert base.post(url, b'"' + b'x' * 2**20 + b'"') == 400
     assert software(bare, f'run show {started["id"]}')['state'] == 'waiting'
-    assert post(url, b'{"deploy_stdout": "first"}') == 200
-    assert post(url, b'{"deploy_stdout": "second"}') == 200
+    assert base.post(url, b'{"deploy_stdout": "first"}') == 200
+    assert base.post(url, b'{"deploy_stdout": "second"}') == 200
     base.until(
         lambda: (
             software(bare, f'run show {started["id"]}')['state'] == 'complete'
@@ -332,15 +407,3 @@ def software(
     done = run(cloud, words)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout) if shown else None
-
-
-def post(url: str, body: bytes) -> int:
-    """POST what a server might send; return the status."""
-    request = urllib.request.Request(
-        url, body, {'Content-Type': 'application/json'}, method='POST'
-    )
-    try:
-        with urllib.request.urlopen(request) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as exc:
-        return exc.code

@@ -2,7 +2,6 @@
 """The steps of the demo of a server of Nova."""
 
 import pathlib
-import time
 
 import minicloud_client
 
@@ -93,18 +92,8 @@ class Tour:
 
     def _wait(self, action: str) -> None:
         """Wait until the stack has completed an action."""
-        begun = time.monotonic()
-        found = self._stack
-        while (status := found.status).endswith('IN_PROGRESS') or (
-            not status.startswith(action)
-        ):
-            if time.monotonic() > begun + _PATIENCE:
-                raise errors.TooSlow(f'{_NAME} is {status}')
-            time.sleep(0.5)
-        errors.require(
-            status == f'{action}_COMPLETE', f'{_NAME} has become {status}'
-        )
-        self._screen.say(f'{status} after {time.monotonic() - begun:.0f} s.')
+        seconds = self._stack.until(action, _PATIENCE)
+        self._screen.say(f'{action}_COMPLETE after {seconds:.0f} s.')
 
     def _expect(self, greeting: str) -> None:
         answer = self._shell.run(

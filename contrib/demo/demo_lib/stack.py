@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stack, looked at through Heat's API: what waits for what in it."""
 
+import time
 from typing import Any
 
 import minicloud_client
@@ -34,6 +35,23 @@ class Stack:
     @property
     def status(self) -> str:
         return str(self._get(self._path).json()['stack']['stack_status'])
+
+    def until(self, action: str, patience: float) -> float:
+        """Wait until it has completed an action; return the seconds.
+
+        :raises errors.Surprise: the action fails, or takes too long.
+        """
+        begun = time.monotonic()
+        while (status := self.status).endswith('IN_PROGRESS') or (
+            not status.startswith(action)
+        ):
+            if time.monotonic() > begun + patience:
+                raise errors.TooSlow(f'{self.name} is {status}')
+            time.sleep(0.5)
+        errors.require(
+            status == f'{action}_COMPLETE', f'{self.name} has become {status}'
+        )
+        return time.monotonic() - begun
 
     def outputs(self) -> dict[str, Any]:
         shown = self._get(self._path).json()['stack']['outputs']

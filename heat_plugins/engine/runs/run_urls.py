@@ -52,12 +52,11 @@ def inputs(
         raise errors.Refused(lacking)
     with own_heat.translated('read the key pair of a server'):
         access, secret = _key_pair(stack, server)
-    base = cfg.CONF.heat_waitcondition_server_url
-    if base:
-        base = base.replace('/waitcondition', '/signal')
-    else:
-        heat = stack.clients.client_plugin('heat')
-        base = f'{heat.get_heat_cfn_url()}/signal'
+    # Heat makes its own of the same.
+    base = cfg.CONF.heat_waitcondition_server_url or (
+        stack.clients.client_plugin('heat').get_heat_cfn_url()
+        + '/waitcondition'
+    )
     named = identifier.ResourceIdentifier(
         resource_name=RESOURCE, **stack.identifier()
     )
@@ -69,10 +68,10 @@ def inputs(
         'target': str(key.number),
         'attempt': str(key.attempt),
     }
-    url = transports.signed(base + named.arn_url_path(), query, secret)
+    url = base.replace('/waitcondition', '/signal') + named.arn_url_path()
     return {
         heat_values.TRANSPORT_INPUT: heat_values.CFN_SIGNAL,
-        run_objects.SIGNAL_ID: url,
+        run_objects.SIGNAL_ID: transports.signed(url, query, secret),
         'deploy_signal_verb': 'POST',
         body.REPORTS_INPUT: 'true',
     }

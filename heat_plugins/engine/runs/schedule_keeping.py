@@ -567,19 +567,21 @@ SCAN = process.Scan(
 
 def _tell(row: _Row, ticks: abc.Iterable[int], why: str) -> None:
     """Tell operators and users of ticks that are missed."""
-    times = bounds.listed([str(summary.time(tick)) for tick in ticks])
+    times = [str(summary.time(tick)) for tick in ticks]
     LOG.warning(
         'Schedule %(name)s of stack %(stack)s has missed %(times)s: %(why)s',
         {
             'name': row.name,
             'stack': row.stack_id,
-            'times': times,
+            'times': bounds.listed(times),
             'why': why,
         },
     )
     try:
         context = heat_context.get_admin_context()
-        schedule_rows.add_event(context, row, f'missed {times}: {why}')
+        # A client that cuts the event shows why, too.
+        named = bounds.listed(times, 2)
+        schedule_rows.add_event(context, row, f'missed {named}: {why}')
     except Exception as exc:
         # The record has it, too.
         LOG.info('Cannot write an event: %s', foreign.brief(exc))

@@ -17,6 +17,8 @@ from heat_plugins.engine import patches
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.runs import leading
 from heat_plugins.engine.runs import run_answers
+from heat_plugins.engine.runs import run_urls
+from heat_plugins.runs import run_store
 from tests.unit import heat_fixture
 from tests.unit.engine import test_run_fleet
 from tests.unit.resources import deployments
@@ -198,6 +200,37 @@ class UrlTest(PoorCase):
         (url,) = self.urls().values()
         self.assertIn(f'AWSAccessKeyId={kept["access_key"]}', url)
         self.assertEqual(made, len(self.pairs))
+
+    def test_two_engines_may_make_it_at_once_and_both_urls_work(self):
+        stack = self.created(template('a'))
+        server_id = self.heat.load(stack)['server_a'].resource_id
+        servers = resources.find_all(self.heat.context, [server_id])
+
+        def url(attempt):
+            key = run_store.TargetKey(run_id='r', number=0, attempt=attempt)
+            given = run_urls.inputs(stack, key, servers[server_id])
+            return given['deploy_signal_id']
+
+        def make(keystone, **values):
+            pair = self._new_pair(**values)
+            if len(self.pairs) == 1:
+                # While Keystone answers, another engine needs one, too.
+                found.append(url(2))
+            return pair
+
+        found = []
+        self.patch(
+            fake_keystoneclient.FakeKeystoneClient,
+            'create_stack_domain_user_keypair',
+            make,
+        )
+        found.append(url(1))
+        second, first = found
+        self.assertIn(f'AWSAccessKeyId={self.pairs[0].access}&', first)
+        self.assertIn(f'AWSAccessKeyId={self.pairs[1].access}&', second)
+        # One of them is kept, with its secret.
+        self.assertEqual(first, url(1))
+        self.assertEqual(2, len(self.pairs))
 
     def test_the_address_that_heat_conf_names_counts(self):
         cfg.CONF.set_override(

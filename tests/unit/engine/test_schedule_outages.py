@@ -52,14 +52,17 @@ class OutageTest(keeping.KeepingCase):
         self.keeper().look()
         self.now = NOW + 63 * MINUTE
         keeper = self.keeper()
-        keeper.look()
+        with self.assertLogs('heat_plugins', 'WARNING') as logs:
+            keeper.look()
         uuid = self.heat.load(self.made)['nightly'].uuid
         (event,) = [
             each for each in deployments.events(self.made) if 'missed' in each
         ]
         for minutes in range(10, 60, 10):
-            self.assertIn(f'2027-01-15T08:{minutes}:00Z', event)
+            self.assertIn(f'2027-01-15T08:{minutes}:00Z', logs.output[0])
         self.assertEqual(5, self.record().missed)
+        # Clients cut long reasons.
+        self.assertIn(f'and 3 more: {self.record().reason[:99]}', event[:200])
         late = schedules.run_id(uuid, NOW + 60 * MINUTE)
         self.assertEqual([late], self.runs())
         # No engine names or starts anything again.

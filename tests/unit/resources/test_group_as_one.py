@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups that are one resource: no nested stack, a row for each member."""
 
+import collections
+import itertools
 import json
 from unittest import mock
 from urllib import parse
@@ -781,6 +783,40 @@ class CfnTest(GroupTestCase):
             {'a': 'of a', 'b': None, 'c': None},
             self.heat.load(stack)['deployment'].FnGetAtt('answer'),
         )
+
+    def test_its_members_change_in_batches(self):
+        times = collections.defaultdict(dict)
+
+        def answer(config):
+            given = deployments.inputs(config)
+            name = given['deploy_resource_name']
+            times[given['deploy_action']][name] = self.now
+            return {'deploy_status_code': int(name in failing)}
+
+        self.answer, failing = answer, ()
+        batches = {'max_batch_size': 1, 'pause_time': 7}
+        whole = group(
+            *'abc',
+            signal_transport='CFN_SIGNAL',
+            policy={'rolling_update': batches},
+        )
+        stack = self.created(whole)
+        properties = whole['resources']['deployment']['properties']
+        for who, failing in (('moon', ()), ('sun', 'b')):
+            properties['input_values'] = {'who': who}
+            before = self.now
+            if failing:
+                again = self.heat.load(stack)
+                task = self.heat.begin(again, 'UPDATE', whole)
+                self.assertIn('1 of 3 members', self.failed(task, again))
+            else:
+                self.update(stack, whole)
+            ran = {k: v for k, v in times['UPDATE'].items() if v > before}
+            # The failure of one ends it before the next.
+            self.assertEqual([*'abc'][: 2 if failing else 3], [*ran])
+            for earlier, later in itertools.pairwise(ran.values()):
+                self.assertGreaterEqual(later, earlier + 7)
+        self.assertEqual(1, len(set(times['CREATE'].values())))
 
     def test_it_runs_all_actions_and_leaves_no_user(self):
         self.answer = lambda config: {

@@ -339,6 +339,11 @@ class SignalTest(ScheduleCase):
         self.assertEqual('2027-01-15T08:00:00Z', self.get(stack, 'last_time'))
         self.refused(stack, {'do': 'run'}, 'has not ended')
 
+    def test_one_that_was_never_created_follows_nothing(self):
+        stack = self.created()
+        self.heat.load(stack)['nightly'].data_delete(schedule_rows.KEY)
+        self.refused(stack, {'do': 'run'}, 'was never created')
+
     def test_a_bad_signal_is_refused_with_an_example(self):
         stack = self.created()
         before = self.kept(stack)

@@ -6,6 +6,8 @@ import testtools
 from heat_plugins import errors
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import chart_reading
+from heat_plugins.timeline import plain_text
+from heat_plugins.timeline import svg
 from tests.unit import growth
 from tests.unit.runs import fake_heat
 from tests.unit.runs import listed_runs
@@ -231,6 +233,15 @@ class ChartReaderTest(testtools.TestCase):
             ),
             list(self.chart().troubles()),
         )
+        drawn = self.chart()
+        line, _ = [
+            each
+            for each in plain_text.draw(drawn, 80)
+            if each.plain.startswith('nightly ')
+        ]
+        (red,) = [span for span in line.spans if span.style == 'red']
+        self.assertEqual('✗', line.plain[red.start : red.end])
+        self.assertIn('class="bar failed"', svg.draw(drawn))
 
     def test_what_a_stack_holds_is_shown_by_its_kind(self):
         empty = self.heat.add_stack('shop-empty', self.stack.id)
