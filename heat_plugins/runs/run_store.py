@@ -253,9 +253,10 @@ class RunStore(Protocol):
 
         :param tick: the time of a schedule that starts it.
         :raises Stale: another process has changed the record of the schedule.
-        :raises errors.Exists: another order has that ID, or that time of the
-            schedule has a run.
-        :raises errors.Refused: the project keeps as many as it may.
+        :raises errors.Exists: another order has that ID; with a tick: that
+            time of the schedule has a run.
+        :raises errors.Refused: the project keeps as many as it may; with a
+            tick: another run has that ID.
         """
 
     def load(self, run_id: str, project_id: str | None = None) -> StoredRun:
@@ -292,9 +293,11 @@ class RunStore(Protocol):
         """
 
     def heads_of(
-        self, run_ids: abc.Collection[str]
+        self, projects: abc.Mapping[str, str]
     ) -> abc.Mapping[str, run_records.Head]:
-        """Return how runs of any project stand, those that are there, by ID.
+        """Return how runs stand, those that are there, by ID.
+
+        :param projects: whose each must be, by ID.
 
         How many of their targets are in which state may be out of date.
         """
@@ -375,7 +378,7 @@ class RunStore(Protocol):
         """
 
     def surplus(self) -> list[Surplus]:
-        """Return runs to remove: deleted, too old, or too many.
+        """Return runs to remove: deleted, too old, too many, or too long.
 
         There are more if these are `PAGE` or more.
         """

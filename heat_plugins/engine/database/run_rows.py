@@ -216,11 +216,19 @@ class RunRows:
                         sqlalchemy.insert(run_tables.TARGET), targets
                     )
         except db_exception.DBDuplicateEntry:
-            if tick is not None:
-                raise errors.Exists(
-                    'This time of the schedule has a run already'
-                ) from None
-            return _existing(project_id, run.order)
+            if tick is None:
+                return _existing(project_id, run.order)
+            query = sqlalchemy.select(_Run.id).where(
+                _Run.schedule_id == tick.schedule, _Run.due_at == tick.due_at
+            )
+            with _reading() as session:
+                if session.execute(query).first():
+                    raise errors.Exists(
+                        'This time of the schedule has a run already'
+                    ) from None
+            raise errors.Refused(
+                f'The ID {run.id} is that of a run that another user started'
+            ) from None
         except run_store.Stale:
             # The commit of this engine may have had no answer.
             with contextlib.suppress(errors.Exists):
@@ -355,16 +363,19 @@ class RunRows:
 
     @_in_database
     def heads_of(
-        self, run_ids: abc.Collection[str]
+        self, projects: abc.Mapping[str, str]
     ) -> abc.Mapping[str, run_records.Head]:
-        query = sqlalchemy.select(_Run.id, _Run.created_at, _Run.head)
+        query = sqlalchemy.select(
+            _Run.id, _Run.project_id, _Run.created_at, _Run.head
+        )
         with _reading() as session:
             return {
                 row.id: _head(row)
-                for some in rows.batches(run_ids)
+                for some in rows.batches(projects)
                 for row in session.execute(
                     query.where(_Run.id.in_(some), _IS_SHOWN)
                 )
+                if row.project_id == projects[row.id]
             }
 
     @_in_database
@@ -446,6 +457,10 @@ class RunRows:
                 **_of_run(after),
             )
         )
+        if after.ended:
+            size = sqlalchemy.func.sum(sqlalchemy.func.length(_Target.record))
+            query = sqlalchemy.select(size).where(_Target.run_id == after.id)
+            statement = statement.values(output_bytes=query.scalar_subquery())
         for _ in range(_TRIES):
             try:
                 with _writing() as session:
@@ -591,29 +606,35 @@ class RunRows:
     def surplus(self) -> list[run_store.Surplus]:
         options = cfg.CONF.heat_plugins
         oldest = time.time() - options.runs_kept_days * _DAY
+        most_bytes = options.run_outputs_kept * 2**20
         ended = (
-            sqlalchemy.select(_Run.project_id, _Run.id, _Run.targets)
+            sqlalchemy.select(
+                _Run.project_id, _Run.id, _Run.targets, _Run.output_bytes
+            )
             .where(_Run.ended_at.is_not(None))
             .order_by(_Run.ended_at)
             .limit(run_store.PAGE)
         )
-        total = sqlalchemy.func.sum(_Run.targets).label('total')
+        number = sqlalchemy.func.sum(_Run.targets)
+        size = sqlalchemy.func.sum(_Run.output_bytes)
         crowded = (
-            sqlalchemy.select(_Run.project_id, total)
+            sqlalchemy.select(_Run.project_id, number, size)
             .group_by(_Run.project_id)
-            .having(total > options.run_targets_kept)
+            .having((number > options.run_targets_kept) | (size > most_bytes))
         )
         with _reading() as session:
             old = session.execute(ended.where(_Run.ended_at < oldest))
             unwanted = {row.id: row.project_id for row in old}
-            for project in session.execute(crowded).all():
-                excess = project.total - options.run_targets_kept
-                theirs = ended.where(_Run.project_id == project.project_id)
+            for project_id, targets, filled in session.execute(crowded).all():
+                excess = targets - options.run_targets_kept
+                too_long = (filled or 0) - most_bytes
+                theirs = ended.where(_Run.project_id == project_id)
                 for row in session.execute(theirs):
-                    if excess <= 0:
+                    if excess <= 0 and too_long <= 0:
                         break
                     excess -= row.targets
-                    unwanted[row.id] = row.project_id
+                    too_long -= row.output_bytes or 0
+                    unwanted[row.id] = project_id
             return [
                 run_store.Surplus(
                     project_id=project_id,

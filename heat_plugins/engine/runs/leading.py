@@ -29,6 +29,7 @@ from heat_plugins import pools
 from heat_plugins.deployments import deliveries
 from heat_plugins.engine import process
 from heat_plugins.engine.database import run_rows
+from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import run_fleet
 from heat_plugins.runs import attempts
 from heat_plugins.runs import deciding
@@ -299,6 +300,7 @@ class Leader:
     def _forget(self, led: _Led) -> None:
         with self._lock:
             self._led.pop(led.id, None)
+        schedule_rows.wake(led.id)
         if led.stored is None:
             return
         run = led.stored.run
@@ -446,6 +448,7 @@ class Leader:
         for n in decision.taken:
             self._stack(before, n).leave(run_fleet.key_of(before.run, n))
         if decision.after.ended:
+            schedule_rows.wake(led.id)
             control = decision.after.control
             metrics.count(metrics.RUNS, control.phase.value)
             LOG.info(

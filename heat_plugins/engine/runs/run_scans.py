@@ -78,34 +78,33 @@ def remove_surplus(store: run_store.RunStore) -> None:
     """
     away: set[str] = set()
     while found := [e for e in store.surplus() if e.project_id not in away]:
-        _remove(store, found, away)
+        for each in found:
+            if each.project_id in away:
+                continue
+            try:
+                run_fleet.clear(each)
+            except errors.Unavailable as exc:
+                away.add(each.project_id)
+                LOG.info(
+                    'Cannot delete the objects of run %(id)s; retrying: '
+                    '%(error)s',
+                    {'id': each.run_id, 'error': exc},
+                )
+            else:
+                store.remove(each)
 
 
-def _remove(
-    store: run_store.RunStore,
-    found: abc.Iterable[run_store.Surplus],
-    away: set[str],
-) -> None:
-    """Remove some runs; note the projects whose object store is away."""
-    for each in found:
-        if each.project_id in away:
-            continue
-        try:
-            run_fleet.clear(each)
-        except errors.Unavailable as exc:
-            away.add(each.project_id)
-            LOG.info(
-                'Cannot delete the objects of run %(id)s; retrying: %(error)s',
-                {'id': each.run_id, 'error': exc},
-            )
-        else:
-            store.remove(each)
+def forget_surplus(clock: abc.Callable[[], float] = time.time) -> None:
+    """Do so in Heat's database, if its tables are there.
 
-
-def forget_surplus() -> None:
-    """Do so in Heat's database, if its tables are there."""
-    if _has_tables():
-        remove_surplus(run_rows.RunRows())
+    The engines that live take turns, as a list of all projects costs much.
+    """
+    alive = rescue.reporting(heat_context.get_admin_context())
+    for leader in leading.leaders():
+        engines = sorted({*alive, leader.engine_id})
+        turn = int(clock() // RETENTION_INTERVAL) % len(engines)
+        if engines[turn] == leader.engine_id and _has_tables():
+            remove_surplus(run_rows.RunRows())
 
 
 RETENTION = process.Scan(

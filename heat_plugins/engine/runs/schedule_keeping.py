@@ -105,10 +105,12 @@ class _Known:
     """What was decided of a schedule, and when to decide again.
 
     :ivar kept: what the text says; None if it was not read.
+    :ivar run_id: of the tick that runs.
     """
 
     text: str = ''
     kept: _Kept | None = None
+    run_id: str = ''
     until: float = 0.0
 
 
@@ -224,8 +226,10 @@ class Keeper:
 
     def look(self) -> float:
         """Decide what is due; return the seconds until the next look."""
-        for number in schedule_rows.take_changed():
-            self._known[number] = _Known()
+        for changed in schedule_rows.take_changed():
+            ended = [n for n, e in self._known.items() if e.run_id == changed]
+            for number in [changed] if isinstance(changed, int) else ended:
+                self._known[number] = _Known()
         context, now = heat_context.get_admin_context(), self._clock()
         rows = self._rows(context, now)
         # In another order each time, so that none is always last.
@@ -237,7 +241,11 @@ class Keeper:
         ]
         # A run that has not ended now had not when a tick was due.
         heads = self._store.heads_of(
-            {_run_id(row, kept) for row, kept in due if kept.record.created}
+            {
+                _run_id(row, kept): row.project_id
+                for row, kept in due
+                if kept.record.created
+            }
         )
         judged = [
             each
@@ -387,7 +395,10 @@ class Keeper:
         if not is_recorded:
             return
         self._known[row.number] = _Known(
-            text=text, kept=after, until=min(until, again)
+            text=text,
+            kept=after,
+            run_id=_run_id(row, after),
+            until=min(until, again),
         )
         schedule_rows.count(before, after)
         _log(judged)

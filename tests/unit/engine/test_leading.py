@@ -16,6 +16,7 @@ from heat_plugins import errors
 from heat_plugins import metrics
 from heat_plugins.engine import process
 from heat_plugins.engine import rescue
+from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import leading
 from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_scans
@@ -31,7 +32,11 @@ OTHER = '20270115T080001Z-0badcafe'
 def test_each_server_runs_the_action_once_and_its_outputs_are_kept():
     world = run_world.World()
     world.start()
+    world.pass_time()
+    assert run_world.RUN not in [*schedule_rows.take_changed()]
     world.finish()
+    # The schedule that has started it decides at once.
+    assert run_world.RUN in [*schedule_rows.take_changed()]
     run = world.run()
     assert run.control.phase is run_records.Phase.COMPLETE
     assert world.states() == ['complete'] * 3

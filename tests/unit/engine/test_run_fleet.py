@@ -11,6 +11,7 @@ from oslo_config import cfg
 from oslo_db import exception as db_exception
 
 from heat_plugins import errors
+from heat_plugins.engine import rescue
 from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.runs import door
 from heat_plugins.engine.runs import leading
@@ -528,6 +529,17 @@ class RunTest(LeadingCase):
         self.delete(stacks[0])
         run_scans.remove_surplus(self.store)
         self.assertEqual([], self.store.surplus())
+
+    def test_engines_that_live_delete_runs_by_turns(self):
+        leading.install(self.leader)
+        self.addCleanup(leading.install, None)
+        turns = []
+        self.patch(run_scans, 'remove_surplus', turns.append)
+        self.patch(rescue, 'reporting', lambda context: {'another'})
+        for number in range(4):
+            now = number * run_scans.RETENTION_INTERVAL
+            run_scans.forget_surplus(lambda now=now: now)
+        self.assertEqual(2, len(turns))
 
     def test_a_changed_key_of_the_account_ends_what_waits(self):
         self.swift = fake_swift.ceph(fake_swift.CEPH_ACCOUNT)

@@ -307,6 +307,23 @@ class KeepingTest(KeepingCase):
         self.assertEqual(self.ids(1, 2), self.runs())
         self.assertEqual(0, self.record().skipped)
 
+    def test_the_end_of_its_run_is_seen_at_once(self):
+        self.scheduled(overlap='queue')
+        keepers = self.keeper(), self.keeper()
+        self.at(1)
+        for keeper in keepers:
+            keeper.look()
+            keeper.look()
+        self.finish(*self.ids(1))
+        for keeper in keepers:
+            keeper.look()
+            self.assertIsNotNone(self.record().running)
+        schedule_rows.wake('of no schedule')
+        schedule_rows.wake(*self.ids(1))
+        self.assertTrue(schedule_rows.woken.is_set())
+        keepers[1].look()
+        self.assertIsNone(self.record().running)
+
     def test_a_tick_is_skipped_while_a_run_is_in_progress(self):
         self.scheduled()
         keeper = self.keeper()
