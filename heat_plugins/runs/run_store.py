@@ -104,6 +104,13 @@ class TargetKey:
     attempt: int
 
 
+def key_of(run: run_records.RunRecord, number: int) -> TargetKey:
+    """Return the key of the last attempt on a target."""
+    return TargetKey(
+        run_id=run.id, number=number, attempt=run.attempts[number].number
+    )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Awaiting:
     """A target whose server has a signed URL for its answer.
@@ -349,13 +356,14 @@ class RunStore(Protocol):
 
     def answer(
         self, outcomes: abc.Mapping[TargetKey, runs.RunAttempt]
-    ) -> abc.Collection[TargetKey]:
+    ) -> abc.Mapping[TargetKey, run_records.Attempt]:
         """Store how attempts stand or have ended, as their servers say.
 
         The row in Heat that an attempt names is settled with it, and its live
         key is freed. An attempt that has ended takes a late result alone.
 
-        :returns: those that counted, or are stored as given already.
+        :returns: as they are stored, those that counted, or are stored as
+            given already.
         """
 
     def awaiting(self, signature: str) -> Awaiting | None:

@@ -10,6 +10,7 @@ from collections import abc
 import contextlib
 import dataclasses
 import functools
+import itertools
 import json
 import time
 from typing import Any, ParamSpec, TypeVar
@@ -492,15 +493,16 @@ class RunRows:
     def answer(
         self,
         outcomes: abc.Mapping[run_store.TargetKey, runs.RunAttempt],
-    ) -> abc.Collection[run_store.TargetKey]:
-        by_run: dict[str, dict[run_store.TargetKey, runs.RunAttempt]] = {}
-        for key, outcome in outcomes.items():
-            by_run.setdefault(key.run_id, {})[key] = outcome
-        counted = set()
+    ) -> abc.Mapping[run_store.TargetKey, run_records.Attempt]:
+        counted: dict[run_store.TargetKey, run_records.Attempt] = {}
+        # Else two engines with the same answers would conflict.
+        keys = sorted(outcomes, key=dataclasses.astuple)
         with _writing() as session:
-            # Else two engines with the same answers would conflict.
-            for run_id in sorted(by_run):
-                counted |= _answer(session, run_id, by_run[run_id])
+            for run_id, theirs in itertools.groupby(
+                keys, lambda key: key.run_id
+            ):
+                some = {key: outcomes[key] for key in theirs}
+                counted |= _answer(session, run_id, some)
         return counted
 
     @_in_database
@@ -1018,7 +1020,7 @@ def _answer(
     session: Any,
     run_id: str,
     outcomes: abc.Mapping[run_store.TargetKey, runs.RunAttempt],
-) -> set[run_store.TargetKey]:
+) -> dict[run_store.TargetKey, run_records.Attempt]:
     """Store what servers say of targets of a run; return what counts."""
     limit = cfg.CONF.heat_plugins.run_output_limit
     numbers = {key.number for key in outcomes}
@@ -1029,8 +1031,9 @@ def _answer(
         .values(revision=_Target.revision)
     )
     locked = _locked(session, run_id, numbers)
-    counted, values = set(), []
-    for key in sorted(outcomes, key=dataclasses.astuple):
+    counted: dict[run_store.TargetKey, run_records.Attempt] = {}
+    values = []
+    for key in outcomes:
         row = locked.get(key.number)
         if row is None or row.attempt != key.attempt:
             continue
@@ -1038,7 +1041,7 @@ def _answer(
         after = run_store.answered(before, outcomes[key], limit)
         if after is None:
             continue
-        counted.add(key)
+        counted[key] = after
         if after is before:
             continue
         values.append(_change(row, after, row.live_key, row.signature))

@@ -18,10 +18,11 @@ from heat_plugins.engine import process
 from heat_plugins.engine import rescue
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import leading
-from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_scans
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_requests
+from heat_plugins.runs import run_store
+from heat_plugins.runs import stepping
 from tests.unit import counted
 from tests.unit import examples
 from tests.unit.engine import run_world
@@ -172,10 +173,10 @@ def test_nothing_is_given_after_a_failure_that_comes_meanwhile():
     def fail_meanwhile(project_id, run, members):
         made = prepare(project_id, run, members)
         if members == (2,):
-            leader.settle({run_fleet.key_of(run, 1): failure})
+            leader.settle({run_store.key_of(run, 1): failure})
         return made
 
-    failure = run_fleet.Answer(
+    failure = stepping.Answer(
         lost='it is lost', state=run_records.State.FAILED
     )
     world.answers = lambda server_id: 0 if server_id == 'server-0' else None
@@ -554,7 +555,7 @@ def test_no_scan_complains_while_there_are_no_tables(monkeypatch):
     pauses = []
     monkeypatch.setattr(run_scans.db_api, 'get_engine', lambda: None)
     monkeypatch.setattr(run_scans.run_tables, 'is_ready', is_ready)
-    look = run_scans.rescue_runs(pauses.append)
+    look = run_scans.begin(run_scans.take_over, pauses.append)
     assert pauses == [run_scans.RESCUE] * 2
     look()
 
@@ -589,11 +590,11 @@ def test_an_engine_starts_runs_that_it_leads():
     world = run_world.World(targets=1)
     run = run_records.RunRecord.new(world.order())
     with pytest.raises(errors.Unavailable, match='does not lead runs'):
-        leading.start(run_world.PROJECT, run)
+        leading.leader().start(run_world.PROJECT, run)
     leading.install(world.leader())
     try:
         for _again in range(2):
-            made = leading.start(run_world.PROJECT, run)
+            made = leading.leader().start(run_world.PROJECT, run)
             assert made.engine_id == 'engine'
         world.finish()
     finally:
@@ -610,7 +611,7 @@ def test_without_tables_no_run_starts_and_the_remedy_is_told(monkeypatch):
     leading.install(world.leader())
     try:
         with pytest.raises(errors.Unavailable, match='run "x"'):
-            leading.start(
+            leading.leader().start(
                 run_world.PROJECT, run_records.RunRecord.new(world.order())
             )
     finally:

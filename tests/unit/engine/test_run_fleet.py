@@ -4,6 +4,7 @@
 import dataclasses
 import json
 import time
+import types
 from urllib import parse
 
 from heat.engine import stack as parser
@@ -66,7 +67,6 @@ class LeadingCase(heat_door.DoorCase):
             engine_id,
             self.store,
             run_fleet.RunServers,
-            output_limit=cfg.CONF.heat_plugins.run_output_limit,
             places=run_world.Places(100, 100),
             monotonic=lambda: self.now,
         )
@@ -515,10 +515,10 @@ class RunTest(LeadingCase):
         kept, gone = ids
         self.runs.delete(gone)
         self.swift.fail(times=99)
-        run_scans.remove_surplus(self.store)
+        run_scans.remove_surplus(self.leader, self.store)
         self.assertEqual(1, len(self.store.surplus()))
         self.swift.heal()
-        run_scans.remove_surplus(self.store)
+        run_scans.remove_surplus(self.leader, self.store)
         self.assertEqual([], self.store.surplus())
         for each in stacks:
             names = self.objects(each)
@@ -527,18 +527,16 @@ class RunTest(LeadingCase):
         # What lies in a container that is gone is gone.
         self.runs.delete(kept)
         self.delete(stacks[0])
-        run_scans.remove_surplus(self.store)
+        run_scans.remove_surplus(self.leader, self.store)
         self.assertEqual([], self.store.surplus())
 
     def test_engines_that_live_delete_runs_by_turns(self):
-        leading.install(self.leader)
-        self.addCleanup(leading.install, None)
-        turns = []
-        self.patch(run_scans, 'remove_surplus', turns.append)
         self.patch(rescue, 'reporting', lambda context: {'another'})
+        turns = []
+        store = types.SimpleNamespace(surplus=lambda: turns.append(1) or [])
         for number in range(4):
             now = number * run_scans.RETENTION_INTERVAL
-            run_scans.forget_surplus(lambda now=now: now)
+            run_scans.remove_surplus(self.leader, store, lambda now=now: now)
         self.assertEqual(2, len(turns))
 
     def test_a_changed_key_of_the_account_ends_what_waits(self):

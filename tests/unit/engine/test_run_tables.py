@@ -106,8 +106,8 @@ class RunTablesTest(heat_fixture.HeatTestCase):
         # As if it were a process that has just been forked.
         with mock.patch('os.getpid', return_value=-1):
             patch.wrap(lambda engine: begun.append(engine))('Heat')
-        threads = ['heat-plugins-tables', 'heat-plugins-notices']
-        self.assertEqual(['Heat', *threads], begun)
+        # No scan of another, and no notice, without an option.
+        self.assertEqual(['Heat', 'heat-plugins-tables'], begun)
 
     def test_they_are_made_once(self):
         self.assertFalse(run_tables.is_ready(self.engine))

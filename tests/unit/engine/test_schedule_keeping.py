@@ -93,7 +93,6 @@ class KeepingCase(base.ScheduleCase):
             engine_id,
             self.store,
             lambda settle: None,
-            output_limit=1000,
             places=process.Places(1, 1),
         )
         leading.install(self.leader)
@@ -200,17 +199,17 @@ class KeepingTest(KeepingCase):
         counts = self.useFixture(counted.Counted())
         self.scheduled()
         self.at(1)
-        start = leading.start
+        start = self.leader.start
 
         def lose(*args):
             raise run_store.Stale('another engine was first')
 
-        self.patch(leading, 'start', lose)
+        self.patch(self.leader, 'start', lose)
         keeper = self.keeper()
         keeper.look()
         self.assertEqual({}, counts.of(metrics.TICKS))
         self.assertEqual('', self.record().reason)
-        self.patch(leading, 'start', start)
+        self.patch(self.leader, 'start', start)
         self.now += 15
         keeper.look()
         self.assertEqual({'started': 1}, counts.of(metrics.TICKS))
@@ -1014,7 +1013,6 @@ class SelectionTest(deployments.DeploymentTestCase):
                 ENGINE,
                 store,
                 lambda settle: None,
-                output_limit=1000,
                 places=process.Places(1, 1),
             )
         )

@@ -323,12 +323,12 @@ class FakeRunStore:
         }
 
     def answer(self, outcomes):
-        counted = set()
         with self._transaction():
-            for key, outcome in outcomes.items():
-                if self._answer(key, outcome):
-                    counted.add(key)
-        return counted
+            return {
+                key: self._runs[key.run_id].stored.run.attempts[key.number]
+                for key, outcome in outcomes.items()
+                if self._answer(key, outcome)
+            }
 
     def _answer(self, key, outcome):
         kept = self._runs.get(key.run_id)
