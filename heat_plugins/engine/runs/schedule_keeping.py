@@ -77,7 +77,7 @@ _MOST_TEXT = 32_000
 
 _Row = schedule_rows.ScheduleRow
 _Kept = schedule_deciding.KeptSchedule
-_Step = schedule_deciding.Step
+_Step = schedule_deciding.Needed
 _Change: TypeAlias = abc.Callable[[_Kept], _Kept]
 
 # What a warning names already, or a user has asked for.

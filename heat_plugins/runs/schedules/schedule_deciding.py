@@ -62,7 +62,7 @@ class Passed(enum.StrEnum):
     CUT_OFF = 'its cut-off has passed while it waited'
 
 
-class Step(enum.Enum):
+class Needed(enum.Enum):
     """What an engine does for a schedule, as messages say it."""
 
     START = 'start the run of'
@@ -572,7 +572,7 @@ def _recorded(decision: Decision, **changed: Any) -> Decision:
 
 def needed(
     kept: KeptSchedule, decision: Decision, now: int, poll: float
-) -> tuple[Step | None, float]:
+) -> tuple[Needed | None, float]:
     """Return what a schedule needs now, and when it may need more.
 
     :param poll: seconds until the run in progress is checked.
@@ -583,14 +583,14 @@ def needed(
         interval = between_checks(record)
         is_late = abs(now - record.checked) >= interval
         if is_late and not kept.why_paused:
-            return Step.CHECK, min(next_time, now + _LONGEST)
+            return Needed.CHECK, min(next_time, now + _LONGEST)
         check = max(record.checked + interval, now + _LONGEST)
         return None, min(next_time, check)
-    step: Step | None = None
+    step: Needed | None = None
     if not record.created:
-        step = Step.START
+        step = Needed.START
     elif decision.cancel is not None:
-        step = Step.CANCEL
+        step = Needed.CANCEL
     acted = record.acted if record.acted <= now + _LONGEST else 0
     until = acted + _pause(kept, acted)
     if step is not None and until > now:
