@@ -67,7 +67,7 @@ class World:
         self.ran, self.executed = collections.Counter(), collections.Counter()
         self.hidden = {}
         self.metadata, self.objects, self.done = {}, {}, set()
-        self.reports, self.stopped, self.discarded = set(), set(), []
+        self.reports, self.stopped = set(), set()
         self.gone, self.refused = {}, {}
         self.outage = self.store_outage = None
         self.free, self.slowness = float('inf'), 0

@@ -49,15 +49,6 @@ def test_each_server_runs_the_action_once_and_its_outputs_are_kept():
     assert world.objects == {}
 
 
-def test_a_failure_is_told():
-    world = run_world.World(max_errors=run_records.Share(1))
-    world.answers = lambda server_id: int(server_id == 'server-1')
-    world.start()
-    world.finish()
-    assert world.states() == ['complete', 'failed', 'complete']
-    assert world.run().control.reason == '1 of 3 failed'
-
-
 def test_the_ends_of_runs_and_targets_are_counted():
     world = run_world.World(3)
     world.answers = lambda server_id: int(server_id == 'server-2')
@@ -140,16 +131,6 @@ def test_a_run_that_was_skipped_everywhere_has_failed_and_can_be_retried():
     leader.wake(OTHER)
     world.finish(run_id=OTHER)
     assert world.states(OTHER) == ['complete'] * 2
-
-
-def test_a_script_of_a_users_own_excludes_nothing():
-    world = run_world.World(targets=2)
-    world.answers = lambda server_id: None
-    leader = world.start()
-    world.pass_time(3)
-    world.start(OTHER, leader, config={'group': 'script', 'config': 'date'})
-    world.pass_time(3)
-    assert world.states() == world.states(OTHER) == ['waiting'] * 2
 
 
 def test_nothing_is_given_after_the_cut_off_however_long_that_takes():
@@ -269,17 +250,6 @@ def test_a_server_is_told_to_stop_as_soon_as_the_store_is_back():
     world.store_outage = None
     world.pass_time(30)
     assert len(world.stopped) == 2
-
-
-def test_one_run_of_many_is_cancelled():
-    world = run_world.World()
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(3)
-    world.ask(run_requests.CANCEL_RUN, only=world.run().run_id(1))
-    world.pass_time(3)
-    assert world.states() == ['waiting', 'cancelled', 'waiting']
-    assert len(world.stopped) == 1
 
 
 def test_a_result_that_has_come_counts_when_its_time_is_over():
@@ -451,29 +421,6 @@ def test_a_stack_that_is_deleted_after_its_leader_died_ends_its_targets():
     world.finish()
     assert world.states() == ['cancelled'] * 2
     assert not any(world.metadata.values())
-
-
-def test_a_deployment_that_a_user_deletes_ends_its_target():
-    world = run_world.World(targets=2)
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(3)
-    world.store.given.popitem()
-    world.pass_time(5)
-    assert sorted(world.states()) == ['cancelled', 'waiting']
-
-
-def test_a_retry_runs_what_has_not_succeeded():
-    world = run_world.World(max_errors=run_records.Share(3))
-    world.answers = lambda server_id: int(server_id == 'server-1')
-    leader = world.start()
-    world.finish()
-    world.answers = lambda server_id: 0
-    world.ask(run_requests.RETRY)
-    leader.wake(run_world.RUN)
-    world.finish()
-    assert world.states() == ['complete'] * 3
-    assert world.ran == {'server-0': 1, 'server-1': 2, 'server-2': 1}
 
 
 def test_a_run_whose_order_cannot_be_read_fails_with_the_reason():

@@ -111,16 +111,6 @@ class TellingTest(NoticeCase):
         self.end(3)
         self.assertEqual(['failure', 'recovery'], self.told())
 
-    def test_a_missed_tick_is_told(self):
-        self.scheduled(notify=NOTIFY, start_within=120)
-        self.at(2.5)
-        keeper = self.keeper()
-        keeper.look()
-        ((_, body),) = self.sent
-        self.assertEqual(
-            ('missed', 2, []), (body['event'], body['missed'], body['servers'])
-        )
-
     def test_what_waits_too_long_names_the_servers_that_do(self):
         self.scheduled(notify={**NOTIFY, 'waits': 600})
         keeper = self.keeper()
@@ -133,17 +123,6 @@ class TellingTest(NoticeCase):
         self.assertEqual('waiting', body['event'])
         self.assertEqual({'pending'}, {s['state'] for s in body['servers']})
         self.assertEqual(4, len(body['servers']))
-
-    def test_what_ended_while_engines_were_down_is_not_told_to_wait(self):
-        self.scheduled(notify={**NOTIFY, 'waits': 600})
-        self.at(1)
-        self.keeper().look()
-        self.finish(*self.ids(1))
-        self.now += 1800
-        keeper = self.keeper()
-        keeper.look()
-        keeper.look()
-        self.assertEqual([], self.told())
 
     def test_servers_that_cannot_be_read_are_unknown(self):
         self.scheduled(notify=NOTIFY)

@@ -262,13 +262,6 @@ class TellingTest(Receiving, testtools.TestCase):
         self.assertEqual('hooks.example.com is dead', sent.why)
         self.assertEqual({}, self.due())
 
-    def test_what_is_not_permitted_any_longer_is_not_sent(self):
-        self.end()
-        self.permit('a.org')
-        self.look()
-        self.assertEqual([], self.sent)
-        self.assertEqual([('failure', 'pending')], self.shown())
-
     def test_a_deleted_run_tells_nothing(self):
         self.end()
         later = []
