@@ -60,7 +60,7 @@ class Answer:
 
     result: run_objects.Result | None = None
     lost: str | None = None
-    state: runs.State = runs.State.CANCELLED
+    state: _State = _State.CANCELLED
 
 
 def ending(
