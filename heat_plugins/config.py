@@ -210,8 +210,16 @@ OPTS = [
         min=1,
         help="Targets of a project's runs to keep, each a row in Heat's "
         'database. Beyond that, heat-engine deletes the runs that ended '
-        'first, and refuses a run if those in progress leave too little '
-        'room.',
+        'first. Runs in progress have no more targets together, either: '
+        'heat-engine refuses a run that would exceed this.',
+    ),
+    cfg.IntOpt(
+        'run_outputs_kept',
+        default=1024,
+        min=1,
+        help="Mebibytes of outputs of a project's runs to keep in Heat's "
+        'database. Beyond that, heat-engine deletes the runs that ended '
+        'first.',
     ),
     cfg.IntOpt(
         'run_output_limit',

@@ -42,7 +42,6 @@ from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.database import run_tables
 from heat_plugins.engine.database import schedule_rows
-from heat_plugins.engine.runs import notices
 
 #: Why no engine keeps schedules, and the remedy.
 NO_SCANS = 'rescue_interval in [heat_plugins] is 0. Set it to 30, the default.'
@@ -251,7 +250,7 @@ def runs_of_former_release(report: cloud.CheckReport) -> None:
 @cloud.reported
 def webhooks_permitted(report: cloud.CheckReport) -> None:
     """Name the entries of notify_hosts that permit nothing."""
-    hosts = notices.permitted()
+    hosts = webhooks.Hosts(cfg.CONF.heat_plugins.notify_hosts)
     if hosts.invalid:
         report.warn(
             f'{webhooks.OPTION} has entries that permit nothing: '

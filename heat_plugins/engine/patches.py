@@ -34,7 +34,6 @@ from heat_plugins.engine.database import run_tables
 from heat_plugins.engine.database import tenancy
 from heat_plugins.engine.runs import door
 from heat_plugins.engine.runs import leading
-from heat_plugins.engine.runs import notices
 from heat_plugins.engine.runs import run_answers
 from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_scans
@@ -385,7 +384,7 @@ PATCHES = (
             run_tables.SCAN,
             run_scans.SCAN,
             run_scans.RETENTION,
-            notices.SCAN,
+            run_scans.NOTICES,
             before=rescue.report_often,
             after=leading.begin,
         ),

@@ -6,9 +6,12 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import heat_values
+from heat_plugins import masking
 from heat_plugins import stored
+from heat_plugins import tokens
 from heat_plugins.configs import actions
 from heat_plugins.configs import hidden_inputs
+from heat_plugins.deployments import deliveries
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_records
 from heat_plugins.runs import runs
@@ -217,3 +220,43 @@ def log_limit(order: run_records.RunOrder) -> int:
     if order.log_limit is not None:
         return order.log_limit
     return min(live.LIMIT, max(_LOG, _LOGS // len(order.members)))
+
+
+def delivery(
+    run: run_records.RunRecord,
+    number: int,
+    *,
+    deployment_id: str,
+    config_id: str,
+    draft: heat_values.DerivedConfig,
+) -> deliveries.Delivery:
+    """Return what a server is given, with how it answers."""
+    attempt = run.attempts[number].number
+    given = {each['name']: each.get('value') for each in draft.inputs}
+    if given.get(heat_values.TRANSPORT_INPUT) == heat_values.CFN_SIGNAL:
+        signalling = deliveries.Signalling(
+            transport=heat_values.CFN_SIGNAL,
+            answers_by=deliveries.AnswersBy.ROW,
+            verb='POST',
+            url=str(given.get(run_objects.SIGNAL_ID)),
+        )
+    else:
+        result = run_objects.result_name(run.id, number, attempt)
+        signalling = deliveries.Signalling(
+            transport=heat_values.TEMP_URL_POLL,
+            object_name=result,
+            report_name=body.report_name(result),
+        )
+    return deliveries.Delivery(
+        deployment_id=deployment_id,
+        server_id=run.order.members[number].server_id,
+        config_id=config_id,
+        action=run.order.action,
+        draft=draft,
+        input_values=None,
+        signalling=signalling,
+        reading_project=None,
+        before=None,
+        reason=tokens.of_run(run.run_id(number)),
+        secrets=tuple(masking.texts(run.order.inputs)),
+    )

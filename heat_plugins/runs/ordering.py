@@ -18,6 +18,7 @@ import uuid
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import stored
+from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_requests
 
@@ -138,6 +139,29 @@ class Ask:
     request: str
     target: int | None = None
     only: str | None = None
+
+    def of(self, run: run_records.RunRecord, who: str) -> run_records.Request:
+        """Return it as a request of a user.
+
+        :raises errors.Refused: it makes no sense, or not now.
+        """
+        do, only = self.do, self.only
+        if self.target is not None:
+            if do != run_requests.CANCEL or self.target >= len(run.attempts):
+                raise errors.Invalid(
+                    '"target" is not the number of one to cancel'
+                )
+            if not run.attempts[self.target].is_live:
+                raise errors.Refused(
+                    f'Cannot cancel target {self.target} of run {run.id}: it '
+                    f'is {overview.state(run, self.target)}'
+                )
+            do, only = run_requests.CANCEL_RUN, run.run_id(self.target)
+        elif only is not None and do != run_requests.RETRY:
+            raise errors.Invalid('"only" is of a retry alone')
+        return run_records.Request(
+            do=do, who=who, only=only, request=self.request
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -104,6 +104,13 @@ class TargetKey:
     attempt: int
 
 
+def key_of(run: run_records.RunRecord, number: int) -> TargetKey:
+    """Return the key of the last attempt on a target."""
+    return TargetKey(
+        run_id=run.id, number=number, attempt=run.attempts[number].number
+    )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Awaiting:
     """A target whose server has a signed URL for its answer.
@@ -253,9 +260,10 @@ class RunStore(Protocol):
 
         :param tick: the time of a schedule that starts it.
         :raises Stale: another process has changed the record of the schedule.
-        :raises errors.Exists: another order has that ID, or that time of the
-            schedule has a run.
-        :raises errors.Refused: the project keeps as many as it may.
+        :raises errors.Exists: another order has that ID; with a tick: that
+            time of the schedule has a run.
+        :raises errors.Refused: the project keeps as many as it may; with a
+            tick: another run has that ID.
         """
 
     def load(self, run_id: str, project_id: str | None = None) -> StoredRun:
@@ -292,9 +300,11 @@ class RunStore(Protocol):
         """
 
     def heads_of(
-        self, run_ids: abc.Collection[str]
+        self, projects: abc.Mapping[str, str]
     ) -> abc.Mapping[str, run_records.Head]:
-        """Return how runs of any project stand, those that are there, by ID.
+        """Return how runs stand, those that are there, by ID.
+
+        :param projects: whose each must be, by ID.
 
         How many of their targets are in which state may be out of date.
         """
@@ -346,13 +356,14 @@ class RunStore(Protocol):
 
     def answer(
         self, outcomes: abc.Mapping[TargetKey, runs.RunAttempt]
-    ) -> abc.Collection[TargetKey]:
+    ) -> abc.Mapping[TargetKey, run_records.Attempt]:
         """Store how attempts stand or have ended, as their servers say.
 
         The row in Heat that an attempt names is settled with it, and its live
         key is freed. An attempt that has ended takes a late result alone.
 
-        :returns: those that counted, or are stored as given already.
+        :returns: as they are stored, those that counted, or are stored as
+            given already.
         """
 
     def awaiting(self, signature: str) -> Awaiting | None:
@@ -375,7 +386,7 @@ class RunStore(Protocol):
         """
 
     def surplus(self) -> list[Surplus]:
-        """Return runs to remove: deleted, too old, or too many.
+        """Return runs to remove: deleted, too old, too many, or too long.
 
         There are more if these are `PAGE` or more.
         """

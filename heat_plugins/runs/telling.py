@@ -80,6 +80,24 @@ def tried(run: _Run, now: float) -> tuple[_Run, notifying.Notice | None]:
     return run.changed(notices=dataclasses.replace(notices, book=book)), notice
 
 
+def servers(run: _Run, event: _Event) -> list[dict[str, str]]:
+    """Return the servers that a notice is about."""
+    members = run.failures
+    if event is _Event.WAITING:
+        members = [*run.live, *run.pending]
+    return [
+        {
+            'stack': target.stack_name,
+            'resource': target.resource,
+            'server': target.server_name or target.server_id,
+            'state': state.value if state else 'pending',
+        }
+        for target, state in (
+            (run.order.members[n], run.attempts[n].state) for n in members
+        )
+    ]
+
+
 def told(run: _Run, notice: notifying.Notice, why: str, now: float) -> _Run:
     """Return a run after an attempt to send a notice.
 

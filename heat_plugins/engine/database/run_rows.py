@@ -10,7 +10,9 @@ from collections import abc
 import contextlib
 import dataclasses
 import functools
+import itertools
 import json
+import operator
 import time
 from typing import Any, ParamSpec, TypeVar
 
@@ -216,11 +218,18 @@ class RunRows:
                         sqlalchemy.insert(run_tables.TARGET), targets
                     )
         except db_exception.DBDuplicateEntry:
-            if tick is not None:
+            if tick is None:
+                return _existing(project_id, run.order)
+            query = sqlalchemy.select(_Run.id).where(
+                _Run.schedule_id == tick.schedule, _Run.due_at == tick.due_at
+            )
+            if rows.finds(_admin(), query):
                 raise errors.Exists(
                     'This time of the schedule has a run already'
                 ) from None
-            return _existing(project_id, run.order)
+            raise errors.Refused(
+                f'The ID {run.id} is that of a run that another user started'
+            ) from None
         except run_store.Stale:
             # The commit of this engine may have had no answer.
             with contextlib.suppress(errors.Exists):
@@ -268,12 +277,11 @@ class RunRows:
             listed = session.execute(query).all()
             live = [row.id for row in listed if row.ended_at is None]
             counts = _live_counts(session, live)
-        heads = [_head(row) for row in listed]
         return [
-            overview.recounted(head, counts[head.id])
-            if head.id in counts
-            else head
-            for head in heads
+            overview.recounted(_head(row), counts[row.id])
+            if row.id in counts
+            else _head(row)
+            for row in listed
         ]
 
     @_in_database
@@ -336,11 +344,10 @@ class RunRows:
             .order_by(_Target.changed_at.desc())
             .limit(_OTHERS)
         )
-        with _reading() as session:
-            return [
-                _with_targets(row, _bare_order(row), [row])
-                for row in session.execute(query)
-            ]
+        return [
+            _with_targets(row, _bare_order(row), [row])
+            for row in rows.select(_admin(), query)
+        ]
 
     @_in_database
     def held_in(self, stack_id: str) -> abc.Mapping[str, abc.Set[str]]:
@@ -348,40 +355,35 @@ class RunRows:
             _Target.stack_id == stack_id, _Target.row_id.is_not(None)
         )
         held: dict[str, set[str]] = {}
-        with _reading() as session:
-            for row in session.execute(query):
-                held.setdefault(row.run_id, set()).add(row.deployment_id)
+        for row in rows.select(_admin(), query):
+            held.setdefault(row.run_id, set()).add(row.deployment_id)
         return held
 
     @_in_database
     def heads_of(
-        self, run_ids: abc.Collection[str]
+        self, projects: abc.Mapping[str, str]
     ) -> abc.Mapping[str, run_records.Head]:
-        query = sqlalchemy.select(_Run.id, _Run.created_at, _Run.head)
-        with _reading() as session:
-            return {
-                row.id: _head(row)
-                for some in rows.batches(run_ids)
-                for row in session.execute(
-                    query.where(_Run.id.in_(some), _IS_SHOWN)
-                )
-            }
+        query = sqlalchemy.select(
+            _Run.id, _Run.project_id, _Run.created_at, _Run.head
+        ).where(_IS_SHOWN)
+        return {
+            row.id: _head(row)
+            for row in rows.select_in(_admin(), query, _Run.id, projects)
+            if row.project_id == projects[row.id]
+        }
 
     @_in_database
     def led_by(self, engine_id: str) -> abc.Mapping[str, int]:
         query = sqlalchemy.select(_Run.id, _Run.version).where(
             _Run.ended_at.is_(None), _Run.engine_id == engine_id
         )
-        with _reading() as session:
-            return {row.id: row.version for row in session.execute(query)}
+        return {row.id: row.version for row in rows.select(_admin(), query)}
 
     @_in_database
     def leaders(self) -> abc.Set[str]:
-        query = sqlalchemy.select(_Run.engine_id).where(
-            _Run.ended_at.is_(None)
-        )
-        with _reading() as session:
-            return set(session.execute(query.distinct()).scalars())
+        query = sqlalchemy.select(_Run.engine_id).distinct()
+        query = query.where(_Run.ended_at.is_(None))
+        return {row.engine_id for row in rows.select(_admin(), query)}
 
     @_in_database
     def take_over(self, dead: str, engine_id: str, most: int) -> list[str]:
@@ -391,9 +393,7 @@ class RunRows:
             .order_by(_Run.id)
             .limit(most)
         )
-        with _reading() as session:
-            wanted = list(session.execute(query).scalars())
-        theirs = _Run.id.in_(wanted)
+        theirs = _Run.id.in_([e.id for e in rows.select(_admin(), query)])
         with _writing() as session:
             session.execute(
                 sqlalchemy.update(run_tables.RUN)
@@ -420,8 +420,7 @@ class RunRows:
             .order_by(_Run.notice_at)
             .limit(most)
         )
-        with _reading() as session:
-            return {row.id: row.project_id for row in session.execute(query)}
+        return {row.id: row.project_id for row in rows.select(_admin(), query)}
 
     @_in_database
     def step(
@@ -446,6 +445,10 @@ class RunRows:
                 **_of_run(after),
             )
         )
+        if after.ended:
+            size = sqlalchemy.func.sum(sqlalchemy.func.length(_Target.record))
+            query = sqlalchemy.select(size).where(_Target.run_id == after.id)
+            statement = statement.values(output_bytes=query.scalar_subquery())
         for _ in range(_TRIES):
             try:
                 with _writing() as session:
@@ -477,15 +480,16 @@ class RunRows:
     def answer(
         self,
         outcomes: abc.Mapping[run_store.TargetKey, runs.RunAttempt],
-    ) -> abc.Collection[run_store.TargetKey]:
-        by_run: dict[str, dict[run_store.TargetKey, runs.RunAttempt]] = {}
-        for key, outcome in outcomes.items():
-            by_run.setdefault(key.run_id, {})[key] = outcome
-        counted = set()
+    ) -> abc.Mapping[run_store.TargetKey, run_records.Attempt]:
+        counted: dict[run_store.TargetKey, run_records.Attempt] = {}
+        # Else two engines with the same answers would conflict.
+        keys = sorted(outcomes, key=dataclasses.astuple)
         with _writing() as session:
-            # Else two engines with the same answers would conflict.
-            for run_id in sorted(by_run):
-                counted |= _answer(session, run_id, by_run[run_id])
+            for run_id, theirs in itertools.groupby(
+                keys, lambda key: key.run_id
+            ):
+                some = {key: outcomes[key] for key in theirs}
+                counted |= _answer(session, run_id, some)
         return counted
 
     @_in_database
@@ -503,15 +507,14 @@ class RunRows:
                 _IS_SHOWN,
             )
         )
-        with _reading() as session:
-            row = session.execute(query).first()
-        if row is None:
-            return None
-        order, _unreadable = _order(row)
-        run = _with_targets(row, order, [row])
-        return run_store.Awaiting(
-            project_id=row.project_id, run=run, number=row.number
-        )
+        for row in rows.select(_admin(), query.limit(1)):
+            order, _unreadable = _order(row)
+            return run_store.Awaiting(
+                project_id=row.project_id,
+                run=_with_targets(row, order, [row]),
+                number=row.number,
+            )
+        return None
 
     @_in_database
     def is_busy(self, run_id: str) -> bool:
@@ -519,8 +522,7 @@ class RunRows:
             _Target.run_id == run_id,
             _Target.state.is_(None) | _Target.state.in_(_LIVE),
         )
-        with _reading() as session:
-            return session.execute(query.limit(1)).first() is not None
+        return rows.finds(_admin(), query)
 
     @_in_database
     def delete(self, project_id: str, run_id: str) -> None:
@@ -565,11 +567,10 @@ class RunRows:
             .order_by(total.desc())
             .limit(most)
         )
-        with _reading() as session:
-            return {
-                project_id: int(number)
-                for project_id, number in session.execute(query)
-            }
+        return {
+            project_id: int(number)
+            for project_id, number in rows.select(_admin(), query)
+        }
 
     @_in_database
     def in_progress(self) -> dict[str, tuple[int, int]]:
@@ -581,66 +582,70 @@ class RunRows:
             .where(_Run.ended_at.is_(None))
             .group_by(_Run.state)
         )
-        with _reading() as session:
-            return {
-                state: (number, created)
-                for state, number, created in session.execute(query)
-            }
+        return {
+            state: (number, created)
+            for state, number, created in rows.select(_admin(), query)
+        }
 
     @_in_database
     def surplus(self) -> list[run_store.Surplus]:
         options = cfg.CONF.heat_plugins
         oldest = time.time() - options.runs_kept_days * _DAY
+        most_bytes = options.run_outputs_kept * 2**20
         ended = (
-            sqlalchemy.select(_Run.project_id, _Run.id, _Run.targets)
+            sqlalchemy.select(
+                _Run.project_id, _Run.id, _Run.targets, _Run.output_bytes
+            )
             .where(_Run.ended_at.is_not(None))
             .order_by(_Run.ended_at)
             .limit(run_store.PAGE)
         )
-        total = sqlalchemy.func.sum(_Run.targets).label('total')
+        number = sqlalchemy.func.sum(_Run.targets)
+        size = sqlalchemy.func.sum(_Run.output_bytes)
         crowded = (
-            sqlalchemy.select(_Run.project_id, total)
+            sqlalchemy.select(_Run.project_id, number, size)
             .group_by(_Run.project_id)
-            .having(total > options.run_targets_kept)
+            .having((number > options.run_targets_kept) | (size > most_bytes))
         )
-        with _reading() as session:
-            old = session.execute(ended.where(_Run.ended_at < oldest))
-            unwanted = {row.id: row.project_id for row in old}
-            for project in session.execute(crowded).all():
-                excess = project.total - options.run_targets_kept
-                theirs = ended.where(_Run.project_id == project.project_id)
-                for row in session.execute(theirs):
-                    if excess <= 0:
-                        break
-                    excess -= row.targets
-                    unwanted[row.id] = row.project_id
-            return [
-                run_store.Surplus(
-                    project_id=project_id,
-                    run_id=run_id,
-                    stack_ids=session.execute(
-                        sqlalchemy.select(_Target.stack_id)
-                        .where(_Target.run_id == run_id)
-                        .distinct()
+        old = rows.select(_admin(), ended.where(_Run.ended_at < oldest))
+        unwanted = {row.id: row.project_id for row in old}
+        for project_id, targets, filled in rows.select(_admin(), crowded):
+            excess = targets - options.run_targets_kept
+            too_long = (filled or 0) - most_bytes
+            theirs = ended.where(_Run.project_id == project_id)
+            for row in rows.select(_admin(), theirs):
+                if excess <= 0 and too_long <= 0:
+                    break
+                excess -= row.targets
+                too_long -= row.output_bytes or 0
+                unwanted[row.id] = project_id
+        stacks = sqlalchemy.select(_Target.stack_id).distinct()
+        return [
+            run_store.Surplus(
+                project_id=project_id,
+                run_id=run_id,
+                stack_ids=[
+                    row.stack_id
+                    for row in rows.select(
+                        _admin(), stacks.where(_Target.run_id == run_id)
                     )
-                    .scalars()
-                    .all(),
-                )
-                for run_id, project_id in unwanted.items()
-            ]
+                ],
+            )
+            for run_id, project_id in unwanted.items()
+        ]
 
 
-# Heat's database checks no permissions.
+def _admin() -> Any:
+    """Return a context; Heat's database checks no permissions."""
+    return heat_context.get_admin_context()
 
 
 def _writing() -> Any:
-    context = heat_context.get_admin_context()
-    return db_api.context_manager.writer.using(context)
+    return db_api.context_manager.writer.using(_admin())
 
 
 def _reading() -> Any:
-    context = heat_context.get_admin_context()
-    return db_api.context_manager.reader.using(context)
+    return db_api.context_manager.reader.using(_admin())
 
 
 # A run and its targets as rows
@@ -806,8 +811,19 @@ def _existing(
 
 def _conditions(session: Any, wanted: ordering.Query) -> abc.Iterator[Any]:
     """Yield the conditions of a list."""
-    if wanted.run is not None:
-        yield _Run.id == wanted.run
+    for column, compare, value in (
+        (_Run.id, operator.eq, wanted.run),
+        (_Run.action, operator.eq, wanted.action),
+        (_Run.created_by, operator.eq, wanted.who),
+        (_Run.schedule_id, operator.eq, wanted.schedule),
+        (_Run.created_at, operator.ge, wanted.since),
+        (_Run.created_at, operator.le, wanted.until),
+        (_Run.version, operator.gt, wanted.newer_than),
+    ):
+        if value is not None:
+            yield compare(column, value)
+    if wanted.state:
+        yield _Run.state.in_(wanted.state)
     for name, *columns in (
         (wanted.stack, _Target.stack_id, _Target.stack_name),
         (wanted.server, _Target.server_id, _Target.server_name),
@@ -816,20 +832,6 @@ def _conditions(session: Any, wanted: ordering.Query) -> abc.Iterator[Any]:
             yield sqlalchemy.or_(
                 *(_has_target(session, each == name) for each in columns)
             )
-    if wanted.action is not None:
-        yield _Run.action == wanted.action
-    if wanted.state:
-        yield _Run.state.in_(wanted.state)
-    if wanted.who is not None:
-        yield _Run.created_by == wanted.who
-    if wanted.schedule is not None:
-        yield _Run.schedule_id == wanted.schedule
-    if wanted.since is not None:
-        yield _Run.created_at >= wanted.since
-    if wanted.until is not None:
-        yield _Run.created_at <= wanted.until
-    if wanted.newer_than is not None:
-        yield _Run.version > wanted.newer_than
 
 
 def _has_target(session: Any, condition: Any) -> Any:
@@ -985,19 +987,19 @@ def _holders(
         _key(before.run, before.project_id, each): each for each in given
     }
     query = sqlalchemy.select(_Target.live_key, _Target.run_id)
-    with _reading() as session:
-        return {
-            numbers[row.live_key]: row.run_id
-            for some in rows.batches(numbers.keys() - {None})
-            for row in session.execute(query.where(_Target.live_key.in_(some)))
-        }
+    return {
+        numbers[row.live_key]: row.run_id
+        for row in rows.select_in(
+            _admin(), query, _Target.live_key, numbers.keys() - {None}
+        )
+    }
 
 
 def _answer(
     session: Any,
     run_id: str,
     outcomes: abc.Mapping[run_store.TargetKey, runs.RunAttempt],
-) -> set[run_store.TargetKey]:
+) -> dict[run_store.TargetKey, run_records.Attempt]:
     """Store what servers say of targets of a run; return what counts."""
     limit = cfg.CONF.heat_plugins.run_output_limit
     numbers = {key.number for key in outcomes}
@@ -1008,8 +1010,9 @@ def _answer(
         .values(revision=_Target.revision)
     )
     locked = _locked(session, run_id, numbers)
-    counted, values = set(), []
-    for key in sorted(outcomes, key=dataclasses.astuple):
+    counted: dict[run_store.TargetKey, run_records.Attempt] = {}
+    values = []
+    for key in outcomes:
         row = locked.get(key.number)
         if row is None or row.attempt != key.attempt:
             continue
@@ -1017,7 +1020,7 @@ def _answer(
         after = run_store.answered(before, outcomes[key], limit)
         if after is None:
             continue
-        counted.add(key)
+        counted[key] = after
         if after is before:
             continue
         values.append(_change(row, after, row.live_key, row.signature))

@@ -19,6 +19,7 @@ from typing import Any
 from alembic import command
 from alembic import config as alembic_config
 from alembic import migration
+from alembic import op
 from alembic import script
 from heat.db import api as db_api
 from oslo_config import cfg
@@ -120,7 +121,8 @@ def _column(
 
 #: A run. Times are seconds since the epoch. ``ended_at`` is NULL while it is
 #: in progress, and 0 if a user has deleted it; ``ordered`` is encrypted.
-#: ``notice_at`` is when its webhook must be told something, or NULL.
+#: ``notice_at`` is when its webhook must be told something, or NULL;
+#: ``output_bytes`` is how long the records of its targets were at its end.
 RUN = sqlalchemy.Table(
     'heat_plugins_run',
     METADATA,
@@ -141,6 +143,7 @@ RUN = sqlalchemy.Table(
     _column('control', Json()),
     _column('ordered', Json()),
     _column('notice_at', types.BigInteger, nullable=True),
+    _column('output_bytes', types.BigInteger, nullable=True),
     sqlalchemy.Index(
         'heat_plugins_run_listed', 'project_id', 'created_at', 'id'
     ),
@@ -230,6 +233,25 @@ def _upgrade(engine: sqlalchemy.Engine) -> None:
         config.attributes['connection'] = connection
         command.upgrade(config, 'head')
         connection.commit()
+
+
+def add_lacking() -> None:
+    """Add the columns and indexes that the tables lack, in a revision.
+
+    Where the first revision has just made the tables, or another engine has
+    done this meanwhile, nothing is lacking.
+    """
+    there = sqlalchemy.inspect(op.get_bind())
+    for table in METADATA.sorted_tables:
+        columns = [each['name'] for each in there.get_columns(table.name)]
+        for column in table.columns:
+            if column.name not in columns:
+                added = sqlalchemy.Column(column.name, column.type)
+                op.add_column(table.name, added)
+        indexes = [each['name'] for each in there.get_indexes(table.name)]
+        for index in table.indexes:
+            if index.name not in indexes:
+                index.create(op.get_bind())
 
 
 def _revisions(connection: sqlalchemy.Connection) -> set[str]:

@@ -35,10 +35,10 @@ _LATE = 60
 
 _Kept = schedule_deciding.KeptSchedule
 
-#: Set once a schedule has changed in this process.
+#: Set once a schedule has changed, or a run has ended, in this process.
 woken = threading.Event()
-# The numbers of those.
-_changed: set[int] = set()
+# The numbers of the schedules, and the IDs of the runs.
+_changed: set[int | str] = set()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,14 +59,18 @@ class ScheduleRow:
     text: str
 
 
-def wake(number: int) -> None:
-    """Let this process read a schedule now: it has changed."""
-    _changed.add(number)
+def wake(changed: int | str) -> None:
+    """Let this process read a schedule now.
+
+    :param changed: the number of its resource; or the ID of a run that has
+        ended, which may be of a schedule.
+    """
+    _changed.add(changed)
     woken.set()
 
 
-def take_changed() -> abc.Iterator[int]:
-    """Yield the schedules that have changed in this process, once."""
+def take_changed() -> abc.Iterator[int | str]:
+    """Yield what has changed in this process, once."""
     woken.clear()
     while _changed:
         yield _changed.pop()

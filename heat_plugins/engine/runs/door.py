@@ -36,7 +36,6 @@ from heat_plugins.engine import transports
 from heat_plugins.engine.database import run_tables
 from heat_plugins.engine.database import stack_reading
 from heat_plugins.engine.database import tenancy
-from heat_plugins.engine.runs import notices
 from heat_plugins.runs import deciding
 from heat_plugins.runs import notifying
 from heat_plugins.runs import ordering
@@ -47,6 +46,7 @@ from heat_plugins.runs import run_store
 from heat_plugins.runs import signal_orders
 from heat_plugins.runs import summary
 from heat_plugins.runs.targets import selecting
+from heat_plugins.runs.targets import targets
 from heat_plugins.signals import live
 
 # The action of a script of one's own that names none.
@@ -160,7 +160,10 @@ class Door:
         if not wanted.dry_run:
             _check_policy(context)
             with contextlib.suppress(errors.NotFound):
-                return self._same(context.project_id, order)
+                known = self._store.load(order.id, context.project_id)
+                if not run_store.is_same_order(known.run.order, order):
+                    raise errors.Exists(order.id)
+                return self._shown(known)
         _check_ways(context, wanted)
         stacks = stack_reading.ProjectStacks(context)
         chosen = choose(stacks, wanted, action, config)
@@ -174,28 +177,13 @@ class Door:
                 f'confirmed, and {number} are selected now. List them with a '
                 'dry run, and confirm again'
             )
-        run = new_run(order, chosen)
+        run = new_run(order, chosen.targets)
         try:
             made = self._store.create(context.project_id, run, leader)
         except errors.Exists:
-            # Perhaps by the same order, sent twice.
-            with contextlib.suppress(errors.NotFound):
-                return self._same(context.project_id, order)
-            # It is of another project.
             raise errors.Exists(wanted.run) from None
         self._wake(wanted.run)
         return self._shown(made)
-
-    def _same(self, project_id: str, order: run_records.RunOrder) -> _Answer:
-        """Return the run that an order has started before.
-
-        :raises errors.NotFound: it has started none.
-        :raises errors.Exists: another order has.
-        """
-        known = self._store.load(order.id, project_id)
-        if not run_store.is_same_order(known.run.order, order):
-            raise errors.Exists(order.id)
-        return self._shown(known)
 
     def follow(
         self,
@@ -217,7 +205,7 @@ class Door:
             run = before.run
             if any(e.request == wanted.request for e in run.control.requests):
                 return self._shown(before)
-            request = _request(run, wanted, who)
+            request = wanted.of(run, who)
             refusal = run_requests.refusal(run, request.do, only=request.only)
             if before.unreadable and wanted.do != run_requests.CANCEL:
                 refusal = f'{before.unreadable}; it can only be cancelled'
@@ -542,24 +530,21 @@ def choose(
             config,
         )
     except errors.NotFound as exc:
-        hint = ''
-        for each in wanted.resources:
-            if not _REGULAR.isdisjoint(each):
-                hint = (
-                    f'. {bounds.shortened(each)} looks like a regular '
-                    'expression; a pattern has *, ? and […]'
-                )
-        raise errors.Refused(f'{exc}{hint}') from exc
+        hints = [
+            f'. {bounds.shortened(each)} looks like a regular expression; a '
+            'pattern has *, ? and […]'
+            for each in wanted.resources
+            if not _REGULAR.isdisjoint(each)
+        ]
+        raise errors.Refused(''.join([str(exc), *hints[:1]])) from exc
 
 
 def new_run(
-    order: run_records.RunOrder, chosen: selecting.Chosen
+    order: run_records.RunOrder, selected: abc.Iterable[targets.Target]
 ) -> run_records.RunRecord:
     """Return the run of an order on the targets that are selected."""
     hooks = cfg.CONF.heat_plugins.known_hooks
-    members = tuple(
-        each.with_action(order.action, hooks) for each in chosen.targets
-    )
+    members = tuple(each.with_action(order.action, hooks) for each in selected)
     return run_records.RunRecord.new(
         dataclasses.replace(order, members=members)
     )
@@ -634,28 +619,8 @@ def _notice(
     if values is None:
         return None
     webhook = webhooks.Webhook.parse(str(values.get('url', '')))
-    notices.permitted().check(webhook)
+    webhooks.Hosts(cfg.CONF.heat_plugins.notify_hosts).check(webhook)
     return notifying.NoticeOrder.asked(values, webhook.shown)
-
-
-def _request(
-    run: run_records.RunRecord, wanted: ordering.Ask, who: str
-) -> run_records.Request:
-    do, only = wanted.do, wanted.only
-    if wanted.target is not None:
-        if do != run_requests.CANCEL or wanted.target >= len(run.attempts):
-            raise errors.Invalid('"target" is not the number of one to cancel')
-        if not run.attempts[wanted.target].is_live:
-            raise errors.Refused(
-                f'Cannot cancel target {wanted.target} of run {run.id}: it is '
-                f'{overview.state(run, wanted.target)}'
-            )
-        do, only = run_requests.CANCEL_RUN, run.run_id(wanted.target)
-    elif only is not None and do != run_requests.RETRY:
-        raise errors.Invalid('"only" is of a retry alone')
-    return run_records.Request(
-        do=do, who=who, only=only, request=wanted.request
-    )
 
 
 # Answers

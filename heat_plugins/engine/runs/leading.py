@@ -14,13 +14,10 @@ from collections import abc
 import contextlib
 import dataclasses
 import math
-import os
 import threading
 import time
-from typing import Any, TypeAlias
+from typing import Any
 import uuid
-
-from oslo_config import cfg
 
 from heat_plugins import errors
 from heat_plugins import foreign
@@ -29,13 +26,13 @@ from heat_plugins import pools
 from heat_plugins.deployments import deliveries
 from heat_plugins.engine import process
 from heat_plugins.engine.database import run_rows
+from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import run_fleet
-from heat_plugins.runs import attempts
 from heat_plugins.runs import deciding
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
-from heat_plugins.runs import runs
+from heat_plugins.runs import stepping
 
 LOG = foreign.logger(__name__)
 
@@ -50,38 +47,14 @@ _STEPS, _STEPS_OF_PROJECT = 16, 4
 _TOGETHER, _TRIES = 250, 3
 
 # Seconds between two checks whether stacks and deployments exist; until a
-# retry of what failed, at first and at most; and until another run of the
-# action may have ended.
-_DEEP, _AGAIN, _LONGEST, _WAIT = 15.0, 2.0, 300.0, 10
-
-# Seconds for which a service may be out of order for a target that starts, or
-# whose time is over.
-_BUDGET = 300.0
+# retry of what failed, at first and at most.
+_DEEP, _AGAIN, _LONGEST = 15.0, 2.0, 300.0
 
 # Seconds between two looks for late results, at first and at most; how many
 # each asks for; and for how long a run that has ended is looked at.
 _LATE, _LATEST, _ASKED, _AFTERWARDS = 5.0, 300.0, 20, 120.0
 
-_FULL = (
-    'Waits for room: the project has as many software configs or deployments '
-    'as Heat permits (max_software_deployments_per_tenant in heat.conf)'
-)
-
 _State = run_records.State
-_Prepared: TypeAlias = abc.Mapping[int, deliveries.Delivery | errors.Error]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Decision:
-    """What a step stores.
-
-    :ivar given: what servers are given, by number of the target.
-    :ivar taken: the targets whose runs are taken from their servers.
-    """
-
-    after: run_records.RunRecord
-    given: abc.Mapping[int, deliveries.Delivery]
-    taken: tuple[int, ...]
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -118,16 +91,11 @@ class _Led:
     )
     failing: dict[int, float] = dataclasses.field(default_factory=dict)
 
-    @property
-    def project_id(self) -> str:
-        return self.stored.project_id if self.stored else self.id
-
 
 class Leader:
     """Leads the runs of one engine.
 
     :param places: for what is done in threads.
-    :param output_limit: the bytes of outputs that the store keeps of a target.
     """
 
     def __init__(
@@ -136,7 +104,6 @@ class Leader:
         store: run_store.RunStore,
         servers: abc.Callable[[run_fleet.Settle], run_fleet.RunServers],
         *,
-        output_limit: int,
         places: process.Places,
         clock: abc.Callable[[], float] = time.time,
         monotonic: abc.Callable[[], float] = time.monotonic,
@@ -144,7 +111,6 @@ class Leader:
         self.engine_id = engine_id
         self._store = store
         self._servers = servers(self.settle)
-        self._output_limit = output_limit
         self._places = places
         self._clock = clock
         self._monotonic = monotonic
@@ -163,8 +129,16 @@ class Leader:
         run: run_records.RunRecord,
         tick: run_store.Tick | None = None,
     ) -> run_store.StoredRun:
-        """Store a run and lead it; see `run_store.RunStore.create`."""
-        made = self._store.create(project_id, run, self.engine_id, tick=tick)
+        """Store a run and lead it; see `run_store.RunStore.create`.
+
+        :raises errors.Unavailable: also if the tables of runs are missing.
+        """
+        try:
+            made = self._store.create(
+                project_id, run, self.engine_id, tick=tick
+            )
+        except errors.ServiceError as exc:
+            raise errors.Unavailable(str(exc)) from exc
         self.wake(run.id)
         return made
 
@@ -211,7 +185,8 @@ class Leader:
         dues = [self._next_look]
         for led in list(self._led.values()):
             dues.append(led.due)
-            if led.due <= now and self._places.take(led.id, led.project_id):
+            project_id = led.stored.project_id if led.stored else led.id
+            if led.due <= now and self._places.take(led.id, project_id):
                 self._places.run(led.id, 'heat-plugins-run', self._go_on, led)
         for stack in self._servers.stacks.values():
             if stack.is_idle:
@@ -299,11 +274,12 @@ class Leader:
     def _forget(self, led: _Led) -> None:
         with self._lock:
             self._led.pop(led.id, None)
+        schedule_rows.wake(led.id)
         if led.stored is None:
             return
         run = led.stored.run
         for n in run.live:
-            self._stack(led.stored, n).leave(run_fleet.key_of(run, n))
+            self._stack(led.stored, n).leave(run_store.key_of(run, n))
 
     def _stack(
         self, stored: run_store.StoredRun, number: int
@@ -343,7 +319,7 @@ class Leader:
             return
         run, project_id = stored.run, stored.project_id
         given = {
-            n: run_fleet.key_of(run, n)
+            n: run_store.key_of(run, n)
             for n in run.live
             if run.attempts[n].row_id is not None
         }
@@ -361,7 +337,7 @@ class Leader:
         for n in new:
             key = given[n]
             if n not in made:
-                lost[key] = run_fleet.Answer(lost=run_fleet.CHANGED)
+                lost[key] = stepping.Answer(lost=run_fleet.CHANGED)
                 continue
             led.told.add(key)
             # Scripts may be long.
@@ -378,15 +354,17 @@ class Leader:
         now = self._clock()
         reasons = self._gone(led, stored)
         step = deciding.advance(stored.run, now)
-        ending = _ending(stored.run, step, reasons)
+        ending = stepping.ending(stored.run, step, reasons)
         if ending:
             # What has come counts.
             outage = self._ask(led, stored, ending, reports=step.expire)
-            if outage is not None and _may_wait(stored.run, step, now):
+            if outage is not None and stepping.may_wait(stored.run, step, now):
                 raise outage
             current = led.stored or stored
             step = deciding.advance(current.run, now)
-            self._stop(led, current, _ending(current.run, step, reasons))
+            self._stop(
+                led, current, stepping.ending(current.run, step, reasons)
+            )
         room, prepared = self._prepare(led, stored, step)
         with led.lock:
             for _ in range(_TRIES):
@@ -396,9 +374,13 @@ class Leader:
                 # To prepare them may have taken long.
                 now = self._clock()
                 step = deciding.advance(led.stored.run, now)
-                if {*_ending(led.stored.run, step, reasons)} - {*ending}:
+                if {*stepping.ending(led.stored.run, step, reasons)} - {
+                    *ending
+                }:
                     return True
-                decision = decide(led.stored, now, reasons, prepared, room)
+                decision = stepping.decide(
+                    led.stored, now, reasons, prepared, room
+                )
                 if decision.after == led.stored.run:
                     self._plan_next(led, led.stored, is_full=room < 1)
                     return False
@@ -428,7 +410,7 @@ class Leader:
         self,
         led: _Led,
         before: run_store.StoredRun,
-        decision: Decision,
+        decision: stepping.Decision,
     ) -> None:
         members = before.run.order.members
         rows = [str(before.run.attempts[n].row_id) for n in decision.taken]
@@ -444,8 +426,9 @@ class Leader:
         led.fresh |= decision.given
         _count_targets(before.run.attempts, decision.after.attempts)
         for n in decision.taken:
-            self._stack(before, n).leave(run_fleet.key_of(before.run, n))
+            self._stack(before, n).leave(run_store.key_of(before.run, n))
         if decision.after.ended:
+            schedule_rows.wake(led.id)
             control = decision.after.control
             metrics.count(metrics.RUNS, control.phase.value)
             LOG.info(
@@ -481,19 +464,24 @@ class Leader:
         """Return what changes of targets that cannot go on, by number."""
         run, now = stored.run, int(self._clock())
         members = [*run.live, *run.pending]
-        ended: dict[str, object] = {'ended_at': now}
         if stored.unreadable:
-            failed = ended | {
+            failed = {
+                'ended_at': now,
                 'state': _State.FAILED,
                 'reason': stored.unreadable,
             }
-            return dict.fromkeys(members, failed | ended)
+            return dict.fromkeys(members, failed)
         if self._monotonic() < led.next_deep or not members:
             return {}
         led.next_deep = self._monotonic() + _DEEP
         reasons = self._servers.gone(stored.project_id, run, members)
         return {
-            n: ended | {'state': _State.CANCELLED, 'reason': why, 'gone': True}
+            n: {
+                'ended_at': now,
+                'state': _State.CANCELLED,
+                'reason': why,
+                'gone': True,
+            }
             for n, why in reasons.items()
         }
 
@@ -513,8 +501,8 @@ class Leader:
         """
         run = stored.run
 
-        def ask(n: int) -> run_fleet.Answer | errors.Unavailable | None:
-            key = run_fleet.key_of(run, n)
+        def ask(n: int) -> stepping.Answer | errors.Unavailable | None:
+            key = run_store.key_of(run, n)
             expected = run_objects.NOTHING_KNOWN
             if key in led.known:
                 expected = run_objects.Expected.by(led.known[key].draft)
@@ -531,16 +519,16 @@ class Leader:
         answers = {
             n: answer
             for n, answer in zip(members, found, strict=True)
-            if isinstance(answer, run_fleet.Answer)
+            if isinstance(answer, stepping.Answer)
         }
         self.settle(
-            {run_fleet.key_of(run, n): each for n, each in answers.items()}
+            {run_store.key_of(run, n): each for n, each in answers.items()}
         )
         for n, answer in answers.items():
             if answer.result is not None:
                 with contextlib.suppress(errors.Error):
                     self._stack(stored, n).discard_all(
-                        run_fleet.key_of(run, n)
+                        run_store.key_of(run, n)
                     )
         outages = (e for e in found if isinstance(e, errors.Unavailable))
         return next(outages, None)
@@ -556,7 +544,7 @@ class Leader:
 
         def stop(n: int) -> bool:
             try:
-                self._stack(stored, n).stop(run_fleet.key_of(stored.run, n))
+                self._stack(stored, n).stop(run_store.key_of(stored.run, n))
             except errors.Unavailable as exc:
                 LOG.info(
                     'Cannot tell the server of target %(n)d of run %(id)s to '
@@ -575,7 +563,7 @@ class Leader:
 
     def _prepare(
         self, led: _Led, stored: run_store.StoredRun, step: deciding.Step
-    ) -> tuple[float, _Prepared]:
+    ) -> tuple[float, stepping.Prepared]:
         """Return how many targets have room, and what those are given."""
         if not step.start:
             return math.inf, {}
@@ -593,14 +581,14 @@ class Leader:
         late = {
             n: errors.Refused(str(prepared[n]))
             for n, since in led.failing.items()
-            if now - since > _BUDGET
+            if now - since > stepping.BUDGET
         }
         return room, {**prepared, **late}
 
     # Answers
 
     def settle(
-        self, answers: abc.Mapping[run_store.TargetKey, run_fleet.Answer]
+        self, answers: abc.Mapping[run_store.TargetKey, stepping.Answer]
     ) -> abc.Collection[run_store.TargetKey]:
         """Store what servers have answered; return what of it counts."""
         if not answers:
@@ -617,21 +605,15 @@ class Leader:
                 for key, answer in answers.items()
                 if (outcome := self._outcome(led[key.run_id], key, answer))
             }
-            counted = self._store.answer(outcomes) if outcomes else ()
+            counted = self._store.answer(outcomes) if outcomes else {}
             for each in run_ids:
-                theirs = {
-                    key: outcome
-                    for key, outcome in outcomes.items()
-                    if key.run_id == each
-                }
+                theirs = [key for key in outcomes if key.run_id == each]
                 self._note(led[each], theirs, counted)
                 led[each].due = 0.0
         self._woken.set()
         return counted
 
-    def take(
-        self, found: run_store.Awaiting, answer: run_fleet.Answer
-    ) -> bool:
+    def take(self, found: run_store.Awaiting, answer: stepping.Answer) -> bool:
         """Store an answer that came to this engine; say whether it counts.
 
         If its run has nothing left to do, this engine ends it: that one which
@@ -640,12 +622,12 @@ class Leader:
         key, before = found.key, found.run.attempts[0]
         if key.run_id in self._led:
             return key in self.settle({key: answer})
-        outcome = self._changed(found.run, 0, answer)
-        if outcome is None or key not in self._store.answer({key: outcome}):
+        outcome = stepping.answered(found.run, 0, answer, self._clock())
+        counted = self._store.answer({key: outcome}) if outcome else {}
+        if key not in counted:
             return False
-        after = run_store.answered(before, outcome, self._output_limit)
-        _count_targets([before], [after or before])
-        if outcome.is_live or self._store.is_busy(key.run_id):
+        _count_targets([before], [counted[key]])
+        if counted[key].is_live or self._store.is_busy(key.run_id):
             return True
         # If another process has changed it, that one knows of the answer.
         with contextlib.suppress(errors.Error):
@@ -657,7 +639,7 @@ class Leader:
         return True
 
     def _outcome(
-        self, led: _Led, key: run_store.TargetKey, answer: run_fleet.Answer
+        self, led: _Led, key: run_store.TargetKey, answer: stepping.Answer
     ) -> run_records.Attempt | None:
         """Return an attempt with its answer; None if it waits for none."""
         if led.stored is None:
@@ -668,50 +650,28 @@ class Leader:
                 return None
         if led.stored.run.attempts[key.number].number != key.attempt:
             return None
-        return self._changed(led.stored.run, key.number, answer)
-
-    def _changed(
-        self, run: run_records.RunRecord, n: int, answer: run_fleet.Answer
-    ) -> run_records.Attempt | None:
-        """Return an attempt with an answer; None if it takes none."""
-        attempt, now = run.attempts[n], int(self._clock())
-        if answer.result is not None:
-            change = attempts.settled(run, n, answer.result)
-        elif not attempt.is_live:
-            return None
-        elif answer.lost is not None:
-            change = {
-                'state': answer.state,
-                'reason': answer.lost,
-                'ended_at': now,
-            }
-        else:
-            change = {
-                'state': _State.RUNNING,
-                'reason': 'The server has started the action',
-                'reported_at': attempt.reported_at or now,
-            }
-        return dataclasses.replace(attempt, **change)
+        return stepping.answered(
+            led.stored.run, key.number, answer, self._clock()
+        )
 
     def _note(
         self,
         led: _Led,
-        outcomes: abc.Mapping[run_store.TargetKey, run_records.Attempt],
-        counted: abc.Collection[run_store.TargetKey],
+        keys: abc.Collection[run_store.TargetKey],
+        counted: abc.Mapping[run_store.TargetKey, run_records.Attempt],
     ) -> None:
         """Note answers that are stored, as the store has noted them."""
         if led.stored is None:
             return
-        if outcomes.keys() - set(counted):
+        if set(keys) - counted.keys():
             # Some had ended before.
             led.stored = None
             return
         run, revisions = led.stored.run, list(led.stored.revisions)
         changes = {}
-        for key, outcome in outcomes.items():
-            before = run.attempts[key.number]
-            after = run_store.answered(before, outcome, self._output_limit)
-            if after is None or after is before:
+        for key in keys:
+            before, after = run.attempts[key.number], counted[key]
+            if after == before:
                 continue
             if not (after.is_live or after.is_unanswered):
                 led.known.pop(key, None)
@@ -749,118 +709,6 @@ class Leader:
         led.next_late = now + led.late_pause
 
 
-def _ending(
-    run: run_records.RunRecord,
-    step: deciding.Step,
-    reasons: abc.Collection[int],
-) -> list[int]:
-    """Return the targets whose runs are about to be taken from servers."""
-    return sorted({*step.expire, *step.withdraw, *reasons} & {*run.live})
-
-
-def _may_wait(
-    run: run_records.RunRecord, step: deciding.Step, now: float
-) -> bool:
-    """Say whether targets whose time is over may have a result all the same.
-
-    They wait for a store that is out of order, but not for ever.
-    """
-    times = [over[0] for n in step.expire if (over := run.overdue(n, now))]
-    return not step.withdraw and now - max(times, default=0) < _BUDGET
-
-
-def decide(
-    stored: run_store.StoredRun,
-    now: float,
-    reasons: abc.Mapping[int, abc.Mapping[str, object]],
-    prepared: _Prepared,
-    room: float,
-) -> Decision:
-    """Return what to store of a run.
-
-    A run ends in a step of its own, once servers were told what was taken
-    from them.
-
-    :param reasons: what changes of targets that cannot go on.
-    :param prepared: what targets that may start are given, or why they are
-        given nothing.
-    """
-    before = stored.run
-    going = {*before.live, *before.pending}
-    run = before.attempted(
-        {n: change for n, change in reasons.items() if n in going}
-    )
-    step = deciding.advance(run, now)
-    while step.expire or step.withdraw:
-        run = step.run.attempted(
-            {
-                n: attempts.withdrawn(step.run, n, now)
-                or attempts.overdue(step.run, n, now)
-                for n in (*step.expire, *step.withdraw)
-            }
-        )
-        step = deciding.advance(run, now)
-    given, changes = {}, {}
-    for n in step.start:
-        outcome = prepared.get(n)
-        if isinstance(outcome, deliveries.Delivery):
-            given[n] = outcome
-        changes[n] = _begun(run, n, outcome, now)
-    after = step.run.attempted(changes)
-    taken = tuple(
-        n
-        for n, attempt in enumerate(after.attempts)
-        if attempt.row_id and not attempt.is_live
-    )
-    if taken and after.ended:
-        after = run
-    is_full = len(step.start) > room
-    if after.control.phase is run_records.Phase.RUNNING:
-        if is_full:
-            after = after.changed(reason=_FULL)
-        elif after.control.reason == _FULL:
-            after = after.changed(reason='')
-    nothing = {'row_id': None, 'config_id': None}
-    return Decision(
-        after=after.attempted(dict.fromkeys(taken, nothing)),
-        given=given,
-        taken=taken,
-    )
-
-
-def _begun(
-    run: run_records.RunRecord,
-    number: int,
-    outcome: deliveries.Delivery | errors.Error | None,
-    now: float,
-) -> abc.Mapping[str, object]:
-    """Return what changes of a target that may start."""
-    if isinstance(outcome, deliveries.Delivery):
-        return {
-            'state': _State.WAITING,
-            'reason': runs.UNANSWERED,
-            'row_id': outcome.deployment_id,
-            'config_id': outcome.config_id,
-            'transport': outcome.signalling.transport,
-        }
-    before = vars(run.attempts[number])
-    if outcome is None or isinstance(outcome, errors.Unavailable):
-        return before
-    ended = {'reason': str(outcome), 'ended_at': int(now)}
-    if isinstance(outcome, errors.AlreadyRunning):
-        if run.order.limits.if_running == run_records.SKIP:
-            return {**ended, 'state': _State.SKIPPED, 'started_at': None}
-        return {
-            **before,
-            'reason': str(outcome),
-            'wait_until': int(now) + _WAIT,
-        }
-    if isinstance(outcome, errors.NotFound):
-        ended['reason'] = attempts.deployment_gone(run.order.members[number])
-        return {**ended, 'state': _State.CANCELLED, 'gone': True}
-    return {**ended, 'state': _State.FAILED}
-
-
 def _count_targets(
     before: abc.Iterable[run_records.Attempt],
     after: abc.Iterable[run_records.Attempt],
@@ -873,84 +721,48 @@ def _count_targets(
             metrics.count(metrics.TARGETS, state.value)
 
 
-# The leader of this process; after a fork the child must begin its own.
-_leaders: dict[int, Leader] = {}
+# The leader of this process.
+_leaders: list[Leader] = []
 
 
 def begin(engine: Any) -> None:
     """Lead the runs of an engine of Heat's; the process has no other."""
-    if os.getpid() in _leaders:
+    if _leaders:
         return
-    leader = Leader(
-        engine.engine_id,
-        run_rows.RunRows(),
-        run_fleet.RunServers,
-        output_limit=cfg.CONF.heat_plugins.run_output_limit,
-        places=process.Places(_STEPS, _STEPS_OF_PROJECT),
+    install(
+        Leader(
+            engine.engine_id,
+            run_rows.RunRows(),
+            run_fleet.RunServers,
+            places=process.Places(_STEPS, _STEPS_OF_PROJECT),
+        )
     )
-    install(leader)
     threading.Thread(
-        target=leader.run, name='heat-plugins-runs', daemon=True
+        target=leader().run, name='heat-plugins-runs', daemon=True
     ).start()
 
 
 def install(leader: Leader | None) -> None:
     """Let this process start runs by a leader; None ends that."""
-    _leaders.clear()
-    if leader is not None:
-        _leaders[os.getpid()] = leader
-
-
-def start(
-    project_id: str,
-    run: run_records.RunRecord,
-    tick: run_store.Tick | None = None,
-) -> run_store.StoredRun:
-    """Store a run that this process leads, and begin it.
-
-    One of that ID, project and order which is there already is returned.
-
-    :param tick: the time of a schedule that starts it.
-    :raises run_store.Stale: the record of the schedule has changed.
-    :raises errors.Exists: another order has that ID, or that time.
-    :raises errors.Refused: the project keeps as many as it may.
-    :raises errors.Unavailable: this process leads none, or the tables of runs
-        are missing.
-    """
-    leader = _leaders.get(os.getpid())
-    if leader is None:
-        raise errors.Unavailable('This heat-engine does not lead runs yet')
-    try:
-        return leader.start(project_id, run, tick)
-    except errors.Unavailable:
-        raise
-    except errors.ServiceError as exc:
-        raise errors.Unavailable(str(exc)) from exc
-
-
-def take(found: run_store.Awaiting, answer: run_fleet.Answer) -> bool:
-    """Store an answer that came to this process; say whether it counts.
-
-    :raises errors.Error: it cannot be stored now.
-    """
-    leader = _leaders.get(os.getpid())
-    if leader is None:
-        raise errors.Unavailable('This heat-engine does not lead runs yet')
-    return leader.take(found, answer)
-
-
-def check_targets(run_ids: abc.Iterable[str]) -> None:
-    """Check at once whether targets exist, of runs that this process leads."""
-    for leader in _leaders.values():
-        leader.check_targets(run_ids)
-
-
-def wake(run_id: str) -> None:
-    """Continue a run at once, if this process leads it."""
-    for leader in _leaders.values():
-        leader.wake(run_id)
+    _leaders[:] = [] if leader is None else [leader]
 
 
 def leaders() -> list[Leader]:
     """Return the leader of this process, if it has one."""
-    return list(_leaders.values())
+    return list(_leaders)
+
+
+def leader() -> Leader:
+    """Return the leader of this process.
+
+    :raises errors.Unavailable: it has none yet.
+    """
+    if not _leaders:
+        raise errors.Unavailable('This heat-engine does not lead runs yet')
+    return _leaders[0]
+
+
+def wake(run_id: str) -> None:
+    """Continue a run at once, if this process leads it."""
+    for each in _leaders:
+        each.wake(run_id)

@@ -24,6 +24,7 @@ from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_urls
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_store
+from heat_plugins.runs import stepping
 from heat_plugins.signals import body
 from heat_plugins.signals import live
 from heat_plugins.signals import presigned
@@ -99,19 +100,19 @@ def take(signature: str | None, details: object) -> str | None:
         LOG.info('An answer for %s came after its end, and is ignored', label)
         return None
     answer = _answer(found, details)
-    if answer is None or not leading.take(found, answer):
+    if answer is None or not leading.leader().take(found, answer):
         LOG.info('An answer for %s no longer counts, and is ignored', label)
     return None
 
 
 def _answer(
     found: run_store.Awaiting, details: dict[str, Any]
-) -> run_fleet.Answer | None:
+) -> stepping.Answer | None:
     """Return what a server says; None if its deployment is no longer there."""
     attempt = found.run.attempts[0]
     if body.is_report(details):
         is_meant = body.is_for(details, str(attempt.config_id))
-        return run_fleet.Answer() if is_meant else None
+        return stepping.Answer() if is_meant else None
     row_id = str(attempt.row_id)
     with deployment_rows.guarded(everything=True):
         context = run_fleet.project_context(found.project_id)
@@ -129,7 +130,7 @@ def _answer(
     except errors.BadSignal as exc:
         outcome = body.failure(str(exc))
     stopped = live.WAYS.get(str(details.get(live.STOPPED)))
-    return run_fleet.Answer(
+    return stepping.Answer(
         result=run_objects.Result(
             outcome=outcome, at=time.time(), stopped=stopped
         )

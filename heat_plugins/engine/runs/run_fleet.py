@@ -7,7 +7,6 @@ the deployments of the stack.
 
 from collections import abc
 import contextlib
-import dataclasses
 import functools
 import time
 from typing import Any
@@ -20,9 +19,7 @@ from oslo_db import exception as db_exception
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
-from heat_plugins import masking
 from heat_plugins import pools
-from heat_plugins import tokens
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import plan_tasks
@@ -45,8 +42,7 @@ from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
 from heat_plugins.runs import runs
-from heat_plugins.runs import signal_orders
-from heat_plugins.runs.targets import targets
+from heat_plugins.runs import stepping
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
 
@@ -69,23 +65,8 @@ _IDLE_STACKS = 64
 Key = run_store.TargetKey
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Answer:
-    """How an attempt that its server has changes.
-
-    :ivar result: what the server has sent; None if there is none.
-    :ivar lost: why the attempt ends without a result; None if it does not: its
-        server has reported that it has started.
-    :ivar state: as what it ends without a result.
-    """
-
-    result: run_objects.Result | None = None
-    lost: str | None = None
-    state: runs.State = runs.State.CANCELLED
-
-
 #: Stores answers; returns those that count.
-Settle = abc.Callable[[abc.Mapping[Key, Answer]], abc.Collection[Key]]
+Settle = abc.Callable[[abc.Mapping[Key, stepping.Answer]], abc.Collection[Key]]
 
 
 def load_stack(stack_id: str, project_id: str) -> Any:
@@ -124,7 +105,7 @@ def progress(
         raise errors.NotFound('Its server has nothing')
     stack_id = run.order.members[number].stack_id
     stack = servers.of_stack(project_id, stack_id)
-    objects = stack.objects(key_of(run, number))
+    objects = stack.objects(run_store.key_of(run, number))
     content = stack.hub.store.get_object(
         objects.container, objects.report, run_objects.REPORT_LIMIT
     )
@@ -182,7 +163,7 @@ class StackRuns:
         # When signals were written, and how their servers were stopped.
         self._sent: dict[str, tuple[float, str | None]] = {}
         self._counted: set[Key] = set()
-        self._lost: dict[Key, Answer] = {}
+        self._lost: dict[Key, stepping.Answer] = {}
         self._next_probe = 0.0
         #: When to poll next, by `time.monotonic`.
         self.due = 0.0
@@ -228,11 +209,12 @@ class StackRuns:
         key: Key,
         timeout: int,
         log_limit: int,
-        server: abc.Callable[[], heat_values.Server],
+        server_id: str,
+        known: abc.Callable[[], abc.Mapping[str, heat_values.Server]],
     ) -> dict[str, str]:
         """Return the inputs by which the server of an attempt answers.
 
-        :param server: returns that server.
+        :param known: returns servers, by ID.
         :raises errors.Error: it has no way to do so.
         """
         hub = self.hub
@@ -240,25 +222,20 @@ class StackRuns:
             if hub.signing.refusal is not None:
                 # To ask again would cost a token and a request.
                 raise hub.signing.refusal
-            return self._store_inputs(hub, key, timeout, log_limit)
+            signer = hub.call(
+                self.stack,
+                # Else a deployment that goes may have dropped the container.
+                lambda: hub.signing.signer(certain=self.is_idle),
+            )
+            deadline = signer.now() + timeout
+            return self.objects(key).inputs(signer, deadline, log_limit)
         except errors.ServiceError as exc:
             if exc.may_pass:
                 raise
             try:
-                return run_urls.inputs(self.stack, key, server())
+                return run_urls.inputs(self.stack, key, known()[server_id])
             except errors.Refused as refused:
                 raise errors.Refused(f'{exc}. {refused}') from exc
-
-    def _store_inputs(
-        self, hub: hubs.Hub, key: Key, timeout: int, log_limit: int
-    ) -> dict[str, str]:
-        signer = hub.call(
-            self.stack,
-            # Else a deployment that goes may have dropped the container.
-            lambda: hub.signing.signer(certain=self.is_idle),
-        )
-        deadline = signer.now() + timeout
-        return self.objects(key).inputs(signer, deadline, log_limit)
 
     def add(self, key: Key, delivery: deliveries.Delivery) -> None:
         """Wait for what a server was given."""
@@ -276,7 +253,7 @@ class StackRuns:
         inputs: abc.Mapping[str, Any],
         *,
         reports: bool,
-    ) -> Answer | None:
+    ) -> stepping.Answer | None:
         """Return what the server of an attempt has sent past the last poll.
 
         :param expected: what it sends.
@@ -287,10 +264,10 @@ class StackRuns:
         with contextlib.suppress(errors.NoObject):
             result = objects.fetch(lambda: expected, inputs, time.time())
             objects.keep(result.outcome)
-            return Answer(result=result)
+            return stepping.Answer(result=result)
         store = self.hub.store
         if reports and store.has_object(objects.container, objects.report):
-            return Answer()
+            return stepping.Answer()
         return None
 
     def discard_all(self, key: Key) -> None:
@@ -342,7 +319,18 @@ class StackRuns:
         )
         self._waits.add(
             [
-                (_task(each), each)
+                (
+                    plan_tasks.Task(
+                        member=plan_tasks.Member(
+                            id=each.deployment_id,
+                            key=each.server_id,
+                            server_id=each.server_id,
+                        ),
+                        action=each.action,
+                        before=None,
+                    ),
+                    each,
+                )
                 for each in wanted.values()
                 if each.deployment_id not in known
             ],
@@ -377,7 +365,7 @@ class StackRuns:
                 if not hub.signing.key_holds(
                     signed
                 ) and not hub.store.has_object(hub.container, name):
-                    self._lost[key] = Answer(
+                    self._lost[key] = stepping.Answer(
                         lost=_KEY_CHANGED, state=runs.State.FAILED
                     )
 
@@ -389,7 +377,7 @@ class StackRuns:
         if key in self._counted:
             self._counted.remove(key)
         else:
-            self._lost[key] = Answer(lost=CHANGED)
+            self._lost[key] = stepping.Answer(lost=CHANGED)
 
     # fleets.Answers
 
@@ -429,7 +417,7 @@ class StackRuns:
             self.objects(key).keep(outcome)
             unknown = time.time(), None
             at, stopped = self._sent.get(str(ticket.object_name), unknown)
-            answers[key] = Answer(
+            answers[key] = stepping.Answer(
                 result=run_objects.Result(
                     outcome=outcome, at=at, stopped=stopped
                 )
@@ -445,7 +433,10 @@ class StackRuns:
 
     def begin(self, started: abc.Sequence[deliveries.Delivery]) -> None:
         self._store_answers(
-            {self._keys[each.deployment_id]: Answer() for each in started}
+            {
+                self._keys[each.deployment_id]: stepping.Answer()
+                for each in started
+            }
         )
 
 
@@ -456,11 +447,12 @@ class RunServers:
     """
 
     def __init__(self, settle: Settle) -> None:
-        self.stacks: process.Shared[tuple[str, str], StackRuns]
-        self.stacks = process.Shared(
-            lambda key: StackRuns(*key, settle),
-            lambda stack: stack.is_idle,
-            _IDLE_STACKS,
+        self.stacks: process.Shared[tuple[str, str], StackRuns] = (
+            process.Shared(
+                lambda key: StackRuns(*key, settle),
+                lambda stack: stack.is_idle,
+                _IDLE_STACKS,
+            )
         )
 
     def of_stack(self, project_id: str, stack_id: str) -> StackRuns:
@@ -485,9 +477,8 @@ class RunServers:
         """
         order = run.order
         context = self._context(project_id, order.members[members[0]].stack_id)
-        batches = target_batches.TargetBatches(context)
-        refusals = batches.refusals(order, members)
-        found = _targets(batches, context, order, members)
+        refusals = target_batches.refusals(context, order, members)
+        find = target_batches.finder(context, order, members)
 
         @functools.cache
         def known() -> abc.Mapping[str, heat_values.Server]:
@@ -506,8 +497,20 @@ class RunServers:
                     raise errors.Refused(refusals[n])
                 if stack_id in outages:
                     raise outages[stack_id]
-                made[n] = self._made(
-                    project_id, run, n, functools.partial(found, n), known
+                target, row_id = find(n), str(uuid.uuid4())
+                own_inputs = self.of_stack(project_id, stack_id).own_inputs(
+                    run_store.key_of(run, n),
+                    run.timeout(n),
+                    attempts.log_limit(order),
+                    order.members[n].server_id,
+                    known,
+                )
+                made[n] = attempts.delivery(
+                    run,
+                    n,
+                    deployment_id=row_id,
+                    config_id=plan_tasks.new_config_id(row_id),
+                    draft=attempts.draft(run, n, target, own_inputs),
                 )
             except errors.Unavailable as exc:
                 outages[stack_id] = exc
@@ -515,31 +518,6 @@ class RunServers:
             except errors.Error as exc:
                 made[n] = exc
         return made
-
-    def _made(
-        self,
-        project_id: str,
-        run: run_records.RunRecord,
-        number: int,
-        target: abc.Callable[[], targets.Target],
-        known: abc.Callable[[], abc.Mapping[str, heat_values.Server]],
-    ) -> deliveries.Delivery:
-        member = run.order.members[number]
-        row_id = str(uuid.uuid4())
-        found = target()
-        own_inputs = self.of_stack(project_id, member.stack_id).own_inputs(
-            key_of(run, number),
-            run.timeout(number),
-            attempts.log_limit(run.order),
-            lambda: known()[member.server_id],
-        )
-        return _delivery(
-            run,
-            number,
-            deployment_id=row_id,
-            config_id=plan_tasks.new_config_id(row_id),
-            draft=attempts.draft(run, number, found, own_inputs),
-        )
 
     def given(
         self,
@@ -552,7 +530,7 @@ class RunServers:
         with deployment_rows.guarded(everything=True):
             found = rows.visible(project_context(project_id), row_ids.values())
         return {
-            n: _delivery(
+            n: attempts.delivery(
                 run,
                 n,
                 deployment_id=row.id,
@@ -593,13 +571,12 @@ class RunServers:
             stack_id: is_gone(heat, stack_id)
             for stack_id in {each.stack_id for each in chosen.values()}
         }
-        batches = target_batches.TargetBatches(context)
         is_own = run.order.config is not None
         there = (
             ()
             if is_own
-            else batches.existing(
-                {each.deployment_id for each in chosen.values()}
+            else target_batches.existing(
+                context, {each.deployment_id for each in chosen.values()}
             )
         )
         reasons = {}
@@ -619,65 +596,6 @@ class RunServers:
         return stack.context
 
 
-def _targets(
-    batches: target_batches.TargetBatches,
-    context: heat_types.Context,
-    order: run_records.RunOrder,
-    members: abc.Sequence[int],
-) -> abc.Callable[[int], targets.Target]:
-    """Return what finds members as targets; it may raise `errors.Error`."""
-    heat = own_heat.OwnHeat(context)
-    chosen = [order.members[n] for n in members]
-    given: abc.Mapping[str, heat_values.DeploymentRow] = {}
-    derived: target_batches.Derived = {}
-    if order.config is None:
-        given = batches.read([each.deployment_id for each in chosen])
-        present = {k for k, row in given.items() if not row.is_withdrawn}
-        lost = [e for e in chosen if e.deployment_id not in present]
-        wanted = signal_orders.SignalOrder(
-            action=order.action, inputs=order.inputs
-        )
-        derived = batches.withdrawn(lost, wanted) if lost else {}
-
-    @functools.cache
-    def source(config_id: str | None) -> heat_values.Config | None:
-        if config_id is None or order.config is not None:
-            return None
-        try:
-            return heat.config(config_id)
-        except errors.NotFound:
-            return None
-
-    def find(number: int) -> targets.Target:
-        member = order.members[number]
-        return attempts.target(
-            order,
-            member,
-            given.get(member.deployment_id),
-            derived.get(member.deployment_id),
-            source(member.source_id),
-        )
-
-    return find
-
-
-def _task(delivery: deliveries.Delivery) -> plan_tasks.Task:
-    server_id = delivery.server_id
-    member = plan_tasks.Member(
-        id=delivery.deployment_id, key=server_id, server_id=server_id
-    )
-    return plan_tasks.Task(member=member, action=delivery.action, before=None)
-
-
-def key_of(run: run_records.RunRecord, number: int) -> Key:
-    """Return the key of the last attempt on a target."""
-    return Key(
-        run_id=run.id,
-        number=number,
-        attempt=run.attempts[number].number,
-    )
-
-
 def project_context(project_id: str) -> heat_types.Context:
     """Return a context that reads the rows of a project, without secrets."""
     return heat_types.in_project(
@@ -691,42 +609,3 @@ def is_gone(heat: own_heat.OwnHeat, stack_id: str) -> bool:
         return heat.stack(stack_id).gone
     except errors.NotFound:
         return True
-
-
-def _delivery(
-    run: run_records.RunRecord,
-    number: int,
-    *,
-    deployment_id: str,
-    config_id: str,
-    draft: heat_values.DerivedConfig,
-) -> deliveries.Delivery:
-    attempt = run.attempts[number].number
-    given = {each['name']: each.get('value') for each in draft.inputs}
-    if given.get(heat_values.TRANSPORT_INPUT) == heat_values.CFN_SIGNAL:
-        signalling = deliveries.Signalling(
-            transport=heat_values.CFN_SIGNAL,
-            answers_by=deliveries.AnswersBy.ROW,
-            verb='POST',
-            url=str(given.get(run_objects.SIGNAL_ID)),
-        )
-    else:
-        result = run_objects.result_name(run.id, number, attempt)
-        signalling = deliveries.Signalling(
-            transport=heat_values.TEMP_URL_POLL,
-            object_name=result,
-            report_name=body.report_name(result),
-        )
-    return deliveries.Delivery(
-        deployment_id=deployment_id,
-        server_id=run.order.members[number].server_id,
-        config_id=config_id,
-        action=run.order.action,
-        draft=draft,
-        input_values=None,
-        signalling=signalling,
-        reading_project=None,
-        before=None,
-        reason=tokens.of_run(run.run_id(number)),
-        secrets=tuple(masking.texts(run.order.inputs)),
-    )

@@ -14,7 +14,6 @@ What is due in one stack at a time has one thread, which reads the stack once.
 from collections import abc
 import contextlib
 import dataclasses
-import enum
 import functools
 import logging
 import math
@@ -32,6 +31,7 @@ from oslo_db import exception as db_exception
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import heat_values
 from heat_plugins import stored
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import process
@@ -41,8 +41,8 @@ from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.database import stack_reading
 from heat_plugins.engine.runs import door
 from heat_plugins.engine.runs import leading
-from heat_plugins.engine.runs import notices
 from heat_plugins.engine.runs import run_fleet
+from heat_plugins.engine.runs import run_scans
 from heat_plugins.runs import notifying
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
@@ -63,16 +63,13 @@ _MOST, _MOST_OF_PROJECT = 32, 8
 # thread is retried: at random, as there are several processes.
 _POLLS, _NO_PLACE = (15.0, 30.0), (0.5, 2.0)
 
-# Seconds until what failed is retried first.
-_RETRY = 15.0
-
 # Seconds between two scans for schedules that other engines have stored, at
 # most, and the least pause.
 _LONGEST, _LEAST = 60.0, 0.1
 
-# Seconds between two checks whether a schedule can run, if it can; if it
-# cannot; and after a temporary failure.
-_DAY, _HOUR, _CHECK_RETRY = 86400, 3600, 600
+# Seconds between two checks whether a schedule can run, after a temporary
+# failure.
+_CHECK_RETRY = 600
 
 # Characters of a record that are read. A text of the database holds twice as
 # many bytes.
@@ -80,6 +77,7 @@ _MOST_TEXT = 32_000
 
 _Row = schedule_rows.ScheduleRow
 _Kept = schedule_deciding.KeptSchedule
+_Step = schedule_deciding.Needed
 _Change: TypeAlias = abc.Callable[[_Kept], _Kept]
 
 # What a warning names already, or a user has asked for.
@@ -87,14 +85,6 @@ _NOT_LOGGED = (
     schedule_deciding.Passed.MISSED,
     schedule_deciding.Passed.PAUSED,
 )
-
-
-class _Step(enum.Enum):
-    """What an engine does for a schedule, as messages say it."""
-
-    START = 'start the run of'
-    CANCEL = 'cancel the run of'
-    CHECK = 'find the targets of'
 
 
 _PLACES = process.Places(_MOST, _MOST_OF_PROJECT)
@@ -105,15 +95,17 @@ class _Known:
     """What was decided of a schedule, and when to decide again.
 
     :ivar kept: what the text says; None if it was not read.
+    :ivar run_id: of the tick that runs.
     """
 
     text: str = ''
     kept: _Kept | None = None
+    run_id: str = ''
     until: float = 0.0
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Judged:
+@dataclasses.dataclass(frozen=True)
+class _Decided:
     """A decision on a schedule.
 
     :ivar before: what is recorded of it.
@@ -126,17 +118,8 @@ class _Judged:
     decision: schedule_deciding.Decision
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Job:
-    """A step for a schedule.
-
-    :ivar text: the record that `kept` is written as.
-    """
-
-    step: _Step
-    row: _Row
-    kept: _Kept
-    text: str
+#: What to do for a schedule, whose row has what is recorded.
+_Job: TypeAlias = tuple[_Step, _Row, _Kept]
 
 
 class _Stack:
@@ -146,12 +129,11 @@ class _Stack:
     """
 
     def __init__(self, row: _Row) -> None:
-        self._id = row.stack_id
-        self._project_id = row.project_id
+        self._row = row
 
     @functools.cached_property
     def loaded(self) -> Any:
-        stack = run_fleet.load_stack(self._id, self._project_id)
+        stack = run_fleet.load_stack(self._row.stack_id, self._row.project_id)
         if stack is None:
             raise errors.Denied(
                 'heat-engine cannot load the stack with its stored '
@@ -161,11 +143,10 @@ class _Stack:
 
     @functools.cached_property
     def _selected_from(self) -> stack_reading.ProjectStacks:
-        stored = self.loaded.context
         try:
             # It asks Keystone for a token.
             context = heat_types.in_project(
-                stored, self._project_id, is_admin=False
+                self.loaded.context, self._row.project_id, is_admin=False
             )
         except exception.AuthorizationFailure:
             raise errors.Denied(
@@ -224,10 +205,12 @@ class Keeper:
 
     def look(self) -> float:
         """Decide what is due; return the seconds until the next look."""
-        for number in schedule_rows.take_changed():
-            self._known[number] = _Known()
-        context, now = heat_context.get_admin_context(), self._clock()
-        rows = self._rows(context, now)
+        for changed in schedule_rows.take_changed():
+            ended = [n for n, e in self._known.items() if e.run_id == changed]
+            for number in [changed] if isinstance(changed, int) else ended:
+                self._known[number] = _Known()
+        now = self._clock()
+        rows = self._rows(now)
         # In another order each time, so that none is always last.
         random.shuffle(rows)  # nosec B311
         due = [
@@ -237,18 +220,29 @@ class Keeper:
         ]
         # A run that has not ended now had not when a tick was due.
         heads = self._store.heads_of(
-            {_run_id(row, kept) for row, kept in due if kept.record.created}
+            {
+                _run_id(row, kept): row.project_id
+                for row, kept in due
+                if kept.record.created
+            }
         )
-        judged = [
-            each
-            for row, kept in due
-            if (each := self._judge(row, kept, heads, now)) is not None
-        ]
+        decided = []
+        for row, kept in due:
+            try:
+                settled = kept.settled(heads.get(_run_id(row, kept)), now)
+                decision = schedule_deciding.due(
+                    settled.schedule, settled.record, now
+                )
+            # A user may have written it: it must stop no other.
+            except Exception as exc:
+                self._note_unreadable(row, exc)
+            else:
+                decided.append(_Decided(row, kept, settled, decision))
         # What is due gets a thread before what is only checked.
-        judged.sort(key=lambda each: each.decision.record.running is None)
+        decided.sort(key=lambda each: each.decision.record.running is None)
         jobs: dict[str, list[_Job]] = {}
         try:
-            for each in judged:
+            for each in decided:
                 self._try_to_follow(each, jobs, now)
         finally:
             for stack_id, theirs in jobs.items():
@@ -260,7 +254,7 @@ class Keeper:
         times = [self._next_scan, *(k.until for k in self._known.values())]
         return max(_LEAST, min(times) - self._clock())
 
-    def _rows(self, context: heat_types.Context, now: float) -> list[_Row]:
+    def _rows(self, now: float) -> list[_Row]:
         """Read what is due, or now and then all schedules."""
         wanted = {n for n, each in self._known.items() if each.until <= now}
         is_scan = not 0 < self._next_scan - now <= _LONGEST
@@ -268,7 +262,9 @@ class Keeper:
             interval: float = cfg.CONF.heat_plugins.rescue_interval
             self._next_scan = now + max(1.0, min(interval, _LONGEST))
             wanted = {*self._known}
-        rows = schedule_rows.kept(context, None if is_scan else wanted)
+        rows = schedule_rows.kept(
+            heat_context.get_admin_context(), None if is_scan else wanted
+        )
         for number in wanted - {row.number for row in rows}:
             self._known.pop(number, None)
         return rows
@@ -288,27 +284,6 @@ class Keeper:
             self._note_unreadable(row, exc)
         return None
 
-    def _judge(
-        self,
-        row: _Row,
-        before: _Kept,
-        heads: abc.Mapping[str, run_records.Head],
-        now: float,
-    ) -> _Judged | None:
-        """Decide on a schedule; None if that cannot be done."""
-        try:
-            settled = before.settled(heads.get(_run_id(row, before)), now)
-            decision = schedule_deciding.due(
-                settled.schedule, settled.record, now
-            )
-        # A user may have written it: it must stop no other.
-        except Exception as exc:
-            self._note_unreadable(row, exc)
-            return None
-        return _Judged(
-            row=row, before=before, settled=settled, decision=decision
-        )
-
     def _note_unreadable(self, row: _Row, exc: Exception) -> None:
         is_later = isinstance(exc, stored.LaterVersion)
         LOG.warning(
@@ -326,12 +301,12 @@ class Keeper:
         self._known[row.number] = _Known(text=row.text, until=math.inf)
 
     def _try_to_follow(
-        self, judged: _Judged, jobs: dict[str, list[_Job]], now: float
+        self, decided: _Decided, jobs: dict[str, list[_Job]], now: float
     ) -> None:
         """Record what is decided; a failure must stop no other."""
-        row = judged.row
+        row = decided.row
         try:
-            self._follow(judged, jobs, int(now))
+            self._follow(decided, jobs, int(now))
         except db_exception.DBConnectionError:
             raise
         except Exception as exc:
@@ -351,18 +326,19 @@ class Keeper:
             self._known[row.number] = _Known(text=row.text, until=now + pause)
 
     def _follow(
-        self, judged: _Judged, jobs: dict[str, list[_Job]], now: int
+        self, decided: _Decided, jobs: dict[str, list[_Job]], now: int
     ) -> None:
         """Record what is decided, and note what to do if no other does.
 
         :param jobs: by stack; one that is there has a place.
         """
-        row, before, decision = judged.row, judged.before, judged.decision
-        after = dataclasses.replace(judged.settled, record=decision.record)
-        settled = schedule_notices.noticed(before, judged.settled)
+        row, before, decision = decided.row, decided.before, decided.decision
+        after = dataclasses.replace(decided.settled, record=decision.record)
+        settled = schedule_notices.noticed(before, decided.settled)
         after = dataclasses.replace(after, book=settled.book)
         after = schedule_notices.changed(settled, after, now)
-        step, until = _needed(after, decision, now)
+        poll = _between(*_POLLS)
+        step, until = schedule_deciding.needed(after, decision, now, poll)
         if step is not None and row.stack_id not in jobs:
             if _PLACES.take(row.stack_id, row.project_id):
                 jobs[row.stack_id] = []
@@ -383,21 +359,23 @@ class Keeper:
             )
         finally:
             if notice is not None and not is_recorded:
-                notices.PLACES.leave(row.id)
+                run_scans.PLACES.leave(row.id)
         if not is_recorded:
             return
         self._known[row.number] = _Known(
-            text=text, kept=after, until=min(until, again)
+            text=text,
+            kept=after,
+            run_id=_run_id(row, after),
+            until=min(until, again),
         )
         schedule_rows.count(before, after)
-        _log(judged)
+        _log(decided)
         if step is not None:
-            jobs[row.stack_id].append(
-                _Job(step=step, row=row, kept=after, text=text)
-            )
+            row = dataclasses.replace(row, text=text)
+            jobs[row.stack_id].append((step, row, after))
         if notice is not None:
             name = f'notice of schedule {row.name}'
-            notices.PLACES.run(row.id, name, self._tell, row, notice)
+            run_scans.PLACES.run(row.id, name, self._tell, row, notice)
 
     def _next_notice(
         self, row: _Row, kept: _Kept, now: int
@@ -406,43 +384,39 @@ class Keeper:
         notice = kept.book.due(now)
         if notice is None:
             return None, kept, schedule_notices.next_time(kept)
-        if not notices.PLACES.take(row.id, row.project_id):
+        if not run_scans.PLACES.take(row.id, row.project_id):
             return None, kept, now + _between(*_NO_PLACE)
         notice, kept = kept.tried(notice, now)
         return notice, kept, schedule_notices.next_time(kept)
 
     def _perform(self, jobs: abc.Sequence[_Job]) -> None:
         """Do what is due in a stack; a failure must stop no other."""
-        stack = _Stack(jobs[0].row)
-        steps: dict[_Step, abc.Callable[[_Job, _Stack], None]] = {
+        stack = _Stack(jobs[0][1])
+        steps: dict[_Step, abc.Callable[[_Row, _Kept, _Stack], None]] = {
             _Step.START: self._start,
             _Step.CANCEL: self._cancel,
             _Step.CHECK: _check,
         }
-        for job in jobs:
+        for step, row, kept in jobs:
             try:
-                steps[job.step](job, stack)
+                steps[step](row, kept, stack)
             except run_store.Stale as exc:
                 LOG.info('%s', exc)
             except Exception as exc:
-                _record_failure(job, exc)
-            schedule_rows.wake(job.row.number)
+                _record_failure(step, row, kept, exc)
+            schedule_rows.wake(row.number)
 
-    def _start(self, job: _Job, stack: _Stack) -> None:
+    def _start(self, row: _Row, kept: _Kept, stack: _Stack) -> None:
         """Start the run of the tick that is due."""
-        row, kept = job.row, job.kept
-        run_id = _run_id(row, kept)
-        wanted, chosen = stack.choose(row, run_id)
-        limits = run_records.RunLimits.asked(wanted.limits)
-        now = int(self._clock())
+        wanted, chosen = stack.choose(row, _run_id(row, kept))
+        now, limits = int(self._clock()), dict(wanted.limits)
         cut_off = kept.schedule.cut_off
         if cut_off is not None:
-            left = max(1, kept.start + cut_off - now)
-            limits = dataclasses.replace(limits, cut_off=left)
+            limits['cut_off'] = max(1, kept.start + cut_off - now)
         order = run_records.RunOrder(
-            id=run_id,
+            id=wanted.run,
             action=wanted.action,
-            limits=limits,
+            limits=run_records.RunLimits.asked(limits),
             members=(),
             created_at=now,
             created_by=f'schedule {row.name}',
@@ -454,43 +428,72 @@ class Keeper:
             schedule=row.id,
             due_at=kept.record.running or 0,
             resource=row.number,
-            before=job.text,
+            before=row.text,
             after=after.text(),
         )
+        run = door.new_run(order, chosen.targets)
         try:
-            leading.start(row.project_id, door.new_run(order, chosen), tick)
+            leading.leader().start(row.project_id, run, tick)
         except errors.Exists as exc:
             # Of a time of the past, for which a user has asked again.
             LOG.info('%s', exc)
-            _change(job, _with_run)
+            _change(row, kept, _with_run)
         else:
             schedule_rows.count(kept, after)
 
-    def _cancel(self, job: _Job, stack: _Stack) -> None:
+    def _cancel(self, row: _Row, kept: _Kept, stack: _Stack) -> None:
         """Cancel the run of a schedule, so that the next tick starts."""
         ask = ordering.Ask(
-            run=_run_id(job.row, job.kept),
+            run=_run_id(row, kept),
             do=run_requests.CANCEL,
             request=str(uuid.uuid4()),
         )
         # It may have ended, or is cancelled already.
         with contextlib.suppress(errors.Refused, errors.NotFound):
             door.Door(self._store, leading.wake, self._clock).follow(
-                job.row.project_id, f'schedule {job.row.name}', ask
+                row.project_id, f'schedule {row.name}', ask
             )
-        _change(job, lambda kept: kept.with_record(reason=''))
+        _change(row, kept, lambda kept: kept.with_record(reason=''))
 
     def _tell(self, row: _Row, notice: notifying.Notice) -> None:
-        """Send a notice of a schedule."""
+        """Send a notice, and record how that went."""
+        run_id = schedules.run_id(row.id, notice.tick)
 
-        def opened() -> tuple[Any, Any]:
+        def send() -> None:
             stack = _Stack(row)
-            return stack.loaded, stack.resource(row)
+            resource = stack.resource(row)
+            with resource.frozen_properties() as props:
+                action = props[resource.ACTION]
+            where = {
+                'id': f'{run_id}.{notice.event.value}',
+                'project': row.project_id,
+                'stack': {'id': row.stack_id, 'name': row.stack_name},
+                'schedule': {'id': row.id, 'name': row.name},
+                'run': run_id,
+                'action': action,
+            }
+            run_scans.send(
+                notice,
+                where,
+                lambda: self._store.load(run_id).run,
+                self._clock(),
+                **resource.receiver(),
+            )
 
-        def read(run_id: str) -> run_records.RunRecord:
-            return self._store.load(run_id).run
-
-        notices.tell(row, notice, opened, read, self._clock)
+        why = run_scans.why_not(send)
+        context, now = heat_context.get_admin_context(), self._clock()
+        # What is not recorded is repeated.
+        with contextlib.suppress(Exception):
+            is_changed = schedule_rows.change(
+                context, row.number, lambda kept: kept.told(notice, why, now)
+            )
+            if why and is_changed:
+                sender = f'schedule {row.name} of stack {row.stack_id}'
+                run_scans.log_given_up(sender, notice.event.value, why)
+                kind = heat_values.EventKind.NOT_TOLD
+                schedule_rows.add_event(
+                    context, row, f'{notice.event.value}: {why}', kind
+                )
         schedule_rows.wake(row.number)
 
 
@@ -504,50 +507,6 @@ def _with_run(kept: _Kept) -> _Kept:
     return dataclasses.replace(
         kept, record=schedule_deciding.created(kept.record)
     )
-
-
-def _needed(
-    kept: _Kept, decision: schedule_deciding.Decision, now: int
-) -> tuple[_Step | None, float]:
-    """Return what a schedule needs now, and when it may need more."""
-    record, next_time = kept.record, decision.next_time or math.inf
-    if record.running is None:
-        # A clock may have been wrong, here as below.
-        interval = _between_checks(record)
-        is_late = abs(now - record.checked) >= interval
-        if is_late and not kept.why_paused:
-            return _Step.CHECK, min(next_time, now + _LONGEST)
-        check = max(record.checked + interval, now + _LONGEST)
-        return None, min(next_time, check)
-    step: _Step | None = None
-    if not record.created:
-        step = _Step.START
-    elif decision.cancel is not None:
-        step = _Step.CANCEL
-    acted = record.acted if record.acted <= now + _LONGEST else 0
-    until = acted + _pause(kept, acted)
-    if step is not None and until > now:
-        return None, min(next_time, until)
-    pause = _between(*_POLLS) if step is None else _pause(kept, now)
-    return step, min(next_time, now + pause)
-
-
-def _between_checks(record: schedule_deciding.ScheduleRecord) -> int:
-    """Return the seconds between two checks whether a schedule can run."""
-    # A check does not withdraw the reason of a tick that was missed.
-    is_missed = record.outcome == schedule_deciding.MISSED
-    return _HOUR if record.reason and not is_missed else _DAY
-
-
-def _pause(kept: _Kept, acted: float) -> float:
-    """Return the seconds until something is retried: a late start later.
-
-    :param acted: when an engine began with it.
-    """
-    if kept.record.created:
-        return _RETRY
-    begun = kept.record.create_until - kept.schedule.lateness
-    return min(_LONGEST, _RETRY + max(0, acted - begun) / 4)
 
 
 def _between(least: float, most: float) -> float:
@@ -587,9 +546,9 @@ def _tell(row: _Row, ticks: abc.Iterable[int], why: str) -> None:
         LOG.info('Cannot write an event: %s', foreign.brief(exc))
 
 
-def _log(judged: _Judged) -> None:
-    row, decision = judged.row, judged.decision
-    before, settled = judged.before.record, judged.settled.record
+def _log(decided: _Decided) -> None:
+    row, decision = decided.row, decided.decision
+    before, settled = decided.before.record, decided.settled.record
     if decision.record.since < before.since:
         LOG.warning(
             'Schedule %(name)s of stack %(stack)s was decided by a clock that '
@@ -597,7 +556,7 @@ def _log(judged: _Judged) -> None:
             {'name': row.name, 'stack': row.stack_id},
         )
     is_left = settled.running is None and not before.created
-    if before.running and is_left and not judged.before.is_held:
+    if before.running and is_left and not decided.before.is_held:
         _tell(row, [before.running], settled.reason)
     missed = [
         tick
@@ -622,60 +581,57 @@ def _log(judged: _Judged) -> None:
         )
 
 
-def _record_failure(job: _Job, exc: Exception) -> None:
+def _record_failure(
+    step: _Step, row: _Row, kept: _Kept, exc: Exception
+) -> None:
     # Others may quote secrets.
     is_own_error = isinstance(exc, errors.Error)
     shown = str(exc) if is_own_error else type(exc).__name__
     reason = bounds.shortened(shown, bounds.PART)
     LOG.log(
-        logging.INFO if reason == job.kept.record.reason else logging.WARNING,
+        logging.INFO if reason == kept.record.reason else logging.WARNING,
         'Cannot %(step)s schedule %(name)s of stack %(stack)s; retrying: '
         '%(error)s',
         {
-            'step': job.step.value,
-            'name': job.row.name,
-            'stack': job.row.stack_id,
+            'step': step.value,
+            'name': row.name,
+            'stack': row.stack_id,
             'error': foreign.brief(exc),
         },
     )
-    change: _Change = lambda kept: kept.with_record(reason=reason)  # noqa: E731
+    changed: dict[str, object] = {'reason': reason}
     may_pass = isinstance(exc, errors.Error) and exc.may_pass
-    if job.step is _Step.CHECK and may_pass:
+    if step is _Step.CHECK and may_pass:
         # It is retried soon.
-        last = job.kept.record.checked - _between_checks(job.kept.record)
-        checked = max(0, last + _CHECK_RETRY)
-        change = lambda kept: kept.with_record(checked=checked)  # noqa: E731
+        last = kept.record.checked - schedule_deciding.between_checks(
+            kept.record
+        )
+        changed = {'checked': max(0, last + _CHECK_RETRY)}
     with contextlib.suppress(Exception):
-        _change(job, change)
+        _change(row, kept, lambda kept: kept.with_record(**changed))
 
 
-def _change(job: _Job, changed: _Change) -> None:
+def _change(row: _Row, kept: _Kept, changed: _Change) -> None:
     """Change the record while the same tick runs."""
+    tick = kept.record.running
+    schedule_rows.change(
+        heat_context.get_admin_context(),
+        row.number,
+        lambda now: changed(now) if now.record.running == tick else now,
+    )
 
-    def change(kept: _Kept) -> _Kept:
-        is_same = kept.record.running == job.kept.record.running
-        return changed(kept) if is_same else kept
 
-    context = heat_context.get_admin_context()
-    schedule_rows.change(context, job.row.number, change)
-
-
-def _check(job: _Job, stack: _Stack) -> None:
+def _check(row: _Row, kept: _Kept, stack: _Stack) -> None:
     """Find out whether a schedule can run.
 
     :raises errors.Error: it cannot.
     """
-    wanted, chosen = stack.choose(job.row, '')
+    wanted, chosen = stack.choose(row, '')
     if chosen.unmet:
         raise errors.NotFound(
             f'There is no target for {wanted.action} in '
             + bounds.listed(chosen.unmet)
         )
-    _change(
-        job,
-        lambda kept: (
-            kept
-            if kept.record.outcome == schedule_deciding.MISSED
-            else kept.with_record(reason='')
-        ),
-    )
+    # A check does not withdraw the reason of a tick that was missed.
+    if kept.record.outcome != schedule_deciding.MISSED:
+        _change(row, kept, lambda kept: kept.with_record(reason=''))

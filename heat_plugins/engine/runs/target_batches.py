@@ -20,107 +20,136 @@ from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
+from heat_plugins.runs import attempts
 from heat_plugins.runs import run_records
 from heat_plugins.runs import runs
 from heat_plugins.runs import signal_orders
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import signal_names
 
-#: Targets by deployment, or why one does not take its action now.
-Derived: TypeAlias = abc.Mapping[str, targets.Target | errors.Error]
+# Targets by deployment, or why one does not take its action now.
+_Derived: TypeAlias = abc.Mapping[str, targets.Target | errors.Error]
 
 
-class TargetBatches:
-    """Reads members together; each may raise `errors.Unavailable`.
+def existing(
+    context: heat_types.Context, deployment_ids: abc.Collection[str]
+) -> abc.Collection[str]:
+    """Return which deployments there are, or were withdrawn.
 
-    :param context: of the project.
+    Heat withdraws that of an action that times out, and creates it again for
+    the next. Its resource is there meanwhile.
+
+    :raises errors.Unavailable: the database does not answer; here as below.
     """
+    with own_heat.translated('look up deployments'):
+        known = rows.servers_of(context, deployment_ids)
+        others = set(deployment_ids).difference(known)
+        found = resources.find_all(context, others)
+    return {
+        *known,
+        *(each for each, stand in found.items() if _staying(stand)),
+    }
 
-    def __init__(self, context: heat_types.Context) -> None:
-        self._context = context
 
-    def read(
-        self, deployment_ids: abc.Collection[str]
-    ) -> abc.Mapping[str, heat_values.DeploymentRow]:
-        """Read deployments by ID; those that are gone are left out."""
+def finder(
+    context: heat_types.Context,
+    order: run_records.RunOrder,
+    members: abc.Sequence[int],
+) -> abc.Callable[[int], targets.Target]:
+    """Return what finds members as targets; it may raise `errors.Error`."""
+    heat = own_heat.OwnHeat(context)
+    chosen = [order.members[n] for n in members]
+    given: abc.Mapping[str, heat_values.DeploymentRow] = {}
+    derived: _Derived = {}
+    if order.config is None:
         with own_heat.translated('read deployments'):
-            return rows.visible(self._context, deployment_ids)
-
-    def existing(
-        self, deployment_ids: abc.Collection[str]
-    ) -> abc.Collection[str]:
-        """Return which deployments there are, or were withdrawn.
-
-        Heat withdraws that of an action that times out, and creates it again
-        for the next. Its resource is there meanwhile.
-        """
-        with own_heat.translated('look up deployments'):
-            known = rows.servers_of(self._context, deployment_ids)
-            others = set(deployment_ids).difference(known)
-            found = resources.find_all(self._context, others)
-        return {
-            *known,
-            *(each for each, stand in found.items() if _staying(stand)),
-        }
-
-    def withdrawn(
-        self,
-        members: abc.Sequence[runs.RunTarget],
-        wanted: signal_orders.SignalOrder,
-    ) -> Derived:
-        """Return members whose deployments were withdrawn as targets.
-
-        One is left out if Heat no longer has its resource.
-        """
-        with own_heat.translated('look up withdrawn deployments'):
-            known = resources.find_all(
-                self._context, {each.deployment_id for each in members}
+            given = rows.visible(
+                context, [each.deployment_id for each in chosen]
             )
-        load = functools.cache(
-            lambda stack_id: parser.Stack.load(
-                self._context, stack_id=stack_id
-            )
+        present = {k for k, row in given.items() if not row.is_withdrawn}
+        lost = [e for e in chosen if e.deployment_id not in present]
+        wanted = signal_orders.SignalOrder(
+            action=order.action, inputs=order.inputs
         )
-        derived = {
-            each.deployment_id: _derived(
-                each, known[each.deployment_id], load, wanted
-            )
-            for each in members
-        }
-        return {key: each for key, each in derived.items() if each}
+        derived = withdrawn(context, lost, wanted) if lost else {}
 
-    def refusals(
-        self, order: run_records.RunOrder, members: abc.Collection[int]
-    ) -> dict[int, str]:
-        """Return why members get no run, by their number.
+    @functools.cache
+    def source(config_id: str | None) -> heat_values.Config | None:
+        if config_id is None or order.config is not None:
+            return None
+        try:
+            return heat.config(config_id)
+        except errors.NotFound:
+            return None
 
-        An engine acts with the credentials of a stack. What a user may do
-        Heat's API decides.
-        """
-        chosen = {n: order.members[n] for n in members}
-        ids = {
-            each
-            for member in chosen.values()
-            for each in (member.server_id, *_owners(member))
-        }
-        with own_heat.translated('look up the targets of a run'):
-            known = resources.find_all(self._context, ids)
-            given = rows.servers_of(
-                self._context,
-                [member.deployment_id for member in chosen.values()],
-            )
-        is_own = order.config is not None
-        refusals = {
-            n: _of_server(member, known)
-            if is_own
-            else _of_deployment(member, known, given)
-            for n, member in chosen.items()
-        }
-        return {
-            n: why
-            for n, member in chosen.items()
-            if (why := refusals[n] or _closed(member, known))
-        }
+    def find(number: int) -> targets.Target:
+        member = order.members[number]
+        return attempts.target(
+            order,
+            member,
+            given.get(member.deployment_id),
+            derived.get(member.deployment_id),
+            source(member.source_id),
+        )
+
+    return find
+
+
+def withdrawn(
+    context: heat_types.Context,
+    members: abc.Sequence[runs.RunTarget],
+    wanted: signal_orders.SignalOrder,
+) -> _Derived:
+    """Return members whose deployments were withdrawn as targets.
+
+    One is left out if Heat no longer has its resource.
+    """
+    with own_heat.translated('look up withdrawn deployments'):
+        known = resources.find_all(
+            context, {each.deployment_id for each in members}
+        )
+    load = functools.cache(
+        lambda stack_id: parser.Stack.load(context, stack_id=stack_id)
+    )
+    derived = {
+        each.deployment_id: _derived(
+            each, known[each.deployment_id], load, wanted
+        )
+        for each in members
+    }
+    return {key: each for key, each in derived.items() if each}
+
+
+def refusals(
+    context: heat_types.Context,
+    order: run_records.RunOrder,
+    members: abc.Collection[int],
+) -> dict[int, str]:
+    """Return why members get no run, by their number.
+
+    An engine acts with the credentials of a stack. What a user may do Heat's
+    API decides.
+    """
+    chosen = {n: order.members[n] for n in members}
+    ids = {
+        each
+        for member in chosen.values()
+        for each in (member.server_id, *_owners(member))
+    }
+    with own_heat.translated('look up the targets of a run'):
+        known = resources.find_all(context, ids)
+        given = rows.servers_of(
+            context, [member.deployment_id for member in chosen.values()]
+        )
+    reasons = {}
+    for n, member in chosen.items():
+        if order.config is not None:
+            why = _of_server(member, known)
+        else:
+            why = _of_deployment(member, known, given)
+        if why := why or _closed(member, known):
+            reasons[n] = why
+    return reasons
 
 
 def _derived(

@@ -23,6 +23,7 @@ from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.database import servers
+from heat_plugins.engine.runs import door
 from heat_plugins.engine.runs import leading
 from heat_plugins.engine.runs import run_fleet
 from heat_plugins.runs import ordering
@@ -61,12 +62,10 @@ def start(
     """
     if refusal := transports.refusal_of_runs(resource):
         raise errors.Refused(refusal)
-    hooks = cfg.CONF.heat_plugins.known_hooks
     offered, refusals = [], []
     for member in members:
         try:
-            target = member.run_target(wanted)
-            offered.append(target.with_action(wanted.action, hooks))
+            offered.append(member.run_target(wanted))
         except errors.Refused as exc:
             if len(members) == 1:
                 raise
@@ -77,15 +76,15 @@ def start(
         id=wanted.id or str(uuid.uuid4()),
         action=wanted.action,
         limits=wanted.limits or run_records.RunLimits(),
-        members=tuple(offered),
+        members=(),
         created_at=int(time.time()),
         created_by=WHO,
         targets=resource.name,
         inputs=wanted.inputs,
         log_limit=cfg.CONF.heat_plugins.run_log_limit,
     )
-    leading.start(
-        resource.context.project_id, run_records.RunRecord.new(order)
+    leading.leader().start(
+        resource.context.project_id, door.new_run(order, offered)
     )
     begun = (
         f'run {order.id} of {order.action} has started on '
@@ -126,7 +125,12 @@ def target(
     if row is not None and row.server_id != server.id:
         server = known.find(row.server_id)
     name = known.name_of(server)
-    config = _given(subject, wanted.action)
+    if row is not None:
+        config = row.config
+    else:
+        # What it takes to be signalled is not made: a run has its own.
+        drafted = vars(subject.draft(wanted.action))
+        config = heat_values.Config(id='', **drafted)
     heat = own_heat.OwnHeat(deployment.context)
     root = heat.stack(root_stack_id)
     above = deployment.stack.path_in_stack()
@@ -147,17 +151,6 @@ def target(
     )
     signal_orders.check(found, wanted)
     return found
-
-
-def _given(subject: run_room.Subject, action: str) -> heat_values.Config:
-    """Return the config that the server got last, or would get now.
-
-    It would get one now if its action was withdrawn.
-    """
-    if subject.row is not None:
-        return subject.row.config
-    # What it takes to be signalled is not made: a run has its own.
-    return heat_values.Config(id='', **vars(subject.draft(action)))
 
 
 def latest(
@@ -209,7 +202,8 @@ def has_left(resource: heat_types.Resource, root_stack_id: str) -> bool:
             for run_id, ids in held.items()
             if any(each.startswith(theirs) for each in ids)
         }
-    leading.check_targets(held)
+    for leader in leading.leaders():
+        leader.check_targets(held)
     return not held
 
 

@@ -22,6 +22,7 @@ import dataclasses
 import enum
 import itertools
 import json
+import math
 from typing import Any, Final
 
 from heat_plugins import bounds
@@ -36,6 +37,10 @@ _COUNTED = 1000
 
 # Seconds by which a record may be ahead of the clock of who decides.
 _AHEAD = 86400
+
+# Seconds between two checks whether a schedule can run, if it can, and if it
+# cannot; and until what failed is retried, at first and at most.
+_DAY, _HOUR, _RETRY, _LONGEST = 86400, 3600, 15.0, 60.0
 
 _Schedule = schedules.Schedule
 
@@ -55,6 +60,14 @@ class Passed(enum.StrEnum):
     WAITING = 'another one is waiting'
     REPLACED = 'a later one replaced it'
     CUT_OFF = 'its cut-off has passed while it waited'
+
+
+class Needed(enum.Enum):
+    """What an engine does for a schedule, as messages say it."""
+
+    START = 'start the run of'
+    CANCEL = 'cancel the run of'
+    CHECK = 'find the targets of'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -555,3 +568,50 @@ def _recorded(decision: Decision, **changed: Any) -> Decision:
     return dataclasses.replace(
         decision, record=dataclasses.replace(decision.record, **changed)
     )
+
+
+def needed(
+    kept: KeptSchedule, decision: Decision, now: int, poll: float
+) -> tuple[Needed | None, float]:
+    """Return what a schedule needs now, and when it may need more.
+
+    :param poll: seconds until the run in progress is checked.
+    """
+    record, next_time = kept.record, decision.next_time or math.inf
+    if record.running is None:
+        # A clock may have been wrong, here as below.
+        interval = between_checks(record)
+        is_late = abs(now - record.checked) >= interval
+        if is_late and not kept.why_paused:
+            return Needed.CHECK, min(next_time, now + _LONGEST)
+        check = max(record.checked + interval, now + _LONGEST)
+        return None, min(next_time, check)
+    step: Needed | None = None
+    if not record.created:
+        step = Needed.START
+    elif decision.cancel is not None:
+        step = Needed.CANCEL
+    acted = record.acted if record.acted <= now + _LONGEST else 0
+    until = acted + _pause(kept, acted)
+    if step is not None and until > now:
+        return None, min(next_time, until)
+    pause = poll if step is None else _pause(kept, now)
+    return step, min(next_time, now + pause)
+
+
+def between_checks(record: ScheduleRecord) -> int:
+    """Return the seconds between two checks whether a schedule can run."""
+    # A check does not withdraw the reason of a tick that was missed.
+    is_missed = record.outcome == MISSED
+    return _HOUR if record.reason and not is_missed else _DAY
+
+
+def _pause(kept: KeptSchedule, acted: float) -> float:
+    """Return the seconds until something is retried: a late start later.
+
+    :param acted: when an engine began with it.
+    """
+    if kept.record.created:
+        return _RETRY
+    begun = kept.record.create_until - kept.schedule.lateness
+    return min(_LONGEST, _RETRY + max(0, acted - begun) / 4)

@@ -270,7 +270,9 @@ class Chooser:
         elif stacks and wanted.resources:
             reason = f': {self._hint(action, stacks[0])}'
         what = action or 'the script'
-        raise errors.NotFound(f'There is no target for {what}{reason}')
+        raise errors.NotFound(
+            f'There is no target for {what} in {wanted.shown()}{reason}'
+        )
 
     def _hint(self, action: str | None, stack: heat_values.Stack) -> str:
         """Say which resources may be named."""

@@ -2,7 +2,6 @@
 """An engine that leads runs, for tests of what starts and ends them."""
 
 from heat.engine import stack as parser
-from oslo_config import cfg
 
 from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.runs import leading
@@ -37,7 +36,6 @@ class LedCase(deployments.DeploymentTestCase):
             engine_id,
             run_rows.RunRows(),
             run_fleet.RunServers,
-            output_limit=cfg.CONF.heat_plugins.run_output_limit,
             places=run_world.Places(100, 100),
             monotonic=lambda: self.now,
         )

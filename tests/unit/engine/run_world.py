@@ -20,7 +20,9 @@ from heat_plugins.engine.runs import run_fleet
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_requests
+from heat_plugins.runs import run_store
 from heat_plugins.runs import runs
+from heat_plugins.runs import stepping
 from heat_plugins.signals import body
 from tests.unit.runs import fake_run_store
 
@@ -65,7 +67,7 @@ class World:
         self.ran, self.executed = collections.Counter(), collections.Counter()
         self.hidden = {}
         self.metadata, self.objects, self.done = {}, {}, set()
-        self.reports, self.stopped, self.discarded = set(), set(), []
+        self.reports, self.stopped = set(), set()
         self.gone, self.refused = {}, {}
         self.outage = self.store_outage = None
         self.free, self.slowness = float('inf'), 0
@@ -135,7 +137,6 @@ class World:
             engine_id,
             Watched(self),
             lambda settle: Servers(self, settle, skew),
-            output_limit=64 * 1024,
             places=Places(1000, 1000) if places is None else places,
             clock=lambda: self.now + skew,
             monotonic=lambda: self.now,
@@ -295,7 +296,7 @@ class Servers:
         return {n: self._prepared(operation, n) for n in members}
 
     def _prepared(self, operation, number):
-        world, key = self._world, run_fleet.key_of(operation, number)
+        world, key = self._world, run_store.key_of(operation, number)
         if world.outage is not None:
             return world.outage
         if number in world.refused:
@@ -366,14 +367,14 @@ class Stack:
         for key, delivery in self._waits.items():
             name = delivery.signalling.object_name
             if delivery.deployment_id not in world.store.given:
-                answers[key] = run_fleet.Answer(lost=run_fleet.CHANGED)
+                answers[key] = stepping.Answer(lost=run_fleet.CHANGED)
             elif world.shows(name):
                 answers[key] = self._answer(name)
             elif name in world.reports and key not in self._begun:
-                answers[key] = run_fleet.Answer()
+                answers[key] = stepping.Answer()
         self._settle(answers)
         for key, answer in answers.items():
-            if answer == run_fleet.Answer():
+            if answer == stepping.Answer():
                 self._begun.add(key)
             else:
                 self._waits.pop(key, None)
@@ -382,7 +383,7 @@ class Stack:
     def _answer(self, name):
         outcome, at = self._world.objects[name]
         result = run_objects.Result(outcome=outcome, at=at + self._skew)
-        return run_fleet.Answer(result=result)
+        return stepping.Answer(result=result)
 
     def ask(self, key, expected, inputs, *, reports):
         name = _name(key)
@@ -391,7 +392,7 @@ class Stack:
         if name in self._world.objects:
             return self._answer(name)
         if reports and name in self._world.reports:
-            return run_fleet.Answer()
+            return stepping.Answer()
         return None
 
     def discard_all(self, key):

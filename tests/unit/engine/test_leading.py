@@ -16,11 +16,13 @@ from heat_plugins import errors
 from heat_plugins import metrics
 from heat_plugins.engine import process
 from heat_plugins.engine import rescue
+from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import leading
-from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_scans
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_requests
+from heat_plugins.runs import run_store
+from heat_plugins.runs import stepping
 from tests.unit import counted
 from tests.unit import examples
 from tests.unit.engine import run_world
@@ -31,7 +33,11 @@ OTHER = '20270115T080001Z-0badcafe'
 def test_each_server_runs_the_action_once_and_its_outputs_are_kept():
     world = run_world.World()
     world.start()
+    world.pass_time()
+    assert run_world.RUN not in [*schedule_rows.take_changed()]
     world.finish()
+    # The schedule that has started it decides at once.
+    assert run_world.RUN in [*schedule_rows.take_changed()]
     run = world.run()
     assert run.control.phase is run_records.Phase.COMPLETE
     assert world.states() == ['complete'] * 3
@@ -41,15 +47,6 @@ def test_each_server_runs_the_action_once_and_its_outputs_are_kept():
     assert world.store.given == {}
     assert not any(world.metadata.values())
     assert world.objects == {}
-
-
-def test_a_failure_is_told():
-    world = run_world.World(max_errors=run_records.Share(1))
-    world.answers = lambda server_id: int(server_id == 'server-1')
-    world.start()
-    world.finish()
-    assert world.states() == ['complete', 'failed', 'complete']
-    assert world.run().control.reason == '1 of 3 failed'
 
 
 def test_the_ends_of_runs_and_targets_are_counted():
@@ -136,16 +133,6 @@ def test_a_run_that_was_skipped_everywhere_has_failed_and_can_be_retried():
     assert world.states(OTHER) == ['complete'] * 2
 
 
-def test_a_script_of_a_users_own_excludes_nothing():
-    world = run_world.World(targets=2)
-    world.answers = lambda server_id: None
-    leader = world.start()
-    world.pass_time(3)
-    world.start(OTHER, leader, config={'group': 'script', 'config': 'date'})
-    world.pass_time(3)
-    assert world.states() == world.states(OTHER) == ['waiting'] * 2
-
-
 def test_nothing_is_given_after_the_cut_off_however_long_that_takes():
     world = run_world.World(
         targets=3, max_concurrent=run_records.Share(2), cut_off=20
@@ -167,10 +154,10 @@ def test_nothing_is_given_after_a_failure_that_comes_meanwhile():
     def fail_meanwhile(project_id, run, members):
         made = prepare(project_id, run, members)
         if members == (2,):
-            leader.settle({run_fleet.key_of(run, 1): failure})
+            leader.settle({run_store.key_of(run, 1): failure})
         return made
 
-    failure = run_fleet.Answer(
+    failure = stepping.Answer(
         lost='it is lost', state=run_records.State.FAILED
     )
     world.answers = lambda server_id: 0 if server_id == 'server-0' else None
@@ -263,17 +250,6 @@ def test_a_server_is_told_to_stop_as_soon_as_the_store_is_back():
     world.store_outage = None
     world.pass_time(30)
     assert len(world.stopped) == 2
-
-
-def test_one_run_of_many_is_cancelled():
-    world = run_world.World()
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(3)
-    world.ask(run_requests.CANCEL_RUN, only=world.run().run_id(1))
-    world.pass_time(3)
-    assert world.states() == ['waiting', 'cancelled', 'waiting']
-    assert len(world.stopped) == 1
 
 
 def test_a_result_that_has_come_counts_when_its_time_is_over():
@@ -447,29 +423,6 @@ def test_a_stack_that_is_deleted_after_its_leader_died_ends_its_targets():
     assert not any(world.metadata.values())
 
 
-def test_a_deployment_that_a_user_deletes_ends_its_target():
-    world = run_world.World(targets=2)
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(3)
-    world.store.given.popitem()
-    world.pass_time(5)
-    assert sorted(world.states()) == ['cancelled', 'waiting']
-
-
-def test_a_retry_runs_what_has_not_succeeded():
-    world = run_world.World(max_errors=run_records.Share(3))
-    world.answers = lambda server_id: int(server_id == 'server-1')
-    leader = world.start()
-    world.finish()
-    world.answers = lambda server_id: 0
-    world.ask(run_requests.RETRY)
-    leader.wake(run_world.RUN)
-    world.finish()
-    assert world.states() == ['complete'] * 3
-    assert world.ran == {'server-0': 1, 'server-1': 2, 'server-2': 1}
-
-
 def test_a_run_whose_order_cannot_be_read_fails_with_the_reason():
     world = run_world.World(targets=2)
     world.answers = lambda server_id: None
@@ -549,7 +502,7 @@ def test_no_scan_complains_while_there_are_no_tables(monkeypatch):
     pauses = []
     monkeypatch.setattr(run_scans.db_api, 'get_engine', lambda: None)
     monkeypatch.setattr(run_scans.run_tables, 'is_ready', is_ready)
-    look = run_scans.rescue_runs(pauses.append)
+    look = run_scans.begin(run_scans.take_over, pauses.append)
     assert pauses == [run_scans.RESCUE] * 2
     look()
 
@@ -584,11 +537,11 @@ def test_an_engine_starts_runs_that_it_leads():
     world = run_world.World(targets=1)
     run = run_records.RunRecord.new(world.order())
     with pytest.raises(errors.Unavailable, match='does not lead runs'):
-        leading.start(run_world.PROJECT, run)
+        leading.leader().start(run_world.PROJECT, run)
     leading.install(world.leader())
     try:
         for _again in range(2):
-            made = leading.start(run_world.PROJECT, run)
+            made = leading.leader().start(run_world.PROJECT, run)
             assert made.engine_id == 'engine'
         world.finish()
     finally:
@@ -605,7 +558,7 @@ def test_without_tables_no_run_starts_and_the_remedy_is_told(monkeypatch):
     leading.install(world.leader())
     try:
         with pytest.raises(errors.Unavailable, match='run "x"'):
-            leading.start(
+            leading.leader().start(
                 run_world.PROJECT, run_records.RunRecord.new(world.order())
             )
     finally:

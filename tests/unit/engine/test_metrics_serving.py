@@ -28,7 +28,6 @@ from heat_plugins.engine import rescue
 from heat_plugins.engine import traversals
 from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.runs import leading
-from heat_plugins.engine.runs import notices
 from heat_plugins.engine.runs import run_scans
 from heat_plugins.engine.runs import schedule_keeping
 from tests.unit import heat_fixture
@@ -302,7 +301,8 @@ class ScanTest(heat_fixture.HeatTestCase):
         leader = run_world.World().leader()
         leader.wake('run-1', 'run-2')
         leader._led['run-1'].failures = 1
-        self.patch(leading, '_leaders', {1: leader})
+        leading.install(leader)
+        self.addCleanup(leading.install, None)
         found = {
             'running': (3, int(time.time()) - 60),
             'paused': (1, 0),
@@ -347,7 +347,7 @@ class ScanTest(heat_fixture.HeatTestCase):
             schedule_keeping.SCAN,
             run_scans.SCAN,
             run_scans.RETENTION,
-            notices.SCAN,
+            run_scans.NOTICES,
         )
         self.assertEqual(
             tuple(scan.name for scan in scans), metrics.SCANS_FAILED.values

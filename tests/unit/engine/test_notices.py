@@ -21,8 +21,9 @@ from heat_plugins import metrics
 from heat_plugins.clients import webhooks
 from heat_plugins.engine import process
 from heat_plugins.engine.database import schedule_rows
-from heat_plugins.engine.runs import notices
+from heat_plugins.engine.runs import run_scans
 from heat_plugins.engine.runs import schedule_keeping
+from heat_plugins.runs import telling
 from tests.unit.engine import test_schedule_keeping as keeping
 from tests.unit.resources import deployments
 from tests.unit.resources import test_software_schedule as base
@@ -41,7 +42,7 @@ class NoticeCase(keeping.KeepingCase):
         super().setUp()
         hosts = ['hooks.example.com']
         cfg.CONF.set_override('notify_hosts', hosts, config.GROUP)
-        self.patch(notices, 'PLACES', process.Places(32, 2))
+        self.patch(run_scans, 'PLACES', process.Places(32, 2))
         self.patch(webhooks, 'send', self.send)
         #: What the receiver was sent: headers and bodies.
         self.sent = []
@@ -110,16 +111,6 @@ class TellingTest(NoticeCase):
         self.end(3)
         self.assertEqual(['failure', 'recovery'], self.told())
 
-    def test_a_missed_tick_is_told(self):
-        self.scheduled(notify=NOTIFY, start_within=120)
-        self.at(2.5)
-        keeper = self.keeper()
-        keeper.look()
-        ((_, body),) = self.sent
-        self.assertEqual(
-            ('missed', 2, []), (body['event'], body['missed'], body['servers'])
-        )
-
     def test_what_waits_too_long_names_the_servers_that_do(self):
         self.scheduled(notify={**NOTIFY, 'waits': 600})
         keeper = self.keeper()
@@ -132,17 +123,6 @@ class TellingTest(NoticeCase):
         self.assertEqual('waiting', body['event'])
         self.assertEqual({'pending'}, {s['state'] for s in body['servers']})
         self.assertEqual(4, len(body['servers']))
-
-    def test_what_ended_while_engines_were_down_is_not_told_to_wait(self):
-        self.scheduled(notify={**NOTIFY, 'waits': 600})
-        self.at(1)
-        self.keeper().look()
-        self.finish(*self.ids(1))
-        self.now += 1800
-        keeper = self.keeper()
-        keeper.look()
-        keeper.look()
-        self.assertEqual([], self.told())
 
     def test_servers_that_cannot_be_read_are_unknown(self):
         self.scheduled(notify=NOTIFY)
@@ -215,21 +195,19 @@ class TellingTest(NoticeCase):
         self.scheduled(notify=NOTIFY)
         self.refuses = errors.Unavailable('https://hooks.example.com is dead')
         self.end(1, fail=[0])
-        (row,) = self.rows()
-        (tried,) = self.kept(self.made).book.notices
-        self.refuses = None
-        self.now += 60
+        self.now += HOUR
+        self.later = []
         self.keeper().look()
+        stuck, *others = self.later
+        self.later, self.refuses = None, None
+        for do in others:
+            do()
+        self.patch(run_scans, 'PLACES', process.Places(32, 2))
+        self.now += HOUR
+        self.keeper().look()
+        self.assertEqual(['failure'] * 2, self.told())
         self.refuses = errors.Unavailable('https://hooks.example.com is dead')
-
-        def opened():
-            stack = self.load_stack(row.stack_id, row.project_id)
-            return stack, stack['nightly']
-
-        def read(run_id):
-            return self.store.load(run_id).run
-
-        notices.tell(row, tried, opened, read, lambda: self.now + HOUR)
+        stuck()
         self.assertEqual(['failure'] * 3, self.told())
         self.assertEqual('', self.get(self.made, 'notify_error'))
         self.assertEqual([], counted)
@@ -259,7 +237,7 @@ class TellingTest(NoticeCase):
         self.now += 30
         cfg.CONF.set_override('notify_hosts', ['a.org'], config.GROUP)
         read = []
-        self.patch(notices, 'servers', lambda *given: read.append(given))
+        self.patch(telling, 'servers', lambda *given: read.append(given))
         keeper.look()
         (left,) = self.kept(self.made).book.notices
         self.assertEqual((1, [], []), (left.tries, self.sent, read))
@@ -309,7 +287,7 @@ class TellingTest(NoticeCase):
         # Its threads never run.
         self.assertNotEqual([], self.later)
         self.later = None
-        self.patch(notices, 'PLACES', process.Places(32, 2))
+        self.patch(run_scans, 'PLACES', process.Places(32, 2))
         successor = self.keeper()
         self.assertLessEqual(successor.look(), 30)
         self.assertEqual([], self.sent)
@@ -340,10 +318,10 @@ class TellingTest(NoticeCase):
     def test_one_projects_receivers_take_few_threads(self):
         self.scheduled(notify=NOTIFY)
         for key in 'ab':
-            notices.PLACES.take(key, self.made.tenant_id)
+            run_scans.PLACES.take(key, self.made.tenant_id)
         self.end(1, fail=[0])
         self.assertEqual([], self.sent)
-        notices.PLACES.leave('a')
+        run_scans.PLACES.leave('a')
         self.now += 7
         self.keeper().look()
         self.assertEqual(['failure'], self.told())
@@ -358,7 +336,7 @@ class TellingTest(NoticeCase):
         self.patch(schedule_rows, 'replace', lambda *args: False)
         keeper.look()
         self.assertEqual([], self.sent)
-        self.assertTrue(notices.PLACES.take(self.rows()[0].id, 'any'))
+        self.assertTrue(run_scans.PLACES.take(self.rows()[0].id, 'any'))
 
 
 class ExampleTest(NoticeCase):
@@ -370,9 +348,9 @@ class ExampleTest(NoticeCase):
         self.patch(webhooks, 'send', send)
         # Notices are of now.
         self.patch(
-            notices.notifying,
+            run_scans.notifying,
             'headers',
-            self.signed(notices.notifying.headers),
+            self.signed(run_scans.notifying.headers),
         )
 
     def signed(self, headers):

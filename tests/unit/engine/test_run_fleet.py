@@ -4,6 +4,7 @@
 import dataclasses
 import json
 import time
+import types
 from urllib import parse
 
 from heat.engine import stack as parser
@@ -11,6 +12,7 @@ from oslo_config import cfg
 from oslo_db import exception as db_exception
 
 from heat_plugins import errors
+from heat_plugins.engine import rescue
 from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.runs import door
 from heat_plugins.engine.runs import leading
@@ -65,7 +67,6 @@ class LeadingCase(heat_door.DoorCase):
             engine_id,
             self.store,
             run_fleet.RunServers,
-            output_limit=cfg.CONF.heat_plugins.run_output_limit,
             places=run_world.Places(100, 100),
             monotonic=lambda: self.now,
         )
@@ -219,16 +220,6 @@ class RunTest(LeadingCase):
         # Two listings, a look at the container, two results, one deletion.
         self.assertLessEqual(len(asked), 6, asked)
 
-    def test_a_second_run_of_the_action_is_skipped(self):
-        stack = self.created(template('a'))
-        self.answer = None
-        first = self.runs.start('BACKUP', stacks=[stack.name])
-        self.go_on(3)
-        second = self.runs.start('BACKUP', stacks=[stack.name])
-        self.go_on(3)
-        self.assertEqual(['waiting'], self.states(first.id))
-        self.assertEqual(['skipped'], self.states(second.id))
-
     def test_another_engine_goes_on_and_nothing_runs_twice(self):
         stack = self.created(template('a', 'b'))
         before = len(self.handed)
@@ -269,33 +260,6 @@ class RunTest(LeadingCase):
         self.assertTrue(attempt.reason.endswith('; stopped'), attempt.reason)
         self.assertEqual('failed', attempt.late.status)
         self.assertEqual('late', attempt.late.outputs['deploy_stdout'])
-
-    def test_what_another_engine_is_asked_for_is_seen_within_a_second(self):
-        stack = self.created(template('a', 'b'))
-        self.answer = None
-        run = self.runs.start(
-            'BACKUP',
-            stacks=[stack.name],
-            limits={'max_concurrent': 1, 'max_errors': 2},
-        )
-        self.go_on(3)
-        other = self.lead('engine-2')
-        door.install(door.Door(self.store, wake=other.wake))
-        self.runs.pause(run.id)
-        other.turn()
-        self.put_signals({})
-        self.go_on(3)
-        self.assertEqual(['complete', 'pending'], self.states(run.id))
-        self.runs.resume(run.id)
-        other.turn()
-        self.go_on(1)
-        self.assertEqual(['complete', 'waiting'], self.states(run.id))
-        self.runs.cancel(run.id)
-        other.turn()
-        self.go_on(1)
-        self.assertEqual(['complete', 'cancelled'], self.states(run.id))
-        self.assertEqual('cancelled', self.runs.show(run.id).state)
-        self.assertEqual(0, len(other))
 
     def test_a_script_of_the_users_own_runs_beside_another_run_of_it(self):
         stack = self.created(template('a'))
@@ -484,17 +448,6 @@ class RunTest(LeadingCase):
             self.assertEqual('failed', target.state)
             self.assertIn(said, target.reason)
 
-    def test_the_first_of_two_results_counts(self):
-        stack = self.created(template('a'))
-        self.answer = {'answer': 'first'}
-        run = self.runs.start('BACKUP', stacks=[stack.name])
-        self.go_on(5)
-        self.put_signals({'deploy_status_code': 1, 'answer': 'second'})
-        self.go_on(30)
-        self.assertEqual(['complete'], self.states(run.id))
-        (target,) = self.targets(run.id)
-        self.assertEqual('first', target.outputs['answer'])
-
     def test_with_a_run_that_is_deleted_go_its_objects(self):
         stacks = (
             self.created(template('a')),
@@ -514,10 +467,10 @@ class RunTest(LeadingCase):
         kept, gone = ids
         self.runs.delete(gone)
         self.swift.fail(times=99)
-        run_scans.remove_surplus(self.store)
+        run_scans.remove_surplus(self.leader, self.store)
         self.assertEqual(1, len(self.store.surplus()))
         self.swift.heal()
-        run_scans.remove_surplus(self.store)
+        run_scans.remove_surplus(self.leader, self.store)
         self.assertEqual([], self.store.surplus())
         for each in stacks:
             names = self.objects(each)
@@ -526,8 +479,17 @@ class RunTest(LeadingCase):
         # What lies in a container that is gone is gone.
         self.runs.delete(kept)
         self.delete(stacks[0])
-        run_scans.remove_surplus(self.store)
+        run_scans.remove_surplus(self.leader, self.store)
         self.assertEqual([], self.store.surplus())
+
+    def test_engines_that_live_delete_runs_by_turns(self):
+        self.patch(rescue, 'reporting', lambda context: {'another'})
+        turns = []
+        store = types.SimpleNamespace(surplus=lambda: turns.append(1) or [])
+        for number in range(4):
+            now = number * run_scans.RETENTION_INTERVAL
+            run_scans.remove_surplus(self.leader, store, lambda now=now: now)
+        self.assertEqual(2, len(turns))
 
     def test_a_changed_key_of_the_account_ends_what_waits(self):
         self.swift = fake_swift.ceph(fake_swift.CEPH_ACCOUNT)

@@ -24,6 +24,7 @@ from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.database import run_tables
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.runs import ordering
+from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
 from heat_plugins.runs import runs
 from tests.unit import databases
@@ -85,6 +86,26 @@ class RunRowsTest(store_contract.RunStoreContract, heat_fixture.HeatTestCase):
         query = sqlalchemy.select(models.ResourceData.value)
         ((text,),) = rows.select(self.heat.context, query)
         return text
+
+    def test_a_project_keeps_the_bytes_of_outputs_that_it_may(self):
+        self.conf.config(group='heat_plugins', run_outputs_kept=1)
+        self.conf.config(group='heat_plugins', run_output_limit=10**6)
+        for number, size in enumerate((600_000, 300_000, 600_000)):
+            run_id = f'run-{number}'
+            self.begin(run_id)
+            done = self.done(outputs={'deploy_stdout': 'x' * size})
+            self.store.answer({self.key(run_id=run_id): done})
+            kept = self.store.load(run_id)
+            ended_at = store_contract.LATER + number
+            after = kept.run.attempted({1: {'state': runs.State.COMPLETE}})
+            after = after.changed(
+                phase=run_records.Phase.COMPLETE, ended_at=ended_at
+            )
+            self.assertEqual(0, self.purge())
+            self.store.step(kept, after, 'end')
+        self.assertEqual(1, self.purge())
+        self.assertEqual(['run-1', 'run-2'], sorted(self.ids()))
+        self.assertEqual(0, self.purge())
 
 
 class SQLiteTest(RunRowsTest):
@@ -315,7 +336,7 @@ class FaultsTest(heat_fixture.HeatTestCase):
         key = run_store.TargetKey(run_id='run-1', number=0, attempt=1)
         done = runs.RunAttempt(state=runs.State.COMPLETE, ended_at=9)
         with self.fault():
-            self.assertEqual({key}, self.store.answer({key: done}))
+            self.assertEqual({key}, {*self.store.answer({key: done})})
         with self.fault():
             self.store.take_over(ENGINE, 'engine-2', 9)
         kept = self.store.load('run-1')

@@ -3,8 +3,10 @@
 
 import json
 import logging
+import types
 
 import fixtures
+from heat.db import api as db_api
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
 import testtools
@@ -16,8 +18,8 @@ from heat_plugins import stored
 from heat_plugins.clients import webhooks
 from heat_plugins.engine import process
 from heat_plugins.engine.database import run_rows
+from heat_plugins.engine.database import run_tables
 from heat_plugins.engine.runs import leading
-from heat_plugins.engine.runs import notices
 from heat_plugins.engine.runs import run_scans
 from heat_plugins.runs import notifying
 from heat_plugins.runs import overview
@@ -59,7 +61,7 @@ class Receiving:
 
     def do_at_once(self, do):
         self.patch(process, 'threading', threads.stand_in(do))
-        self.patch(notices, 'PLACES', process.Places(32, 2))
+        self.patch(run_scans, 'PLACES', process.Places(32, 2))
 
     def receive(self, webhook, hosts, headers, body):
         self.assertEqual('/p4th', webhook.target)
@@ -87,9 +89,8 @@ class TellingTest(Receiving, testtools.TestCase):
     def look(self, seconds=0, engine_id='engine'):
         self.world.now += seconds
         self.world.store.now = self.world.now
-        notices.Teller(
-            engine_id, self.world.store, lambda: self.world.now
-        ).look()
+        leader = types.SimpleNamespace(engine_id=engine_id)
+        run_scans.tell(leader, self.world.store, lambda: self.world.now)
 
     def told(self):
         return [body['event'] for body in self.sent]
@@ -217,7 +218,7 @@ class TellingTest(Receiving, testtools.TestCase):
 
         self.world.now += HOUR
         self.patch(store, 'load', load_late)
-        self.patch(notices, 'PLACES', self.places())
+        self.patch(run_scans, 'PLACES', self.places())
         self.look()
         self.assertEqual(['failure'], self.told())
 
@@ -261,13 +262,6 @@ class TellingTest(Receiving, testtools.TestCase):
         self.assertEqual('hooks.example.com is dead', sent.why)
         self.assertEqual({}, self.due())
 
-    def test_what_is_not_permitted_any_longer_is_not_sent(self):
-        self.end()
-        self.permit('a.org')
-        self.look()
-        self.assertEqual([], self.sent)
-        self.assertEqual([('failure', 'pending')], self.shown())
-
     def test_a_deleted_run_tells_nothing(self):
         self.end()
         later = []
@@ -279,10 +273,6 @@ class TellingTest(Receiving, testtools.TestCase):
 
 
 class ScanTest(Receiving, testtools.TestCase):
-    def test_without_a_permitted_host_nothing_is_scanned(self):
-        self.permit()
-        self.assertIsNone(notices.SCAN.begin())
-
     def test_the_engine_of_this_process_tells(self):
         world = run_world.World(1)
         # Before now, by the clock of this machine.
@@ -290,10 +280,12 @@ class ScanTest(Receiving, testtools.TestCase):
         world.answers = lambda server_id: 1
         leader = world.start(webhook=stored.dump(WANTED))
         world.finish()
-        self.patch(leading, '_leaders', {1: leader})
-        self.patch(run_scans, 'await_tables', lambda: None)
+        leading.install(leader)
+        self.addCleanup(leading.install, None)
+        self.patch(db_api, 'get_engine', lambda: None)
+        self.patch(run_tables, 'is_ready', lambda engine: True)
         self.patch(run_rows, 'RunRows', lambda: world.store)
-        notices.SCAN.begin()()
+        run_scans.NOTICES.begin()()
         self.assertEqual(1, len(self.sent))
 
 
@@ -308,10 +300,8 @@ class DoorTest(Receiving, heat_door.DoorCase):
         self.change(
             run.id, phase=run_records.Phase.FAILED, ended_at=now, reason='so'
         )
-        teller = notices.Teller(
-            heat_door.ENGINE, self.store, lambda: heat_door.NOW
-        )
-        teller.look()
+        leader = types.SimpleNamespace(engine_id=heat_door.ENGINE)
+        run_scans.tell(leader, self.store, lambda: heat_door.NOW)
         (body,) = self.sent
         self.assertEqual(
             (run.id, 'failure', {'id': stack.id, 'name': stack.name}),
@@ -331,5 +321,5 @@ class DoorTest(Receiving, heat_door.DoorCase):
             ],
             shown.notices,
         )
-        teller.look()
+        run_scans.tell(leader, self.store, lambda: heat_door.NOW)
         self.assertEqual(1, len(self.sent))

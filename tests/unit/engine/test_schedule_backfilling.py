@@ -3,8 +3,6 @@
 
 import collections
 
-from heat_plugins import metrics
-from tests.unit import counted
 from tests.unit.engine import test_schedule_keeping as keeping
 from tests.unit.resources import deployments
 
@@ -52,18 +50,6 @@ class BackfillTest(keeping.KeepingCase):
             (record.backfill, record.outcome, record.missed),
         )
 
-    def test_what_it_cannot_start_was_missed_before(self):
-        counts = self.useFixture(counted.Counted())
-        self.scheduled(cron='0 6,7 * * *', start_within=120)
-        self.backfill()
-        self.is_trusted, keeper = False, self.keeper()
-        for _ in range(8):
-            self.now += 60
-            keeper.look()
-        record = self.record()
-        self.assertEqual(((), 0), (record.backfill, record.missed))
-        self.assertEqual({}, counts.of(metrics.TICKS))
-
     def test_what_has_run_is_left_out(self):
         self.scheduled(cron='0 6,7 * * *')
         keeper = self.keeper()
@@ -84,16 +70,6 @@ class BackfillTest(keeping.KeepingCase):
                 record.outcome,
                 record.failures,
             ),
-        )
-
-    def test_how_each_has_ended_is_recorded(self):
-        self.scheduled(cron='0 6,7 * * *')
-        keeper = self.keeper()
-        self.backfill()
-        self.end(keeper, -2, fail=[0])
-        record = self.record()
-        self.assertEqual(
-            ('failed', (NOW - HOUR,)), (record.backfilled, record.backfill)
         )
 
     def test_it_stops_and_a_bad_range_is_refused(self):

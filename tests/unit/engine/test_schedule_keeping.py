@@ -2,7 +2,6 @@
 """Which engine starts what a schedule has due, and when."""
 
 import dataclasses
-import itertools
 import logging
 import time
 import types
@@ -12,12 +11,10 @@ import uuid
 import fixtures
 from heat.common import context as heat_context
 from heat.common import exception
-from heat.db import api as db_api
 from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
 from oslo_db import exception as db_exception
 from oslo_upgradecheck import upgradecheck
-import sqlalchemy
 
 from heat_plugins import config
 from heat_plugins import errors
@@ -26,7 +23,6 @@ from heat_plugins.checks import engine as checks
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import process
 from heat_plugins.engine.database import run_rows
-from heat_plugins.engine.database import run_tables
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import door
 from heat_plugins.engine.runs import leading
@@ -93,7 +89,6 @@ class KeepingCase(base.ScheduleCase):
             engine_id,
             self.store,
             lambda settle: None,
-            output_limit=1000,
             places=process.Places(1, 1),
         )
         leading.install(self.leader)
@@ -200,17 +195,17 @@ class KeepingTest(KeepingCase):
         counts = self.useFixture(counted.Counted())
         self.scheduled()
         self.at(1)
-        start = leading.start
+        start = self.leader.start
 
         def lose(*args):
             raise run_store.Stale('another engine was first')
 
-        self.patch(leading, 'start', lose)
+        self.patch(self.leader, 'start', lose)
         keeper = self.keeper()
         keeper.look()
         self.assertEqual({}, counts.of(metrics.TICKS))
         self.assertEqual('', self.record().reason)
-        self.patch(leading, 'start', start)
+        self.patch(self.leader, 'start', start)
         self.now += 15
         keeper.look()
         self.assertEqual({'started': 1}, counts.of(metrics.TICKS))
@@ -228,26 +223,6 @@ class KeepingTest(KeepingCase):
         self.assertEqual({'missed': 1}, counts.of(metrics.TICKS))
         events = deployments.events(self.made)
         self.assertEqual(1, len([e for e in events if 'missed' in e]))
-
-    def test_what_waited_for_another_tick_starts_late(self):
-        counts = self.useFixture(counted.Counted())
-        self.scheduled(overlap='queue')
-        keeper = self.keeper()
-        for hours in (1, 2):
-            self.at(hours)
-            keeper.look()
-        self.finish(*self.ids(1))
-        for hours in (2.5, 2.6):
-            self.at(hours)
-            keeper.look()
-        self.assertEqual({'started': 1, 'late': 1}, counts.of(metrics.TICKS))
-
-    def test_what_an_update_finds_missed_is_counted(self):
-        counts = self.useFixture(counted.Counted())
-        self.scheduled(start_within=120)
-        self.at(2.5)
-        self.heat.update(self.made, base.template(cron='@daily'))
-        self.assertEqual({'missed': 2}, counts.of(metrics.TICKS))
 
     def test_a_tick_becomes_a_run(self):
         self.scheduled(
@@ -307,25 +282,22 @@ class KeepingTest(KeepingCase):
         self.assertEqual(self.ids(1, 2), self.runs())
         self.assertEqual(0, self.record().skipped)
 
-    def test_a_tick_is_skipped_while_a_run_is_in_progress(self):
-        self.scheduled()
-        keeper = self.keeper()
-        for hours in (1, 2):
-            self.at(hours)
-            keeper.look()
-        self.assertEqual(self.ids(1), self.runs())
-        self.assertEqual(1, self.record().skipped)
-
-    def test_a_failure_that_is_found_with_a_missed_time_is_known(self):
-        self.scheduled(start_within=120, pause_after_failures=1)
+    def test_the_end_of_its_run_is_seen_at_once(self):
+        self.scheduled(overlap='queue')
+        keepers = self.keeper(), self.keeper()
         self.at(1)
-        self.keeper().look()
-        self.finish(*self.ids(1), fail=[0])
-        self.at(3.5)
-        self.keeper().look()
-        record = self.record()
-        self.assertEqual((1, None), (record.failures, record.running))
-        self.assertEqual('1 failures in a row', record.paused)
+        for keeper in keepers:
+            keeper.look()
+            keeper.look()
+        self.finish(*self.ids(1))
+        for keeper in keepers:
+            keeper.look()
+            self.assertIsNotNone(self.record().running)
+        schedule_rows.wake('of no schedule')
+        schedule_rows.wake(*self.ids(1))
+        self.assertTrue(schedule_rows.woken.is_set())
+        keepers[1].look()
+        self.assertIsNone(self.record().running)
 
     def test_it_wakes_for_the_tick_and_not_much_before(self):
         self.scheduled()
@@ -352,15 +324,6 @@ class KeepingTest(KeepingCase):
             keeper.look()
         self.assertEqual(1, len(read))
         self.assertEqual([], self.selections)
-
-    def test_two_engines_start_one_run(self):
-        self.scheduled()
-        first, second = self.keeper(), self.keeper()
-        self.at(1)
-        first.look()
-        second.look()
-        self.assertEqual(self.ids(1), self.runs())
-        self.assertEqual(1, len(self.selections))
 
     def test_of_engines_that_decide_at_the_same_time_one_does(self):
         self.scheduled()
@@ -425,19 +388,6 @@ class KeepingTest(KeepingCase):
             self.now = NOW
         self.assertEqual({'started': 2}, counts.of(metrics.TICKS))
 
-    def test_a_run_that_a_user_has_deleted_is_not_started_again(self):
-        self.scheduled()
-        keeper = self.keeper()
-        self.at(1)
-        keeper.look()
-        (made,) = self.ids(1)
-        self.finish(made)
-        self.store.delete(self.made.tenant_id, made)
-        self.now += 30
-        keeper.look()
-        self.assertEqual([], self.runs())
-        self.assertEqual('cancelled', self.record().outcome)
-
     def test_an_outage_delays_a_tick_and_then_misses_it(self):
         self.scheduled(cron='0 */6 * * *', start_within=600)
         keeper = self.keeper()
@@ -479,26 +429,6 @@ class KeepingTest(KeepingCase):
         )
         self.assertEqual(1, len(self.runs()))
 
-    def test_what_an_outage_has_missed_is_an_event(self):
-        self.scheduled(start_within=120)
-        self.at(2.5)
-        self.keeper().look()
-        event = deployments.events(self.made)[0]
-        for hour in ('09', '10'):
-            self.assertIn(f'2027-01-15T{hour}:00:00Z', event)
-        self.assertIn(schedule_deciding.LATE, event)
-        self.patch(schedule_rows, 'add_event', None)
-        self.at(3.5)
-        self.keeper().look()
-        self.assertEqual(3, self.record().missed)
-
-    def test_a_target_that_is_not_there_is_a_reason(self):
-        self.servers = 0
-        self.scheduled(targets=['nothing*'])
-        self.at(1)
-        self.keeper().look()
-        self.assertIn('There is no target', self.record().reason)
-
     def test_a_daily_check_knows_before_the_night_what_is_wrong(self):
         self.servers = 0
         self.scheduled(cron='0 7 * * *')
@@ -535,19 +465,6 @@ class KeepingTest(KeepingCase):
         keeper.look()
         record = self.record()
         self.assertEqual(('complete', reason), (record.outcome, record.reason))
-
-    def test_what_can_run_is_checked_once_a_day(self):
-        self.scheduled(cron='0 0 1 * *')
-        keeper = self.keeper()
-        self.at(1)
-        keeper.look()
-        self.keeper().look()
-        self.at(20)
-        keeper.look()
-        self.assertEqual(1, len(self.selections))
-        self.at(25)
-        keeper.look()
-        self.assertEqual(2, len(self.selections))
 
     def test_a_check_that_a_temporary_failure_stops_is_retried(self):
         self.servers = 0
@@ -595,13 +512,6 @@ class KeepingTest(KeepingCase):
         self.assertEqual('', self.record().reason)
         self.assertEqual([], self.runs())
 
-    def test_a_paused_schedule_is_not_checked(self):
-        self.servers = 0
-        self.scheduled(cron='0 0 1 * *', paused=True)
-        self.at(1)
-        self.assertEqual(60, self.keeper().look())
-        self.assertEqual('', self.record().reason)
-
     def test_a_check_for_which_there_is_no_thread_comes_later(self):
         self.servers = 0
         self.scheduled(cron='0 0 1 * *')
@@ -614,37 +524,6 @@ class KeepingTest(KeepingCase):
         self.now += 60
         keeper.look()
         self.assertIn('There is no target', self.record().reason)
-
-    def test_what_cannot_be_created_is_retried_within_a_minute(self):
-        self.scheduled()
-        self.is_trusted = False
-        keeper = self.keeper()
-        self.at(1)
-        begun = []
-        while len(begun) < 9:
-            pause = keeper.look()
-            begun.append(self.record().acted)
-            begun = sorted({*begun})
-            self.now += pause
-        pauses = [b - a for a, b in itertools.pairwise(begun)]
-        self.assertEqual(15, pauses[0])
-        self.assertEqual(sorted(pauses), pauses)
-        self.assertIn(pauses[-1], (60, 61))
-
-    def test_a_tick_that_waits_starts_after_the_end_of_the_former(self):
-        self.scheduled(overlap='queue', start_within=120)
-        keeper = self.keeper()
-        self.at(1)
-        keeper.look()
-        self.at(2)
-        keeper.look()
-        self.assertEqual(self.ids(1), self.runs())
-        self.finish(*self.ids(1))
-        self.at(2.5)
-        keeper.look()
-        keeper.look()
-        self.assertEqual(self.ids(1, 2), self.runs())
-        self.assertEqual(0, self.record().missed)
 
     def test_a_tick_may_cancel_the_former(self):
         self.scheduled(overlap='cancel')
@@ -693,21 +572,6 @@ class KeepingTest(KeepingCase):
         keeper.look()
         return keeper
 
-    def test_a_run_whose_row_is_unreadable_has_failed(self):
-        keeper = self.started(pause_after_failures=1)
-        statement = sqlalchemy.update(run_tables.RUN).values(head=[])
-        context = self.heat.context
-        with db_api.context_manager.writer.using(context) as session:
-            session.execute(statement)
-        self.now += 30
-        keeper.look()
-        record = self.record()
-        self.assertEqual(
-            ('failed', None, '1 failures in a row'),
-            (record.outcome, record.running, record.paused),
-        )
-        self.assertIn('unreadable', record.reason)
-
     def test_a_failure_is_one_warning(self):
         logged = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
         self.scheduled()
@@ -736,23 +600,6 @@ class KeepingTest(KeepingCase):
         found = checks.schedules()
         self.assertEqual(upgradecheck.Code.WARNING, found.code)
         self.assertIn('that no engine keeps', found.details)
-
-    def test_a_pause_holds_a_tick_that_is_not_created(self):
-        self.scheduled()
-        keeper = self.keeper()
-        self.is_trusted = False
-        self.at(1)
-        keeper.look()
-        self.is_trusted = True
-        self.signal(self.made, {'do': 'pause'})
-        self.at(1.5)
-        keeper.look()
-        self.assertEqual([], self.runs())
-        self.assertIsNone(self.get(self.made, 'last_operation'))
-        self.at(3)
-        keeper.look()
-        record = self.record()
-        self.assertEqual((None, 0), (record.running, record.missed))
 
     def test_of_several_processes_one_does_what_is_due(self):
         self.scheduled()
@@ -932,23 +779,6 @@ class KeepingTest(KeepingCase):
         keeper.look()
         self.assertEqual(self.ids(1), self.runs())
 
-    def test_thousand_that_are_not_due_cost_little(self):
-        self.scheduled()
-        (row,) = self.rows()
-        many = [
-            schedule_rows.ScheduleRow(
-                **{**vars(row), 'number': number, 'text': row.text}
-            )
-            for number in range(1000)
-        ]
-        self.patch(schedule_rows, 'kept', lambda context, numbers: many)
-        keeper = self.keeper()
-        keeper.look()
-        begun = time.process_time()
-        keeper.look()
-        self.assertLess(time.process_time() - begun, 0.1)
-        self.assertEqual([], self.selections)
-
     def test_a_trust_that_is_gone_is_a_reason_with_a_remedy(self):
         for failure, reason in (
             (exception.AuthorizationFailure(), 'update the stack as another'),
@@ -997,7 +827,6 @@ class SelectionTest(deployments.DeploymentTestCase):
                 ENGINE,
                 store,
                 lambda settle: None,
-                output_limit=1000,
                 places=process.Places(1, 1),
             )
         )
@@ -1037,11 +866,6 @@ class SelectionTest(deployments.DeploymentTestCase):
         self.assertEqual([], started)
         self.assertIn('did you mean "BACKUP"', self.shown['reason'])
         self.assertEqual('starting', self.shown['last_outcome'])
-
-    def test_a_tag_that_no_stack_has_is_a_reason(self):
-        _, started = self.look(stack_tag='x')
-        self.assertEqual([], started)
-        self.assertIn('No stack has the tag x', self.shown['reason'])
 
 
 class ScanTest(base.ScheduleCase):

@@ -7,8 +7,10 @@ from heat.db import api as db_api
 from oslo_db import exception as db_exception
 import sqlalchemy
 
+from heat_plugins import metrics
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.runs.schedules import schedules
+from tests.unit import counted
 from tests.unit.engine import test_schedule_keeping as keeping
 from tests.unit.resources import deployments
 from tests.unit.resources import test_software_schedule as base
@@ -71,6 +73,11 @@ class OutageTest(keeping.KeepingCase):
         self.keeper().look()
         self.assertEqual([late], self.runs())
         self.assertEqual(5, self.record().missed)
+        # An event that cannot be written changes nothing.
+        self.patch(schedule_rows, 'add_event', None)
+        self.now += 19 * MINUTE
+        keeper.look()
+        self.assertEqual(6, self.record().missed)
 
     def test_a_deadlock_delays_a_schedule_by_seconds(self):
         self.scheduled()
@@ -90,11 +97,13 @@ class OutageTest(keeping.KeepingCase):
         self.assertEqual(self.ids(1), self.runs())
 
     def test_what_an_update_finds_missed_is_an_event(self):
+        counts = self.useFixture(counted.Counted())
         self.scheduled(cron='*/10 * * * *', start_within=300)
         self.now = NOW + 49 * MINUTE
         content = base.template(cron='@daily', stack_tag='prod')
         self.heat.update(self.made, content)
         self.assertEqual(4, self.record().missed)
+        self.assertEqual({'missed': 4}, counts.of(metrics.TICKS))
         (event,) = [
             each for each in deployments.events(self.made) if 'missed' in each
         ]

@@ -42,8 +42,9 @@ class RefusalsTest(groups.GroupTestCase):
             created_by='ann',
             config=config,
         )
-        chosen = target_batches.TargetBatches(self.heat.context)
-        return chosen.refusals(order, range(len(members)))
+        return target_batches.refusals(
+            self.heat.context, order, range(len(members))
+        )
 
     def test_a_deployment_of_the_stack_runs_on_its_server(self):
         stack = self.created(deployments.template())
@@ -129,10 +130,8 @@ class ReadingTest(groups.GroupTestCase):
         other = type(self.heat.context).from_dict(
             {**context, 'project_id': 'other', 'tenant_id': 'other'}
         )
-        batches = target_batches.TargetBatches(other)
         ids = [row.id for row in self.deployment_rows()]
-        self.assertEqual({}, batches.read(ids))
-        self.assertEqual(set(), set(batches.existing(ids)))
+        self.assertEqual(set(), set(target_batches.existing(other, ids)))
 
 
 class WithdrawnTest(triggers.TriggerTestCase):
@@ -150,12 +149,11 @@ class WithdrawnTest(triggers.TriggerTestCase):
             deployment_id=self.stack['deployment'].resource_id,
             server_id=self.stack['server'].resource_id,
         )
-        self.batches = target_batches.TargetBatches(self.heat.context)
 
     def withdrawn(self, wanted=WANTED, **other):
         """Return what becomes of the member, or raise it."""
         member = dataclasses.replace(self.member, **other)
-        derived = self.batches.withdrawn([member], wanted)
+        derived = target_batches.withdrawn(self.heat.context, [member], wanted)
         target = derived.get(member.deployment_id)
         if isinstance(target, errors.Error):
             raise target
@@ -163,7 +161,9 @@ class WithdrawnTest(triggers.TriggerTestCase):
 
     def exists(self):
         number = self.member.deployment_id
-        return number in self.batches.existing([number, 'gone'])
+        return number in target_batches.existing(
+            self.heat.context, [number, 'gone']
+        )
 
     def test_it_is_a_target_with_the_values_of_the_stack(self):
         self.assertTrue(self.exists())

@@ -85,8 +85,10 @@ class FakeRunStore:
             if tick and self.records.get(tick.resource) == tick.before:
                 self.records[tick.resource] = tick.after
                 every = self._runs.values()
-                if found or any(each.tick == due for each in every):
+                if any(each.tick == due for each in every):
                     raise errors.Exists(tick.schedule)
+                if found:
+                    raise errors.Refused(run.id)
             elif is_same and (not tick or found.stored.engine_id == engine_id):
                 return found.stored
             elif tick:
@@ -193,11 +195,11 @@ class FakeRunStore:
                     held.setdefault(run.id, set()).add(member.deployment_id)
         return held
 
-    def heads_of(self, run_ids):
+    def heads_of(self, projects):
         return {
             run_id: overview.head(each.stored.run)
             for run_id, each in self._visible().items()
-            if run_id in run_ids
+            if projects.get(run_id) == each.stored.project_id
         }
 
     def led_by(self, engine_id):
@@ -321,12 +323,12 @@ class FakeRunStore:
         }
 
     def answer(self, outcomes):
-        counted = set()
         with self._transaction():
-            for key, outcome in outcomes.items():
-                if self._answer(key, outcome):
-                    counted.add(key)
-        return counted
+            return {
+                key: self._runs[key.run_id].stored.run.attempts[key.number]
+                for key, outcome in outcomes.items()
+                if self._answer(key, outcome)
+            }
 
     def _answer(self, key, outcome):
         kept = self._runs.get(key.run_id)

@@ -204,6 +204,20 @@ class RunStoreContract:
         later = self.tick(due_at=NOW + 1)
         self.store.create(PROJECT, run('run-3'), ENGINE, tick=later)
 
+    def test_a_time_of_a_schedule_takes_no_run_of_another(self):
+        self.store.create('another project', run(), ENGINE)
+        tick = self.tick()
+        exc = self.assertRaises(
+            errors.Refused,
+            self.store.create,
+            PROJECT,
+            run(),
+            ENGINE,
+            tick=tick,
+        )
+        self.assertNotIsInstance(exc, errors.Exists)
+        self.assertEqual('due', self.record())
+
     def test_the_record_of_a_schedule_is_stored_with_its_run(self):
         tick = self.tick()
         made = self.store.create(PROJECT, run(), ENGINE, tick=tick)
@@ -259,7 +273,9 @@ class RunStoreContract:
     def test_how_runs_of_any_project_stand(self):
         self.store.create(PROJECT, run('run-1'), ENGINE)
         self.store.create('another project', ended(run('run-2')), ENGINE)
-        heads = self.store.heads_of(['run-1', 'run-2', 'gone'])
+        self.store.create('another project', run('run-3'), ENGINE)
+        wanted = dict.fromkeys(['run-1', 'run-3', 'gone'], PROJECT)
+        heads = self.store.heads_of({**wanted, 'run-2': 'another project'})
         self.assertEqual(
             {
                 'run-1': run_records.Phase.RUNNING,
@@ -267,7 +283,7 @@ class RunStoreContract:
             },
             {run_id: head.state for run_id, head in heads.items()},
         )
-        self.assertEqual({}, self.store.heads_of([]))
+        self.assertEqual({}, self.store.heads_of({}))
 
     def test_a_project_sees_its_own_runs_alone(self):
         self.store.create(PROJECT, ended(run()), ENGINE)

@@ -142,3 +142,10 @@ def test_deployments_are_found_whatever_they_offer(heat):
     wanted = ordering.Wanted(stacks=['s0'], resources=['flete'])
     with pytest.raises(errors.NotFound, match=r'Its deployments: fleet\.n0'):
         chooser.deployments(wanted)
+
+
+def test_a_resource_that_is_not_there_is_named(heat):
+    with pytest.raises(
+        errors.NotFound, match='BACKUP in stack s0, resource flete: an action'
+    ):
+        choose(heat, resources=['flete'])

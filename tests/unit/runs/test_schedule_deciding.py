@@ -457,6 +457,68 @@ def test_what_cannot_start_is_given_up_when_it_is_too_late():
     assert running(running=None).settled(None, hour(9)).record.missed == 0
 
 
+DAY = 24 * HOUR
+Needed = schedule_deciding.Needed
+
+
+@pytest.mark.parametrize(
+    ('known', 'step', 'until'),
+    [
+        # Whether it can run is checked once a day, and hourly if it cannot.
+        (record(checked=hour(9) - DAY), Needed.CHECK, 60),
+        (record(checked=hour(9) - DAY + 99), None, 99),
+        (record(checked=hour(9) - DAY + 9), None, 60),
+        (record(checked=hour(8), reason='no target'), Needed.CHECK, 60),
+        (record(checked=hour(8) + 99, reason='no target'), None, 99),
+        (
+            record(checked=hour(8), reason='late', outcome='missed'),
+            None,
+            DAY - HOUR,
+        ),
+        (record(paused='a release'), None, 60),
+        # The clock that decided before was wrong.
+        (record(checked=hour(999)), Needed.CHECK, 60),
+        # A start is retried, later each time.
+        (record(running=hour(9), create_until=hour(10)), Needed.START, 15),
+        (
+            record(running=hour(9), create_until=hour(10), acted=hour(9) - 14),
+            None,
+            1,
+        ),
+        (
+            record(running=hour(8), create_until=hour(9) - 40, acted=1),
+            Needed.START,
+            60,
+        ),
+        (
+            record(running=hour(9), create_until=hour(10), acted=hour(99)),
+            Needed.START,
+            15,
+        ),
+        (record(running=hour(8), created=True), None, 20),
+    ],
+)
+def test_what_a_schedule_needs_now_and_when_it_may_need_more(
+    known, step, until
+):
+    kept = schedule_deciding.KeptSchedule(
+        schedule=schedules.Schedule(cron='@yearly'), record=known
+    )
+    decision = schedule_deciding.Decision(record=known)
+    found = schedule_deciding.needed(kept, decision, hour(9), 20)
+    assert found == (step, pytest.approx(hour(9) + until, abs=1))
+
+
+def test_a_run_is_cancelled_again_until_it_has_ended():
+    known = record(running=hour(8), created=True)
+    kept = running(created=True)
+    cancel = schedule_deciding.Decision(record=known, cancel=hour(8))
+    found = schedule_deciding.needed(kept, cancel, hour(9), 20)
+    assert found == (Needed.CANCEL, hour(9) + 15)
+    soon = dataclasses.replace(cancel, next_time=hour(9) + 5)
+    assert schedule_deciding.needed(kept, soon, hour(9), 20)[1] == hour(9) + 5
+
+
 class Keeper:
     """Engines that keep a schedule, and die at any point.
 
