@@ -11,11 +11,11 @@ then acts. So the record always knows of what may have been started:
 """
 
 import dataclasses
-import json
 from typing import Any
 
 from heat_plugins import stored
 from heat_plugins.runs import run_records
+from heat_plugins.runs import runs
 
 _Record = run_records.RunRecord
 _Phase = run_records.Phase
@@ -69,7 +69,18 @@ def advance(run: _Record, now: float) -> Step:
     if not live and (control.stopped or not run.pending):
         return Step(run=_ended(run, now))
     start = _next(run, now)
-    run = run.attempted({n: _begun(run, n, now) for n in start})
+    begun = {
+        n: {
+            'number': run.attempts[n].number + 1,
+            'round': run.control.round,
+            'state': _State.STARTING,
+            'reason': '',
+            'wait_until': None,
+            'started_at': int(now),
+        }
+        for n in start
+    }
+    run = run.attempted(begun)
     return Step(run=_standing(run), start=start)
 
 
@@ -137,37 +148,33 @@ def retriable(run: _Record, only: str | None = None) -> list[int]:
 
     :param only: see `run_records.Request`.
     """
-    return [
-        n
-        for n, attempt in enumerate(run.attempts)
-        if attempt.state is not _State.COMPLETE
-        and not attempt.gone
-        and only in (None, *_names(run, n))
-    ]
-
-
-def _names(run: _Record, member: int) -> list[str | None]:
-    """Return what a user may call a member, or its state."""
-    target, attempt = (
-        run.order.members[member],
-        run.attempts[member],
-    )
-    state = attempt.state.value if attempt.state else NOT_STARTED
-    return [
-        state,
-        target.resource,
-        target.server_name,
-        target.server_id,
-        target.label,
-    ]
+    found = []
+    for n, (target, attempt) in enumerate(
+        zip(run.order.members, run.attempts, strict=True)
+    ):
+        names = (
+            None,
+            attempt.state.value if attempt.state else NOT_STARTED,
+            target.resource,
+            target.server_name,
+            target.server_id,
+            target.label,
+        )
+        is_left = attempt.state is not _State.COMPLETE and not attempt.gone
+        if is_left and only in names:
+            found.append(n)
+    return found
 
 
 def _former(run: _Record, member: int) -> tuple[Any, ...]:
-    """Return the attempts before the next one, as far as they are kept."""
+    """Return the attempts before the next one, as far as they are kept.
+
+    Many are in one row, so little of their outputs is.
+    """
     attempt = run.attempts[member]
     if not attempt.is_run:
         return tuple(attempt.former)
-    outputs, cut = _shortened(attempt)
+    outputs, cut = runs.limited(attempt.outputs, attempt.cut, _OUTPUTS)
     is_cancelled = attempt.state is _State.CANCELLED
     last = dataclasses.replace(
         attempt,
@@ -179,25 +186,6 @@ def _former(run: _Record, member: int) -> tuple[Any, ...]:
         late=attempt.late and dataclasses.replace(attempt.late, outputs={}),
     )
     return (*attempt.former, stored.dump(last))[-_KEPT:]
-
-
-def _shortened(
-    attempt: run_records.Attempt,
-) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return the outputs of a former attempt, and how long those cut are.
-
-    Many attempts are in one object; the first outputs are kept.
-    """
-    outputs, cut = {}, dict(attempt.cut)
-    room = _OUTPUTS
-    for name, value in attempt.outputs.items():
-        shown = value if isinstance(value, str) else json.dumps(value)
-        room -= len(name) + len(json.dumps(value))
-        if room >= 0:
-            outputs[name] = value
-        else:
-            cut.setdefault(name, len(shown))
-    return outputs, cut
 
 
 def needs_approval(run: _Record) -> bool:
@@ -276,17 +264,6 @@ def _pause_ends(run: _Record) -> float:
         and attempt.counts
     ]
     return max(ends) + run.order.limits.pause if ends else 0
-
-
-def _begun(run: _Record, member: int, now: float) -> dict[str, object]:
-    return {
-        'number': run.attempts[member].number + 1,
-        'round': run.control.round,
-        'state': _State.STARTING,
-        'reason': '',
-        'wait_until': None,
-        'started_at': int(now),
-    }
 
 
 def _standing(run: _Record) -> _Record:

@@ -47,6 +47,8 @@ _SELECTORS: Final = 1000
 
 _NUL = re.compile(r'(?<!\\)(\\\\)*\\u0000')
 
+_NO_UUID = '{} must be a UUID in lower case, with hyphens'
+
 _Kind = TypeVar('_Kind')
 
 
@@ -217,11 +219,17 @@ def read(order: object) -> Start | Ask | Delete:
     do = order.get(DO)
     if do == START:
         start = _read(Start, values, 'run')
-        if is_of_schedule(start.run):
-            raise errors.Invalid(
-                '"run" must be another UUID: version 5 is that of schedules'
-            )
-        _check_limits(start)
+        check_id(start.run, '"run"')
+        for name in ('stacks', 'tags', 'resources', 'metadata'):
+            number = len(getattr(start, name))
+            if number > _SELECTORS:
+                raise errors.Invalid(
+                    f'"{name}" has {number} entries; {_SELECTORS} are '
+                    'permitted. Name tags, or resources that contain others'
+                )
+        for name in start.limits:
+            if name not in run_records.LIMIT_NAMES:
+                raise _unknown(name, run_records.LIMIT_NAMES)
         return start
     if do == DELETE:
         return _read(Delete, values, 'run')
@@ -297,9 +305,7 @@ def _read(
             raise _unknown(name, known)
     for name in uuids:
         if not is_uuid(values.get(name)):
-            raise errors.Invalid(
-                f'"{name}" must be a UUID in lower case, with hyphens'
-            )
+            raise errors.Invalid(_NO_UUID.format(f'"{name}"'))
     try:
         return stored.read(kind, values)
     except ValueError as exc:
@@ -321,22 +327,18 @@ def is_uuid(value: object) -> bool:
         return False
 
 
-def is_of_schedule(run_id: str) -> bool:
-    """Say whether a UUID is of those that schedules give to their runs.
+def check_id(run_id: object, what: str) -> None:
+    """Check the ID of a run that a caller has made up.
 
-    With the ID of a later time, that time would never start.
+    With that which a schedule gives to a later time, that time would never
+    start.
+
+    :param what: what a message calls it.
+    :raises errors.Refused: it is none.
     """
-    return uuid.UUID(run_id).version == 5
-
-
-def _check_limits(start: Start) -> None:
-    for name in ('stacks', 'tags', 'resources', 'metadata'):
-        number = len(getattr(start, name))
-        if number > _SELECTORS:
-            raise errors.Invalid(
-                f'"{name}" has {number} entries; {_SELECTORS} are permitted. '
-                'Name tags, or resources that contain others'
-            )
-    for name in start.limits:
-        if name not in run_records.LIMIT_NAMES:
-            raise _unknown(name, run_records.LIMIT_NAMES)
+    if not is_uuid(run_id):
+        raise errors.Invalid(_NO_UUID.format(what))
+    if uuid.UUID(str(run_id)).version == 5:
+        raise errors.Invalid(
+            f'{what} must be another UUID: version 5 is that of schedules'
+        )

@@ -175,7 +175,7 @@ def of(run: run_records.RunRecord, now: float) -> dict[str, Any]:
     }
 
 
-def _notices(notices: notifying.RunNotices) -> list[dict[str, Any]]:
+def _notices(book: notifying.NoticeBook) -> list[dict[str, Any]]:
     """Return the notices that were sent, and those that wait for that."""
     sent = [
         {
@@ -185,7 +185,7 @@ def _notices(notices: notifying.RunNotices) -> list[dict[str, Any]]:
             'tries': each.tries,
             'reason': each.why,
         }
-        for each in notices.sent
+        for each in book.sent
     ]
     return sent + [
         {
@@ -195,7 +195,7 @@ def _notices(notices: notifying.RunNotices) -> list[dict[str, Any]]:
             'tries': each.tries,
             'reason': '',
         }
-        for each in notices.book.notices
+        for each in book.notices
     ]
 
 

@@ -99,9 +99,8 @@ class Result:
 
 
 class RunObjects:
-    """The objects of one run, wherever they lie.
+    """The objects of an attempt on a target, in its root stack's container.
 
-    :param outputs: the object with outputs too large for its record.
     :ivar result: the object that is its result.
     :ivar log: the prefix of what it prints.
     """
@@ -109,41 +108,20 @@ class RunObjects:
     def __init__(
         self,
         store: stores.ObjectStore,
-        container: str,
-        *,
-        result: str,
-        log: str,
-        outputs: str,
-    ) -> None:
-        self._store = store
-        self.container = container
-        self.result = result
-        self.report = body.report_name(result)
-        self.control = live.control_name(result)
-        self.log = log
-        self._outputs = outputs
-
-    @classmethod
-    def of_target(
-        cls,
-        store: stores.ObjectStore,
         stack_id: str,
         run_id: str,
         number: int,
         attempt: int,
-    ) -> 'RunObjects':
-        """Return those of an attempt on a target.
-
-        They lie in the container of its root stack.
-        """
+    ) -> None:
         name = f'{run_id}/{number:05d}.{attempt}'
-        return cls(
-            store,
-            signal_names.container(stack_id),
-            result=result_name(run_id, number, attempt),
-            log=f'runs/logs/{name}/',
-            outputs=f'runs/outputs/{name}',
-        )
+        self._store = store
+        self.container = signal_names.container(stack_id)
+        self.result = result_name(run_id, number, attempt)
+        self.report = body.report_name(self.result)
+        self.control = live.control_name(self.result)
+        self.log = f'runs/logs/{name}/'
+        # Those too large for its record.
+        self._outputs = f'runs/outputs/{name}'
 
     def inputs(
         self, signer: keys.Signer, deadline: float, log_limit: int
@@ -208,17 +186,23 @@ class RunObjects:
             content = json.dumps(shown(outcome)).encode()
             self._store.put_object(self.container, self._outputs, content)
 
-    def outputs(self, run: runs.RunAttempt) -> abc.Mapping[str, Any]:
-        """Return the outputs of the run, long ones whole."""
-        if not run.cut:
-            return run.outputs
+    def outputs(
+        self, known: abc.Mapping[str, Any], cut: abc.Mapping[str, int]
+    ) -> abc.Mapping[str, Any]:
+        """Return outputs, long ones whole if they are kept.
+
+        :param known: as a record has them.
+        :param cut: how long those are of which it has the end.
+        """
+        if not cut:
+            return known
         try:
             content = self._store.get_object(
                 self.container, self._outputs, _OUTPUTS
             )
             return body.parse(content)
         except errors.NoObject:
-            return run.outputs
+            return known
         except errors.BadContent as exc:
             raise errors.Error(
                 f'Cannot read the outputs in {self._outputs}: {exc}'

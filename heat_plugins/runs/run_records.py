@@ -370,10 +370,7 @@ class Control:
     :ivar stopped_before: why nothing else started before the deadline passed;
         None if it was the deadline that stopped it.
     :ivar stopped_by: who has cancelled it.
-    :ivar handled: the names of the last requests that it has followed.
     :ivar asked: what users have asked for last, with who and when.
-    :ivar registered: the deployment in Heat by which engines find it; that
-        of a former release is a config.
     :ivar notices: what its webhook was told; see `telling`.
     """
 
@@ -388,8 +385,8 @@ class Control:
     stopped_before: Stop | None = None
     stopped_by: str | None = None
     asked: abc.Sequence[abc.Mapping[str, Any]] = ()
-    notices: notifying.RunNotices = dataclasses.field(
-        default_factory=notifying.RunNotices
+    notices: notifying.NoticeBook = dataclasses.field(
+        default_factory=notifying.NoticeBook
     )
 
     @property

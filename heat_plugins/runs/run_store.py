@@ -15,8 +15,7 @@ whichever engine gets it. An answer changes its target alone, and no version.
 from collections import abc
 import dataclasses
 import hashlib
-import json
-from typing import Any, Protocol
+from typing import Protocol
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -181,10 +180,10 @@ def answered(
     :param limit: the bytes of outputs to keep.
     :returns: the same one if it says so already; None if it had ended.
     """
-    outputs, cut = _limited(outcome.outputs, outcome.cut, limit)
+    outputs, cut = runs.limited(outcome.outputs, outcome.cut, limit)
     late = outcome.late
     if late:
-        kept, _cut = _limited(late.outputs, {}, limit)
+        kept, _cut = runs.limited(late.outputs, {}, limit)
         late = dataclasses.replace(late, outputs=kept)
     after = dataclasses.replace(
         attempt,
@@ -205,28 +204,6 @@ def answered(
         # It may say how the server was stopped.
         return dataclasses.replace(attempt, late=late, reason=outcome.reason)
     return None
-
-
-def _limited(
-    outputs: abc.Mapping[str, Any], cut: abc.Mapping[str, int], limit: int
-) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return outputs of some bytes together, and how long those cut are.
-
-    Of a longer one the end is kept, where errors are.
-    """
-    kept, lengths = {}, dict(cut)
-    room = limit
-    for name, value in outputs.items():
-        size = len(name) + len(json.dumps(value))
-        if size > room:
-            text = value if isinstance(value, str) else json.dumps(value)
-            lengths.setdefault(name, len(text))
-            # A character may take six bytes, and a pair of them twelve.
-            value = text[-(room // 12) :] if room >= 12 else ''
-            size = len(name) + len(json.dumps(value))
-        kept[name] = value
-        room = max(0, room - size)
-    return kept, lengths
 
 
 class RunStore(Protocol):

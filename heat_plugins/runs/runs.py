@@ -4,6 +4,7 @@
 from collections import abc
 import dataclasses
 import enum
+import json
 from typing import Any
 
 #: The reason of a run that waits for its server.
@@ -105,6 +106,28 @@ class RunTarget:
     def label(self) -> str:
         """The name that people know it by: resource names, and no ID."""
         return f'{self.stack_name} {self.resource}'
+
+
+def limited(
+    outputs: abc.Mapping[str, Any], cut: abc.Mapping[str, int], limit: int
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return outputs of some bytes together, and how long those cut are.
+
+    Of a longer one the end is kept, where errors are.
+    """
+    kept, lengths = {}, dict(cut)
+    room = limit
+    for name, value in outputs.items():
+        size = len(name) + len(json.dumps(value))
+        if size > room:
+            text = value if isinstance(value, str) else json.dumps(value)
+            lengths.setdefault(name, len(text))
+            # A character may take six bytes, and a pair of them twelve.
+            value = text[-(room // 12) :] if room >= 12 else ''
+            size = len(name) + len(json.dumps(value))
+        kept[name] = value
+        room = max(0, room - size)
+    return kept, lengths
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

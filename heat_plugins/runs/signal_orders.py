@@ -2,8 +2,8 @@
 """What is ordered to run, by a user or by a signal of a deployment."""
 
 from collections import abc
-import dataclasses
 from typing import Any
+import uuid
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -19,26 +19,7 @@ _ID, _ACTION = 'id', 'action'
 _ORDERED = (_ID, _ACTION, INPUT_VALUES, *run_records.LIMIT_NAMES)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SignalOrder:
-    """What to run.
-
-    :ivar inputs: what differs from the stack's own values; they may be
-        secrets.
-    :ivar limits: those that a signal asks for; None for the usual ones.
-    :ivar id: that of the run, a UUID that the caller has made up; None for
-        any. With the same one nothing starts twice.
-    """
-
-    action: str
-    inputs: abc.Mapping[str, Any] = dataclasses.field(
-        default_factory=dict, repr=False
-    )
-    limits: run_records.RunLimits | None = None
-    id: str | None = None
-
-
-def check(target: targets.Target, order: SignalOrder) -> None:
+def check(target: targets.Target, order: ordering.Start) -> None:
     """Check what is wanted.
 
     :raises errors.Refused: there is no such action, or the inputs do not
@@ -51,7 +32,7 @@ def check(target: targets.Target, order: SignalOrder) -> None:
 def read(
     details: object,
     declared: abc.Iterable[abc.Mapping[str, Any]] = (),
-) -> SignalOrder | None:
+) -> ordering.Start | None:
     """Return what a signal asks for; None if it is a server's result.
 
     It asks for a run if it is exactly ``{"trigger": "BACKUP",
@@ -69,14 +50,14 @@ def read(
     if details.keys() == {RUN} and isinstance(details[RUN], dict):
         return _run(details[RUN])
     action, inputs = details.get(TRIGGER), details.get(INPUT_VALUES, {})
-    if details.keys() - {TRIGGER, INPUT_VALUES}:
-        return None
-    if not isinstance(action, str) or not isinstance(inputs, dict):
-        return None
-    return SignalOrder(action=action, inputs=inputs)
+    is_known = not details.keys() - {TRIGGER, INPUT_VALUES}
+    if is_known and isinstance(action, str) and isinstance(inputs, dict):
+        run_id = str(uuid.uuid4())
+        return ordering.Start(run=run_id, action=action, inputs=inputs)
+    return None
 
 
-def _run(ordered: abc.Mapping[str, Any]) -> SignalOrder:
+def _run(ordered: abc.Mapping[str, Any]) -> ordering.Start:
     for name in ordered:
         if name not in _ORDERED:
             raise errors.Refused(
@@ -89,17 +70,18 @@ def _run(ordered: abc.Mapping[str, Any]) -> SignalOrder:
             'a run needs "action", a text; "input_values" must be a map'
         )
     run_id = ordered.get(_ID)
-    if run_id is not None and not ordering.is_uuid(run_id):
-        raise errors.Refused(
-            f'"{_ID}" of a run must be a UUID in lower case, with hyphens'
-        )
-    if run_id is not None and ordering.is_of_schedule(run_id):
-        raise errors.Refused(
-            f'"{_ID}" of a run must be another UUID: version 5 is that of '
-            'schedules'
-        )
-    limits = run_records.RunLimits.asked(ordered)
-    return SignalOrder(action=action, inputs=inputs, limits=limits, id=run_id)
+    if run_id is None:
+        run_id = str(uuid.uuid4())
+    ordering.check_id(run_id, f'"{_ID}" of a run')
+    limits = {
+        name: value
+        for name, value in ordered.items()
+        if name in run_records.LIMIT_NAMES
+    }
+    run_records.RunLimits.asked(limits)
+    return ordering.Start(
+        run=run_id, action=action, inputs=inputs, limits=limits
+    )
 
 
 def looks_like_one(details: object) -> bool:

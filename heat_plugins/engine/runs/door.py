@@ -44,7 +44,6 @@ from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_requests
 from heat_plugins.runs import run_store
-from heat_plugins.runs import signal_orders
 from heat_plugins.runs import summary
 from heat_plugins.runs.targets import selecting
 from heat_plugins.signals import live
@@ -537,9 +536,7 @@ def choose(
     chooser = selecting.Chooser(stacks)
     try:
         return chooser.choose(
-            wanted,
-            signal_orders.SignalOrder(action=action, inputs=wanted.inputs),
-            config,
+            dataclasses.replace(wanted, action=action), config
         )
     except errors.NotFound as exc:
         hint = ''

@@ -41,11 +41,11 @@ from heat_plugins.engine.runs import run_urls
 from heat_plugins.engine.runs import target_batches
 from heat_plugins.objectstore import cleaning
 from heat_plugins.runs import attempts
+from heat_plugins.runs import ordering
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
 from heat_plugins.runs import runs
-from heat_plugins.runs import signal_orders
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
@@ -219,7 +219,7 @@ class StackRuns:
         :raises errors.ServiceError: there is no object store to be had.
         """
         self.hub.adopt(self.stack)
-        return run_objects.RunObjects.of_target(
+        return run_objects.RunObjects(
             self.hub.store, self.stack_id, key.run_id, key.number, key.attempt
         )
 
@@ -634,8 +634,8 @@ def _targets(
         given = batches.read([each.deployment_id for each in chosen])
         present = {k for k, row in given.items() if not row.is_withdrawn}
         lost = [e for e in chosen if e.deployment_id not in present]
-        wanted = signal_orders.SignalOrder(
-            action=order.action, inputs=order.inputs
+        wanted = ordering.Start(
+            run=order.id, action=order.action, inputs=order.inputs
         )
         derived = batches.withdrawn(lost, wanted) if lost else {}
 

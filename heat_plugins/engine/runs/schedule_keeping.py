@@ -50,7 +50,6 @@ from heat_plugins.runs import run_requests
 from heat_plugins.runs import run_store
 from heat_plugins.runs import summary
 from heat_plugins.runs.schedules import schedule_deciding
-from heat_plugins.runs.schedules import schedule_notices
 from heat_plugins.runs.schedules import schedules
 from heat_plugins.runs.targets import selecting
 
@@ -359,9 +358,9 @@ class Keeper:
         """
         row, before, decision = judged.row, judged.before, judged.decision
         after = dataclasses.replace(judged.settled, record=decision.record)
-        settled = schedule_notices.noticed(before, judged.settled)
+        settled = judged.settled.noticed(before)
         after = dataclasses.replace(after, book=settled.book)
-        after = schedule_notices.changed(settled, after, now)
+        after = after.with_notices(settled, now)
         step, until = _needed(after, decision, now)
         if step is not None and row.stack_id not in jobs:
             if _PLACES.take(row.stack_id, row.project_id):
@@ -405,11 +404,11 @@ class Keeper:
         """Return what to tell now, what to record before, and when again."""
         notice = kept.book.due(now)
         if notice is None:
-            return None, kept, schedule_notices.next_time(kept)
+            return None, kept, kept.notice_time
         if not notices.PLACES.take(row.id, row.project_id):
             return None, kept, now + _between(*_NO_PLACE)
         notice, kept = kept.tried(notice, now)
-        return notice, kept, schedule_notices.next_time(kept)
+        return notice, kept, kept.notice_time
 
     def _perform(self, jobs: abc.Sequence[_Job]) -> None:
         """Do what is due in a stack; a failure must stop no other."""

@@ -20,9 +20,9 @@ from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
+from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
 from heat_plugins.runs import runs
-from heat_plugins.runs import signal_orders
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import signal_names
 
@@ -66,7 +66,7 @@ class TargetBatches:
     def withdrawn(
         self,
         members: abc.Sequence[runs.RunTarget],
-        wanted: signal_orders.SignalOrder,
+        wanted: ordering.Start,
     ) -> Derived:
         """Return members whose deployments were withdrawn as targets.
 
@@ -127,7 +127,7 @@ def _derived(
     member: runs.RunTarget,
     known: heat_values.Server,
     load: abc.Callable[[str], Any],
-    wanted: signal_orders.SignalOrder,
+    wanted: ordering.Start,
 ) -> targets.Target | errors.Error | None:
     """Return a withdrawn deployment, or why it does not take an action now."""
     try:
@@ -150,7 +150,7 @@ def _derived(
 def _offered(
     stack: Any,
     place: heat_values.ServerResource,
-    wanted: signal_orders.SignalOrder,
+    wanted: ordering.Start,
 ) -> targets.Target | None:
     """Return the deployment in a place; None if there is another type.
 

@@ -8,7 +8,6 @@ from collections import abc
 import contextlib
 import time
 from typing import Any
-import uuid
 
 from oslo_config import cfg
 
@@ -49,7 +48,7 @@ cannot_be_result = signal_orders.cannot_be_result
 
 def start(
     resource: heat_types.Resource,
-    wanted: signal_orders.SignalOrder,
+    wanted: ordering.Start,
     members: abc.Collection[Any],
 ) -> str:
     """Start a run; return what the event of the signal says.
@@ -74,9 +73,9 @@ def start(
     if not offered:
         raise errors.Refused([*refusals, 'it has no deployments'][0])
     order = run_records.RunOrder(
-        id=wanted.id or str(uuid.uuid4()),
+        id=wanted.run,
         action=wanted.action,
-        limits=wanted.limits or run_records.RunLimits(),
+        limits=run_records.RunLimits.asked(wanted.limits),
         members=tuple(offered),
         created_at=int(time.time()),
         created_by=WHO,
@@ -96,7 +95,7 @@ def start(
 
 
 def target(
-    subject: run_room.Subject, wanted: signal_orders.SignalOrder
+    subject: run_room.Subject, wanted: ordering.Start
 ) -> targets.Target:
     """Return a deployment as what a run is started on.
 

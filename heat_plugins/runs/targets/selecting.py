@@ -87,8 +87,7 @@ class Chooser:
 
     def choose(
         self,
-        wanted: ordering.Wanted,
-        order: signal_orders.SignalOrder,
+        wanted: ordering.Start,
         config: heat_values.Config | None = None,
     ) -> Chosen:
         """Return the targets.
@@ -101,12 +100,12 @@ class Chooser:
         """
         stacks = self._stacks(wanted)
         parts = [
-            self._part(each, wanted, order.action, config) for each in stacks
+            self._part(each, wanted, wanted.action, config) for each in stacks
         ]
         chosen = [each for part in parts for each in part.targets]
         left_out = [each for part in parts for each in part.left_out]
         if not chosen:
-            action = order.action if config is None else None
+            action = wanted.action if config is None else None
             self._refuse(wanted, action, parts, stacks)
         if len(chosen) > run_records.MOST:
             raise errors.Refused(
@@ -115,14 +114,14 @@ class Chooser:
             )
         for each in chosen:
             try:
-                signal_orders.check(each, order)
+                signal_orders.check(each, wanted)
             except errors.Refused as exc:
                 raise errors.Refused(f'{each.label}: {exc}') from exc
         met = set().union(*(part.met() for part in parts))
         return Chosen(
             targets=chosen,
             left_out=left_out,
-            variants=[_variant(each, order.action) for each in chosen],
+            variants=[_variant(each, wanted.action) for each in chosen],
             description=wanted.shown(),
             unmet=[
                 name

@@ -175,12 +175,11 @@ def test_no_run_keeps_a_signature_that_a_server_has_sent(outputs):
         return
     cluster = fake_swift.Cluster()
     store = cluster.store()
-    store.put_container('box', {})
+    its = run_objects.RunObjects(store, 'stack', 'run', 0, 1)
+    store.put_container(its.container, {})
     outcome = body.outcome(details, [{'name': name} for name in details])
-    run_objects.RunObjects(
-        store, 'box', result='result', log='log/', outputs='outputs'
-    ).keep(outcome)
+    its.keep(outcome)
     kept, _ = run_objects.shortened(outcome)
-    objects = cluster.container('box').objects
-    assert SIGNATURE not in json.dumps(kept) + str(objects.get('outputs'))
+    objects = cluster.container(its.container).objects
+    assert SIGNATURE not in json.dumps(kept) + str(objects)
     assert kept.keys() >= details.keys()

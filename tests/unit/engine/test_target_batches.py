@@ -9,9 +9,9 @@ from oslo_db import exception as db_exception
 from heat_plugins import errors
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.runs import target_batches
+from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
 from heat_plugins.runs import runs
-from heat_plugins.runs import signal_orders
 from heat_plugins.signals import signal_names
 from tests.unit.resources import deployments
 from tests.unit.resources import test_deployment_policy as policies
@@ -136,7 +136,7 @@ class ReadingTest(groups.GroupTestCase):
 
 
 class WithdrawnTest(triggers.TriggerTestCase):
-    WANTED = signal_orders.SignalOrder(action='BACKUP', inputs={'level': 9})
+    WANTED = ordering.Start(run='', action='BACKUP', inputs={'level': 9})
 
     def setUp(self):
         super().setUp()

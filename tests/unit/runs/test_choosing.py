@@ -7,7 +7,6 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins.runs import ordering
-from heat_plugins.runs import signal_orders
 from heat_plugins.runs.targets import selecting
 from tests.unit.runs import fake_heat
 
@@ -54,9 +53,9 @@ def without_backup(heat, *names):
 
 
 def choose(heat, action='BACKUP', inputs=None, **wanted):
-    order = signal_orders.SignalOrder(action=action, inputs=inputs or {})
-    wanted = ordering.Wanted(**{'stacks': ['s0'], **wanted})
-    return selecting.Chooser(heat).choose(wanted, order)
+    given = {'stacks': ['s0'], 'inputs': inputs or {}, **wanted}
+    order = ordering.Start(run='', action=action, **given)
+    return selecting.Chooser(heat).choose(order)
 
 
 def test_each_target_has_its_own_values(heat):

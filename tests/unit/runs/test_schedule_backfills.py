@@ -9,7 +9,6 @@ from heat_plugins import errors
 from heat_plugins.runs import notifying
 from heat_plugins.runs import run_records
 from heat_plugins.runs.schedules import schedule_deciding
-from heat_plugins.runs.schedules import schedule_notices
 from heat_plugins.runs.schedules import schedule_signals
 from heat_plugins.runs.schedules import schedules
 
@@ -190,7 +189,7 @@ def test_its_failures_are_told_each_and_it_is_no_recovery(phase, events):
     known = known.with_record(last=hour(3), outcome='failed')
     record = schedule_deciding.ended(known.schedule, known.record, phase)
     after = dataclasses.replace(known, record=record)
-    made = schedule_notices.noticed(known, after).book
+    made = after.noticed(known).book
     assert [each.event for each in made.notices] == events
     assert made.is_troubled
 
