@@ -50,16 +50,6 @@ def counts(run: run_records.RunRecord) -> dict[str, int]:
     return {name: number for name, number in result.items() if number}
 
 
-def _done(targets: int, counts: abc.Mapping[str, int]) -> int:
-    return targets - sum(counts.get(name, 0) for name in _UNFINISHED)
-
-
-def percent(run: run_records.RunRecord) -> int:
-    """Return how many percent of the targets have ended."""
-    total = len(run.attempts)
-    return 100 * _done(total, counts(run)) // max(1, total)
-
-
 def estimated_end(run: run_records.RunRecord, now: float) -> int | None:
     """Return when a run is likely to end; None if unknown.
 
@@ -99,7 +89,6 @@ def head(run: run_records.RunRecord) -> run_records.Head:
         stack_ids=order.stack_ids,
         targets=len(order.members),
         counts=counts(run),
-        percent=percent(run),
         created_at=order.created_at,
         created_by=order.created_by,
         ended_at=control.ended_at,
@@ -119,20 +108,19 @@ def recounted(
         for name in (PENDING, NOT_STARTED)
         if name in head.counts
     }
-    all_counts = {**unstarted, **counts}
-    percent = 100 * _done(head.targets, all_counts) // max(1, head.targets)
-    return dataclasses.replace(head, counts=all_counts, percent=percent)
+    return dataclasses.replace(head, counts={**unstarted, **counts})
 
 
 def of_head(head: run_records.Head) -> dict[str, Any]:
     """Return a head as it is shown; times are texts in UTC."""
     created, ended = head.created_at, head.ended_at
     counts, total = dict(head.counts), head.targets
+    done = total - sum(counts.get(name, 0) for name in _UNFINISHED)
     return {
         **dataclasses.asdict(head),
         'state': head.state.value if head.state else UNREADABLE,
         'counts': counts,
-        'percent': 100 * _done(total, counts) // max(1, total),
+        'percent': 100 * done // max(1, total),
         'failed': sum(
             counts.get(each.value, 0)
             for each in (run_records.State.FAILED, run_records.State.TIMED_OUT)
@@ -149,11 +137,8 @@ def of(run: run_records.RunRecord, now: float) -> dict[str, Any]:
     Of the inputs only the names are there: the values may be secrets.
     """
     order = run.order
-    shown = of_head(head(run))
-    del shown['counts']
     return {
-        **shown,
-        'counts': counts(run),
+        **of_head(head(run)),
         'estimated_end': summary.time(estimated_end(run, now)),
         'round': run.control.round + 1,
         'targets_from': order.targets,

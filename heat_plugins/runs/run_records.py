@@ -216,7 +216,6 @@ class Head:
     stack_ids: abc.Sequence[str] = ()
     targets: int = 0
     counts: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
-    percent: int = 0
     created_at: int
     created_by: str = ''
     ended_at: int | None = None

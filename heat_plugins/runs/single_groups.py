@@ -21,6 +21,9 @@ from heat_plugins.signals import signal_names
 # Seconds after which an update has ended that no poll has met in progress.
 _BEGINNING = 60.0
 
+# Seconds between two requests for the state of a stack.
+_PAUSE = 2.0
+
 NESTED = 'nested'
 
 
@@ -100,59 +103,38 @@ def _single(
     )
 
 
-class NestingUpdate:
-    """The update that gives the groups of a stack nested stacks.
+def nest(
+    heat: orchestration.Orchestration,
+    stack: heat_values.Stack,
+    note: abc.Callable[[str], object],
+    *,
+    clock: abc.Callable[[], float] = time.monotonic,
+    sleep: abc.Callable[[float], None] = time.sleep,
+) -> str:
+    """Update a stack, so that its groups get nested stacks.
 
     :param note: called with a sentence for people when an outage begins.
+    :returns: why they have none now; empty if they have.
+    :raises errors.Unavailable: Heat has been unavailable for too long.
     """
-
-    def __init__(
-        self,
-        heat: orchestration.Orchestration,
-        stack: heat_values.Stack,
-        note: abc.Callable[[str], object],
-        *,
-        clock: abc.Callable[[], float] = lambda: time.monotonic(),
-    ) -> None:
-        self._heat = heat
-        self._stack = stack
-        self._clock = clock
-        self._outage = retrying.OutageBudget(note, clock=clock)
-        self._has_begun = False
-        self._since = clock()
-
-    def begin(self) -> None:
-        """Begin to update the stack."""
-        defaults = {signal_names.GROUP_MEMBERS: NESTED}
-        self._heat.update_environment(
-            self._stack, {'parameter_defaults': defaults}
-        )
-        self._since = self._clock()
-
-    def poll(self) -> str | None:
-        """Return how it has ended, '' for success; None if it has not.
-
-        :raises errors.Unavailable: Heat has been unavailable for too long.
-        """
-        with self._outage.ridden_out():
-            return self._outcome()
-        return None
-
-    def _outcome(self) -> str | None:
-        stack = self._heat.stack(self._stack.id)
-        if stack.status.endswith('_FAILED'):
-            return f'The stack is {stack.status}; see its events'
-        if not stack.status.endswith('_COMPLETE'):
-            self._has_begun = True
-            return None
-        paths = _single(self._heat, stack).paths
-        if not paths:
-            return ''
-        # A stack is complete for a moment before its update begins.
-        waited = self._clock() - self._since
-        if not self._has_begun and waited < _BEGINNING:
-            return None
-        return (
-            f'The stack is {stack.status}, and these groups still have no '
-            f'nested stack: {bounds.listed(paths)}; see its events'
-        )
+    defaults = {signal_names.GROUP_MEMBERS: NESTED}
+    heat.update_environment(stack, {'parameter_defaults': defaults})
+    outage = retrying.OutageBudget(note, clock=clock)
+    # A stack is complete for a moment before its update begins.
+    begun_at = clock() + _BEGINNING
+    while True:
+        with outage.ridden_out():
+            found = heat.stack(stack.id)
+            status = found.status
+            if status.endswith('_FAILED'):
+                return f'The stack is {status}; see its events'
+            if not status.endswith('_COMPLETE'):
+                begun_at = 0.0
+            elif not (paths := _single(heat, found).paths):
+                return ''
+            elif clock() >= begun_at:
+                return (
+                    f'The stack is {status}, and these groups still have no '
+                    f'nested stack: {bounds.listed(paths)}; see its events'
+                )
+        sleep(_PAUSE)

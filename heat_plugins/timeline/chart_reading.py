@@ -3,6 +3,7 @@
 
 import collections
 from collections import abc
+import contextlib
 import dataclasses
 import itertools
 import time
@@ -207,8 +208,17 @@ class ChartReader:
         stack = stack_tree.root(self._heat, name_or_id)
         listed = self._runs(stack, wanted, notes)
         happened = self._heat.all_events(stack)
-        places = self._places(stack)
-        now = self._now(happened, listed)
+        places: list[stack_tree.Place] = []
+        # The stack may be deleted; its events and runs remain.
+        with contextlib.suppress(errors.NotFound):
+            places = stack_tree.find(self._heat, stack)
+        times = [event.time for event in happened]
+        times += [
+            heat_values.moment(run.ended_at or run.created_at)
+            for run in listed
+        ]
+        # Other machines' clocks may be ahead of ours.
+        now = max([self._clock(), *times])
         rows = _Rows(happened, wanted, now)
         for place in places:
             rows.add_place(place)
@@ -224,26 +234,6 @@ class ChartReader:
             rows=[*rows.of_stack(stack), *rows.below()],
             notes=tuple(notes),
         )
-
-    def _places(self, stack: heat_values.Stack) -> list[stack_tree.Place]:
-        try:
-            return stack_tree.find(self._heat, stack)
-        except errors.NotFound:
-            # The stack is deleted; its events and runs remain.
-            return []
-
-    def _now(
-        self,
-        happened: list[heat_values.Event],
-        listed: list['run_values.Run'],
-    ) -> float:
-        """Return the time; other machines' clocks may be ahead of ours."""
-        times = [event.time for event in happened]
-        times += [
-            heat_values.moment(run.ended_at or run.created_at)
-            for run in listed
-        ]
-        return max(self._clock(), *times) if times else self._clock()
 
     def _runs(
         self, stack: heat_values.Stack, wanted: ChartFilter, notes: list[str]
@@ -315,8 +305,15 @@ class _Rows:
             return
         happened = self._events.get((resource.stack_id, resource.name), ())
         ongoing = chart.State.WAITING if deployment else chart.State.RUNNING
+        kind = chart.RowKind.RESOURCE
+        if deployment:
+            kind = chart.RowKind.DEPLOYMENT
+        elif resource.nested_id:
+            kind = chart.RowKind.NESTED
+        elif resource.type == _EXECUTION:
+            kind = chart.RowKind.EXECUTION
         row = chart.ChartRow(
-            kind=_kind(resource),
+            kind=kind,
             path=place.path,
             name=resource.name,
             bars=self._lately(bars(happened, ongoing)),
@@ -428,24 +425,18 @@ class _Rows:
     ) -> list[list[chart.ChartRow]]:
         """Return rows with one row for the users' scripts on all servers."""
         scripts = [
-            row for row in itertools.chain(*blocks) if self._is_script(row)
+            row
+            for row in itertools.chain(*blocks)
+            if row.kind is chart.RowKind.RUN
+            and (row.path, row.what) in self._scripts
         ]
         if len({row.path for row in scripts}) < 2:
             return blocks
-        rest = [
-            [row for row in rows if not self._is_script(row)]
-            for rows in blocks
-        ]
+        rest = [[row for row in rows if row not in scripts] for rows in blocks]
         servers = chart.ChartRow(
             kind=chart.RowKind.RUN, path='servers', name='servers', bars=()
         )
         return [*rest, chart.fold(servers, scripts, self._now)]
-
-    def _is_script(self, row: chart.ChartRow) -> bool:
-        return (
-            row.kind is chart.RowKind.RUN
-            and (row.path, row.what) in self._scripts
-        )
 
     def _block(self, path: str, depth: int) -> list[chart.ChartRow]:
         own = [
@@ -506,13 +497,3 @@ def _outcome(execution: abc.Mapping[str, Any], state: chart.State) -> str:
     if state is not chart.State.COMPLETE and info:
         reason = outcome.reason(reason, str(info))
     return f'{reason} (execution {execution["id"]})'
-
-
-def _kind(resource: heat_values.Resource) -> chart.RowKind:
-    if resource.type in _DEPLOYMENTS:
-        return chart.RowKind.DEPLOYMENT
-    if resource.nested_id:
-        return chart.RowKind.NESTED
-    if resource.type == _EXECUTION:
-        return chart.RowKind.EXECUTION
-    return chart.RowKind.RESOURCE

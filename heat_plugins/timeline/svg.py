@@ -6,6 +6,7 @@ and so do words, for tooltips and screen readers.
 """
 
 import datetime
+import html
 import itertools
 import math
 import textwrap
@@ -207,11 +208,8 @@ def draw(drawn: chart.Chart) -> str:
 def page(drawn: chart.Chart) -> str:
     """Return an HTML document with the drawing in it."""
     drawing = _SVGDrawing(drawn)
-    title = etree.Element('title')
-    title.text = drawing.title
-    inner = etree.tostring(title, encoding='unicode')
     return PAGE.format(
-        title=inner.removeprefix('<title>').removesuffix('</title>'),
+        title=html.escape(drawing.title, quote=False),
         svg=etree.tostring(drawing.root, encoding='unicode'),
     )
 
@@ -267,7 +265,16 @@ class _SVGDrawing:
                 (_LANE * len(parts) for parts in lanes), initial=_HEAD + _AXIS
             )
         )
-        self._bands(tops)
+        for top, bottom in list(itertools.pairwise(tops))[::2]:
+            add(
+                self.root,
+                'rect',
+                **{'class': 'band'},
+                x=_MARGIN,
+                y=top,
+                width=_WIDTH - 2 * _MARGIN,
+                height=bottom - top,
+            )
         if drawn.bars:
             self._grid()
         for row, parts, top in zip(drawn.rows, lanes, tops, strict=False):
@@ -288,18 +295,6 @@ class _SVGDrawing:
         add_patterns(self.root)
         add_text(self.root, _MARGIN, 26, self.title, 'title')
         add_text(self.root, _MARGIN, 46, description, 'quiet')
-
-    def _bands(self, tops: list[int]) -> None:
-        for top, bottom in list(itertools.pairwise(tops))[::2]:
-            add(
-                self.root,
-                'rect',
-                **{'class': 'band'},
-                x=_MARGIN,
-                y=top,
-                width=_WIDTH - 2 * _MARGIN,
-                height=bottom - top,
-            )
 
     def _grid(self) -> None:
         top = _HEAD + _AXIS
@@ -371,8 +366,11 @@ class _SVGDrawing:
         )
         for number, lane in enumerate(lanes):
             y = top + _LANE * number
-            for bar, after in itertools.zip_longest(lane, lane[1:]):
-                self._bar(group, bar, y, self._free_until(after))
+            ends = [self._at(bar.start) for bar in lane[1:]]
+            for bar, free in zip(
+                lane, [*ends, self._left + self._plot], strict=True
+            ):
+                self._bar(group, bar, y, free)
         if row.last is not None:
             add_text(
                 group,
@@ -382,12 +380,6 @@ class _SVGDrawing:
                 row.last.state.value,
             )
 
-    def _free_until(self, after: chart.Bar | None) -> float:
-        """Return where the room to the right of a bar ends."""
-        if after is None:
-            return self._left + self._plot
-        return self._x(self._scale.position(after.start))
-
     def _bar(
         self, parent: etree.Element, bar: chart.Bar, top: float, free: float
     ) -> None:
@@ -396,14 +388,10 @@ class _SVGDrawing:
         :param free: where the room to its right ends.
         """
         now = self._chart.now
-        left = self._x(self._scale.position(bar.start))
-        right = max(
-            self._x(self._scale.position(bar.until(now))), left + _LEAST_BAR
-        )
-        working = left
-        if bar.working_since is not None:
-            working = self._x(self._scale.position(bar.working_since))
-            working = min(max(working, left), right)
+        left = self._at(bar.start)
+        right = max(self._at(bar.until(now)), left + _LEAST_BAR)
+        since = bar.start if bar.working_since is None else bar.working_since
+        working = min(max(self._at(since), left), right)
         group = add(parent, 'g')
         add(group, 'title').text = foreign.line(_described(bar, now))
         y = top + (_LANE - BAR) / 2
@@ -422,12 +410,14 @@ class _SVGDrawing:
     def _x(self, position: float) -> float:
         return self._left + position * self._plot
 
+    def _at(self, time: float) -> float:
+        return self._x(self._scale.position(time))
+
     def _now(self) -> None:
         now = self._chart.now
         if any(bar.until(now) >= now for bar in self._chart.bars):
-            x = self._x(self._scale.position(self._chart.now))
-            line = self._upright(x, 'now')
-            add(line, 'title').text = f'Drawn at {_clock(self._chart.now)}'
+            line = self._upright(self._at(now), 'now')
+            add(line, 'title').text = f'Drawn at {_clock(now)}'
 
     def _legend(self) -> None:
         group = add(self.root, 'g', **{'aria-hidden': 'true'})

@@ -14,9 +14,6 @@ from heat_plugins.runs import single_groups
 
 _COLUMNS = ('stack', 'groups', 'state', 'reason')
 
-# Seconds between two requests for the states of stacks.
-_PAUSE = 2.0
-
 
 class NestGroups(common.Report):
     """Give groups nested stacks, which Heat's own classes can serve.
@@ -54,7 +51,13 @@ class NestGroups(common.Report):
         stacks = single_groups.find(heat, parsed_args.stacks)
         if parsed_args.dry_run or not stacks:
             return _shown(stacks, {})
-        self._confirm(parsed_args, stacks)
+        if not parsed_args.yes:
+            lines = [
+                f'  {each.stack.name}: {", ".join(each.paths)}'
+                for each in stacks
+            ]
+            question = f'Update {wording.counted(len(stacks), "stack")}?'
+            self.confirm(lines, question, 'Nothing was changed')
         outcomes: dict[str, str] = {}
         try:
             for number, each in enumerate(stacks, 1):
@@ -82,29 +85,16 @@ class NestGroups(common.Report):
         """Update a stack; return why it is not changed, or ''."""
         if groups.obstacle:
             return groups.obstacle
-        update = single_groups.NestingUpdate(
-            heat, groups.stack, self.progress.say, clock=time.monotonic
-        )
         try:
-            update.begin()
-            while (outcome := update.poll()) is None:
-                time.sleep(_PAUSE)
+            return single_groups.nest(
+                heat,
+                groups.stack,
+                self.progress.say,
+                clock=time.monotonic,
+                sleep=time.sleep,
+            )
         except errors.ServiceError as exc:
             return str(exc)
-        return outcome
-
-    def _confirm(
-        self,
-        parsed_args: argparse.Namespace,
-        groups: abc.Sequence[single_groups.SingleGroups],
-    ) -> None:
-        if parsed_args.yes:
-            return
-        question = f'Update {wording.counted(len(groups), "stack")}?'
-        lines = [
-            f'  {each.stack.name}: {", ".join(each.paths)}' for each in groups
-        ]
-        self.confirm(lines, question, 'Nothing was changed')
 
 
 def _shown(

@@ -196,7 +196,7 @@ def one(
         if run.state not in _HELD:
             values['reason'] = target.reason or run.reason
     failed = [each for each in targets if each.state in FAILED]
-    lines = wording.lines(map(_fault, failed), rest(run.id))
+    lines = wording.lines((each.fault for each in failed), rest(run.id))
     values['failures'] = Said(
         [vars(each) for each in failed],
         lambda value: '\n'.join(
@@ -247,15 +247,7 @@ def rest(run_id: str) -> str:
 
 def name(of: run_client.Target) -> str:
     """Return the name that people know a target by."""
-    return f'{of.stack} {of.server_name or of.resource}'
-
-
-def _fault(of: run_client.Target) -> wording.Fault:
-    return wording.Fault(
-        name=name(of),
-        also=tuple(filter(None, (of.server_name, of.resource))),
-        reason=f'{of.state}: {of.reason}',
-    )
+    return of.fault.name
 
 
 class RunProgress:
@@ -322,7 +314,7 @@ class RunProgress:
         }
         new = [each for key, each in failed.items() if key not in self._failed]
         self._failed = set(failed)
-        for group in wording.grouped(map(_fault, new)):
+        for group in wording.grouped(each.fault for each in new):
             # The last line says where all of them are.
             room = wording.LINES - len(self._reasons)
             if group.pattern in self._reasons or room < 1:

@@ -197,7 +197,8 @@ class ListSchedules(_ScheduleCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.schedules.list(parsed_args.stack)
-        if not all(map(schedule_reading.is_read, found)):
+        if any(each['reason'] and not each['when'] for each in found):
+            # It cannot be read.
             self.exit_code = 1
         return schedule_reading.KEYS, common.Many(found, _LISTED)
 
@@ -346,7 +347,7 @@ class BackfillSchedule(_Signal):
             self._wait(stack, path, _left(rows))
             rows = self._rows(schedule, ticks)
             self.exit_code = _code(rows)
-        return _BACKFILLED, [tuple(row.values()) for row in rows]
+        return _BACKFILLED, common.Many(rows, _BACKFILLED)
 
     def _rows(
         self, schedule: schedules.Schedule, ticks: abc.Sequence[schedules.Tick]
@@ -360,14 +361,12 @@ class BackfillSchedule(_Signal):
         }
         return [
             {
-                **{
-                    name: _row(schedule, tick)[name]
-                    for name in ('local', 'utc')
-                },
-                'run': (run_id := schedules.run_id(schedule.key, tick.time)),
+                **_row(schedule, tick),
+                'run': run_id,
                 'state': known.get(run_id, _NO_RUN),
             }
             for tick in ticks
+            if (run_id := schedules.run_id(schedule.key, tick.time))
         ]
 
     def _wait(self, stack: str, path: str, total: int) -> None:

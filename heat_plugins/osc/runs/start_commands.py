@@ -42,21 +42,15 @@ _ACTION_KEYS = (*_ACTIONS, 'Server name')
 _LOG_LIMIT = 'HEAT_PLUGINS_RUN_LOG_LIMIT'
 
 
-class Inputs(columns.Column):
-    """Declared inputs, with types and defaults."""
-
-    def human_readable(self) -> str:
-        return '\n'.join(_input(each) for each in self._value)
-
-    def machine_readable(self) -> Any:
-        return list(self._value)
-
-
-def _input(declared: abc.Mapping[str, Any]) -> str:
-    shown = f'{declared["name"]}: {declared.get("type") or "String"}'
-    if declared.get('default') is not None:
-        shown += f' = {json.dumps(declared["default"])}'
-    return columns.text(shown)
+def _inputs(declared: abc.Iterable[abc.Mapping[str, Any]]) -> str:
+    """Return declared inputs in words, with types and defaults."""
+    lines = []
+    for each in declared:
+        line = f'{each["name"]}: {each.get("type") or "String"}'
+        if each.get('default') is not None:
+            line += f' = {json.dumps(each["default"])}'
+        lines.append(columns.text(line))
+    return '\n'.join(lines)
 
 
 def _parse(
@@ -66,12 +60,9 @@ def _parse(
 ) -> argparse.Namespace:
     """Parse a command line; what follows ``--`` is a command for servers."""
     words = sys.argv[1:] if args is None else list(args)
-    command = None
-    if '--' in words:
-        place = words.index('--')
-        words, command = words[:place], words[place + 1 :]
-    parsed = parse(words, namespace)
-    parsed.command = command
+    place = words.index('--') if '--' in words else len(words)
+    parsed = parse(words[:place], namespace)
+    parsed.command = words[place + 1 :] if place < len(words) else None
     return parsed
 
 
@@ -277,7 +268,7 @@ class ListActions(common.Report):
                 'Tool': tool,
                 'Server': columns.ServerCell(offer.server, offer.server_name),
                 'Server name': offer.server_name,
-                'Inputs': Inputs(offer.inputs),
+                'Inputs': run_columns.Said([*offer.inputs], _inputs),
             }
             for offer in found
             for name, tool in offer.actions.items()

@@ -3,7 +3,6 @@
 
 import argparse
 from collections import abc
-import pathlib
 from typing import Any, TextIO
 
 from rich import console
@@ -52,7 +51,9 @@ class Drawing(common.Report):
     ) -> common.Shown:
         """Draw a chart into a file if the user wants that; return it."""
         if parsed_args.output:
-            _write(parsed_args.output, drawn)
+            path = parsed_args.output
+            with common.access('write', path):
+                private_files.write(path, _DRAWINGS[path.suffix](drawn))
         return _HEADERS, Bars(drawn)
 
     def produce_output(
@@ -154,8 +155,3 @@ def _print(timeline: chart.Chart, stream: TextIO, local: bool) -> None:
     for line in plain_text.draw(timeline, shown.width, glyphs, local=local):
         text = line.plain.encode('ascii', 'replace').decode()
         shown.print(text if plain else line, soft_wrap=True, markup=False)
-
-
-def _write(path: pathlib.Path, timeline: chart.Chart) -> None:
-    with common.access('write', path):
-        private_files.write(path, _DRAWINGS[path.suffix](timeline))

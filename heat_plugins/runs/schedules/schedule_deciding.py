@@ -364,7 +364,10 @@ def due(schedule: _Schedule, record: ScheduleRecord, now: float) -> Decision:
     else:
         decision = _recorded(decision, missed=record.missed + more)
         decision = _decided(schedule, decision, ticks, now)
-        decision = _backfilled(schedule, decision, now)
+        record = decision.record
+        if record.backfill and record.running is None:
+            first = record.backfill[0]
+            decision = _start(schedule, decision, first, int(now))
     upcoming = schedule.next(1, decision.record.since)
     return dataclasses.replace(
         decision, next_time=upcoming[0].start if upcoming else None
@@ -421,11 +424,6 @@ def ended(
     if most and failures >= most and not paused:
         paused = f'{failures} failures in a row'
     return dataclasses.replace(after, failures=failures, paused=paused)
-
-
-def resumed(record: ScheduleRecord) -> ScheduleRecord:
-    """Return the record of a schedule that a user has resumed."""
-    return dataclasses.replace(record, paused='', failures=0)
 
 
 def run_now(
@@ -506,16 +504,6 @@ def _overlap(schedule: _Schedule, record: ScheduleRecord) -> schedules.Overlap:
     if record.is_backfilled:
         return schedules.Overlap.QUEUE
     return schedule.overlap
-
-
-def _backfilled(
-    schedule: _Schedule, decision: Decision, now: float
-) -> Decision:
-    """Start the next tick of a backfill if nothing else runs."""
-    record = decision.record
-    if not record.backfill or record.running is not None:
-        return decision
-    return _start(schedule, decision, record.backfill[0], int(now))
 
 
 def _wait(schedule: _Schedule, decision: Decision, now: float) -> Decision:

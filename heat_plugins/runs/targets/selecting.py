@@ -225,20 +225,16 @@ class Chooser:
             if resource is None:
                 return False
             there = named.metadata_of(resource)
-            if any(name not in there for name in wanted):
-                there = {**self._nova_metadata(resource), **there}
+            is_lacking = any(name not in there for name in wanted)
+            if is_lacking and resource.type == 'OS::Nova::Server':
+                shown = self._heat.attribute(resource, 'show')
+                shown = shown if isinstance(shown, dict) else {}
+                told = shown.get('metadata')
+                told = told if isinstance(told, dict) else {}
+                there = {**{str(k): str(v) for k, v in told.items()}, **there}
             return all(there.get(n) == value for n, value in wanted.items())
 
         return has
-
-    def _nova_metadata(self, resource: heat_values.Resource) -> dict[str, str]:
-        if resource.type != 'OS::Nova::Server':
-            return {}
-        shown = self._heat.attribute(resource, 'show')
-        metadata = shown.get('metadata') if isinstance(shown, dict) else None
-        if not isinstance(metadata, dict):
-            return {}
-        return {str(name): str(value) for name, value in metadata.items()}
 
     def _refuse(
         self,
@@ -273,14 +269,21 @@ class Chooser:
 
     def _hint(self, action: str | None, stack: heat_values.Stack) -> str:
         """Say which resources may be named."""
-        places = stack_tree.find(self._heat, stack)
-        what, kind = 'an action', 'deployments'
+        what, kind, lacks = 'an action', 'deployments', 'software deployments'
+        types: tuple[str, ...] = stack_tree.DEPLOYMENTS
         if action is None:
-            what, kind = 'a script', 'servers'
-        offer = stack_tree.offer(places, servers=action is None)
+            what, kind, lacks = 'a script', 'servers', 'servers'
+            types = stack_tree.SERVERS
+        paths = [
+            place.path
+            for place in stack_tree.find(self._heat, stack)
+            if place.resource.type in types
+        ]
+        offer = f'Its {kind}: {bounds.listed(paths)}'
         return (
             f'{what} runs on {kind}, so a resource must be one, or contain '
-            f'some. Stack {stack.name}: {offer}'
+            f'some. Stack {stack.name}: '
+            + (offer if paths else f'It has no {lacks}')
         )
 
 

@@ -240,7 +240,9 @@ class Finder:
                 _standalone(stack, place, config)
                 for place in self._servers(chosen, below)
             ]
-        deployments = [place for place in below if place.is_deployment]
+        deployments = [
+            place for place in below if place.is_of(stack_tree.DEPLOYMENTS)
+        ]
         if len(chosen) == 1:
             # It may be of a type of the stack's own environment.
             deployments = deployments or chosen
@@ -260,7 +262,7 @@ class Finder:
 
         :param below: what was chosen, and what is nested in it.
         """
-        servers = [place for place in below if place.is_server]
+        servers = [place for place in below if place.is_of(stack_tree.SERVERS)]
         if not servers and len(chosen) == 1:
             # One of a type of the stack's own environment.
             servers = [
