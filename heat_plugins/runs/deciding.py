@@ -15,7 +15,6 @@ from typing import Any
 
 from heat_plugins import stored
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
 
 _Record = run_records.RunRecord
 _Phase = run_records.Phase
@@ -174,7 +173,7 @@ def _former(run: _Record, member: int) -> tuple[Any, ...]:
     attempt = run.attempts[member]
     if not attempt.is_run:
         return tuple(attempt.former)
-    outputs, cut = runs.limited(attempt.outputs, attempt.cut, _OUTPUTS)
+    outputs, cut = run_records.limited(attempt.outputs, attempt.cut, _OUTPUTS)
     is_cancelled = attempt.state is _State.CANCELLED
     last = dataclasses.replace(
         attempt,

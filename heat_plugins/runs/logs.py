@@ -20,7 +20,7 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import retrying
 from heat_plugins.objectstore import stores
-from heat_plugins.runs import runs
+from heat_plugins.runs import run_records
 from heat_plugins.signals import body
 from heat_plugins.signals import live
 
@@ -363,7 +363,7 @@ class Tail:
                 end = self._clock() + _REST
             if self._reader.finished or self._clock() >= end:
                 return
-            if not self._reader.begun and state in runs.REPORTED:
+            if not self._reader.begun and state in run_records.REPORTED:
                 break
             self._sleep(_PAUSE)
         self._note_silence(_AT_THE_END)

@@ -9,7 +9,6 @@ from typing import Any
 from heat_plugins import bounds
 from heat_plugins.runs import notifying
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 
 #: The state of a run whose record is unreadable.
@@ -242,7 +241,7 @@ def kept_busy(
             f'run {other.id} ({other.order.action} on '
             f'{other.order.members[0].resource})'
         )
-        if its.state is runs.State.RUNNING:
+        if its.state is run_records.State.RUNNING:
             told[0] = f'Its server is busy with {what}'
         elif its.is_unanswered and its.reported_at is not None:
             told[1] = (

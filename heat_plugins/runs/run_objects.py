@@ -14,7 +14,7 @@ from heat_plugins import masking
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
-from heat_plugins.runs import runs
+from heat_plugins.runs import run_records
 from heat_plugins.signals import body
 from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
@@ -40,7 +40,10 @@ _SIGNATURES = masking.Mask()
 # The most bytes of outputs as an agent may send them, escaped once more.
 _OUTPUTS = 16 * 1024 * 1024
 
-_STATES = {body.COMPLETE: runs.State.COMPLETE, body.FAILED: runs.State.FAILED}
+_STATES = {
+    body.COMPLETE: run_records.State.COMPLETE,
+    body.FAILED: run_records.State.FAILED,
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,7 +82,7 @@ class Result:
     stopped: str | None = None
 
     @property
-    def state(self) -> runs.State:
+    def state(self) -> run_records.State:
         return _STATES[self.outcome.status]
 
     def late(self, reason: str) -> dict[str, Any]:
@@ -89,7 +92,7 @@ class Result:
         """
         return {
             'reason': reason + (f'; {self.stopped}' if self.stopped else ''),
-            'late': runs.Late(
+            'late': run_records.Late(
                 at=int(self.at),
                 status=self.state.value,
                 reason=self.outcome.reason,
@@ -254,8 +257,8 @@ def shortened(
     cut: dict[str, int] = {}
     for name, value in outputs.items():
         text = value if isinstance(value, str) else json.dumps(value)
-        if len(text) > runs.TAIL:
-            outputs[name] = text[-runs.TAIL :]
+        if len(text) > run_records.TAIL:
+            outputs[name] = text[-run_records.TAIL :]
             cut[name] = len(text)
     return outputs, cut
 

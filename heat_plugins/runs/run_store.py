@@ -22,7 +22,6 @@ from heat_plugins import errors
 from heat_plugins.deployments import deliveries
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
 from heat_plugins.signals import presigned
 
 #: The most runs of a page of a list.
@@ -171,7 +170,7 @@ def is_same_order(
 
 
 def answered(
-    attempt: run_records.Attempt, outcome: runs.RunAttempt, limit: int
+    attempt: run_records.Attempt, outcome: run_records.Attempt, limit: int
 ) -> run_records.Attempt | None:
     """Return an attempt with what its server says.
 
@@ -180,10 +179,10 @@ def answered(
     :param limit: the bytes of outputs to keep.
     :returns: the same one if it says so already; None if it had ended.
     """
-    outputs, cut = runs.limited(outcome.outputs, outcome.cut, limit)
+    outputs, cut = run_records.limited(outcome.outputs, outcome.cut, limit)
     late = outcome.late
     if late:
-        kept, _cut = runs.limited(late.outputs, {}, limit)
+        kept, _cut = run_records.limited(late.outputs, {}, limit)
         late = dataclasses.replace(late, outputs=kept)
     after = dataclasses.replace(
         attempt,
@@ -196,7 +195,7 @@ def answered(
         late=late,
     )
     is_known = after == attempt
-    if is_known or (attempt.state is after.state is runs.State.RUNNING):
+    if is_known or (attempt.state is after.state is run_records.State.RUNNING):
         return attempt
     if attempt.is_live:
         return after
@@ -322,7 +321,7 @@ class RunStore(Protocol):
         """
 
     def answer(
-        self, outcomes: abc.Mapping[TargetKey, runs.RunAttempt]
+        self, outcomes: abc.Mapping[TargetKey, run_records.Attempt]
     ) -> abc.Collection[TargetKey]:
         """Store how attempts stand or have ended, as their servers say.
 

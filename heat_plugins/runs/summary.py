@@ -4,7 +4,7 @@
 import datetime
 from typing import Any
 
-from heat_plugins.runs import runs
+from heat_plugins.runs import run_records
 
 _TIME = '%Y-%m-%dT%H:%M:%SZ'
 
@@ -18,7 +18,7 @@ _UNITS = (
 )
 
 
-def late(result: runs.Late | None) -> dict[str, Any] | None:
+def late(result: run_records.Late | None) -> dict[str, Any] | None:
     """Return what may be shown of a result that no longer counts."""
     if result is None:
         return None

@@ -12,11 +12,11 @@ import itertools
 
 from heat_plugins import foreign
 from heat_plugins.configs import actions
-from heat_plugins.runs import runs
+from heat_plugins.runs import run_records
 from heat_plugins.runs import summary
 
 #: The states of a bar, in the words for people.
-State = runs.State
+State = run_records.State
 
 
 class RowKind(enum.Enum):

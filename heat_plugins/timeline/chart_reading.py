@@ -13,7 +13,7 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.mistral import outcome
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import runs
+from heat_plugins.runs import run_records
 from heat_plugins.runs.targets import stack_tree
 from heat_plugins.signals import signal_names
 from heat_plugins.timeline import chart
@@ -372,8 +372,8 @@ class _Rows:
             if attempt['attempt'] == target.attempt:
                 # It says what else keeps its server busy.
                 said = target.reason
-            reason = said or ('' if ended else runs.UNANSWERED)
-            is_held_up = is_waiting and reason != runs.UNANSWERED
+            reason = said or ('' if ended else run_records.UNANSWERED)
+            is_held_up = is_waiting and reason != run_records.UNANSWERED
             explained = f'{reason} (run {run.id})'.lstrip()
             bar = chart.Bar(
                 label=run.action,

@@ -45,7 +45,6 @@ from heat_plugins.runs import ordering
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
-from heat_plugins.runs import runs
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
@@ -81,7 +80,7 @@ class Answer:
 
     result: run_objects.Result | None = None
     lost: str | None = None
-    state: runs.State = runs.State.CANCELLED
+    state: run_records.State = run_records.State.CANCELLED
 
 
 #: Stores answers; returns those that count.
@@ -378,7 +377,7 @@ class StackRuns:
                     signed
                 ) and not hub.store.has_object(hub.container, name):
                     self._lost[key] = Answer(
-                        lost=_KEY_CHANGED, state=runs.State.FAILED
+                        lost=_KEY_CHANGED, state=run_records.State.FAILED
                     )
 
     def _note_end(

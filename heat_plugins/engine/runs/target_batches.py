@@ -22,7 +22,6 @@ from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import signal_names
 
@@ -65,7 +64,7 @@ class TargetBatches:
 
     def withdrawn(
         self,
-        members: abc.Sequence[runs.RunTarget],
+        members: abc.Sequence[run_records.RunTarget],
         wanted: ordering.Start,
     ) -> Derived:
         """Return members whose deployments were withdrawn as targets.
@@ -124,7 +123,7 @@ class TargetBatches:
 
 
 def _derived(
-    member: runs.RunTarget,
+    member: run_records.RunTarget,
     known: heat_values.Server,
     load: abc.Callable[[str], Any],
     wanted: ordering.Start,
@@ -170,7 +169,7 @@ def _offered(
 _Found = abc.Mapping[str, heat_values.Server]
 
 
-def _owners(member: runs.RunTarget) -> tuple[str, str]:
+def _owners(member: run_records.RunTarget) -> tuple[str, str]:
     """Return the physical IDs that the deployment's resource may have."""
     group_id = signal_names.id_in_group(
         member.deployment_id, signal_names.GROUP_TAIL
@@ -178,7 +177,7 @@ def _owners(member: runs.RunTarget) -> tuple[str, str]:
     return member.deployment_id, group_id
 
 
-def _of_server(member: runs.RunTarget, known: _Found) -> str | None:
+def _of_server(member: run_records.RunTarget, known: _Found) -> str | None:
     """Return why a config of a user's own is not run on a server."""
     if member.stack_id in _roots(known, member.server_id):
         return None
@@ -189,7 +188,7 @@ def _of_server(member: runs.RunTarget, known: _Found) -> str | None:
 
 
 def _of_deployment(
-    member: runs.RunTarget,
+    member: run_records.RunTarget,
     known: _Found,
     given: abc.Mapping[str, str],
 ) -> str | None:
@@ -220,7 +219,7 @@ def _roots(known: _Found, physical_id: str) -> set[str]:
     return {each.root_stack_id for each in known[physical_id].resources}
 
 
-def _closed(member: runs.RunTarget, known: _Found) -> str | None:
+def _closed(member: run_records.RunTarget, known: _Found) -> str | None:
     server = known[member.server_id]
     if server.resources and all(each.is_going for each in server.resources):
         return f'Server {member.server_id} is being deleted'

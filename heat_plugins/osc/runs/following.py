@@ -28,7 +28,6 @@ from heat_plugins.runs import logs
 from heat_plugins.runs import overview
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
 from heat_plugins.signals import live
 from heat_plugins.timeline import run_page
 
@@ -51,7 +50,7 @@ _REFRESH = 10.0
 _PAGE = 5.0
 
 # The counts of a run with one target whose server has reported its start.
-_RUNNING = {runs.State.RUNNING.value: 1}
+_RUNNING = {run_records.State.RUNNING.value: 1}
 
 _HELD = (run_records.Phase.PAUSED.value, run_records.Phase.APPROVAL.value)
 
@@ -178,7 +177,7 @@ class Output:
             if shown and (run.ended or target.state in run_columns.ENDED):
                 tail, sink = shown
                 # What a server has not reported must not hold up the others.
-                if target.state in runs.REPORTED or len(begun) == 1:
+                if target.state in run_records.REPORTED or len(begun) == 1:
                     tail.finish(target.state)
                 else:
                     tail.drain()
@@ -275,7 +274,7 @@ class _Followed:
     def code(self) -> int:
         """The exit code for how it has ended."""
         if self.target is not None:
-            return common.code_of(runs.State(self.target.state))
+            return common.code_of(run_records.State(self.target.state))
         return common.code_of(run_records.Phase(self.run.state))
 
 

@@ -13,7 +13,6 @@ from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 
 # Characters of a line of reasons.
@@ -69,7 +68,7 @@ _OF_MANY = (
 )
 
 #: The states of targets that have failed, and of those that have ended.
-FAILED = (runs.State.FAILED.value, runs.State.TIMED_OUT.value)
+FAILED = (run_records.State.FAILED.value, run_records.State.TIMED_OUT.value)
 
 # Phases of a run whose reason says more than that of its only target.
 _HELD = (
@@ -77,7 +76,7 @@ _HELD = (
     run_records.Phase.APPROVAL.value,
     run_records.Phase.STOPPING.value,
 )
-ENDED = tuple(each.value for each in runs.State if each.ended)
+ENDED = tuple(each.value for each in run_records.State if each.ended)
 
 
 class Said(columns.Column):

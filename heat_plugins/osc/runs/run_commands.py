@@ -19,7 +19,6 @@ from heat_plugins.osc.runs import run_columns
 from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
-from heat_plugins.runs import runs
 from heat_plugins.runs.targets import stack_tree
 
 # Seconds for a server to stop what it has started: it asks every 2 s, a
@@ -460,7 +459,7 @@ class CancelRun(RunCommand):
                 and (
                     each.state not in run_columns.ENDED
                     or (
-                        each.state == runs.State.CANCELLED.value
+                        each.state == run_records.State.CANCELLED.value
                         and each.late_result is None
                         and (len(found) == 1 or each.reported_at is not None)
                     )

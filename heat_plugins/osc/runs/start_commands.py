@@ -24,7 +24,6 @@ from heat_plugins.osc import common
 from heat_plugins.osc.runs import following
 from heat_plugins.osc.runs import run_columns
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
 
 # More targets than these are confirmed, and some of them are shown first.
 _CONFIRMED, _SHOWN = 10, 40
@@ -210,7 +209,7 @@ _OPTIONS = (
         '<seconds>',
         'Seconds until the run is withdrawn from a server (default: the '
         'property "timeout" of the deployment, or '
-        f'{runs.DEFAULT_TIMEOUT})',
+        f'{run_records.DEFAULT_TIMEOUT})',
     ),
     command_line.number(
         '--delivery-timeout',

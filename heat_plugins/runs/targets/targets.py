@@ -12,7 +12,7 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.configs import actions
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import runs
+from heat_plugins.runs import run_records
 from heat_plugins.runs.targets import input_schema
 from heat_plugins.runs.targets import stack_tree
 
@@ -98,7 +98,7 @@ class TemplateSources:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Target(runs.RunTarget):
+class Target(run_records.RunTarget):
     """A deployment on a server.
 
     :ivar config: what the server was given last: the config with the
@@ -127,20 +127,22 @@ class Target(runs.RunTarget):
 
     def with_action(
         self, name: str, known_hooks: abc.Collection[str]
-    ) -> runs.RunTarget:
+    ) -> run_records.RunTarget:
         """Return what a record says of it as the target of an action.
 
         :param known_hooks: those that servers are known to have.
         :raises errors.Refused: see `tool`.
         """
         tool = self.tool(name) or ''
-        names = [field.name for field in dataclasses.fields(runs.RunTarget)]
+        names = [
+            field.name for field in dataclasses.fields(run_records.RunTarget)
+        ]
         values = {each: getattr(self, each) for each in names}
         is_known = actions.is_known_hook(tool, known_hooks)
         values['unknown_hook'] = None if is_known else tool
         if self.resource.rpartition('.')[2] == self.name:
             values['name'] = None
-        return runs.RunTarget(**values)
+        return run_records.RunTarget(**values)
 
     @property
     def inputs(self) -> list[abc.Mapping[str, Any]]:

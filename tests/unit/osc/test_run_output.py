@@ -7,7 +7,7 @@ import stat
 
 import fixtures
 
-from heat_plugins.runs import runs
+from heat_plugins.runs import run_records
 from heat_plugins.signals import body
 from tests.unit.engine import run_world
 from tests.unit.osc import run_door
@@ -182,7 +182,7 @@ class FolderTest(OutputCase):
         )
         written = self.text('s1/deployment-1/deploy_stdout')
         self.assertTrue(LONG.endswith(written))
-        self.assertLessEqual(runs.TAIL, len(written))
+        self.assertLessEqual(run_records.TAIL, len(written))
 
     def test_one_that_has_not_started_has_no_outputs(self):
         self.use(run_world.World(3))

@@ -5,7 +5,6 @@ from heat_plugins.runs import deciding
 from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_requests
-from heat_plugins.runs import runs
 
 NOW = 1_800_000_000
 _Phase = run_records.Phase
@@ -19,7 +18,7 @@ def operation(members=6, **limits):
             action='BACKUP',
             limits=run_records.RunLimits.read(limits),
             members=tuple(
-                runs.RunTarget(
+                run_records.RunTarget(
                     stack_id='s',
                     stack_name='shop',
                     resource=f'db{n}',
