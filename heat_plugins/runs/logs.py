@@ -320,12 +320,10 @@ class Tail:
 
         :param room: bytes after which the rest is left to the next call.
         """
-        size = 0
         with contextlib.suppress(errors.Unavailable):
             for part in self._reader.read():
                 self._parts.append(part)
-                size += len(part.content)
-                if size >= room:
+                if sum(len(each.content) for each in self._parts) >= room:
                     return
 
     def drain(self) -> None:

@@ -170,7 +170,16 @@ def _row(schedule: schedules.Schedule, tick: schedules.Tick) -> dict[str, Any]:
 
 
 class _ScheduleCommand(common.Report):
-    """A command about schedules of stacks."""
+    """A command about one schedule, or several."""
+
+    example = 'shop nightly'
+
+    arguments: command_line.Arguments = (
+        command_line.STACK,
+        command_line.value(
+            'schedule', '<schedule>', 'The resource of the schedule (path)'
+        ),
+    )
 
     @property
     def schedules(self) -> schedule_reading.Schedules:
@@ -203,26 +212,13 @@ class ListSchedules(_ScheduleCommand):
         return schedule_reading.KEYS, common.Many(found, _LISTED)
 
 
-class _OfOne(_ScheduleCommand):
-    """A command about one schedule."""
-
-    example = 'shop nightly'
-
-    arguments: command_line.Arguments = (
-        command_line.STACK,
-        command_line.value(
-            'schedule', '<schedule>', 'The resource of the schedule (path)'
-        ),
-    )
-
-
-class ShowSchedule(_OfOne, timeline.Drawing):
+class ShowSchedule(_ScheduleCommand, timeline.Drawing):
     """Show a schedule: its next times, and how the last one ended."""
 
     example = 'shop nightly --week'
 
     arguments = (
-        *_OfOne.arguments,
+        *_ScheduleCommand.arguments,
         command_line.flag(
             '--week',
             'Draw three days before and after today: what has run, and when '
@@ -244,7 +240,7 @@ class ShowSchedule(_OfOne, timeline.Drawing):
         return self.drawn(parsed_args, week(stack, path, schedule, ran, now))
 
 
-class _Signal(_OfOne):
+class _Signal(_ScheduleCommand):
     """A command that asks a schedule for something."""
 
     do = ''

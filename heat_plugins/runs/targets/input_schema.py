@@ -84,9 +84,17 @@ def converted(value: Any, kind: str) -> Any:
     if kind == 'Number':
         return _number(value)
     if kind == 'Boolean':
-        return _boolean(value)
+        text = str(value).strip().lower()
+        if text not in _TRUE + _FALSE:
+            raise ValueError
+        return text in _TRUE
     if kind == 'Json':
-        return _map_or_list(value)
+        parsed = bounds.read_json(value) if isinstance(value, str) else value
+        if not isinstance(parsed, (dict, list)):
+            raise ValueError
+        # NaN and its like are no JSON, though Python reads them.
+        json.dumps(parsed, allow_nan=False)
+        return parsed
     if kind == 'CommaDelimitedList':
         if isinstance(value, str):
             return [part.strip() for part in value.split(',') if part.strip()]
@@ -110,26 +118,6 @@ def _number(value: Any) -> int | float:
     if not math.isfinite(number):
         raise ValueError
     return number
-
-
-def _boolean(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    text = str(value).strip().lower()
-    if text not in _TRUE + _FALSE:
-        raise ValueError
-    return text in _TRUE
-
-
-def _map_or_list(value: Any) -> Any:
-    parsed = value
-    if isinstance(value, str):
-        parsed = bounds.read_json(value)
-    if not isinstance(parsed, (dict, list)):
-        raise ValueError
-    # NaN and its like are no JSON, though Python reads them.
-    json.dumps(parsed, allow_nan=False)
-    return parsed
 
 
 def _unknown(name: str, known: abc.Collection[str]) -> str:

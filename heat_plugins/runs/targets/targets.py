@@ -134,10 +134,10 @@ class Target(run_records.RunTarget):
         :raises errors.Refused: see `tool`.
         """
         tool = self.tool(name) or ''
-        names = [
-            field.name for field in dataclasses.fields(run_records.RunTarget)
-        ]
-        values = {each: getattr(self, each) for each in names}
+        values = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(run_records.RunTarget)
+        }
         is_known = actions.is_known_hook(tool, known_hooks)
         values['unknown_hook'] = None if is_known else tool
         if self.resource.rpartition('.')[2] == self.name:
