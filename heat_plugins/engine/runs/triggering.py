@@ -27,7 +27,6 @@ from heat_plugins.engine.runs import run_fleet
 from heat_plugins.runs import ordering
 from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
-from heat_plugins.runs import signal_orders
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import signal_names
 
@@ -41,9 +40,9 @@ WHO = 'a signal'
 #: a group. A group that has many shows fewer of each.
 SHOWN, _SHOWN_TOGETHER = 10, 1000
 
-read = signal_orders.read
-looks_like_one = signal_orders.looks_like_one
-cannot_be_result = signal_orders.cannot_be_result
+read = ordering.read_signal
+looks_like_one = ordering.looks_like_one
+cannot_be_result = ordering.cannot_be_result
 
 
 def start(
@@ -144,7 +143,7 @@ def target(
         timeout=subject.terms.timeout,
         delivery_timeout=subject.terms.delivery_timeout,
     )
-    signal_orders.check(found, wanted)
+    found.check(wanted.action, wanted.inputs)
     return found
 
 

@@ -15,7 +15,6 @@ from heat_plugins.configs import actions
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
-from heat_plugins.runs import signal_orders
 from heat_plugins.runs.targets import stack_tree
 from heat_plugins.runs.targets import targets
 
@@ -114,7 +113,7 @@ class Chooser:
             )
         for each in chosen:
             try:
-                signal_orders.check(each, wanted)
+                each.check(wanted.action, wanted.inputs)
             except errors.Refused as exc:
                 raise errors.Refused(f'{each.label}: {exc}') from exc
         met = set().union(*(part.met() for part in parts))

@@ -180,6 +180,15 @@ class Target(run_records.RunTarget):
             ],
         }
 
+    def check(self, action: str, inputs: abc.Mapping[str, Any]) -> None:
+        """Check that it can run an action with some inputs.
+
+        :raises errors.Refused: there is no such action, or the inputs do not
+            fit.
+        """
+        self.tool(action)
+        input_schema.values(self.declared, inputs, self.current)
+
     def tool(self, name: str) -> str | None:
         """Return the hook that runs an action on the server.
 
