@@ -13,7 +13,6 @@ then acts. So the record always knows of what may have been started:
 import dataclasses
 from typing import Any
 
-from heat_plugins import stored
 from heat_plugins.runs import run_records
 
 _Record = run_records.RunRecord
@@ -172,7 +171,7 @@ def _former(run: _Record, member: int) -> tuple[Any, ...]:
     """
     attempt = run.attempts[member]
     if not attempt.is_run:
-        return tuple(attempt.former)
+        return attempt.former
     outputs, cut = run_records.limited(attempt.outputs, attempt.cut, _OUTPUTS)
     is_cancelled = attempt.state is _State.CANCELLED
     last = dataclasses.replace(
@@ -184,7 +183,7 @@ def _former(run: _Record, member: int) -> tuple[Any, ...]:
         or (run.control.stopped_by if is_cancelled else None),
         late=attempt.late and dataclasses.replace(attempt.late, outputs={}),
     )
-    return (*attempt.former, stored.dump(last))[-_KEPT:]
+    return (*attempt.former, last)[-_KEPT:]
 
 
 def needs_approval(run: _Record) -> bool:

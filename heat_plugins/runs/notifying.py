@@ -116,10 +116,6 @@ class Notice:
     tries: int = 0
     next_try: int = 0
 
-    def is_over(self, now: float) -> bool:
-        """Say whether an attempt that fails now is the last."""
-        return now >= self.since + HOUR
-
     def tried(self, now: int) -> 'Notice':
         """Return it before an attempt: the engine that records it sends."""
         pause = min(_PAUSE * 2 ** min(self.tries, 10), _LONGEST)
@@ -264,7 +260,7 @@ class NoticeBook:
             as it is until its hour is over, and so does one that another
             engine has tried, or delivered, since.
         """
-        is_last = notice.is_over(now) and notice in self.notices
+        is_last = now >= notice.since + HOUR and notice in self.notices
         if why and not is_last:
             return self
         book = self.replaced(notice)

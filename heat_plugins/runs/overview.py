@@ -151,7 +151,7 @@ def of(run: run_records.RunRecord, now: float) -> dict[str, Any]:
                 'only': request.only,
                 'at': summary.time(request.at),
             }
-            for request in run.control.requests
+            for request in run.control.asked
         ],
         'failures': [target(run, n) for n in run.failures],
         **({'notify': order.notify} if order.notify else {}),

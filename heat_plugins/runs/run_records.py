@@ -13,7 +13,6 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import masking
-from heat_plugins import stored
 from heat_plugins.runs import notifying
 
 #: The reason of a run that waits for its server.
@@ -390,7 +389,7 @@ class Attempt:
     :ivar gone: whether the member left the run with its stack.
     :ivar wait_until: when to check again whether another run has ended; None
         if there is none.
-    :ivar former: the last attempts before this one, in JSON's types.
+    :ivar former: the last attempts before this one.
     """
 
     state: State | None = None
@@ -411,9 +410,7 @@ class Attempt:
     round: int = 0
     gone: bool = False
     wait_until: int | None = None
-    former: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(
-        default=(), repr=False
-    )
+    former: tuple['Attempt', ...] = dataclasses.field(default=(), repr=False)
 
     @property
     def is_unanswered(self) -> bool:
@@ -436,10 +433,7 @@ class Attempt:
     @property
     def every(self) -> 'list[Attempt]':
         """This attempt and those before it, the first one first."""
-        return [
-            *(stored.read(Attempt, attempt) for attempt in self.former),
-            self,
-        ]
+        return [*self.former, self]
 
     @property
     def is_live(self) -> bool:
@@ -537,15 +531,10 @@ class Control:
     stopped: Stop | None = None
     stopped_before: Stop | None = None
     stopped_by: str | None = None
-    asked: abc.Sequence[abc.Mapping[str, Any]] = ()
+    asked: tuple[Asked, ...] = ()
     notices: notifying.NoticeBook = dataclasses.field(
         default_factory=notifying.NoticeBook
     )
-
-    @property
-    def requests(self) -> list[Asked]:
-        """What users have asked for, the first first."""
-        return [stored.read(Asked, each) for each in self.asked]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 """What users may ask of a run."""
 
 from heat_plugins import bounds
-from heat_plugins import stored
 from heat_plugins.runs import deciding
 from heat_plugins.runs import run_records
 
@@ -78,4 +77,4 @@ def follow(
         return run
     asked = run_records.Asked(**vars(wanted), at=int(now))
     former = run.control.asked
-    return after.changed(asked=(*former, stored.dump(asked))[-_KEPT:])
+    return after.changed(asked=(*former, asked)[-_KEPT:])

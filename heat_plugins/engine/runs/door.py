@@ -214,7 +214,7 @@ class Door:
         for _try in range(_TRIES):
             before = self._store.load(wanted.run, project_id)
             run = before.run
-            if any(e.request == wanted.request for e in run.control.requests):
+            if any(e.request == wanted.request for e in run.control.asked):
                 return self._shown(before)
             request = _request(run, wanted, who)
             refusal = run_requests.refusal(run, request.do, only=request.only)

@@ -197,8 +197,8 @@ class Output:
         key = run_id, target.number, target.attempt
         if key in self._tails:
             return
-        objects = _objects(self._store, run_id, target)
         place = run_id, target.stack_id
+        objects = run_objects.RunObjects(self._store, target.stack_id, *key)
         if place not in self._sources:
             # Other runs have folders of their own.
             folder = objects.log[: objects.log.index(run_id) + len(run_id)]
@@ -230,19 +230,13 @@ class Output:
             tail.flush()
 
 
-def _objects(
-    store: stores.ObjectStore, run_id: str, target: run_client.Target
-) -> run_objects.RunObjects:
-    return run_objects.RunObjects(
-        store, target.stack_id, run_id, target.number, target.attempt
-    )
-
-
 def whole_outputs(
     store: stores.ObjectStore, run_id: str, target: run_client.Target
 ) -> abc.Mapping[str, Any]:
     """Return the outputs of a target, long ones whole if they are kept."""
-    objects = _objects(store, run_id, target)
+    objects = run_objects.RunObjects(
+        store, target.stack_id, run_id, target.number, target.attempt
+    )
     return objects.outputs(target.outputs or {}, target.cut)
 
 
@@ -482,7 +476,7 @@ def follow(
                 store,
                 command.progress,
                 lambda run, target: Lines(
-                    say, run_columns.name(target) if run.targets > 1 else ''
+                    say, target.fault.name if run.targets > 1 else ''
                 ),
             )
         follower = Follower(command, client, output=output, page=page)

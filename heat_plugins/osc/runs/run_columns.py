@@ -244,11 +244,6 @@ def rest(run_id: str) -> str:
     return f'openstack software deployment run show {run_id} --failed'
 
 
-def name(of: run_client.Target) -> str:
-    """Return the name that people know a target by."""
-    return of.fault.name
-
-
 class RunProgress:
     """Shows the progress of one run.
 

@@ -470,12 +470,12 @@ class CancelRun(RunCommand):
             time.sleep(_POLL)
         for each in found:
             if each.late_result is not None:
-                name = run_columns.name(each)
+                name = each.fault.name
                 self.progress.say(f'{name}: {each.reason}')
         for each in working:
             self.exit_code = common.STILL_RUNNING
             self.progress.say(
-                f'{run_columns.name(each)}: the server has not reacted. It is '
+                f'{each.fault.name}: the server has not reacted. It is '
                 'unreachable, or has no heat-config-supervisor. If the '
                 'script has started, it continues, and the server runs '
                 'nothing else until it ends'

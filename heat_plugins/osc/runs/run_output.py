@@ -216,7 +216,7 @@ class ShowLogs(common.Command):
             lambda run, target: (
                 following.Raw(self.app.stdout)
                 if len(numbers) == 1
-                else following.Lines(self._print, run_columns.name(target))
+                else following.Lines(self._print, target.fault.name)
             ),
             lambda target: target.number in numbers,
         )

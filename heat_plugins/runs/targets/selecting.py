@@ -55,26 +55,20 @@ class Chosen:
         return [*chosen, *self.left_out]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Part:
-    """What one stack has.
+@dataclasses.dataclass(kw_only=True)
+class _Found:
+    """What stacks have.
 
-    :ivar named: the paths of the resources that each name stands for.
+    :ivar offered: the actions of their deployments.
+    :ivar named: stacks and paths of the resources that each name stands for.
     """
 
-    targets: list[targets.Target]
-    left_out: list[dict[str, Any]]
-    offered: set[str]
-    named: dict[str, set[str]]
-
-    def met(self) -> set[str]:
-        """Return the names that have a target."""
-        paths = {
-            path
-            for target in self.targets
-            for path in stack_tree.lineage(target.resource)
-        }
-        return {name for name, found in self.named.items() if found & paths}
+    targets: list[targets.Target] = dataclasses.field(default_factory=list)
+    left_out: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    offered: set[str] = dataclasses.field(default_factory=set)
+    named: dict[str, set[tuple[str, str]]] = dataclasses.field(
+        default_factory=dict
+    )
 
 
 class Chooser:
@@ -98,14 +92,13 @@ class Chooser:
             inputs do not fit.
         """
         stacks = self._stacks(wanted)
-        parts = [
-            self._part(each, wanted, wanted.action, config) for each in stacks
-        ]
-        chosen = [each for part in parts for each in part.targets]
-        left_out = [each for part in parts for each in part.left_out]
+        found = _Found()
+        for stack in stacks:
+            self._find(stack, wanted, config, found)
+        chosen = found.targets
         if not chosen:
             action = wanted.action if config is None else None
-            self._refuse(wanted, action, parts, stacks)
+            self._refuse(wanted, action, found, stacks)
         if len(chosen) > run_records.MOST:
             raise errors.Refused(
                 f'{len(chosen)} targets are more than a run may have '
@@ -116,16 +109,24 @@ class Chooser:
                 each.check(wanted.action, wanted.inputs)
             except errors.Refused as exc:
                 raise errors.Refused(f'{each.label}: {exc}') from exc
-        met = set().union(*(part.met() for part in parts))
+        paths = {
+            path
+            for target in chosen
+            for path in (
+                (target.stack_id, each)
+                for each in stack_tree.lineage(target.resource)
+            )
+        }
         return Chosen(
             targets=chosen,
-            left_out=left_out,
+            left_out=found.left_out,
             variants=[_variant(each, wanted.action) for each in chosen],
             description=wanted.shown(),
             unmet=[
                 name
                 for name in wanted.resources
-                if _WILD.isdisjoint(name) and name not in met
+                if _WILD.isdisjoint(name)
+                and paths.isdisjoint(found.named.get(name, ()))
             ],
         )
 
@@ -169,19 +170,19 @@ class Chooser:
             {each.id: each for each in roots if not each.gone}.values()
         )
 
-    def _part(
+    def _find(
         self,
         stack: heat_values.Stack,
-        wanted: ordering.Wanted,
-        action: str,
+        wanted: ordering.Start,
         config: heat_values.Config | None,
-    ) -> _Part:
-        part = _Part(targets=[], left_out=[], offered=set(), named={})
+        found: _Found,
+    ) -> None:
+        """Add what a stack has."""
 
         def is_wanted(place: stack_tree.Place) -> bool:
             met = _met(wanted, place)
             for each in met:
-                part.named.setdefault(each, set()).add(place.path)
+                found.named.setdefault(each, set()).add((stack.id, place.path))
             return bool(met) or not wanted.resources
 
         has_metadata = self._has_metadata(stack, wanted.metadata)
@@ -190,22 +191,21 @@ class Chooser:
             if not has_metadata(target.server_id):
                 reason = 'its server has other metadata'
             elif config is None:
-                reason = _refusal(target, action)
-                part.offered.update(target.offered)
+                reason = _refusal(target, wanted.action)
+                found.offered.update(target.offered)
             if reason is None:
-                part.targets.append(target)
-            else:
-                part.left_out.append(
-                    {
-                        'stack': stack.name,
-                        'resource': target.resource,
-                        'server': '',
-                        'is_target': False,
-                        'variant': '',
-                        'reason': reason,
-                    }
-                )
-        return part
+                found.targets.append(target)
+                continue
+            found.left_out.append(
+                {
+                    'stack': stack.name,
+                    'resource': target.resource,
+                    'server': '',
+                    'is_target': False,
+                    'variant': '',
+                    'reason': reason,
+                }
+            )
 
     def _has_metadata(
         self, stack: heat_values.Stack, wanted: abc.Mapping[str, str]
@@ -239,15 +239,14 @@ class Chooser:
         self,
         wanted: ordering.Wanted,
         action: str | None,
-        parts: abc.Sequence[_Part],
+        found: _Found,
         stacks: abc.Sequence[heat_values.Stack],
     ) -> None:
         """Say why there is no target.
 
         :param action: None for a config of the user's own.
         """
-        offered = sorted(set().union(*(part.offered for part in parts)))
-        left_out = [left for part in parts for left in part.left_out]
+        offered = sorted(found.offered)
         if action and offered and action not in offered:
             raise errors.NotFound(
                 f'No deployment of {wanted.shown()} has an action '
@@ -256,8 +255,8 @@ class Chooser:
                 + bounds.did_you_mean(action, offered)
             )
         reason = ''
-        if left_out:
-            first = left_out[0]
+        if found.left_out:
+            first = found.left_out[0]
             reason = (
                 f': {first["stack"]} {first["resource"]}: {first["reason"]}'
             )

@@ -656,7 +656,7 @@ class KeepingTest(KeepingCase):
         found = self.store.load(first).run
         self.assertEqual(
             [('cancel', 'schedule nightly')],
-            [(each.do, each.who) for each in found.control.requests],
+            [(each.do, each.who) for each in found.control.asked],
         )
         self.assertIs(run_records.Phase.CANCELLED, found.control.phase)
         keeper.look()

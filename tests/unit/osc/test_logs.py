@@ -11,6 +11,7 @@ from heat_plugins import foreign
 from heat_plugins.clients import runs as client
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import following
+from heat_plugins.runs import run_objects
 from heat_plugins.signals import live
 from tests.unit.engine import run_world
 from tests.unit.osc import base
@@ -301,7 +302,9 @@ class ManyOutputsTest(run_door.RunCase):
         self.shown += lines
 
     def put_part(self, number, name, content):
-        objects = following._objects(self.cluster.store(), RUN, target(number))
+        objects = run_objects.RunObjects(
+            self.cluster.store(), 'stack-1', RUN, number, 1
+        )
         store = self.cluster.store()
         store.put_container(objects.container, {})
         store.put_object(objects.container, objects.log + name, content)
