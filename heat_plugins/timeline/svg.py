@@ -367,9 +367,8 @@ class _SVGDrawing:
         for number, lane in enumerate(lanes):
             y = top + _LANE * number
             ends = [self._at(bar.start) for bar in lane[1:]]
-            for bar, free in zip(
-                lane, [*ends, self._left + self._plot], strict=True
-            ):
+            ends.append(self._left + self._plot)
+            for bar, free in zip(lane, ends, strict=False):
                 self._bar(group, bar, y, free)
         if row.last is not None:
             add_text(

@@ -192,9 +192,12 @@ class NestGroups(common.Report):
                     f'updating stack {number} of {len(stacks)}: '
                     f'{each.stack.name}'
                 )
-                outcomes[each.stack.id] = each.obstacle or _nest(
-                    heat, each.stack, self.progress.say
-                )
+                try:
+                    outcomes[each.stack.id] = each.obstacle or _nest(
+                        heat, each.stack, self.progress.say
+                    )
+                except errors.ServiceError as exc:
+                    outcomes[each.stack.id] = str(exc)
         except KeyboardInterrupt:
             self.progress.say(
                 'Stopped waiting; heat-engine continues the update of stack '

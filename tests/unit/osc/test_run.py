@@ -120,6 +120,9 @@ class ListTest(run_door.RunCase):
         self.assert_refused(
             'run list --stack shpo', 'no stack shpo', 'did you mean "shop"?'
         )
+        with fixtures.FakeLogger() as logged:
+            self.assertEqual([], self.listed('--schedule nightly'))
+        self.assertIn('with the ID nightly has started', logged.output)
         # A run knows a stack that is deleted.
         self.ended()
         self.assertEqual([], self.listed('--stack s0 --state running'))
@@ -324,12 +327,27 @@ class ShowTest(run_door.RunCase):
             ('--failed', ['deployment-1']),
             ('--state complete', ['deployment-0', 'deployment-2']),
             ('--state pending', []),
+            ('--targets --state failed', ['deployment-1']),
             ('--attempt 1', ['deployment-0', 'deployment-1', 'deployment-2']),
-            ('--attempt 2', []),
+            ('--attempt 1 --state pending', []),
         ):
             _, found = self.json(f'run show {RUN} {options}')
             shown = [each['resource'] for each in found]
             self.assertEqual(expected, shown, options)
+        for command in ('show', 'output'):
+            self.assert_refused(
+                f'run {command} {RUN} --attempt 7',
+                f'No target of run {RUN} has had an attempt 7',
+            )
+
+    def test_options_of_which_one_would_be_lost_are_refused(self):
+        for line, said in (
+            (f'show {RUN} --failed --state complete', 'not allowed with'),
+            (f'show {RUN} --target 0 --target 1', '--target can be given on'),
+            (f'output {RUN} --target 0 --target 1', 'can be given once'),
+        ):
+            self.assertRaises(SystemExit, self.run_command, f'run {line}')
+            self.assertIn(said, self.said())
 
     def test_a_target_has_a_number_a_resource_and_a_server(self):
         self.ended()

@@ -103,7 +103,6 @@ class ManyTest(OutputCase):
             ('--stack s1 --failed', []),
             ('--stack s0', ['deployment-0', 'deployment-2']),
             ('--stack stack-0', ['deployment-0', 'deployment-2']),
-            ('--attempt 2', []),
         ):
             _, shown = self.output(options)
             if isinstance(shown, list):

@@ -10,6 +10,7 @@ from heat_plugins import stored
 from heat_plugins.deployments import deliveries
 from heat_plugins.runs import notifying
 from heat_plugins.runs import ordering
+from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
 from heat_plugins.runs import telling
@@ -389,7 +390,7 @@ class RunStoreContract:
         self.assertEqual(
             {'pending': 1, 'waiting': 1, 'complete': 1}, dict(head.counts)
         )
-        self.assertEqual(33, head.percent)
+        self.assertEqual(33, overview.of_head(head)['percent'])
 
     # Steps
 

@@ -351,8 +351,9 @@ def test_nothing_starts_while_it_is_paused(schedule, more):
     assert decision.record.waiting is None
     assert decision.record.running == hour(1)
     # What it has passed meanwhile does not start later.
-    again = schedule_deciding.resumed(
-        schedule_deciding.ended(hourly(), decision.record, Phase.COMPLETE)
+    again = dataclasses.replace(
+        schedule_deciding.ended(hourly(), decision.record, Phase.COMPLETE),
+        paused='',
     )
     assert due(hourly(), again, 2.9).record.running is None
     assert due(hourly(), again, 3).record.running == hour(3)
@@ -374,7 +375,10 @@ def test_it_pauses_after_failures_in_a_row():
         assert known.outcome == phase.value
     assert known.paused == '2 failures in a row'
     assert due(schedule, known, 1).record.running is None
-    known = schedule_deciding.resumed(known)
+    kept = schedule_deciding.KeptSchedule(schedule=schedule, record=known)
+    resume = schedule_signals.read({'do': 'resume'})
+    known = resume.follow(kept, ZERO).record
+    assert known.failures == 0
     assert due(schedule, known, 1).record.running == hour(1)
 
 
