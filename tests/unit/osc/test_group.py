@@ -225,9 +225,3 @@ class NestTest(base.CommandCase):
             'heat-engine continues the update of stack shop',
             self.stderr.getvalue(),
         )
-
-    def test_what_is_found_says_what_the_resources_read(self):
-        self.assertEqual(
-            {signal_names.GROUP_MEMBERS: 'nested'},
-            DEFAULTS['parameter_defaults'],
-        )

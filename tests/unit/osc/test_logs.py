@@ -65,10 +65,6 @@ class OneTest(LogsCase):
         self.assertEqual((0, 'one\ntwo\n'), self.logs('-f'))
         self.assertIn('complete after', self.said())
 
-    def test_its_exit_code_is_that_of_the_run(self):
-        self.sends(lambda: self.prints(b'no\n'), lambda: self.end(3, 1))
-        self.assertEqual((common.FAILED, 'no\n'), self.logs('-f'))
-
     def test_it_is_there_after_the_end(self):
         self.prints(b'all of it')
         self.end(9)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 import pytest
 
 from heat_plugins import errors
-from heat_plugins import stored
 from heat_plugins.runs import run_records
 from heat_plugins.runs.schedules import schedule_deciding
 from heat_plugins.runs.schedules import schedule_signals
@@ -387,13 +386,6 @@ def test_failures_pause_nothing_without_a_limit():
     for _ in range(9):
         known = schedule_deciding.ended(hourly(), known, Phase.FAILED)
     assert (known.failures, known.paused) == (9, '')
-
-
-def test_a_record_is_read_as_it_was_stored():
-    known = record(waiting=hour(1), failures=2, paused='2 failures in a row')
-    kind = schedule_deciding.ScheduleRecord
-    shown = stored.versioned(kind, stored.dump(known))
-    assert stored.read(kind, shown) == known
 
 
 @pytest.mark.parametrize(
