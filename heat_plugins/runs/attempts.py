@@ -11,7 +11,6 @@ from heat_plugins.configs import actions
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_records
-from heat_plugins.runs.targets import input_schema
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import body
 from heat_plugins.signals import live
@@ -54,9 +53,7 @@ def draft(
     :raises errors.Refused: the inputs of the run do not fit.
     """
     config, action = target.config, run.order.action
-    values = input_schema.values(
-        target.declared, run.order.inputs, target.current
-    )
+    values = targets.values(target.declared, run.order.inputs, target.current)
     added = {
         'deploy_server_id': target.server_id,
         'deploy_action': action,

@@ -186,6 +186,7 @@ def _notices(book: notifying.NoticeBook) -> list[dict[str, Any]]:
 def target(run: run_records.RunRecord, member: int) -> dict[str, Any]:
     """Return what may be shown of a target, as `clients.runs` reads it."""
     its, attempt = run.order.members[member], run.attempts[member]
+    late = attempt.late
     return {
         'stack': its.stack_name,
         'stack_id': its.stack_id,
@@ -206,7 +207,13 @@ def target(run: run_records.RunRecord, member: int) -> dict[str, Any]:
         'cancelled_by': attempt.cancelled_by,
         'outputs': dict(attempt.outputs),
         'cut': dict(attempt.cut),
-        'late_result': summary.late(attempt.late),
+        'late_result': late
+        and {
+            'at': summary.time(late.at),
+            'status': late.status,
+            'reason': late.reason,
+            **{name: value for name, value in late.outputs.items() if value},
+        },
         'attempts': [
             {
                 'attempt': each.number,

@@ -40,11 +40,6 @@ _SIGNATURES = masking.Mask()
 # The most bytes of outputs as an agent may send them, escaped once more.
 _OUTPUTS = 16 * 1024 * 1024
 
-_STATES = {
-    body.COMPLETE: run_records.State.COMPLETE,
-    body.FAILED: run_records.State.FAILED,
-}
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Expected:
@@ -83,7 +78,7 @@ class Result:
 
     @property
     def state(self) -> run_records.State:
-        return _STATES[self.outcome.status]
+        return run_records.State(self.outcome.status.lower())
 
     def late(self, reason: str) -> dict[str, Any]:
         """Return what a run notes of a result that no longer counts.

@@ -410,7 +410,7 @@ class _Rows:
         paths = [
             path
             for path in {**self._own, **self._nested}
-            if self._parent(path) == parent
+            if getattr(self._places.get(path), 'parent', '') == parent
         ]
         blocks = [self._block(path, depth) for path in paths]
         # Those below are folded with the stack that they are in.
@@ -474,10 +474,6 @@ class _Rows:
                 kind=kind, path=path, name=name, what=what, bars=(bar,)
             )
         )
-
-    def _parent(self, path: str) -> str:
-        place = self._places.get(path)
-        return '' if place is None else place.parent
 
     def _lately(self, bars: tuple[chart.Bar, ...]) -> tuple[chart.Bar, ...]:
         since = self._wanted.since

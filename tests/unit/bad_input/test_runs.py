@@ -11,7 +11,6 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.configs import actions
 from heat_plugins.runs import run_objects
-from heat_plugins.runs.targets import input_schema
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import body
 from tests.unit import fake_swift
@@ -60,7 +59,7 @@ def asked(draw):
 def test_inputs_fit_what_is_declared_or_are_refused(both):
     declared, current, given = both
     try:
-        values = input_schema.values(declared, given, current)
+        values = targets.values(declared, given, current)
     except errors.Refused:
         return
     for name in given.keys() & values.keys():
@@ -71,7 +70,7 @@ def test_inputs_fit_what_is_declared_or_are_refused(both):
 def test_no_refusal_quotes_a_value(value, kind):
     secret = f'hunter2-correct-{value!r}'
     with pytest.raises(errors.Refused) as caught:
-        input_schema.values(
+        targets.values(
             [{'name': 'a', 'type': kind}], {'a': secret}, {'a': secret}
         )
     assert 'hunter2' not in str(caught.value)

@@ -21,7 +21,6 @@ from heat_plugins.mistral import outcome
 from heat_plugins.nodes import node_reading
 from heat_plugins.osc.runs import following
 from heat_plugins.runs import run_objects
-from heat_plugins.runs.targets import input_schema
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import body
 from heat_plugins.timeline import chart_reading
@@ -116,7 +115,7 @@ def asked(size):
 def test_unknown_inputs_are_not_all_compared_with_all():
     growth.check(
         readers.refusing(
-            lambda declared: input_schema.values(
+            lambda declared: targets.values(
                 declared, {f'inptu{n}': 1 for n in range(len(declared))}, {}
             )
         ),
@@ -129,7 +128,7 @@ def test_unknown_inputs_are_not_all_compared_with_all():
 def test_a_refusal_of_inputs_is_told_in_a_few_words():
     given = {f'inptu{number:05}': 1 for number in range(2000)}
     with pytest.raises(errors.Refused) as caught:
-        input_schema.values(asked(2000), given, {'x': 1})
+        targets.values(asked(2000), given, {'x': 1})
     said = str(caught.value)
     assert 'did you mean "input' in said
     assert said.endswith('and 3990 more')
@@ -140,7 +139,7 @@ def test_a_refusal_of_inputs_is_told_in_a_few_words():
 @pytest.mark.parametrize('text', ['[', '{"a":', '9', '1_', ',', ' ', '-'])
 def test_a_value_costs_no_more_than_its_size(kind, text):
     growth.check(
-        readers.refusing(functools.partial(input_schema.converted, kind=kind)),
+        readers.refusing(functools.partial(targets.converted, kind=kind)),
         lambda size: text * (size // len(text)),
     )
 
