@@ -267,46 +267,39 @@ def _pause_ends(run: _Record) -> float:
 def _standing(run: _Record) -> _Record:
     """Return a run with the phase that it is in."""
     control = run.control
+    resume = f'openstack software deployment run resume {run.id}'
     if control.stopped:
         return run.changed(phase=_Phase.STOPPING, reason=_why(run))
     if control.paused_by:
-        reason = f'Paused by {control.paused_by}. To continue: {_resume(run)}'
+        reason = f'Paused by {control.paused_by}. To continue: {resume}'
         return run.changed(phase=_Phase.PAUSED, reason=reason)
     if needs_approval(run):
-        reason = (
-            'The canaries have succeeded. To start the others: ' + _resume(run)
-        )
+        reason = f'The canaries have succeeded. To start the others: {resume}'
         return run.changed(phase=_Phase.APPROVAL, reason=reason)
     if control.phase is _Phase.RUNNING:
         return run
     return run.changed(phase=_Phase.RUNNING, reason='')
 
 
-def _resume(run: _Record) -> str:
-    return f'openstack software deployment run resume {run.id}'
-
-
 def _why(run: _Record) -> str:
     """Say why nothing else starts: both reasons, the first one first."""
-    control = run.control
-    why = _reason(run, control.stopped)
+    limits, control = run.order.limits, run.control
+    reasons = {
+        _Stop.CANCELLED: f'Cancelled by {control.stopped_by}',
+        _Stop.DEADLINE: f'It has not ended within {limits.deadline} s',
+        _Stop.CUT_OFF: (
+            f'No run starts after the cut-off of {limits.cut_off} s'
+        ),
+        _Stop.CANARY: 'A canary has failed',
+        _Stop.ERRORS: (
+            f'More failures than max-errors allows ({limits.max_errors})'
+        ),
+    }
+    why = reasons.get(control.stopped or _Stop.ERRORS, '')
     if control.stopped_before is None:
         return why
-    before = _reason(run, control.stopped_before)
+    before = reasons[control.stopped_before]
     return f'{before}; {why[0].lower()}{why[1:]}'
-
-
-def _reason(run: _Record, stop: _Stop | None) -> str:
-    limits = run.order.limits
-    if stop is _Stop.CANCELLED:
-        return f'Cancelled by {run.control.stopped_by}'
-    if stop is _Stop.DEADLINE:
-        return f'It has not ended within {limits.deadline} s'
-    if stop is _Stop.CUT_OFF:
-        return f'No run starts after the cut-off of {limits.cut_off} s'
-    if stop is _Stop.CANARY:
-        return 'A canary has failed'
-    return f'More failures than max-errors allows ({limits.max_errors})'
 
 
 def _ended(run: _Record, now: float) -> _Record:

@@ -444,10 +444,6 @@ class Attempt:
         """Whether its end says something about the action."""
         return not self.gone and self.state is not State.SKIPPED
 
-    @property
-    def has_failed(self) -> bool:
-        return self.state in (State.FAILED, State.TIMED_OUT)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunOrder:
@@ -583,7 +579,9 @@ class RunRecord:
     @property
     def failures(self) -> list[int]:
         return [
-            n for n, attempt in enumerate(self.attempts) if attempt.has_failed
+            n
+            for n, attempt in enumerate(self.attempts)
+            if attempt.state in (State.FAILED, State.TIMED_OUT)
         ]
 
     def count(self, state: State | None) -> int:

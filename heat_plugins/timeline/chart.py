@@ -232,18 +232,16 @@ def fold(
     return rows
 
 
-def _merged(bars: abc.Iterable[Bar], now: float) -> abc.Iterator[Bar]:
+def _merged(bars: abc.Iterable[Bar], now: float) -> list[Bar]:
     """Merge all bars that overlap."""
-    together: list[Bar] = []
+    together: list[list[Bar]] = []
     end = 0.0
     for bar in sorted(bars, key=lambda bar: bar.start):
-        if together and bar.start >= end:
-            yield _one(together)
-            together = []
-        end = max(end, bar.until(now)) if together else bar.until(now)
-        together.append(bar)
-    if together:
-        yield _one(together)
+        if not together or bar.start >= end:
+            together.append([])
+        together[-1].append(bar)
+        end = max(end, bar.until(now))
+    return [_one(each) for each in together]
 
 
 def _one(bars: list[Bar]) -> Bar:

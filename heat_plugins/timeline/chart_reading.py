@@ -75,7 +75,21 @@ def bars(
             if current is not None and current.label != action:
                 done.append(_superseded(current, event, action))
                 current = None
-            if current is None and done and _fails_again(done[-1], event):
+            # Heat repeats a stack's failure for each resource that fails.
+            # CHECK is different: a resource that is marked as unhealthy has
+            # no start.
+            is_repeated = (
+                current is None
+                and bool(done)
+                and (
+                    event.status
+                    == f'{done[-1].label}_FAILED'
+                    != 'CHECK_FAILED'
+                    and done[-1].state is chart.State.FAILED
+                    and not done[-1].aside
+                )
+            )
+            if is_repeated:
                 current = done.pop()
             begun = current or _instant(event, action, ongoing)
             done.append(
@@ -90,19 +104,6 @@ def bars(
     if current is not None:
         done.append(current)
     return tuple(sorted(done, key=lambda bar: bar.start))
-
-
-def _fails_again(bar: chart.Bar, event: heat_values.Event) -> bool:
-    """Say whether an event repeats the failure of an action.
-
-    Heat repeats a stack's failure for each resource that fails. CHECK is
-    different: a resource that is marked as unhealthy has no start.
-    """
-    return (
-        event.status == f'{bar.label}_FAILED' != 'CHECK_FAILED'
-        and bar.state is chart.State.FAILED
-        and not bar.aside
-    )
 
 
 def _instant(
@@ -206,7 +207,14 @@ class ChartReader:
         """
         notes: list[str] = []
         stack = stack_tree.root(self._heat, name_or_id)
-        listed = self._runs(stack, wanted, notes)
+        listed: list[run_values.Run] = []
+        try:
+            found = self._list_runs(
+                stack=stack.id, targets=True, limit=wanted.runs
+            )
+            listed = list(itertools.islice(found, wanted.runs))
+        except errors.ServiceError as exc:
+            notes.append(f'Cannot list the runs of its actions: {exc}')
         happened = self._heat.all_events(stack)
         places: list[stack_tree.Place] = []
         # The stack may be deleted; its events and runs remain.
@@ -234,18 +242,6 @@ class ChartReader:
             rows=[*rows.of_stack(stack), *rows.below()],
             notes=tuple(notes),
         )
-
-    def _runs(
-        self, stack: heat_values.Stack, wanted: ChartFilter, notes: list[str]
-    ) -> list['run_values.Run']:
-        try:
-            listed = self._list_runs(
-                stack=stack.id, targets=True, limit=wanted.runs
-            )
-            return list(itertools.islice(listed, wanted.runs))
-        except errors.ServiceError as exc:
-            notes.append(f'Cannot list the runs of its actions: {exc}')
-            return []
 
     def _executions(
         self, place: stack_tree.Place, notes: list[str]
@@ -417,7 +413,18 @@ class _Rows:
         if not depth and not self._wanted.unfold:
             blocks = self._fold_scripts(blocks)
         return list(
-            itertools.chain(*sorted(filter(None, blocks), key=self._began))
+            itertools.chain(
+                *sorted(
+                    filter(None, blocks),
+                    key=lambda rows: (
+                        min(
+                            (bar.start for row in rows for bar in row.bars),
+                            default=self._now,
+                        ),
+                        rows[0].path,
+                    ),
+                )
+            )
         )
 
     def _fold_scripts(
@@ -480,10 +487,6 @@ class _Rows:
         if since is None:
             return bars
         return tuple(bar for bar in bars if bar.until(self._now) >= since)
-
-    def _began(self, block: list[chart.ChartRow]) -> tuple[float, str]:
-        starts = [bar.start for row in block for bar in row.bars]
-        return min(starts, default=self._now), block[0].path
 
 
 def _outcome(execution: abc.Mapping[str, Any], state: chart.State) -> str:

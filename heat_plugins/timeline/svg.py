@@ -259,7 +259,13 @@ class _SVGDrawing:
                 'aria-labelledby': 'title description',
             },
         )
-        self._head()
+        add(self.root, 'title', id='title').text = self.title
+        description = _summary(drawn)
+        add(self.root, 'desc', id='description').text = description
+        add(self.root, 'style').text = STYLE
+        add_patterns(self.root)
+        add_text(self.root, _MARGIN, 26, self.title, 'title')
+        add_text(self.root, _MARGIN, 46, description, 'quiet')
         tops = list(
             itertools.accumulate(
                 (_LANE * len(parts) for parts in lanes), initial=_HEAD + _AXIS
@@ -280,21 +286,13 @@ class _SVGDrawing:
         for row, parts, top in zip(drawn.rows, lanes, tops, strict=False):
             self._row(row, parts, top)
         if drawn.bars:
-            self._now()
+            if any(bar.until(drawn.now) >= drawn.now for bar in drawn.bars):
+                upright = self._upright(self._at(drawn.now), 'now')
+                add(upright, 'title').text = f'Drawn at {_clock(drawn.now)}'
             self._legend()
         for number, (style, line) in enumerate(self._foot):
             y = self._bottom + 44 + 18 * number
             add_text(self.root, _MARGIN, y, line, style)
-
-    def _head(self) -> None:
-        drawn = self._chart
-        add(self.root, 'title', id='title').text = self.title
-        description = _summary(drawn)
-        add(self.root, 'desc', id='description').text = description
-        add(self.root, 'style').text = STYLE
-        add_patterns(self.root)
-        add_text(self.root, _MARGIN, 26, self.title, 'title')
-        add_text(self.root, _MARGIN, 46, description, 'quiet')
 
     def _grid(self) -> None:
         top = _HEAD + _AXIS
@@ -411,12 +409,6 @@ class _SVGDrawing:
 
     def _at(self, time: float) -> float:
         return self._x(self._scale.position(time))
-
-    def _now(self) -> None:
-        now = self._chart.now
-        if any(bar.until(now) >= now for bar in self._chart.bars):
-            line = self._upright(self._at(now), 'now')
-            add(line, 'title').text = f'Drawn at {_clock(now)}'
 
     def _legend(self) -> None:
         group = add(self.root, 'g', **{'aria-hidden': 'true'})

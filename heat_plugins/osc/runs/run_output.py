@@ -90,7 +90,9 @@ class ShowOutput(run_commands.RunCommand):
                     for each, outputs in zip(found, shown, strict=True)
                 ),
                 _LISTED,
-                outputs=_Outputs,
+                outputs=lambda value: run_columns.Said(
+                    value, _without_success
+                ),
             )
         for name, length in found[0].cut.items():
             if name in shown[0] and not whole:
@@ -164,14 +166,12 @@ class ShowOutput(run_commands.RunCommand):
         )
 
 
-class _Outputs(columns.Outputs):
-    """The outputs of one of many servers: without the usual exit status."""
-
-    def human_readable(self) -> str:
-        outputs = self.machine_readable()
-        if str(outputs.get(body.STATUS_CODE)) == '0':
-            del outputs[body.STATUS_CODE]
-        return columns.Outputs(outputs).human_readable()
+def _without_success(outputs: abc.Mapping[str, Any] | None) -> str:
+    """Return outputs in words, without the usual exit status."""
+    shown = dict(outputs or {})
+    if str(shown.get(body.STATUS_CODE)) == '0':
+        del shown[body.STATUS_CODE]
+    return columns.Outputs(shown).human_readable()
 
 
 class ShowLogs(common.Command):

@@ -396,11 +396,11 @@ def _left(rows: abc.Iterable[dict[str, Any]]) -> int:
 
 def _code(rows: abc.Iterable[dict[str, Any]]) -> int:
     """Return the exit code for the states of runs."""
-    states = [row['state'] for row in rows]
-    for phase in run_records.Phase:
-        if phase.ended and phase.value in states and common.code_of(phase):
-            return common.code_of(phase)
-    return common.FAILED if _NO_RUN in states else 0
+    states = {row['state'] for row in rows}
+    ended = {phase for phase in run_records.Phase if phase.ended}
+    codes = {common.code_of(each) for each in ended if each.value in states}
+    otherwise = common.FAILED if _NO_RUN in states else 0
+    return min(codes - {0}, default=otherwise)
 
 
 def _one(found: dict[str, Any]) -> common.Shown:

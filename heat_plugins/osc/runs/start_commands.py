@@ -14,7 +14,6 @@ from osc_lib import exceptions
 from osc_lib import utils
 
 from heat_plugins import errors
-from heat_plugins import foreign
 from heat_plugins import wording
 from heat_plugins.clients import runs as client
 from heat_plugins.configs import actions
@@ -353,7 +352,26 @@ class StartRun(common.Report):
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        _check(parsed_args)
+        if parsed_args.approve_after_canary and not parsed_args.canary:
+            raise exceptions.CommandError(
+                '--approve-after-canary needs --canary'
+            )
+        if parsed_args.notify == parsed_args.inputs_file == '-':
+            raise exceptions.CommandError(
+                '--notify and --inputs-file cannot both read standard input'
+            )
+        scripts = parsed_args.config, parsed_args.config_file
+        if any((parsed_args.action, *scripts)) == bool(parsed_args.command):
+            raise exceptions.CommandError(
+                'Name an action, or give --config-file, or a command after '
+                '"--"'
+            )
+        for word in parsed_args.command or ():
+            if word.partition('=')[0] in _OF_TARGETS:
+                self.progress.say(
+                    f'Note: {word} stands after "--", so it belongs to the '
+                    'script and chooses no targets'
+                )
         order = _order(parsed_args)
         door = common.runs(self.app.client_manager)
         if parsed_args.follow:
@@ -361,7 +379,12 @@ class StartRun(common.Report):
             common.live_store(self.app.client_manager)
         self.progress.show('finding the targets')
         if parsed_args.dry_run:
-            return self._list(door.select(**order))
+            selected = door.select(**order)
+            if selected.more:
+                self.log.warning(
+                    '%d further rows are not shown', selected.more
+                )
+            return _LISTED, common.Many(selected.rows, _LISTED)
         most = None if parsed_args.yes else _CONFIRMED
         run_id = str(uuid.uuid4())
         try:
@@ -413,11 +436,6 @@ class StartRun(common.Report):
                 said = f'{said}{end} {_NOTHING}'
         raise exceptions.CommandError(said)
 
-    def _list(self, selected: client.Selection) -> common.Shown:
-        if selected.more:
-            self.log.warning('%d further rows are not shown', selected.more)
-        return _LISTED, common.Many(selected.rows, _LISTED)
-
     def _confirm(self, selected: client.Selection, what: str) -> None:
         chosen = [each for each in selected.rows if each['is_target']]
         lines = [
@@ -437,32 +455,6 @@ class StartRun(common.Report):
         ]
         question = f'Run {what} on these {selected.targets} targets?'
         self.confirm(lines, question, _NOTHING)
-
-
-def _check(parsed_args: argparse.Namespace) -> None:
-    """Refuse, or warn of, options that do not fit each other."""
-    if parsed_args.approve_after_canary and not parsed_args.canary:
-        raise exceptions.CommandError('--approve-after-canary needs --canary')
-    if parsed_args.notify == parsed_args.inputs_file == '-':
-        raise exceptions.CommandError(
-            '--notify and --inputs-file cannot both read standard input'
-        )
-    scripts = parsed_args.action, parsed_args.config, parsed_args.config_file
-    if any(scripts) == bool(parsed_args.command):
-        raise exceptions.CommandError(
-            'Name an action, or give --config-file, or a command after "--"'
-        )
-    options = [
-        word
-        for word in parsed_args.command or ()
-        if word.partition('=')[0] in _OF_TARGETS
-    ]
-    if options:
-        line = (
-            f'Note: {options[0]} stands after "--", so it belongs to the '
-            'script and chooses no targets'
-        )
-        sys.stderr.write(foreign.line(line) + '\n')
 
 
 def _order(parsed_args: argparse.Namespace) -> dict[str, Any]:

@@ -125,27 +125,20 @@ class Bars(list[Any]):
 
     def __init__(self, timeline: chart.Chart) -> None:
         super().__init__(
-            _values(row, bar, timeline.now)
+            (
+                row.kind.value,
+                row.path,
+                bar.label,
+                bar.word,
+                summary.time(int(bar.start)),
+                None if bar.end is None else summary.time(int(bar.end)),
+                columns.Seconds(int(bar.until(timeline.now) - bar.start)),
+                bar.explanation(timeline.now),
+            )
             for row in timeline.rows
             for bar in sorted(row.bars, key=lambda bar: bar.start)
         )
         self.chart = timeline
-
-
-def _values(
-    row: chart.ChartRow, bar: chart.Bar, now: float
-) -> tuple[Any, ...]:
-    ended = None if bar.end is None else int(bar.end)
-    return (
-        row.kind.value,
-        row.path,
-        bar.label,
-        bar.word,
-        summary.time(int(bar.start)),
-        summary.time(ended),
-        columns.Seconds(int(bar.until(now) - bar.start)),
-        bar.explanation(now),
-    )
 
 
 def _print(timeline: chart.Chart, stream: TextIO, local: bool) -> None:

@@ -19,6 +19,7 @@ import enum
 import functools
 import hashlib
 import itertools
+import math
 import re
 from typing import Final
 import uuid
@@ -202,20 +203,16 @@ class Schedule:
                 f'The jitter {self.jitter} is invalid: give 0 to '
                 f'{MOST_JITTER} seconds'
             )
-        if not 0 <= self.start_within <= MOST_LATENESS:
-            raise errors.Invalid(
-                f'start_within is {self.start_within}, and must be a number '
-                f'from 0 to {MOST_LATENESS}'
-            )
-        if self.pause_after_failures < 0:
-            raise errors.Invalid(
-                f'pause_after_failures is {self.pause_after_failures}, and '
-                'must be a number, at least 0'
-            )
-        if self.cut_off is not None and self.cut_off < 1:
-            raise errors.Invalid(
-                f'cut_off is {self.cut_off}, and must be a number, at least 1'
-            )
+        for name, least, most, said in (
+            ('start_within', 0, MOST_LATENESS, f'from 0 to {MOST_LATENESS}'),
+            ('pause_after_failures', 0, math.inf, 'at least 0'),
+            ('cut_off', 1, math.inf, 'at least 1'),
+        ):
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                raise errors.Invalid(
+                    f'{name} is {value}, and must be a number, {said}'
+                )
         # Each reads its value, and refuses an invalid one.
         _ = self.zone, self._last, self._excluded
         if next(self._locals(_LONG_AGO), None) is None:
