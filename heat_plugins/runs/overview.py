@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run as it is shown to people and programs, and its targets."""
 
+import collections
 from collections import abc
 import dataclasses
 import math
@@ -43,10 +44,10 @@ def state(run: run_records.RunRecord, member: int) -> str:
 
 def counts(run: run_records.RunRecord) -> dict[str, int]:
     """Return how many targets are in which state; zeros are left out."""
-    result = dict.fromkeys(COUNTED, 0)
-    for member in range(len(run.attempts)):
-        result[state(run, member)] += 1
-    return {name: number for name, number in result.items() if number}
+    found = collections.Counter(
+        state(run, n) for n in range(len(run.attempts))
+    )
+    return {name: found[name] for name in COUNTED if name in found}
 
 
 def estimated_end(run: run_records.RunRecord, now: float) -> int | None:

@@ -225,30 +225,23 @@ class RunLimits:
 
     @classmethod
     def asked(cls, values: abc.Mapping[str, Any]) -> 'RunLimits':
-        """Return the limits that a caller asks for.
+        """Return the limits that a caller asks for; numbers may be texts.
 
-        :raises errors.Refused: they are invalid.
-        """
-        try:
-            limits = cls.read(values)
-        except ValueError as exc:
-            raise errors.Refused(str(exc)) from exc
-        if not limits.max_concurrent.number:
-            raise errors.Refused('"max_concurrent" must be at least 1')
-        return limits
+        It also reads what `shown` returns.
 
-    @classmethod
-    def read(cls, values: abc.Mapping[str, Any]) -> 'RunLimits':
-        """Read what `shown` returns; numbers may be texts.
-
-        :raises ValueError: a value is no limit.
+        :raises errors.Refused: a value is no limit.
         """
         limits: dict[str, Any] = {
             k: v for k, v in values.items() if k in LIMIT_NAMES
         }
-        for name in ('max_concurrent', 'max_errors'):
-            if name in limits:
-                limits[name] = Share.parse(str(limits[name]))
+        try:
+            for name in ('max_concurrent', 'max_errors'):
+                if name in limits:
+                    limits[name] = Share.parse(str(limits[name]))
+        except ValueError as exc:
+            raise errors.Refused(str(exc)) from exc
+        if limits.get('max_concurrent') in (Share(0), Share(0, True)):
+            raise errors.Refused('"max_concurrent" must be at least 1')
         for name, least in _LEAST.items():
             value = limits.get(name, least)
             if isinstance(value, str) and value.isdecimal():
@@ -258,11 +251,13 @@ class RunLimits:
                 continue
             # A bool is an int, too.
             if type(value) is not int or not least <= value < 2**31:
-                raise ValueError(f'{name} must be a number, at least {least}')
+                raise errors.Refused(
+                    f'{name} must be a number, at least {least}'
+                )
         if not isinstance(limits.get('approve_after_canary', False), bool):
-            raise ValueError('approve_after_canary must be true or false')
+            raise errors.Refused('approve_after_canary must be true or false')
         if limits.get('if_running', SKIP) not in (SKIP, WAIT):
-            raise ValueError(f'if_running must be {SKIP} or {WAIT}')
+            raise errors.Refused(f'if_running must be {SKIP} or {WAIT}')
         return cls(**limits)
 
 

@@ -4,6 +4,7 @@
 Times are seconds since the epoch.
 """
 
+import collections
 from collections import abc
 import dataclasses
 import datetime
@@ -181,12 +182,14 @@ class Chart:
 
     def counts(self) -> dict[State, int]:
         """Return how many bars are in each state, without the stack's."""
-        counted = dict.fromkeys(State, 0)
-        for row in self.rows:
-            if row.kind is not RowKind.STACK:
-                for bar in row.bars:
-                    counted[bar.state] += not bar.aside
-        return {state: count for state, count in counted.items() if count}
+        counted = collections.Counter(
+            bar.state
+            for row in self.rows
+            if row.kind is not RowKind.STACK
+            for bar in row.bars
+            if not bar.aside
+        )
+        return {state: counted[state] for state in State if state in counted}
 
 
 _OVER_DEPLOYMENTS = (RowKind.RUN, RowKind.EXECUTION)

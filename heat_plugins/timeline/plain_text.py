@@ -119,20 +119,17 @@ class _TextDrawing:
         )
 
     def lines(self) -> abc.Iterator[rich_text.Text]:
-        yield self._axis()
+        axis = ''
+        for label in self._scale.labels(self._plot, self._zone):
+            axis = f'{axis.ljust(self._column(label.position))}{label.text}'
+        yield rich_text.Text(
+            f'{"":{self._names}} {axis}'.rstrip(), 'bright_black'
+        )
         for row, end in zip(self._chart.rows, self._ends, strict=True):
             yield from self._row(row, end)
         yield self._legend()
         for state, line in self._chart.troubles():
             yield rich_text.Text(line, _STYLES[state])
-
-    def _axis(self) -> rich_text.Text:
-        line = ''
-        for label in self._scale.labels(self._plot, self._zone):
-            line = f'{line.ljust(self._column(label.position))}{label.text}'
-        return rich_text.Text(
-            f'{"":{self._names}} {line}'.rstrip(), 'bright_black'
-        )
 
     def _row(
         self, row: chart.ChartRow, end: str

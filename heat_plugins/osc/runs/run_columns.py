@@ -3,6 +3,7 @@
 
 from collections import abc
 import dataclasses
+import functools
 import textwrap
 from typing import Any
 
@@ -90,10 +91,6 @@ class Said(columns.Column):
         return self._say(self._value)
 
 
-def _said(say: abc.Callable[[Any], str]) -> abc.Callable[[Any], Said]:
-    return lambda value: Said(value, say)
-
-
 def counted(counts: abc.Mapping[str, int]) -> str:
     """Return how many targets are in which state, in words."""
     return ', '.join(f'{number} {name}' for name, number in counts.items())
@@ -129,7 +126,7 @@ def _notices(notices: abc.Iterable[abc.Mapping[str, Any]]) -> str:
 
 
 # What programs alone read.
-_for_programs = _said(lambda value: '')
+_for_programs = functools.partial(Said, say=lambda value: '')
 
 # Cells of what is shown, by the keys.
 _KINDS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
@@ -140,11 +137,11 @@ _KINDS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
     'outputs': columns.Outputs,
     'cut': columns.Outputs,
     'late_result': columns.Outputs,
-    'counts': _said(counted),
-    'limits': _said(_limits),
+    'counts': functools.partial(Said, say=counted),
+    'limits': functools.partial(Said, say=_limits),
     'script': columns.Value,
-    'requests': _said(_requests),
-    'notices': _said(_notices),
+    'requests': functools.partial(Said, say=_requests),
+    'notices': functools.partial(Said, say=_notices),
     'stack_ids': _for_programs,
     'stack_id': _for_programs,
     'attempts': _for_programs,
@@ -266,7 +263,7 @@ class RunProgress:
 
     def changed(self, run: run_client.Run) -> None:
         """Say what has changed."""
-        size = run_records.RunLimits.read(run.limits).concurrent(run.targets)
+        size = run_records.RunLimits.asked(run.limits).concurrent(run.targets)
         if not self._state:
             at_once = f', at most {size} at a time' if run.targets > 1 else ''
             self._display.say(

@@ -3,7 +3,7 @@
 
 import argparse
 from collections import abc
-from typing import Any, TextIO
+from typing import Any
 
 from rich import console
 
@@ -69,8 +69,18 @@ class Drawing(common.Report):
             for note in data.chart.notes:
                 self.log.warning('%s', note)
             return super().produce_output(parsed_args, column_names, data)
-        if not parsed_args.output:
-            _print(data.chart, self.app.stdout, parsed_args.local_time)
+        if parsed_args.output:
+            return 0
+        shown = console.Console(file=self.app.stdout, highlight=False)
+        plain = not (shown.encoding or '').lower().startswith('utf')
+        for line in plain_text.draw(
+            data.chart,
+            shown.width,
+            plain_text.ASCII if plain else plain_text.BLOCKS,
+            local=parsed_args.local_time,
+        ):
+            text = line.plain.encode('ascii', 'replace').decode()
+            shown.print(text if plain else line, soft_wrap=True, markup=False)
         return 0
 
 
@@ -139,12 +149,3 @@ class Bars(list[Any]):
             for bar in sorted(row.bars, key=lambda bar: bar.start)
         )
         self.chart = timeline
-
-
-def _print(timeline: chart.Chart, stream: TextIO, local: bool) -> None:
-    shown = console.Console(file=stream, highlight=False)
-    plain = not (shown.encoding or '').lower().startswith('utf')
-    glyphs = plain_text.ASCII if plain else plain_text.BLOCKS
-    for line in plain_text.draw(timeline, shown.width, glyphs, local=local):
-        text = line.plain.encode('ascii', 'replace').decode()
-        shown.print(text if plain else line, soft_wrap=True, markup=False)

@@ -24,6 +24,11 @@ from heat_plugins.runs.schedules import schedules
 # The most times of the past that a schedule has to run.
 _MOST = 50
 
+_TOO_MANY = (
+    f'The schedule has more than {_MOST} times of the past to run '
+    '{}: backfill a shorter range first'
+)
+
 _Kept = schedule_deciding.KeptSchedule
 
 DO, NOTE, FROM, TO = 'do', 'note', 'from', 'to'
@@ -164,7 +169,7 @@ def ticks(
             f'The schedule has no time from {begin} to {end} that has passed'
         )
     if len(passed) > _MOST:
-        raise errors.Refused(_too_many(f'from {begin} to {end}'))
+        raise errors.Refused(_TOO_MANY.format(f'from {begin} to {end}'))
     return passed
 
 
@@ -182,12 +187,7 @@ def with_backfill(kept: _Kept, begin: str, end: str) -> _Kept:
     own = {record.running, record.waiting}
     wanted = {tick.time for tick in found} - own | {*record.backfill}
     if len(wanted) > _MOST:
-        raise errors.Refused(_too_many('with those that have not ended yet'))
+        raise errors.Refused(
+            _TOO_MANY.format('with those that have not ended yet')
+        )
     return kept.with_record(backfill=tuple(sorted(wanted)))
-
-
-def _too_many(where: str) -> str:
-    return (
-        f'The schedule has more than {_MOST} times of the past to run '
-        f'{where}: backfill a shorter range first'
-    )

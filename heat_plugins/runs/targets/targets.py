@@ -261,9 +261,34 @@ class Finder:
         chosen = list(filter(is_wanted, places))
         below = stack_tree.below(places, chosen)
         if config is not None:
+            servers = [
+                place for place in below if place.is_of(stack_tree.SERVERS)
+            ]
+            if not servers and len(chosen) == 1:
+                # One of a type of the stack's own environment.
+                servers = [
+                    place
+                    for place in chosen
+                    if place.resource.physical_id
+                    and not place.resource.nested_id
+                    and self._heat.attribute(place.resource, _OF_SERVERS)
+                    is not None
+                ]
             return [
-                _standalone(stack, place, config)
-                for place in self._servers(chosen, below)
+                Target(
+                    stack_id=stack.id,
+                    stack_name=stack.name,
+                    resource=place.path,
+                    name=place.resource.name,
+                    deployment_id=place.resource.physical_id,
+                    server_id=place.resource.physical_id,
+                    config=config,
+                    config_id=config.id,
+                    declared=config.inputs,
+                    server_name=place.path,
+                    standalone=True,
+                )
+                for place in servers
             ]
         deployments = [
             place for place in below if place.is_of(stack_tree.DEPLOYMENTS)
@@ -277,28 +302,6 @@ class Finder:
             if not place.resource.status.startswith('DELETE')
         ]
         return self._targets(stack, there, places)
-
-    def _servers(
-        self,
-        chosen: list[stack_tree.Place],
-        below: list[stack_tree.Place],
-    ) -> list[stack_tree.Place]:
-        """Return the servers of a stack that are wanted.
-
-        :param below: what was chosen, and what is nested in it.
-        """
-        servers = [place for place in below if place.is_of(stack_tree.SERVERS)]
-        if not servers and len(chosen) == 1:
-            # One of a type of the stack's own environment.
-            servers = [
-                place
-                for place in chosen
-                if place.resource.physical_id
-                and not place.resource.nested_id
-                and self._heat.attribute(place.resource, _OF_SERVERS)
-                is not None
-            ]
-        return servers
 
     def _targets(
         self,
@@ -366,27 +369,6 @@ class Finder:
         with contextlib.suppress(errors.NotFound):
             return self._heat.config(config_id)
         return None
-
-
-def _standalone(
-    root: heat_values.Stack,
-    place: stack_tree.Place,
-    config: heat_values.Config,
-) -> Target:
-    server_id, path = place.resource.physical_id, place.path
-    return Target(
-        stack_id=root.id,
-        stack_name=root.name,
-        resource=path,
-        name=place.resource.name,
-        deployment_id=server_id,
-        server_id=server_id,
-        config=config,
-        config_id=config.id,
-        declared=config.inputs,
-        server_name=path,
-        standalone=True,
-    )
 
 
 def declared_inputs(

@@ -305,11 +305,6 @@ class ManyTest(StartCase):
         )
         self.assert_nothing_started()
 
-    def test_without_a_terminal_it_says_what_to_give(self):
-        self.patch(sys, 'stdin', io.StringIO('y\n'))
-        self.assert_refused('run start BACKUP --stack shop', 'give --yes')
-        self.assert_nothing_started()
-
     def test_what_is_selected_meanwhile_was_not_confirmed(self):
         self.answer_with('y\n')
         confirm = self.api.answer

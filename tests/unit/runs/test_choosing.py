@@ -103,19 +103,6 @@ def test_what_has_no_config_now_is_no_target(heat):
     assert targets == {f'fleet.{name}' for name in SERVERS} - {'fleet.n4'}
 
 
-def test_servers_are_chosen_by_their_metadata(heat):
-    for name, server in SERVERS.items():
-        heat.add_resource(
-            heat.root,
-            f'server_{name}',
-            'OS::Heat::DeployedServer',
-            server,
-            metadata={'name': name},
-        )
-    (target,) = choose(heat, metadata={'name': 'n4'}).targets
-    assert target.server_id == 'server-4'
-
-
 def test_a_resource_stands_for_what_it_contains(heat):
     for n in range(2):
         nested = heat.add_stack(f'nested{n}', heat.root.id)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.runs import deciding
 from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
@@ -16,7 +17,7 @@ def operation(members=6, **limits):
         run_records.RunOrder(
             id='20270115T080000Z-00c0ffee',
             action='BACKUP',
-            limits=run_records.RunLimits.read(limits),
+            limits=run_records.RunLimits.asked(limits),
             members=tuple(
                 run_records.RunTarget(
                     stack_id='s',
@@ -395,11 +396,12 @@ class LimitsTestCase(testtools.TestCase):
         limits = run_records.RunLimits(
             max_concurrent=run_records.Share.parse('20%'), canary=2
         )
-        self.assertEqual(limits, run_records.RunLimits.read(limits.shown()))
+        self.assertEqual(limits, run_records.RunLimits.asked(limits.shown()))
 
     def test_what_is_no_limit_is_refused(self):
         for values in (
             {'max_concurrent': 'many'},
+            {'max_concurrent': '0%'},
             {'max_errors': '101%'},
             {'canary': -1},
             {'pause': 'long'},
@@ -407,4 +409,6 @@ class LimitsTestCase(testtools.TestCase):
             {'cut_off': 0},
             {'approve_after_canary': 'yes'},
         ):
-            self.assertRaises(ValueError, run_records.RunLimits.read, values)
+            self.assertRaises(
+                errors.Refused, run_records.RunLimits.asked, values
+            )

@@ -43,14 +43,6 @@ def choose(world, action='BACKUP', **wanted):
     return chooser.choose(ordering.Start(run='', action=action, **wanted))
 
 
-@pytest.mark.parametrize('named', ['db1', 'id', 'd?1'])
-def test_a_resource_is_named_by_its_path_its_id_or_a_pattern(world, named):
-    if named == 'id':
-        named = world.rows[1].id
-    (target,) = choose(world, resources=[named]).targets
-    assert target.resource == 'db1'
-
-
 @pytest.mark.parametrize(
     ('shown', 'is_target'),
     [
