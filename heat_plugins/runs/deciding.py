@@ -146,7 +146,7 @@ def retriable(run: _Record, only: str | None = None) -> list[int]:
 
     :param only: see `run_records.Request`.
     """
-    found = []
+    members = []
     for n, (target, attempt) in enumerate(
         zip(run.order.members, run.attempts, strict=True)
     ):
@@ -160,8 +160,8 @@ def retriable(run: _Record, only: str | None = None) -> list[int]:
         )
         is_left = attempt.state is not _State.COMPLETE and not attempt.gone
         if is_left and only in names:
-            found.append(n)
-    return found
+            members.append(n)
+    return members
 
 
 def _former(run: _Record, member: int) -> tuple[Any, ...]:

@@ -44,10 +44,10 @@ def state(run: run_records.RunRecord, member: int) -> str:
 
 def counts(run: run_records.RunRecord) -> dict[str, int]:
     """Return how many targets are in which state; zeros are left out."""
-    found = collections.Counter(
+    numbers = collections.Counter(
         state(run, n) for n in range(len(run.attempts))
     )
-    return {name: found[name] for name in COUNTED if name in found}
+    return {name: numbers[name] for name in COUNTED if name in numbers}
 
 
 def estimated_end(run: run_records.RunRecord, now: float) -> int | None:

@@ -209,10 +209,10 @@ class ChartReader:
         stack = stack_tree.root(self._heat, name_or_id)
         listed: list[run_values.Run] = []
         try:
-            found = self._list_runs(
+            newest = self._list_runs(
                 stack=stack.id, targets=True, limit=wanted.runs
             )
-            listed = list(itertools.islice(found, wanted.runs))
+            listed = list(itertools.islice(newest, wanted.runs))
         except errors.ServiceError as exc:
             notes.append(f'Cannot list the runs of its actions: {exc}')
         happened = self._heat.all_events(stack)

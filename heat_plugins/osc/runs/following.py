@@ -500,5 +500,5 @@ def shown(client: run_client.Runs, run: run_client.Run) -> common.Shown:
     states = () if run.targets == 1 else run_columns.FAILED
     if run.targets > 1 and not run.failed:
         return run_columns.one(run)
-    found = client.targets(run.id, state=states, outputs=True)
-    return run_columns.one(run, list(found))
+    targets = client.targets(run.id, state=states, outputs=True)
+    return run_columns.one(run, list(targets))

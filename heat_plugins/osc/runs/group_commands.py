@@ -126,13 +126,13 @@ def _nest(
     begun_at = time.monotonic() + _BEGINNING
     while True:
         with outage.ridden_out():
-            found = heat.stack(stack.id)
-            status = found.status
+            current = heat.stack(stack.id)
+            status = current.status
             if status.endswith('_FAILED'):
                 return f'The stack is {status}; see its events'
             if not status.endswith('_COMPLETE'):
                 begun_at = 0.0
-            elif not (paths := _single(heat, found).paths):
+            elif not (paths := _single(heat, current).paths):
                 return ''
             elif time.monotonic() >= begun_at:
                 return (

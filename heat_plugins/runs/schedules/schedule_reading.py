@@ -143,11 +143,11 @@ class Schedules:
         )
 
     def _find(self, stack: str, path: str) -> _Found:
-        found = self._of(stack)
-        for root, place in found:
+        listed = self._of(stack)
+        for root, place in listed:
             if path in (place.path, place.resource.physical_id):
                 return root, place
-        known = [place.path for _, place in found]
+        known = [place.path for _, place in listed]
         raise errors.NotFound(
             f'Stack {stack_tree.root(self._heat, stack).name} has no schedule '
             f'{bounds.shortened(path)}; there are: '

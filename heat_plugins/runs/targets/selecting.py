@@ -92,13 +92,13 @@ class Chooser:
             inputs do not fit.
         """
         stacks = self._stacks(wanted)
-        found = _Found()
+        matches = _Found()
         for stack in stacks:
-            self._find(stack, wanted, config, found)
-        chosen = found.targets
+            self._find(stack, wanted, config, matches)
+        chosen = matches.targets
         if not chosen:
             action = wanted.action if config is None else None
-            self._refuse(wanted, action, found, stacks)
+            self._refuse(wanted, action, matches, stacks)
         if len(chosen) > run_records.MOST:
             raise errors.Refused(
                 f'{len(chosen)} targets are more than a run may have '
@@ -119,14 +119,14 @@ class Chooser:
         }
         return Chosen(
             targets=chosen,
-            left_out=found.left_out,
+            left_out=matches.left_out,
             variants=[_variant(each, wanted.action) for each in chosen],
             description=wanted.shown(),
             unmet=[
                 name
                 for name in wanted.resources
                 if _WILD.isdisjoint(name)
-                and paths.isdisjoint(found.named.get(name, ()))
+                and paths.isdisjoint(matches.named.get(name, ()))
             ],
         )
 
@@ -175,14 +175,16 @@ class Chooser:
         stack: heat_values.Stack,
         wanted: ordering.Start,
         config: heat_values.Config | None,
-        found: _Found,
+        matches: _Found,
     ) -> None:
         """Add what a stack has."""
 
         def is_wanted(place: stack_tree.Place) -> bool:
             met = _met(wanted, place)
             for each in met:
-                found.named.setdefault(each, set()).add((stack.id, place.path))
+                matches.named.setdefault(each, set()).add(
+                    (stack.id, place.path)
+                )
             return bool(met) or not wanted.resources
 
         has_metadata = self._has_metadata(stack, wanted.metadata)
@@ -192,11 +194,11 @@ class Chooser:
                 reason = 'its server has other metadata'
             elif config is None:
                 reason = _refusal(target, wanted.action)
-                found.offered.update(target.offered)
+                matches.offered.update(target.offered)
             if reason is None:
-                found.targets.append(target)
+                matches.targets.append(target)
                 continue
-            found.left_out.append(
+            matches.left_out.append(
                 {
                     'stack': stack.name,
                     'resource': target.resource,
@@ -228,9 +230,12 @@ class Chooser:
             if is_lacking and resource.type == 'OS::Nova::Server':
                 shown = self._heat.attribute(resource, 'show')
                 shown = shown if isinstance(shown, dict) else {}
-                told = shown.get('metadata')
-                told = told if isinstance(told, dict) else {}
-                there = {**{str(k): str(v) for k, v in told.items()}, **there}
+                metadata = shown.get('metadata')
+                metadata = metadata if isinstance(metadata, dict) else {}
+                there = {
+                    **{str(k): str(v) for k, v in metadata.items()},
+                    **there,
+                }
             return all(there.get(n) == value for n, value in wanted.items())
 
         return has
@@ -239,14 +244,14 @@ class Chooser:
         self,
         wanted: ordering.Wanted,
         action: str | None,
-        found: _Found,
+        matches: _Found,
         stacks: abc.Sequence[heat_values.Stack],
     ) -> None:
         """Say why there is no target.
 
         :param action: None for a config of the user's own.
         """
-        offered = sorted(found.offered)
+        offered = sorted(matches.offered)
         if action and offered and action not in offered:
             raise errors.NotFound(
                 f'No deployment of {wanted.shown()} has an action '
@@ -255,8 +260,8 @@ class Chooser:
                 + bounds.did_you_mean(action, offered)
             )
         reason = ''
-        if found.left_out:
-            first = found.left_out[0]
+        if matches.left_out:
+            first = matches.left_out[0]
             reason = (
                 f': {first["stack"]} {first["resource"]}: {first["reason"]}'
             )
