@@ -383,26 +383,6 @@ class ShowTest(run_door.RunCase):
         self.assertIn('| web ', output)
         self.assertNotIn('server-0', output)
 
-    def test_a_retry_keeps_what_was_before(self):
-        self.world.answers = lambda server_id: int(server_id == 'server-1')
-        self.ended()
-        self.world.answers = lambda server_id: 0
-        self.world.done.clear()
-        self.json(f'run retry {RUN} --wait')
-        _, (found,) = self.json(f'run show {RUN} --attempt 2')
-        self.assertEqual(
-            ('deployment-1', 'complete', 2),
-            (found['resource'], found['state'], found['attempt']),
-        )
-        _, found = self.json(f'run show {RUN} --attempt 1')
-        self.assertEqual(
-            ['complete', 'failed', 'complete'], [e['state'] for e in found]
-        )
-        self.assertEqual(
-            ['failed', 'complete'],
-            [each['state'] for each in self.targets()[1]['attempts']],
-        )
-
     def targets(self):
         return self.json(f'run show {RUN} --targets')[1]
 

@@ -279,20 +279,6 @@ class ChartReaderTest(testtools.TestCase):
         self.runs.now += 60
         self.assertEqual([], self.rows(since=self.runs.now - 9))
 
-    def test_runs_of_an_action_share_a_row(self):
-        first = self.start()
-        self.runs.now += 5
-        self.runs.end(first, started_at=self.then)
-        self.runs.now += 60
-        self.start()
-        self.assertEqual(
-            [('deployment', 'db', 1), ('run', 'db BACKUP', 2)], self.rows()
-        )
-        newest, oldest = self.chart().rows[1].bars
-        self.assertEqual(chart.State.COMPLETE, oldest.state)
-        self.assertEqual(chart.State.WAITING, newest.state)
-        self.assertIsNone(newest.end)
-
     def test_an_execution_is_drawn_from_its_times(self):
         self.workflow()
         (row,) = (r for r in self.chart().rows if r.path == 'nightly')
