@@ -63,7 +63,7 @@ class _Found:
     :ivar named: stacks and paths of the resources that each name stands for.
     """
 
-    targets: list[targets.Target] = dataclasses.field(default_factory=list)
+    chosen: list[targets.Target] = dataclasses.field(default_factory=list)
     left_out: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     offered: set[str] = dataclasses.field(default_factory=set)
     named: dict[str, set[tuple[str, str]]] = dataclasses.field(
@@ -95,7 +95,7 @@ class Chooser:
         matches = _Found()
         for stack in stacks:
             self._find(stack, wanted, config, matches)
-        chosen = matches.targets
+        chosen = matches.chosen
         if not chosen:
             action = wanted.action if config is None else None
             self._refuse(wanted, action, matches, stacks)
@@ -196,7 +196,7 @@ class Chooser:
                 reason = _refusal(target, wanted.action)
                 matches.offered.update(target.offered)
             if reason is None:
-                matches.targets.append(target)
+                matches.chosen.append(target)
                 continue
             matches.left_out.append(
                 {
