@@ -439,7 +439,10 @@ class _Rows:
         ]
         if len({row.path for row in scripts}) < 2:
             return blocks
-        rest = [[row for row in rows if row not in scripts] for rows in blocks]
+        taken = set(map(id, scripts))
+        rest = [
+            [row for row in rows if id(row) not in taken] for rows in blocks
+        ]
         servers = chart.ChartRow(
             kind=chart.RowKind.RUN, path='servers', name='servers', bars=()
         )

@@ -204,14 +204,14 @@ class Schedule:
                 f'{MOST_JITTER} seconds'
             )
         for name, least, most, span in (
-            ('start_within', 0, MOST_LATENESS, f'from 0 to {MOST_LATENESS}'),
-            ('pause_after_failures', 0, math.inf, 'at least 0'),
-            ('cut_off', 1, math.inf, 'at least 1'),
+            ('start_within', 0, MOST_LATENESS, f' from 0 to {MOST_LATENESS}'),
+            ('pause_after_failures', 0, math.inf, ', at least 0'),
+            ('cut_off', 1, math.inf, ', at least 1'),
         ):
             value = getattr(self, name)
             if value is not None and not least <= value <= most:
                 raise errors.Invalid(
-                    f'{name} is {value}, and must be a number, {span}'
+                    f'{name} is {value}, and must be a number{span}'
                 )
         # Each reads its value, and refuses an invalid one.
         _ = self.zone, self._last, self._excluded
