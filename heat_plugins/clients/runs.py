@@ -28,6 +28,7 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import retrying
 from heat_plugins import stored
+from heat_plugins import wording
 from heat_plugins.clients import rest
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
@@ -153,6 +154,15 @@ class Target:
     cut: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
     late_result: abc.Mapping[str, Any] | None = None
     attempts: abc.Sequence[abc.Mapping[str, Any]] = ()
+
+    @property
+    def fault(self) -> wording.Fault:
+        """What it is called, and how it stands."""
+        return wording.Fault(
+            name=f'{self.stack} {self.server_name or self.resource}',
+            also=tuple(filter(None, (self.server_name, self.resource))),
+            reason=f'{self.state}: {self.reason}',
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

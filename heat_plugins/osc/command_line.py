@@ -39,6 +39,21 @@ def number(
     return value(name, metavar, text, *short, type=positive, **more)
 
 
+class Once(argparse.Action):
+    """Refuses an option that is given twice, where the last would win."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            parser.error(f'{option_string} can be given once')
+        setattr(namespace, self.dest, values)
+
+
 def choice(name: str, choices: Any, text: str, **more: Any) -> Argument:
     """Return an option that has one of some values."""
     return lambda parser: parser.add_argument(

@@ -372,7 +372,9 @@ def _in_zone(
 
 
 def _heading(key: str) -> str:
-    return 'ID' if key == 'id' else _short(key).replace('_', ' ').capitalize()
+    if key in ('id', 'utc'):
+        return key.upper()
+    return _short(key).replace('_', ' ').capitalize()
 
 
 def _short(column: str) -> str:

@@ -440,8 +440,8 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
                     + bounds.did_you_mean(str(name), allowed)
                 )
         try:
-            run_records.RunLimits.read(limits)
-        except ValueError as exc:
+            run_records.RunLimits.asked(limits)
+        except errors.Refused as exc:
             raise errors.Invalid(f'"limits": {exc}') from exc
         tag = props[self.STACK_TAG]
         return ordering.Start(

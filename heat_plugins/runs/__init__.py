@@ -6,6 +6,7 @@ checks what it is given. ``run_records`` is what is known of a run, and
 ``deciding`` what it does next. ``run_store`` keeps runs, and ``ordering`` is
 what users order. ``attempts`` says what a server is given, and how that ends;
 ``run_objects`` is what it sends, and ``logs`` reads what it prints.
-``overview`` and ``summary`` are what may be shown. Nothing here knows Heat's
-code, Mistral or the command line; `engine.runs` leads runs.
+``overview`` and ``summary`` are what may be shown, and ``telling`` is when a
+webhook is told something. Nothing here knows Heat's code, Mistral or the
+command line; `engine.runs` leads runs.
 """

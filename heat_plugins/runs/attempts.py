@@ -14,8 +14,6 @@ from heat_plugins.configs import hidden_inputs
 from heat_plugins.deployments import deliveries
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
-from heat_plugins.runs.targets import input_schema
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import body
 from heat_plugins.signals import live
@@ -31,7 +29,7 @@ _SENT_ONCE = (
 )
 
 
-def deployment_gone(target: runs.RunTarget) -> str:
+def deployment_gone(target: run_records.RunTarget) -> str:
     """Return why a run ends whose deployment Heat no longer has.
 
     The stack may still have the resource: Heat withdraws the deployment of an
@@ -58,9 +56,7 @@ def draft(
     :raises errors.Refused: the inputs of the run do not fit.
     """
     config, action = target.config, run.order.action
-    values = input_schema.values(
-        target.declared, run.order.inputs, target.current
-    )
+    values = targets.values(target.declared, run.order.inputs, target.current)
     added = {
         'deploy_server_id': target.server_id,
         'deploy_action': action,
@@ -118,7 +114,7 @@ def overdue(
     if attempt.transport == heat_values.CFN_SIGNAL:
         parts.append(_SENT_ONCE)
     return {
-        'state': runs.State.TIMED_OUT,
+        'state': run_records.State.TIMED_OUT,
         'reason': ' '.join(parts),
         'ended_at': over[0],
     }
@@ -135,7 +131,7 @@ def withdrawn(
     who = attempt.cancelled_by
     if who or control.stopped is run_records.Stop.CANCELLED:
         reason = f'Cancelled by {who or control.stopped_by or "unknown"}'
-        if attempt.state is runs.State.RUNNING:
+        if attempt.state is run_records.State.RUNNING:
             reason += ' after the server had begun'
         if attempt.is_live and attempt.transport == heat_values.CFN_SIGNAL:
             reason += (
@@ -147,7 +143,7 @@ def withdrawn(
     else:
         return {}
     return {
-        'state': runs.State.CANCELLED,
+        'state': run_records.State.CANCELLED,
         'reason': reason,
         'ended_at': int(now),
     }
@@ -181,7 +177,7 @@ def settled(
 
 def target(
     order: run_records.RunOrder,
-    member: runs.RunTarget,
+    member: run_records.RunTarget,
     row: heat_values.DeploymentRow | None,
     derived: targets.Target | errors.Error | None,
     source: heat_values.Config | None,

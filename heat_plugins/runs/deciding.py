@@ -11,10 +11,8 @@ then acts. So the record always knows of what may have been started:
 """
 
 import dataclasses
-import json
 from typing import Any
 
-from heat_plugins import stored
 from heat_plugins.runs import run_records
 
 _Record = run_records.RunRecord
@@ -69,7 +67,18 @@ def advance(run: _Record, now: float) -> Step:
     if not live and (control.stopped or not run.pending):
         return Step(run=_ended(run, now))
     start = _next(run, now)
-    run = run.attempted({n: _begun(run, n, now) for n in start})
+    begun = {
+        n: {
+            'number': run.attempts[n].number + 1,
+            'round': run.control.round,
+            'state': _State.STARTING,
+            'reason': '',
+            'wait_until': None,
+            'started_at': int(now),
+        }
+        for n in start
+    }
+    run = run.attempted(begun)
     return Step(run=_standing(run), start=start)
 
 
@@ -137,37 +146,33 @@ def retriable(run: _Record, only: str | None = None) -> list[int]:
 
     :param only: see `run_records.Request`.
     """
-    return [
-        n
-        for n, attempt in enumerate(run.attempts)
-        if attempt.state is not _State.COMPLETE
-        and not attempt.gone
-        and only in (None, *_names(run, n))
-    ]
-
-
-def _names(run: _Record, member: int) -> list[str | None]:
-    """Return what a user may call a member, or its state."""
-    target, attempt = (
-        run.order.members[member],
-        run.attempts[member],
-    )
-    state = attempt.state.value if attempt.state else NOT_STARTED
-    return [
-        state,
-        target.resource,
-        target.server_name,
-        target.server_id,
-        target.label,
-    ]
+    members = []
+    for n, (target, attempt) in enumerate(
+        zip(run.order.members, run.attempts, strict=True)
+    ):
+        names = (
+            None,
+            attempt.state.value if attempt.state else NOT_STARTED,
+            target.resource,
+            target.server_name,
+            target.server_id,
+            target.label,
+        )
+        is_left = attempt.state is not _State.COMPLETE and not attempt.gone
+        if is_left and only in names:
+            members.append(n)
+    return members
 
 
 def _former(run: _Record, member: int) -> tuple[Any, ...]:
-    """Return the attempts before the next one, as far as they are kept."""
+    """Return the attempts before the next one, as far as they are kept.
+
+    Many are in one row, so little of their outputs is.
+    """
     attempt = run.attempts[member]
     if not attempt.is_run:
-        return tuple(attempt.former)
-    outputs, cut = _shortened(attempt)
+        return attempt.former
+    outputs, cut = run_records.limited(attempt.outputs, attempt.cut, _OUTPUTS)
     is_cancelled = attempt.state is _State.CANCELLED
     last = dataclasses.replace(
         attempt,
@@ -178,26 +183,7 @@ def _former(run: _Record, member: int) -> tuple[Any, ...]:
         or (run.control.stopped_by if is_cancelled else None),
         late=attempt.late and dataclasses.replace(attempt.late, outputs={}),
     )
-    return (*attempt.former, stored.dump(last))[-_KEPT:]
-
-
-def _shortened(
-    attempt: run_records.Attempt,
-) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return the outputs of a former attempt, and how long those cut are.
-
-    Many attempts are in one object; the first outputs are kept.
-    """
-    outputs, cut = {}, dict(attempt.cut)
-    room = _OUTPUTS
-    for name, value in attempt.outputs.items():
-        shown = value if isinstance(value, str) else json.dumps(value)
-        room -= len(name) + len(json.dumps(value))
-        if room >= 0:
-            outputs[name] = value
-        else:
-            cut.setdefault(name, len(shown))
-    return outputs, cut
+    return (*attempt.former, last)[-_KEPT:]
 
 
 def needs_approval(run: _Record) -> bool:
@@ -278,60 +264,42 @@ def _pause_ends(run: _Record) -> float:
     return max(ends) + run.order.limits.pause if ends else 0
 
 
-def _begun(run: _Record, member: int, now: float) -> dict[str, object]:
-    return {
-        'number': run.attempts[member].number + 1,
-        'round': run.control.round,
-        'state': _State.STARTING,
-        'reason': '',
-        'wait_until': None,
-        'started_at': int(now),
-    }
-
-
 def _standing(run: _Record) -> _Record:
     """Return a run with the phase that it is in."""
     control = run.control
+    resume = f'openstack software deployment run resume {run.id}'
     if control.stopped:
         return run.changed(phase=_Phase.STOPPING, reason=_why(run))
     if control.paused_by:
-        reason = f'Paused by {control.paused_by}. To continue: {_resume(run)}'
+        reason = f'Paused by {control.paused_by}. To continue: {resume}'
         return run.changed(phase=_Phase.PAUSED, reason=reason)
     if needs_approval(run):
-        reason = (
-            'The canaries have succeeded. To start the others: ' + _resume(run)
-        )
+        reason = f'The canaries have succeeded. To start the others: {resume}'
         return run.changed(phase=_Phase.APPROVAL, reason=reason)
     if control.phase is _Phase.RUNNING:
         return run
     return run.changed(phase=_Phase.RUNNING, reason='')
 
 
-def _resume(run: _Record) -> str:
-    return f'openstack software deployment run resume {run.id}'
-
-
 def _why(run: _Record) -> str:
     """Say why nothing else starts: both reasons, the first one first."""
-    control = run.control
-    why = _reason(run, control.stopped)
+    limits, control = run.order.limits, run.control
+    reasons = {
+        _Stop.CANCELLED: f'Cancelled by {control.stopped_by}',
+        _Stop.DEADLINE: f'It has not ended within {limits.deadline} s',
+        _Stop.CUT_OFF: (
+            f'No run starts after the cut-off of {limits.cut_off} s'
+        ),
+        _Stop.CANARY: 'A canary has failed',
+        _Stop.ERRORS: (
+            f'More failures than max-errors allows ({limits.max_errors})'
+        ),
+    }
+    why = reasons.get(control.stopped or _Stop.ERRORS, '')
     if control.stopped_before is None:
         return why
-    before = _reason(run, control.stopped_before)
+    before = reasons[control.stopped_before]
     return f'{before}; {why[0].lower()}{why[1:]}'
-
-
-def _reason(run: _Record, stop: _Stop | None) -> str:
-    limits = run.order.limits
-    if stop is _Stop.CANCELLED:
-        return f'Cancelled by {run.control.stopped_by}'
-    if stop is _Stop.DEADLINE:
-        return f'It has not ended within {limits.deadline} s'
-    if stop is _Stop.CUT_OFF:
-        return f'No run starts after the cut-off of {limits.cut_off} s'
-    if stop is _Stop.CANARY:
-        return 'A canary has failed'
-    return f'More failures than max-errors allows ({limits.max_errors})'
 
 
 def _ended(run: _Record, now: float) -> _Record:

@@ -20,7 +20,7 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import retrying
 from heat_plugins.objectstore import stores
-from heat_plugins.runs import runs
+from heat_plugins.runs import run_records
 from heat_plugins.signals import body
 from heat_plugins.signals import live
 
@@ -28,10 +28,6 @@ LOG = foreign.logger(__name__)
 
 # The most parts that are known and wait for those before them.
 _KNOWN = live.MOST // 2
-
-#: Bytes of those that a reader has in memory, unless it is said otherwise. It
-#: fetches the others again when their turn comes.
-ROOM = 8 * 1024 * 1024
 
 # The most bytes of the object that says how long it is.
 _END_LIMIT = 20
@@ -170,11 +166,8 @@ class Reader:
         self._size: int | None = None
         # By name: the content as it was last seen, as MD5.
         self._etags: dict[str, str] = {}
-        # By offset: what is not read yet, and the content of it that is in
-        # memory.
-        self._known: dict[int, live.Piece] = {}
-        self._contents: dict[int, bytes] = {}
-        self._size_held = 0
+        # By offset: what came before its turn, without its content.
+        self._later: dict[int, live.Piece] = {}
         self._left_out = 0
 
     @property
@@ -182,137 +175,102 @@ class Reader:
         """Whether all was read that there will ever be."""
         return self._size is not None and self.offset >= self._size
 
-    def read(self, room: int = ROOM) -> abc.Iterator[Part]:
+    def read(self) -> abc.Iterator[Part]:
         """Read what has arrived since the last call.
 
-        A caller may leave the rest for its next call.
+        A caller may leave the rest for its next call. One part is in memory
+        at a time: what came before its turn is fetched again.
 
-        :param room: the most bytes to have in memory; but a part at least.
         :raises errors.ServiceError: the store did not answer. It can be
             called again, and continues where it was.
         """
         # By name: in folders below its own a server can PUT the same again.
         entries = {
-            _last(entry): entry for entry in self._source.log(self._folder)
+            _last(entry.name): entry
+            for entry in self._source.log(self._folder)
         }
         self._etags = {
             name: etag for name, etag in self._etags.items() if name in entries
         }
-        self._make_room(room)
         yield from self._ready()
-        for entry in entries.values():
+        for name, entry in entries.items():
             self.begun = True
-            if self._is_new(entry) and self._fetch(entry):
-                self._make_room(room)
-                yield from self._ready()
+            is_wanted = self._size is None
+            if name != live.END:
+                is_wanted = live.is_slot(name) and len(self._later) < _KNOWN
+            if is_wanted and not (
+                entry.etag and self._etags.get(name) == entry.etag
+            ):
+                yield from self._ready(self._fetch(entry.name, entry.etag))
         while self._skip():
             yield from self._ready()
 
-    def _is_new(self, entry: stores.ListedObject) -> bool:
-        name = _last(entry)
-        if name == live.END:
-            return self._size is None
-        return (
-            live.is_slot(name)
-            and len(self._known) < _KNOWN
-            and (not entry.etag or self._etags.get(name) != entry.etag)
-        )
+    def _fetch(self, path: str, etag: str = '') -> live.Piece | None:
+        """Fetch an object; None if it holds no part of the output.
 
-    def _fetch(self, entry: stores.ListedObject) -> bool:
-        """Fetch an object; False if it holds no part of the output."""
-        name = _last(entry)
-        is_end = name == live.END
-        limit = _END_LIMIT if is_end else live.LONGEST
+        :param etag: as it is listed.
+        """
+        name = _last(path)
+        # If this fails, the next call fetches it like any other.
+        self._etags.pop(name, None)
         try:
-            body = self._source.fetch(entry.name, limit).content
+            if name == live.END:
+                body = self._source.fetch(path, _END_LIMIT).content
+                self._size = live.parse_end(body)
+                return None
+            body = self._source.fetch(path, live.LONGEST).content
             # The listing may be older than what was fetched, or newer.
             self._etags[name] = hashlib.md5(
                 body, usedforsecurity=False
             ).hexdigest()
-            if is_end:
-                self._size = live.parse_end(body)
-                return False
-            piece = live.parse(name, body)
+            return dataclasses.replace(live.parse(name, body), name=path)
         except errors.NoObject:
-            return False
+            return None
         except (ValueError, errors.BadContent) as exc:
             # So it is not fetched each time that it is listed.
-            self._etags[name] = entry.etag
+            self._etags[name] = etag
             LOG.debug(
                 'Ignoring object %s, which is not a part of an output: %s',
-                entry.name,
+                path,
                 exc,
             )
-            return False
-        self._keep(entry.name, piece)
-        return True
+            return None
 
-    def _keep(self, name: str, piece: live.Piece) -> None:
-        known = self._known.get(piece.offset)
-        if piece.end <= (known.end if known else self.offset):
-            return
-        self._forget(piece.offset)
-        self._known[piece.offset] = dataclasses.replace(
-            piece, name=name, content=b''
-        )
-        self._contents[piece.offset] = piece.content
-        self._size_held += len(piece.content)
+    def _ready(self, piece: live.Piece | None = None) -> abc.Iterator[Part]:
+        """Give what comes next, as far as it is there.
 
-    def _forget(self, offset: int) -> None:
-        self._known.pop(offset, None)
-        self._size_held -= len(self._contents.pop(offset, b''))
-
-    def _make_room(self, room: int) -> None:
-        """Drop from memory what comes last."""
-        while self._size_held > room and len(self._contents) > 1:
-            last = max(self._contents)
-            self._size_held -= len(self._contents.pop(last))
-
-    def _ready(self) -> abc.Iterator[Part]:
-        """Give what comes next, as far as it is there."""
-        while known := self._known.get(self._base):
-            if known.end <= self.offset:
+        :param piece: what was just fetched.
+        """
+        while True:
+            if piece is None:
+                later = self._later.pop(self._base, None)
+                if later is None:
+                    return
+                piece = self._fetch(later.name)
+            elif piece.offset > self.offset:
+                self._later[piece.offset] = dataclasses.replace(
+                    piece, content=b''
+                )
                 return
-            content = self._contents.get(known.offset)
-            if content is None:
-                self._fetch_again(known)
-                continue
-            part = Part(
-                content=content[self.offset - known.offset :],
-                left_out=self._left_out,
-            )
-            self._forget(known.offset)
-            if known.end - known.offset != live.SLOT:
-                # The rest of the slot is still to come.
-                self._known[known.offset] = known
-            self.offset = known.end
-            self._left_out = 0
-            yield part
-
-    def _fetch_again(self, known: live.Piece) -> None:
-        """Fetch a part that was dropped; another may have taken its place."""
-        self._forget(known.offset)
-        name = known.name.rpartition('/')[2]
-        # If this fails, the next call fetches it like any other.
-        self._etags.pop(name, None)
-        with contextlib.suppress(
-            errors.NoObject, errors.BadContent, ValueError
-        ):
-            body = self._source.fetch(known.name, live.LONGEST).content
-            self._keep(known.name, live.parse(name, body))
+            else:
+                content = piece.content[self.offset - piece.offset :]
+                end, piece = piece.end, None
+                if end > self.offset:
+                    part = Part(content=content, left_out=self._left_out)
+                    self.offset, self._left_out = end, 0
+                    yield part
 
     def _skip(self) -> bool:
         """Leave out what was written over; False if nothing was."""
         base = self._base
-        later = [offset for offset in self._known if offset > base]
+        later = [offset for offset in self._later if offset > base]
         if not later:
             return False
-        newest = self._known[max(later)]
+        newest = self._later[max(later)]
         oldest_kept = newest.offset - (newest.ring - 1) * live.SLOT
         if base < newest.head * live.SLOT or base >= oldest_kept:
             # It has not arrived yet.
             return False
-        self._forget(base)
         target = min(oldest_kept, *later)
         self._left_out += target - self.offset
         self.offset = target
@@ -323,8 +281,8 @@ class Reader:
         return self.offset - self.offset % live.SLOT
 
 
-def _last(entry: stores.ListedObject) -> str:
-    return entry.name.rpartition('/')[2]
+def _last(path: str) -> str:
+    return path.rpartition('/')[2]
 
 
 class Tail:
@@ -362,12 +320,10 @@ class Tail:
 
         :param room: bytes after which the rest is left to the next call.
         """
-        size = 0
         with contextlib.suppress(errors.Unavailable):
-            for part in self._reader.read(room):
+            for part in self._reader.read():
                 self._parts.append(part)
-                size += len(part.content)
-                if size >= room:
+                if sum(len(each.content) for each in self._parts) >= room:
                     return
 
     def drain(self) -> None:
@@ -405,7 +361,7 @@ class Tail:
                 end = self._clock() + _REST
             if self._reader.finished or self._clock() >= end:
                 return
-            if not self._reader.begun and state in runs.REPORTED:
+            if not self._reader.begun and state in run_records.REPORTED:
                 break
             self._sleep(_PAUSE)
         self._note_silence(_AT_THE_END)

@@ -38,7 +38,7 @@ HOUR: Final = 3600
 # Characters of a secret.
 _LEAST_SECRET, _MOST_SECRET = 16, 1000
 
-# Notices of a run that are shown once they were sent.
+# Notices that are shown once they were sent.
 _SHOWN: Final = 10
 
 #: The headers of a notice.
@@ -70,6 +70,13 @@ OF_SERVERS: Final = (
     NoticeEvent.TIMEOUT,
     NoticeEvent.WAITING,
 )
+
+# What the end of a run is, by its phase. What a user cancels is not told.
+_ENDS = {
+    'failed': NoticeEvent.FAILURE,
+    'timed-out': NoticeEvent.TIMEOUT,
+    'complete': NoticeEvent.RECOVERY,
+}
 
 # What the number of a notice counts.
 _NUMBERS = {NoticeEvent.MISSED: 'missed'}
@@ -109,10 +116,6 @@ class Notice:
     tries: int = 0
     next_try: int = 0
 
-    def is_over(self, now: float) -> bool:
-        """Say whether an attempt that fails now is the last."""
-        return now >= self.since + HOUR
-
     def tried(self, now: int) -> 'Notice':
         """Return it before an attempt: the engine that records it sends."""
         pause = min(_PAUSE * 2 ** min(self.tries, 10), _LONGEST)
@@ -125,6 +128,20 @@ class Notice:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class SentNotice:
+    """A notice that was delivered, or given up.
+
+    :ivar at: when that was.
+    :ivar why: it was given up; empty if it was delivered.
+    """
+
+    event: NoticeEvent
+    at: int
+    tries: int
+    why: str = ''
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class NoticeBook:
     """What is recorded of the notices of one sender.
 
@@ -132,12 +149,64 @@ class NoticeBook:
     :ivar is_troubled: whether a notice since the last success told of trouble.
     :ivar waited: the tick of the last notice that something waits.
     :ivar error: why the last notice was given up; empty if it was sent.
+    :ivar ended: the end of a run that is in the book, as a retry begins
+        again; None for none.
+    :ivar sent: the last notices that were delivered, or given up.
     """
 
     notices: tuple[Notice, ...] = ()
     is_troubled: bool = False
     waited: int | None = None
     error: str = ''
+    ended: int | None = None
+    sent: tuple[SentNotice, ...] = ()
+
+    def with_end(
+        self,
+        rules: NoticeRules,
+        phase: str,
+        tick: int,
+        number: int,
+        *,
+        is_past: bool = False,
+    ) -> 'NoticeBook':
+        """Return it after a run has ended.
+
+        :param phase: how it ended.
+        :param number: how many failed in a row.
+        :param is_past: whether it was for a time of the past: what that shows
+            of others is unknown.
+        """
+        event = _ENDS.get(phase)
+        is_told = is_past or number >= rules.after
+        if event is NoticeEvent.RECOVERY:
+            is_told = not is_past
+        if event is None or not is_told:
+            return self
+        return self.with_notice(
+            rules, Notice(event=event, tick=tick, number=number)
+        )
+
+    def with_wait(
+        self, rules: NoticeRules, tick: int, began: float, now: float
+    ) -> 'NoticeBook':
+        """Return it after a check whether a run takes too long."""
+        if now < self.waits_until(rules, tick, began):
+            return self
+        notice = Notice(event=NoticeEvent.WAITING, tick=tick)
+        book = self.with_notice(rules, notice)
+        return dataclasses.replace(book, waited=tick)
+
+    def waits_until(
+        self, rules: NoticeRules, tick: int, began: float
+    ) -> float:
+        """Return when a run takes too long; infinite for never, or not again.
+
+        :param tick: what it is called in the book.
+        """
+        if not rules.waits or self.waited == tick:
+            return math.inf
+        return began + rules.waits
 
     def with_notice(self, rules: NoticeRules, notice: Notice) -> 'NoticeBook':
         """Return it with one more notice, if its user wants that.
@@ -191,11 +260,18 @@ class NoticeBook:
             as it is until its hour is over, and so does one that another
             engine has tried, or delivered, since.
         """
-        is_last = notice.is_over(now) and notice in self.notices
+        is_last = now >= notice.since + HOUR and notice in self.notices
         if why and not is_last:
             return self
         book = self.replaced(notice)
-        return self if book == self else dataclasses.replace(book, error=why)
+        if book == self:
+            return self
+        sent = SentNotice(
+            event=notice.event, at=int(now), tries=notice.tries, why=why
+        )
+        return dataclasses.replace(
+            book, error=why, sent=(*self.sent, sent)[-_SHOWN:]
+        )
 
     def replaced(self, notice: Notice, *instead: Notice) -> 'NoticeBook':
         """Return it with another notice, or none, in the place of one."""
@@ -241,46 +317,6 @@ class NoticeOrder(NoticeRules):
             ) from exc
         check_secret(wanted.secret)
         return wanted
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SentNotice:
-    """A notice that was delivered, or given up.
-
-    :ivar at: when that was.
-    :ivar why: it was given up; empty if it was delivered.
-    """
-
-    event: NoticeEvent
-    at: int
-    tries: int
-    why: str = ''
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RunNotices:
-    """What is recorded of the notices of a run.
-
-    :ivar ended: the end of the run that is in the book, as a retry begins
-        again; None for none.
-    :ivar sent: the last ones.
-    """
-
-    book: NoticeBook = dataclasses.field(default_factory=NoticeBook)
-    ended: int | None = None
-    sent: tuple[SentNotice, ...] = ()
-
-    def told(self, notice: Notice, why: str, now: float) -> 'RunNotices':
-        """Return it after an attempt to send a notice; see the book's."""
-        book = self.book.told(notice, why, now)
-        if book == self.book:
-            return self
-        sent = SentNotice(
-            event=notice.event, at=int(now), tries=notice.tries, why=why
-        )
-        return dataclasses.replace(
-            self, book=book, sent=(*self.sent, sent)[-_SHOWN:]
-        )
 
 
 def check_secret(secret: str) -> None:

@@ -21,6 +21,7 @@ from heat_plugins import stored
 from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_requests
+from heat_plugins.signals import body
 
 #: The server of such deployments; Heat gives no server that ID.
 SERVER: Final = 'heat-plugins'
@@ -47,6 +48,14 @@ _FLAGS = ('outputs', 'targets')
 _SELECTORS: Final = 1000
 
 _NUL = re.compile(r'(?<!\\)(\\\\)*\\u0000')
+
+# The keys of signals that order a run.
+TRIGGER, RUN, INPUT_VALUES = 'trigger', 'run', 'input_values'
+
+_ID, _ACTION = 'id', 'action'
+_ORDERED = (_ID, _ACTION, INPUT_VALUES, *run_records.LIMIT_NAMES)
+
+_NO_UUID = '{} must be a UUID in lower case, with hyphens'
 
 _Kind = TypeVar('_Kind')
 
@@ -241,11 +250,17 @@ def read(order: object) -> Start | Ask | Delete:
     do = order.get(DO)
     if do == START:
         start = _read(Start, values, 'run')
-        if is_of_schedule(start.run):
-            raise errors.Invalid(
-                '"run" must be another UUID: version 5 is that of schedules'
-            )
-        _check_limits(start)
+        check_id(start.run, '"run"')
+        for name in ('stacks', 'tags', 'resources', 'metadata'):
+            number = len(getattr(start, name))
+            if number > _SELECTORS:
+                raise errors.Invalid(
+                    f'"{name}" has {number} entries; {_SELECTORS} are '
+                    'permitted. Name tags, or resources that contain others'
+                )
+        for name in start.limits:
+            if name not in run_records.LIMIT_NAMES:
+                raise _unknown(name, run_records.LIMIT_NAMES)
         return start
     if do == DELETE:
         return _read(Delete, values, 'run')
@@ -321,9 +336,7 @@ def _read(
             raise _unknown(name, known)
     for name in uuids:
         if not is_uuid(values.get(name)):
-            raise errors.Invalid(
-                f'"{name}" must be a UUID in lower case, with hyphens'
-            )
+            raise errors.Invalid(_NO_UUID.format(f'"{name}"'))
     try:
         return stored.read(kind, values)
     except ValueError as exc:
@@ -345,22 +358,101 @@ def is_uuid(value: object) -> bool:
         return False
 
 
-def is_of_schedule(run_id: str) -> bool:
-    """Say whether a UUID is of those that schedules give to their runs.
+def check_id(run_id: object, what: str) -> None:
+    """Check the ID of a run that a caller has made up.
 
-    With the ID of a later time, that time would never start.
+    With that which a schedule gives to a later time, that time would never
+    start.
+
+    :param what: what a message calls it.
+    :raises errors.Refused: it is none.
     """
-    return uuid.UUID(run_id).version == 5
+    if not is_uuid(run_id):
+        raise errors.Invalid(_NO_UUID.format(what))
+    if uuid.UUID(str(run_id)).version == 5:
+        raise errors.Invalid(
+            f'{what} must be another UUID: version 5 is that of schedules'
+        )
 
 
-def _check_limits(start: Start) -> None:
-    for name in ('stacks', 'tags', 'resources', 'metadata'):
-        number = len(getattr(start, name))
-        if number > _SELECTORS:
-            raise errors.Invalid(
-                f'"{name}" has {number} entries; {_SELECTORS} are permitted. '
-                'Name tags, or resources that contain others'
+def read_signal(
+    details: object,
+    declared: abc.Iterable[abc.Mapping[str, Any]] = (),
+) -> Start | None:
+    """Return what a signal asks for; None if it is a server's result.
+
+    It asks for a run if it is exactly ``{"trigger": "BACKUP",
+    "input_values": {…}}``, of which the second may be left out, or exactly
+    ``{"run": {"action": "BACKUP", …}}``, which may have limits and the ID of
+    the run. An agent sends an exit status with its outputs, and so never that.
+    Another program may signal for a server; so where the config has an output
+    called ``trigger`` or ``run``, that is one.
+
+    :param declared: the outputs of the config, maps with ``name``.
+    :raises errors.Refused: it asks for a run that cannot be.
+    """
+    if not isinstance(details, dict) or not _asked(details, declared):
+        return None
+    if details.keys() == {RUN} and isinstance(details[RUN], dict):
+        return _run(details[RUN])
+    action, inputs = details.get(TRIGGER), details.get(INPUT_VALUES, {})
+    is_known = not details.keys() - {TRIGGER, INPUT_VALUES}
+    if is_known and isinstance(action, str) and isinstance(inputs, dict):
+        run_id = str(uuid.uuid4())
+        return Start(run=run_id, action=action, inputs=inputs)
+    return None
+
+
+def _run(ordered: abc.Mapping[str, Any]) -> Start:
+    for name in ordered:
+        if name not in _ORDERED:
+            raise errors.Refused(
+                f'a run has no key {bounds.shortened(str(name))}'
+                + bounds.did_you_mean(str(name), _ORDERED)
             )
-    for name in start.limits:
-        if name not in run_records.LIMIT_NAMES:
-            raise _unknown(name, run_records.LIMIT_NAMES)
+    action, inputs = ordered.get(_ACTION), ordered.get(INPUT_VALUES) or {}
+    if not isinstance(action, str) or not isinstance(inputs, dict):
+        raise errors.Refused(
+            'a run needs "action", a text; "input_values" must be a map'
+        )
+    run_id = ordered.get(_ID)
+    if run_id is None:
+        run_id = str(uuid.uuid4())
+    check_id(run_id, f'"{_ID}" of a run')
+    limits = {
+        name: value
+        for name, value in ordered.items()
+        if name in run_records.LIMIT_NAMES
+    }
+    run_records.RunLimits.asked(limits)
+    return Start(run=run_id, action=action, inputs=inputs, limits=limits)
+
+
+def looks_like_one(details: object) -> bool:
+    """Say whether who sent a signal may have meant a trigger."""
+    return isinstance(details, dict) and bool(_asked(details, ()))
+
+
+def cannot_be_result(
+    details: object, declared: abc.Iterable[abc.Mapping[str, Any]]
+) -> bool:
+    """Say whether who sent a signal must have meant a trigger.
+
+    Such as one with a misspelt key: it must not end what a server does.
+
+    :param declared: the outputs of the config, maps with ``name``.
+    """
+    return (
+        isinstance(details, dict)
+        and body.STATUS_CODE not in details
+        and bool(_asked(details, declared))
+    )
+
+
+def _asked(
+    details: abc.Mapping[str, Any],
+    declared: abc.Iterable[abc.Mapping[str, Any]],
+) -> set[str]:
+    """Return by which of the keys a signal may ask for something."""
+    outputs = {output['name'] for output in declared}
+    return {TRIGGER, RUN} & details.keys() - outputs

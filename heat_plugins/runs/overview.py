@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run as it is shown to people and programs, and its targets."""
 
+import collections
 from collections import abc
 import dataclasses
 import math
@@ -9,7 +10,6 @@ from typing import Any
 from heat_plugins import bounds
 from heat_plugins.runs import notifying
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 
 #: The state of a run whose record is unreadable.
@@ -44,20 +44,10 @@ def state(run: run_records.RunRecord, member: int) -> str:
 
 def counts(run: run_records.RunRecord) -> dict[str, int]:
     """Return how many targets are in which state; zeros are left out."""
-    result = dict.fromkeys(COUNTED, 0)
-    for member in range(len(run.attempts)):
-        result[state(run, member)] += 1
-    return {name: number for name, number in result.items() if number}
-
-
-def _done(targets: int, counts: abc.Mapping[str, int]) -> int:
-    return targets - sum(counts.get(name, 0) for name in _UNFINISHED)
-
-
-def percent(run: run_records.RunRecord) -> int:
-    """Return how many percent of the targets have ended."""
-    total = len(run.attempts)
-    return 100 * _done(total, counts(run)) // max(1, total)
+    numbers = collections.Counter(
+        state(run, n) for n in range(len(run.attempts))
+    )
+    return {name: numbers[name] for name in COUNTED if name in numbers}
 
 
 def estimated_end(run: run_records.RunRecord, now: float) -> int | None:
@@ -99,7 +89,6 @@ def head(run: run_records.RunRecord) -> run_records.Head:
         stack_ids=order.stack_ids,
         targets=len(order.members),
         counts=counts(run),
-        percent=percent(run),
         created_at=order.created_at,
         created_by=order.created_by,
         ended_at=control.ended_at,
@@ -119,20 +108,19 @@ def recounted(
         for name in (PENDING, NOT_STARTED)
         if name in head.counts
     }
-    all_counts = {**unstarted, **counts}
-    percent = 100 * _done(head.targets, all_counts) // max(1, head.targets)
-    return dataclasses.replace(head, counts=all_counts, percent=percent)
+    return dataclasses.replace(head, counts={**unstarted, **counts})
 
 
 def of_head(head: run_records.Head) -> dict[str, Any]:
     """Return a head as it is shown; times are texts in UTC."""
     created, ended = head.created_at, head.ended_at
     counts, total = dict(head.counts), head.targets
+    done = total - sum(counts.get(name, 0) for name in _UNFINISHED)
     return {
         **dataclasses.asdict(head),
         'state': head.state.value if head.state else UNREADABLE,
         'counts': counts,
-        'percent': 100 * _done(total, counts) // max(1, total),
+        'percent': 100 * done // max(1, total),
         'failed': sum(
             counts.get(each.value, 0)
             for each in (run_records.State.FAILED, run_records.State.TIMED_OUT)
@@ -149,11 +137,8 @@ def of(run: run_records.RunRecord, now: float) -> dict[str, Any]:
     Of the inputs only the names are there: the values may be secrets.
     """
     order = run.order
-    shown = of_head(head(run))
-    del shown['counts']
     return {
-        **shown,
-        'counts': counts(run),
+        **of_head(head(run)),
         'estimated_end': summary.time(estimated_end(run, now)),
         'round': run.control.round + 1,
         'targets_from': order.targets,
@@ -167,7 +152,7 @@ def of(run: run_records.RunRecord, now: float) -> dict[str, Any]:
                 'only': request.only,
                 'at': summary.time(request.at),
             }
-            for request in run.control.requests
+            for request in run.control.asked
         ],
         'failures': [target(run, n) for n in run.failures],
         **({'notify': order.notify} if order.notify else {}),
@@ -175,7 +160,7 @@ def of(run: run_records.RunRecord, now: float) -> dict[str, Any]:
     }
 
 
-def _notices(notices: notifying.RunNotices) -> list[dict[str, Any]]:
+def _notices(book: notifying.NoticeBook) -> list[dict[str, Any]]:
     """Return the notices that were sent, and those that wait for that."""
     sent = [
         {
@@ -185,7 +170,7 @@ def _notices(notices: notifying.RunNotices) -> list[dict[str, Any]]:
             'tries': each.tries,
             'reason': each.why,
         }
-        for each in notices.sent
+        for each in book.sent
     ]
     return sent + [
         {
@@ -195,13 +180,14 @@ def _notices(notices: notifying.RunNotices) -> list[dict[str, Any]]:
             'tries': each.tries,
             'reason': '',
         }
-        for each in notices.book.notices
+        for each in book.notices
     ]
 
 
 def target(run: run_records.RunRecord, member: int) -> dict[str, Any]:
     """Return what may be shown of a target, as `clients.runs` reads it."""
     its, attempt = run.order.members[member], run.attempts[member]
+    late = attempt.late
     return {
         'stack': its.stack_name,
         'stack_id': its.stack_id,
@@ -222,7 +208,13 @@ def target(run: run_records.RunRecord, member: int) -> dict[str, Any]:
         'cancelled_by': attempt.cancelled_by,
         'outputs': dict(attempt.outputs),
         'cut': dict(attempt.cut),
-        'late_result': summary.late(attempt.late),
+        'late_result': late
+        and {
+            'at': summary.time(late.at),
+            'status': late.status,
+            'reason': late.reason,
+            **{name: value for name, value in late.outputs.items() if value},
+        },
         'attempts': [
             {
                 'attempt': each.number,
@@ -257,7 +249,7 @@ def kept_busy(
             f'run {other.id} ({other.order.action} on '
             f'{other.order.members[0].resource})'
         )
-        if its.state is runs.State.RUNNING:
+        if its.state is run_records.State.RUNNING:
             told[0] = f'Its server is busy with {what}'
         elif its.is_unanswered and its.reported_at is not None:
             told[1] = (

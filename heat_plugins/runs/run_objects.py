@@ -14,7 +14,7 @@ from heat_plugins import masking
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
-from heat_plugins.runs import runs
+from heat_plugins.runs import run_records
 from heat_plugins.signals import body
 from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
@@ -39,8 +39,6 @@ _SIGNATURES = masking.Mask()
 
 # The most bytes of outputs as an agent may send them, escaped once more.
 _OUTPUTS = 16 * 1024 * 1024
-
-_STATES = {body.COMPLETE: runs.State.COMPLETE, body.FAILED: runs.State.FAILED}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,8 +77,8 @@ class Result:
     stopped: str | None = None
 
     @property
-    def state(self) -> runs.State:
-        return _STATES[self.outcome.status]
+    def state(self) -> run_records.State:
+        return run_records.State(self.outcome.status.lower())
 
     def late(self, reason: str) -> dict[str, Any]:
         """Return what a run notes of a result that no longer counts.
@@ -89,7 +87,7 @@ class Result:
         """
         return {
             'reason': reason + (f'; {self.stopped}' if self.stopped else ''),
-            'late': runs.Late(
+            'late': run_records.Late(
                 at=int(self.at),
                 status=self.state.value,
                 reason=self.outcome.reason,
@@ -99,9 +97,8 @@ class Result:
 
 
 class RunObjects:
-    """The objects of one run, wherever they lie.
+    """The objects of an attempt on a target, in its root stack's container.
 
-    :param outputs: the object with outputs too large for its record.
     :ivar result: the object that is its result.
     :ivar log: the prefix of what it prints.
     """
@@ -109,41 +106,20 @@ class RunObjects:
     def __init__(
         self,
         store: stores.ObjectStore,
-        container: str,
-        *,
-        result: str,
-        log: str,
-        outputs: str,
-    ) -> None:
-        self._store = store
-        self.container = container
-        self.result = result
-        self.report = body.report_name(result)
-        self.control = live.control_name(result)
-        self.log = log
-        self._outputs = outputs
-
-    @classmethod
-    def of_target(
-        cls,
-        store: stores.ObjectStore,
         stack_id: str,
         run_id: str,
         number: int,
         attempt: int,
-    ) -> 'RunObjects':
-        """Return those of an attempt on a target.
-
-        They lie in the container of its root stack.
-        """
+    ) -> None:
         name = f'{run_id}/{number:05d}.{attempt}'
-        return cls(
-            store,
-            signal_names.container(stack_id),
-            result=result_name(run_id, number, attempt),
-            log=f'runs/logs/{name}/',
-            outputs=f'runs/outputs/{name}',
-        )
+        self._store = store
+        self.container = signal_names.container(stack_id)
+        self.result = result_name(run_id, number, attempt)
+        self.report = body.report_name(self.result)
+        self.control = live.control_name(self.result)
+        self.log = f'runs/logs/{name}/'
+        # Those too large for its record.
+        self._outputs = f'runs/outputs/{name}'
 
     def inputs(
         self, signer: keys.Signer, deadline: float, log_limit: int
@@ -208,17 +184,23 @@ class RunObjects:
             content = json.dumps(shown(outcome)).encode()
             self._store.put_object(self.container, self._outputs, content)
 
-    def outputs(self, run: runs.RunAttempt) -> abc.Mapping[str, Any]:
-        """Return the outputs of the run, long ones whole."""
-        if not run.cut:
-            return run.outputs
+    def outputs(
+        self, known: abc.Mapping[str, Any], cut: abc.Mapping[str, int]
+    ) -> abc.Mapping[str, Any]:
+        """Return outputs, long ones whole if they are kept.
+
+        :param known: as a record has them.
+        :param cut: how long those are of which it has the end.
+        """
+        if not cut:
+            return known
         try:
             content = self._store.get_object(
                 self.container, self._outputs, _OUTPUTS
             )
             return body.parse(content)
         except errors.NoObject:
-            return run.outputs
+            return known
         except errors.BadContent as exc:
             raise errors.Error(
                 f'Cannot read the outputs in {self._outputs}: {exc}'
@@ -270,8 +252,8 @@ def shortened(
     cut: dict[str, int] = {}
     for name, value in outputs.items():
         text = value if isinstance(value, str) else json.dumps(value)
-        if len(text) > runs.TAIL:
-            outputs[name] = text[-runs.TAIL :]
+        if len(text) > run_records.TAIL:
+            outputs[name] = text[-run_records.TAIL :]
             cut[name] = len(text)
     return outputs, cut
 

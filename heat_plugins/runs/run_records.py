@@ -13,11 +13,130 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import masking
-from heat_plugins import stored
 from heat_plugins.runs import notifying
-from heat_plugins.runs import runs
 
-State = runs.State
+#: The reason of a run that waits for its server.
+UNANSWERED = 'The server has not answered yet'
+
+#: Seconds for a run whose deployment has no time limit.
+DEFAULT_TIMEOUT = 3600
+
+#: How much of an output a record holds: its end, where errors are told.
+TAIL = 4096
+
+
+class State(enum.StrEnum):
+    """What a run is doing, as a person would tell it."""
+
+    #: It is being made; the server has not been given anything yet.
+    STARTING = 'starting'
+    #: The server was given it and has not answered. An agent that knows
+    #: nothing of progress keeps silent until the end.
+    WAITING = 'waiting'
+    #: The server has reported that it has started the action.
+    RUNNING = 'running'
+    COMPLETE = 'complete'
+    FAILED = 'failed'
+    TIMED_OUT = 'timed-out'
+    CANCELLED = 'cancelled'
+    #: Of a run: another run of the action is in progress there.
+    SKIPPED = 'skipped'
+
+    @property
+    def ended(self) -> bool:
+        return self in _ENDS
+
+
+_ENDS = (
+    State.COMPLETE,
+    State.FAILED,
+    State.TIMED_OUT,
+    State.CANCELLED,
+    State.SKIPPED,
+)
+
+
+#: The ends that a server's result makes.
+REPORTED = (State.COMPLETE, State.FAILED)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Late:
+    """A result that came after its run had ended, and no longer counts."""
+
+    at: int
+    status: str
+    reason: str
+    outputs: abc.Mapping[str, Any] = dataclasses.field(repr=False)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunTarget:
+    """What a run is on.
+
+    :ivar stack_id: the root stack.
+    :ivar resource: the path of the deployment's resource in that stack, or of
+        the server's.
+    :ivar deployment_id: the stack's deployment, whose config is run; the
+        server, for a config of the user's own.
+    :ivar server_name: the path of the server's resource; None if the stack
+        has none, or an earlier release wrote the record.
+    :ivar unknown_hook: the hook that it needs, if servers are not known to
+        have one of that name.
+    :ivar name: the own name of the resource; None if it is the last part of
+        the path.
+    :ivar source_id: the template's config, which has the types of the
+        inputs; None if it cannot be told.
+    :ivar timeout: seconds that an action of it may take; None if the template
+        does not say.
+    :ivar delivery_timeout: seconds until its server must have reported; None
+        if it need not.
+    """
+
+    stack_id: str
+    stack_name: str
+    resource: str
+    deployment_id: str
+    server_id: str
+    server_name: str | None = None
+    unknown_hook: str | None = None
+    name: str | None = None
+    source_id: str | None = None
+    timeout: int | None = None
+    delivery_timeout: int | None = None
+
+    @property
+    def resource_name(self) -> str:
+        """The own name of the resource."""
+        return self.name or self.resource.rpartition('.')[2]
+
+    @property
+    def label(self) -> str:
+        """The name that people know it by: resource names, and no ID."""
+        return f'{self.stack_name} {self.resource}'
+
+
+def limited(
+    outputs: abc.Mapping[str, Any], cut: abc.Mapping[str, int], limit: int
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return outputs of some bytes together, and how long those cut are.
+
+    Of a longer one the end is kept, where errors are.
+    """
+    kept, lengths = {}, dict(cut)
+    room = limit
+    for name, value in outputs.items():
+        size = len(name) + len(json.dumps(value))
+        if size > room:
+            text = value if isinstance(value, str) else json.dumps(value)
+            lengths.setdefault(name, len(text))
+            # A character may take six bytes, and a pair of them twelve.
+            value = text[-(room // 12) :] if room >= 12 else ''
+            size = len(name) + len(json.dumps(value))
+        kept[name] = value
+        room = max(0, room - size)
+    return kept, lengths
+
 
 #: What a run does with a target on which the action runs already: it
 #: leaves the target out, or waits for the end of that run.
@@ -106,30 +225,23 @@ class RunLimits:
 
     @classmethod
     def asked(cls, values: abc.Mapping[str, Any]) -> 'RunLimits':
-        """Return the limits that a caller asks for.
+        """Return the limits that a caller asks for; numbers may be texts.
 
-        :raises errors.Refused: they are invalid.
-        """
-        try:
-            limits = cls.read(values)
-        except ValueError as exc:
-            raise errors.Refused(str(exc)) from exc
-        if not limits.max_concurrent.number:
-            raise errors.Refused('"max_concurrent" must be at least 1')
-        return limits
+        It also reads what `shown` returns.
 
-    @classmethod
-    def read(cls, values: abc.Mapping[str, Any]) -> 'RunLimits':
-        """Read what `shown` returns; numbers may be texts.
-
-        :raises ValueError: a value is no limit.
+        :raises errors.Refused: a value is no limit.
         """
         limits: dict[str, Any] = {
             k: v for k, v in values.items() if k in LIMIT_NAMES
         }
-        for name in ('max_concurrent', 'max_errors'):
-            if name in limits:
-                limits[name] = Share.parse(str(limits[name]))
+        try:
+            for name in ('max_concurrent', 'max_errors'):
+                if name in limits:
+                    limits[name] = Share.parse(str(limits[name]))
+        except ValueError as exc:
+            raise errors.Refused(str(exc)) from exc
+        if limits.get('max_concurrent') in (Share(0), Share(0, True)):
+            raise errors.Refused('"max_concurrent" must be at least 1')
         for name, least in _LEAST.items():
             value = limits.get(name, least)
             if isinstance(value, str) and value.isdecimal():
@@ -139,11 +251,13 @@ class RunLimits:
                 continue
             # A bool is an int, too.
             if type(value) is not int or not least <= value < 2**31:
-                raise ValueError(f'{name} must be a number, at least {least}')
+                raise errors.Refused(
+                    f'{name} must be a number, at least {least}'
+                )
         if not isinstance(limits.get('approve_after_canary', False), bool):
-            raise ValueError('approve_after_canary must be true or false')
+            raise errors.Refused('approve_after_canary must be true or false')
         if limits.get('if_running', SKIP) not in (SKIP, WAIT):
-            raise ValueError(f'if_running must be {SKIP} or {WAIT}')
+            raise errors.Refused(f'if_running must be {SKIP} or {WAIT}')
         return cls(**limits)
 
 
@@ -216,7 +330,6 @@ class Head:
     stack_ids: abc.Sequence[str] = ()
     targets: int = 0
     counts: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
-    percent: int = 0
     created_at: int
     created_by: str = ''
     ended_at: int | None = None
@@ -255,25 +368,57 @@ class Asked(Request):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Attempt(runs.RunAttempt):
-    """The last attempt on a member; its state is None before the first.
+class Attempt:
+    """The last attempt on a member; times are seconds since the epoch.
 
+    :ivar state: None if nothing has started.
+    :ivar row_id: the deployment that was made for it.
+    :ivar config_id: the config that was made for it.
+    :ivar reported_at: when a report of the server was first seen.
+    :ivar outputs: by name; of long ones the end.
+    :ivar cut: how long they are, for those that are whole elsewhere.
+    :ivar cancelled_by: of a former one, who has cancelled the run.
+    :ivar transport: how its server sends the result, if it was given it.
     :ivar number: how many attempts have started.
     :ivar round: the round that it belongs to.
     :ivar gone: whether the member left the run with its stack.
     :ivar wait_until: when to check again whether another run has ended; None
         if there is none.
-    :ivar cancelled_by: of a former one, who has cancelled the run.
-    :ivar former: the last attempts before this one, in JSON's types.
+    :ivar former: the last attempts before this one.
     """
 
+    state: State | None = None
+    reason: str = ''
+    started_at: int | None = None
+    reported_at: int | None = None
+    ended_at: int | None = None
+    row_id: str | None = None
+    config_id: str | None = None
+    outputs: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+    cut: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    cancelled_by: str | None = None
+    late: Late | None = None
+    transport: str | None = None
     number: int = 0
     round: int = 0
     gone: bool = False
     wait_until: int | None = None
-    former: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(
-        default=(), repr=False
-    )
+    former: tuple['Attempt', ...] = dataclasses.field(default=(), repr=False)
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether it has ended without its server, which may go on."""
+        ends = (State.CANCELLED, State.TIMED_OUT)
+        return self.state in ends and self.late is None
+
+    @property
+    def duration(self) -> int | None:
+        """The seconds that it has taken; None if it has not ended."""
+        if self.ended_at is None or self.started_at is None:
+            return None
+        return self.ended_at - self.started_at
 
     @property
     def is_run(self) -> bool:
@@ -283,10 +428,7 @@ class Attempt(runs.RunAttempt):
     @property
     def every(self) -> 'list[Attempt]':
         """This attempt and those before it, the first one first."""
-        return [
-            *(stored.read(Attempt, attempt) for attempt in self.former),
-            self,
-        ]
+        return [*self.former, self]
 
     @property
     def is_live(self) -> bool:
@@ -296,10 +438,6 @@ class Attempt(runs.RunAttempt):
     def counts(self) -> bool:
         """Whether its end says something about the action."""
         return not self.gone and self.state is not State.SKIPPED
-
-    @property
-    def has_failed(self) -> bool:
-        return self.state in (State.FAILED, State.TIMED_OUT)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -323,7 +461,7 @@ class RunOrder:
     id: str
     action: str
     limits: RunLimits
-    members: abc.Sequence[runs.RunTarget]
+    members: abc.Sequence[RunTarget]
     created_at: int
     created_by: str
     targets: str = ''
@@ -370,10 +508,7 @@ class Control:
     :ivar stopped_before: why nothing else started before the deadline passed;
         None if it was the deadline that stopped it.
     :ivar stopped_by: who has cancelled it.
-    :ivar handled: the names of the last requests that it has followed.
     :ivar asked: what users have asked for last, with who and when.
-    :ivar registered: the deployment in Heat by which engines find it; that
-        of a former release is a config.
     :ivar notices: what its webhook was told; see `telling`.
     """
 
@@ -387,15 +522,10 @@ class Control:
     stopped: Stop | None = None
     stopped_before: Stop | None = None
     stopped_by: str | None = None
-    asked: abc.Sequence[abc.Mapping[str, Any]] = ()
-    notices: notifying.RunNotices = dataclasses.field(
-        default_factory=notifying.RunNotices
+    asked: tuple[Asked, ...] = ()
+    notices: notifying.NoticeBook = dataclasses.field(
+        default_factory=notifying.NoticeBook
     )
-
-    @property
-    def requests(self) -> list[Asked]:
-        """What users have asked for, the first first."""
-        return [stored.read(Asked, each) for each in self.asked]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -444,7 +574,9 @@ class RunRecord:
     @property
     def failures(self) -> list[int]:
         return [
-            n for n, attempt in enumerate(self.attempts) if attempt.has_failed
+            n
+            for n, attempt in enumerate(self.attempts)
+            if attempt.state in (State.FAILED, State.TIMED_OUT)
         ]
 
     def count(self, state: State | None) -> int:
@@ -463,7 +595,7 @@ class RunRecord:
         ordered = (
             self.order.limits.timeout or self.order.members[member].timeout
         )
-        return ordered or runs.DEFAULT_TIMEOUT
+        return ordered or DEFAULT_TIMEOUT
 
     def overdue(self, member: int, now: float) -> tuple[int, str] | None:
         """Return when the time of an attempt was over, and why.

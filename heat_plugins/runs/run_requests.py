@@ -2,7 +2,6 @@
 """What users may ask of a run."""
 
 from heat_plugins import bounds
-from heat_plugins import stored
 from heat_plugins.runs import deciding
 from heat_plugins.runs import run_records
 
@@ -59,30 +58,23 @@ def follow(
 
     A request that no longer makes sense changes nothing.
     """
-    if refusal(run, wanted.do, wanted.only):
+    what, who = wanted.do, wanted.who
+    if refusal(run, what, wanted.only):
         return run
-    after = _followed(run, wanted, now)
+    after, member = run, run.running(str(wanted.only))
+    if what == PAUSE:
+        after = run.changed(paused_by=who)
+    elif what == RESUME:
+        approved = run.control.approved or deciding.needs_approval(run)
+        after = run.changed(paused_by=None, approved=approved)
+    elif what == CANCEL and run.control.stopped_by is None:
+        after = run.changed(stopped=run_records.Stop.CANCELLED, stopped_by=who)
+    elif what == RETRY:
+        after = deciding.retry(run, now, who, wanted.only)
+    elif what == CANCEL_RUN and member is not None:
+        after = run.attempted({member: {'cancelled_by': who}})
     if after == run and wanted.request is None:
         return run
     asked = run_records.Asked(**vars(wanted), at=int(now))
     former = run.control.asked
-    return after.changed(asked=(*former, stored.dump(asked))[-_KEPT:])
-
-
-def _followed(
-    run: run_records.RunRecord, wanted: run_records.Request, now: float
-) -> run_records.RunRecord:
-    what, who = wanted.do, wanted.who
-    if what == PAUSE:
-        return run.changed(paused_by=who)
-    if what == RESUME:
-        approved = run.control.approved or deciding.needs_approval(run)
-        return run.changed(paused_by=None, approved=approved)
-    if what == CANCEL and run.control.stopped_by is None:
-        return run.changed(stopped=run_records.Stop.CANCELLED, stopped_by=who)
-    if what == RETRY:
-        return deciding.retry(run, now, who, wanted.only)
-    member = run.running(str(wanted.only))
-    if what == CANCEL_RUN and member is not None:
-        return run.attempted({member: {'cancelled_by': who}})
-    return run
+    return after.changed(asked=(*former, asked)[-_KEPT:])

@@ -15,15 +15,13 @@ whichever engine gets it. An answer changes its target alone, and no version.
 from collections import abc
 import dataclasses
 import hashlib
-import json
-from typing import Any, Protocol
+from typing import Protocol
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.deployments import deliveries
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
 from heat_plugins.signals import presigned
 
 #: The most runs of a page of a list.
@@ -179,7 +177,7 @@ def is_same_order(
 
 
 def answered(
-    attempt: run_records.Attempt, outcome: runs.RunAttempt, limit: int
+    attempt: run_records.Attempt, outcome: run_records.Attempt, limit: int
 ) -> run_records.Attempt | None:
     """Return an attempt with what its server says.
 
@@ -188,10 +186,10 @@ def answered(
     :param limit: the bytes of outputs to keep.
     :returns: the same one if it says so already; None if it had ended.
     """
-    outputs, cut = _limited(outcome.outputs, outcome.cut, limit)
+    outputs, cut = run_records.limited(outcome.outputs, outcome.cut, limit)
     late = outcome.late
     if late:
-        kept, _cut = _limited(late.outputs, {}, limit)
+        kept, _cut = run_records.limited(late.outputs, {}, limit)
         late = dataclasses.replace(late, outputs=kept)
     after = dataclasses.replace(
         attempt,
@@ -204,7 +202,7 @@ def answered(
         late=late,
     )
     is_known = after == attempt
-    if is_known or (attempt.state is after.state is runs.State.RUNNING):
+    if is_known or (attempt.state is after.state is run_records.State.RUNNING):
         return attempt
     if attempt.is_live:
         return after
@@ -212,28 +210,6 @@ def answered(
         # It may say how the server was stopped.
         return dataclasses.replace(attempt, late=late, reason=outcome.reason)
     return None
-
-
-def _limited(
-    outputs: abc.Mapping[str, Any], cut: abc.Mapping[str, int], limit: int
-) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return outputs of some bytes together, and how long those cut are.
-
-    Of a longer one the end is kept, where errors are.
-    """
-    kept, lengths = {}, dict(cut)
-    room = limit
-    for name, value in outputs.items():
-        size = len(name) + len(json.dumps(value))
-        if size > room:
-            text = value if isinstance(value, str) else json.dumps(value)
-            lengths.setdefault(name, len(text))
-            # A character may take six bytes, and a pair of them twelve.
-            value = text[-(room // 12) :] if room >= 12 else ''
-            size = len(name) + len(json.dumps(value))
-        kept[name] = value
-        room = max(0, room - size)
-    return kept, lengths
 
 
 class RunStore(Protocol):
@@ -355,7 +331,7 @@ class RunStore(Protocol):
         """
 
     def answer(
-        self, outcomes: abc.Mapping[TargetKey, runs.RunAttempt]
+        self, outcomes: abc.Mapping[TargetKey, run_records.Attempt]
     ) -> abc.Mapping[TargetKey, run_records.Attempt]:
         """Store how attempts stand or have ended, as their servers say.
 

@@ -15,7 +15,6 @@ from heat_plugins.runs import deciding
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
-from heat_plugins.runs import runs
 
 #: Seconds for which a service may be out of order for a target that starts, or
 #: whose time is over.
@@ -152,7 +151,7 @@ def _begun(
     if isinstance(outcome, deliveries.Delivery):
         return {
             'state': _State.WAITING,
-            'reason': runs.UNANSWERED,
+            'reason': run_records.UNANSWERED,
             'row_id': outcome.deployment_id,
             'config_id': outcome.config_id,
             'transport': outcome.signalling.transport,

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times and late results of runs as they are shown."""
+"""Times of runs as they are shown."""
 
 import datetime
 from typing import Any
-
-from heat_plugins.runs import runs
 
 _TIME = '%Y-%m-%dT%H:%M:%SZ'
 
@@ -16,18 +14,6 @@ _UNITS = (
     ('h', 'min', _HOUR, _MINUTE),
     ('min', 's', _MINUTE, 1),
 )
-
-
-def late(result: runs.Late | None) -> dict[str, Any] | None:
-    """Return what may be shown of a result that no longer counts."""
-    if result is None:
-        return None
-    return {
-        'at': time(result.at),
-        'status': result.status,
-        'reason': result.reason,
-        **{name: value for name, value in result.outputs.items() if value},
-    }
 
 
 def spell(seconds: float | None) -> str:

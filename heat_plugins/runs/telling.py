@@ -8,19 +8,13 @@ is pure.
 """
 
 import dataclasses
+import math
 
 from heat_plugins import stored
 from heat_plugins.runs import notifying
 from heat_plugins.runs import run_records
 
-_Event = notifying.NoticeEvent
 _Run = run_records.RunRecord
-
-_OF_PHASE = {
-    run_records.Phase.FAILED: _Event.FAILURE,
-    run_records.Phase.TIMED_OUT: _Event.TIMEOUT,
-    run_records.Phase.COMPLETE: _Event.RECOVERY,
-}
 
 
 def wanted(run: _Run) -> notifying.NoticeOrder | None:
@@ -36,14 +30,13 @@ def due_at(run: _Run) -> int | None:
     order, control = wanted(run), run.control
     if order is None:
         return None
-    notices = control.notices
-    times = [each.next_try for each in notices.book.notices[:1]]
+    book, began = control.notices, control.began_at
+    at = book.waits_until(order, began, began)
     if run.ended:
-        if notices.ended != control.ended_at:
-            times.append(control.ended_at or 0)
-    elif order.waits and notices.book.waited != control.began_at:
-        times.append(control.began_at + order.waits)
-    return min(times, default=None)
+        is_new = book.ended != control.ended_at
+        at = control.ended_at or 0 if is_new else math.inf
+    at = min(at, book.next_try)
+    return None if at == math.inf else int(at)
 
 
 def noted(run: _Run, now: float) -> _Run:
@@ -51,39 +44,30 @@ def noted(run: _Run, now: float) -> _Run:
     order, control = wanted(run), run.control
     if order is None:
         return run
-    notices, began = control.notices, control.began_at
-    book = notices.book
-    if run.ended and notices.ended != control.ended_at:
-        event = _OF_PHASE.get(control.phase)
-        if event is not None:
-            notice = notifying.Notice(
-                event=event, tick=control.ended_at or 0, number=1
-            )
-            book = book.with_notice(order, notice)
-        notices = dataclasses.replace(notices, ended=control.ended_at)
-    is_waited_for = not run.ended and order.waits and book.waited != began
-    if is_waited_for and now >= began + order.waits:
-        notice = notifying.Notice(event=_Event.WAITING, tick=began)
-        book = book.with_notice(order, notice)
-        book = dataclasses.replace(book, waited=began)
-    return run.changed(notices=dataclasses.replace(notices, book=book))
+    book, began = control.notices, control.began_at
+    if not run.ended:
+        book = book.with_wait(order, began, began, now)
+    elif book.ended != control.ended_at:
+        ended_at = control.ended_at or 0
+        book = book.with_end(order, control.phase.value, ended_at, 1)
+        book = dataclasses.replace(book, ended=control.ended_at)
+    return run.changed(notices=book)
 
 
 def tried(run: _Run, now: float) -> tuple[_Run, notifying.Notice | None]:
     """Return a run before its next notice is sent, and that notice."""
-    notices = run.control.notices
-    first = notices.book.due(now)
+    book = run.control.notices
+    first = book.due(now)
     if first is None:
         return run, None
     notice = first.tried(int(now))
-    book = notices.book.replaced(first, notice)
-    return run.changed(notices=dataclasses.replace(notices, book=book)), notice
+    return run.changed(notices=book.replaced(first, notice)), notice
 
 
-def servers(run: _Run, event: _Event) -> list[dict[str, str]]:
+def servers(run: _Run, event: notifying.NoticeEvent) -> list[dict[str, str]]:
     """Return the servers that a notice is about."""
     members = run.failures
-    if event is _Event.WAITING:
+    if event is notifying.NoticeEvent.WAITING:
         members = [*run.live, *run.pending]
     return [
         {

@@ -4,6 +4,7 @@
 Times are seconds since the epoch.
 """
 
+import collections
 from collections import abc
 import dataclasses
 import datetime
@@ -12,11 +13,11 @@ import itertools
 
 from heat_plugins import foreign
 from heat_plugins.configs import actions
-from heat_plugins.runs import runs
+from heat_plugins.runs import run_records
 from heat_plugins.runs import summary
 
 #: The states of a bar, in the words for people.
-State = runs.State
+State = run_records.State
 
 
 class RowKind(enum.Enum):
@@ -181,12 +182,14 @@ class Chart:
 
     def counts(self) -> dict[State, int]:
         """Return how many bars are in each state, without the stack's."""
-        counted = dict.fromkeys(State, 0)
-        for row in self.rows:
-            if row.kind is not RowKind.STACK:
-                for bar in row.bars:
-                    counted[bar.state] += not bar.aside
-        return {state: count for state, count in counted.items() if count}
+        counted = collections.Counter(
+            bar.state
+            for row in self.rows
+            if row.kind is not RowKind.STACK
+            for bar in row.bars
+            if not bar.aside
+        )
+        return {state: counted[state] for state in State if state in counted}
 
 
 _OVER_DEPLOYMENTS = (RowKind.RUN, RowKind.EXECUTION)
@@ -232,18 +235,16 @@ def fold(
     return rows
 
 
-def _merged(bars: abc.Iterable[Bar], now: float) -> abc.Iterator[Bar]:
+def _merged(bars: abc.Iterable[Bar], now: float) -> list[Bar]:
     """Merge all bars that overlap."""
-    together: list[Bar] = []
+    together: list[list[Bar]] = []
     end = 0.0
     for bar in sorted(bars, key=lambda bar: bar.start):
-        if together and bar.start >= end:
-            yield _one(together)
-            together = []
-        end = max(end, bar.until(now)) if together else bar.until(now)
-        together.append(bar)
-    if together:
-        yield _one(together)
+        if not together or bar.start >= end:
+            together.append([])
+        together[-1].append(bar)
+        end = max(end, bar.until(now))
+    return [_one(each) for each in together]
 
 
 def _one(bars: list[Bar]) -> Bar:

@@ -3,6 +3,7 @@
 
 import collections
 from collections import abc
+import contextlib
 import dataclasses
 import itertools
 import time
@@ -12,7 +13,7 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.mistral import outcome
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import runs
+from heat_plugins.runs import run_records
 from heat_plugins.runs.targets import stack_tree
 from heat_plugins.signals import signal_names
 from heat_plugins.timeline import chart
@@ -74,7 +75,21 @@ def bars(
             if current is not None and current.label != action:
                 done.append(_superseded(current, event, action))
                 current = None
-            if current is None and done and _fails_again(done[-1], event):
+            # Heat repeats a stack's failure for each resource that fails.
+            # CHECK is different: a resource that is marked as unhealthy has
+            # no start.
+            is_repeated = (
+                current is None
+                and bool(done)
+                and (
+                    event.status
+                    == f'{done[-1].label}_FAILED'
+                    != 'CHECK_FAILED'
+                    and done[-1].state is chart.State.FAILED
+                    and not done[-1].aside
+                )
+            )
+            if is_repeated:
                 current = done.pop()
             begun = current or _instant(event, action, ongoing)
             done.append(
@@ -89,19 +104,6 @@ def bars(
     if current is not None:
         done.append(current)
     return tuple(sorted(done, key=lambda bar: bar.start))
-
-
-def _fails_again(bar: chart.Bar, event: heat_values.Event) -> bool:
-    """Say whether an event repeats the failure of an action.
-
-    Heat repeats a stack's failure for each resource that fails. CHECK is
-    different: a resource that is marked as unhealthy has no start.
-    """
-    return (
-        event.status == f'{bar.label}_FAILED' != 'CHECK_FAILED'
-        and bar.state is chart.State.FAILED
-        and not bar.aside
-    )
 
 
 def _instant(
@@ -205,10 +207,26 @@ class ChartReader:
         """
         notes: list[str] = []
         stack = stack_tree.root(self._heat, name_or_id)
-        listed = self._runs(stack, wanted, notes)
+        listed: list[run_values.Run] = []
+        try:
+            newest = self._list_runs(
+                stack=stack.id, targets=True, limit=wanted.runs
+            )
+            listed = list(itertools.islice(newest, wanted.runs))
+        except errors.ServiceError as exc:
+            notes.append(f'Cannot list the runs of its actions: {exc}')
         happened = self._heat.all_events(stack)
-        places = self._places(stack)
-        now = self._now(happened, listed)
+        places: list[stack_tree.Place] = []
+        # The stack may be deleted; its events and runs remain.
+        with contextlib.suppress(errors.NotFound):
+            places = stack_tree.find(self._heat, stack)
+        times = [event.time for event in happened]
+        times += [
+            heat_values.moment(run.ended_at or run.created_at)
+            for run in listed
+        ]
+        # Other machines' clocks may be ahead of ours.
+        now = max([self._clock(), *times])
         rows = _Rows(happened, wanted, now)
         for place in places:
             rows.add_place(place)
@@ -224,38 +242,6 @@ class ChartReader:
             rows=[*rows.of_stack(stack), *rows.below()],
             notes=tuple(notes),
         )
-
-    def _places(self, stack: heat_values.Stack) -> list[stack_tree.Place]:
-        try:
-            return stack_tree.find(self._heat, stack)
-        except errors.NotFound:
-            # The stack is deleted; its events and runs remain.
-            return []
-
-    def _now(
-        self,
-        happened: list[heat_values.Event],
-        listed: list['run_values.Run'],
-    ) -> float:
-        """Return the time; other machines' clocks may be ahead of ours."""
-        times = [event.time for event in happened]
-        times += [
-            heat_values.moment(run.ended_at or run.created_at)
-            for run in listed
-        ]
-        return max(self._clock(), *times) if times else self._clock()
-
-    def _runs(
-        self, stack: heat_values.Stack, wanted: ChartFilter, notes: list[str]
-    ) -> list['run_values.Run']:
-        try:
-            listed = self._list_runs(
-                stack=stack.id, targets=True, limit=wanted.runs
-            )
-            return list(itertools.islice(listed, wanted.runs))
-        except errors.ServiceError as exc:
-            notes.append(f'Cannot list the runs of its actions: {exc}')
-            return []
 
     def _executions(
         self, place: stack_tree.Place, notes: list[str]
@@ -315,8 +301,15 @@ class _Rows:
             return
         happened = self._events.get((resource.stack_id, resource.name), ())
         ongoing = chart.State.WAITING if deployment else chart.State.RUNNING
+        kind = chart.RowKind.RESOURCE
+        if deployment:
+            kind = chart.RowKind.DEPLOYMENT
+        elif resource.nested_id:
+            kind = chart.RowKind.NESTED
+        elif resource.type == _EXECUTION:
+            kind = chart.RowKind.EXECUTION
         row = chart.ChartRow(
-            kind=_kind(resource),
+            kind=kind,
             path=place.path,
             name=resource.name,
             bars=self._lately(bars(happened, ongoing)),
@@ -375,8 +368,8 @@ class _Rows:
             if attempt['attempt'] == target.attempt:
                 # It says what else keeps its server busy.
                 said = target.reason
-            reason = said or ('' if ended else runs.UNANSWERED)
-            is_held_up = is_waiting and reason != runs.UNANSWERED
+            reason = said or ('' if ended else run_records.UNANSWERED)
+            is_held_up = is_waiting and reason != run_records.UNANSWERED
             explained = f'{reason} (run {run.id})'.lstrip()
             bar = chart.Bar(
                 label=run.action,
@@ -413,14 +406,25 @@ class _Rows:
         paths = [
             path
             for path in {**self._own, **self._nested}
-            if self._parent(path) == parent
+            if getattr(self._places.get(path), 'parent', '') == parent
         ]
         blocks = [self._block(path, depth) for path in paths]
         # Those below are folded with the stack that they are in.
         if not depth and not self._wanted.unfold:
             blocks = self._fold_scripts(blocks)
         return list(
-            itertools.chain(*sorted(filter(None, blocks), key=self._began))
+            itertools.chain(
+                *sorted(
+                    filter(None, blocks),
+                    key=lambda rows: (
+                        min(
+                            (bar.start for row in rows for bar in row.bars),
+                            default=self._now,
+                        ),
+                        rows[0].path,
+                    ),
+                )
+            )
         )
 
     def _fold_scripts(
@@ -428,24 +432,21 @@ class _Rows:
     ) -> list[list[chart.ChartRow]]:
         """Return rows with one row for the users' scripts on all servers."""
         scripts = [
-            row for row in itertools.chain(*blocks) if self._is_script(row)
+            row
+            for row in itertools.chain(*blocks)
+            if row.kind is chart.RowKind.RUN
+            and (row.path, row.what) in self._scripts
         ]
         if len({row.path for row in scripts}) < 2:
             return blocks
+        taken = set(map(id, scripts))
         rest = [
-            [row for row in rows if not self._is_script(row)]
-            for rows in blocks
+            [row for row in rows if id(row) not in taken] for rows in blocks
         ]
         servers = chart.ChartRow(
             kind=chart.RowKind.RUN, path='servers', name='servers', bars=()
         )
         return [*rest, chart.fold(servers, scripts, self._now)]
-
-    def _is_script(self, row: chart.ChartRow) -> bool:
-        return (
-            row.kind is chart.RowKind.RUN
-            and (row.path, row.what) in self._scripts
-        )
 
     def _block(self, path: str, depth: int) -> list[chart.ChartRow]:
         own = [
@@ -484,19 +485,11 @@ class _Rows:
             )
         )
 
-    def _parent(self, path: str) -> str:
-        place = self._places.get(path)
-        return '' if place is None else place.parent
-
     def _lately(self, bars: tuple[chart.Bar, ...]) -> tuple[chart.Bar, ...]:
         since = self._wanted.since
         if since is None:
             return bars
         return tuple(bar for bar in bars if bar.until(self._now) >= since)
-
-    def _began(self, block: list[chart.ChartRow]) -> tuple[float, str]:
-        starts = [bar.start for row in block for bar in row.bars]
-        return min(starts, default=self._now), block[0].path
 
 
 def _outcome(execution: abc.Mapping[str, Any], state: chart.State) -> str:
@@ -506,13 +499,3 @@ def _outcome(execution: abc.Mapping[str, Any], state: chart.State) -> str:
     if state is not chart.State.COMPLETE and info:
         reason = outcome.reason(reason, str(info))
     return f'{reason} (execution {execution["id"]})'
-
-
-def _kind(resource: heat_values.Resource) -> chart.RowKind:
-    if resource.type in _DEPLOYMENTS:
-        return chart.RowKind.DEPLOYMENT
-    if resource.nested_id:
-        return chart.RowKind.NESTED
-    if resource.type == _EXECUTION:
-        return chart.RowKind.EXECUTION
-    return chart.RowKind.RESOURCE

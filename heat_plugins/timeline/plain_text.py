@@ -29,36 +29,25 @@ _STYLES = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Glyphs:
-    """The characters of bars; each state differs without a colour, too."""
+    """The characters of bars; each state differs without a colour, too.
 
-    states: abc.Mapping[chart.State, str]
+    :ivar fills: by the states, in the order of `_STYLES`.
+    """
+
+    fills: str
     cut: str
     now: str
     ellipsis: str
 
-
-def _glyphs(fills: str, cut: str, now: str, ellipsis: str) -> Glyphs:
-    waiting, running, complete, failed, timed_out, cancelled = list(fills)
-    return Glyphs(
-        states={
-            chart.State.STARTING: waiting,
-            chart.State.WAITING: waiting,
-            chart.State.RUNNING: running,
-            chart.State.COMPLETE: complete,
-            chart.State.FAILED: failed,
-            chart.State.TIMED_OUT: timed_out,
-            chart.State.CANCELLED: cancelled,
-        },
-        cut=cut,
-        now=now,
-        ellipsis=ellipsis,
-    )
+    def of(self, state: chart.State) -> str:
+        """Return the character of a state."""
+        return self.fills[[*_STYLES].index(state)]
 
 
-BLOCKS = _glyphs('░▒█✗⧖─', '┊', '▸', '…')
-ASCII = _glyphs('.~#x?-', ':', '>', '~')
+BLOCKS = Glyphs('░░▒█✗⧖─', '┊', '▸', '…')
+ASCII = Glyphs('..~#x?-', ':', '>', '~')
 
 
 def draw(
@@ -130,20 +119,17 @@ class _TextDrawing:
         )
 
     def lines(self) -> abc.Iterator[rich_text.Text]:
-        yield self._axis()
+        axis = ''
+        for label in self._scale.labels(self._plot, self._zone):
+            axis = f'{axis.ljust(self._column(label.position))}{label.text}'
+        yield rich_text.Text(
+            f'{"":{self._names}} {axis}'.rstrip(), 'bright_black'
+        )
         for row, end in zip(self._chart.rows, self._ends, strict=True):
             yield from self._row(row, end)
         yield self._legend()
         for state, line in self._chart.troubles():
             yield rich_text.Text(line, _STYLES[state])
-
-    def _axis(self) -> rich_text.Text:
-        line = ''
-        for label in self._scale.labels(self._plot, self._zone):
-            line = f'{line.ljust(self._column(label.position))}{label.text}'
-        return rich_text.Text(
-            f'{"":{self._names}} {line}'.rstrip(), 'bright_black'
-        )
 
     def _row(
         self, row: chart.ChartRow, end: str
@@ -171,16 +157,14 @@ class _TextDrawing:
             first = self._column(self._scale.position(bar.start))
             until = bar.until(self._chart.now)
             last = self._column(self._scale.position(until))
-            working = first
-            if bar.working_since is not None:
-                working = self._column(self._scale.position(bar.working_since))
+            since = (
+                bar.start if bar.working_since is None else bar.working_since
+            )
+            working = self._column(self._scale.position(since))
             for column in range(first, last + 1):
                 waits = column < working
                 state = chart.State.WAITING if waits else bar.state
-                drawn_cells[column] = (
-                    self._glyphs.states[state],
-                    _STYLES[state],
-                )
+                drawn_cells[column] = self._glyphs.of(state), _STYLES[state]
             if bar.end is None:
                 drawn_cells[last] = (self._glyphs.now, _STYLES[bar.state])
         return drawn_cells
@@ -191,7 +175,7 @@ class _TextDrawing:
     def _legend(self) -> rich_text.Text:
         line = rich_text.Text(f'{"":{self._names}}')
         for state, words in self._chart.legend().items():
-            line.append(f' {self._glyphs.states[state]}', _STYLES[state])
+            line.append(f' {self._glyphs.of(state)}', _STYLES[state])
             line.append(f' {words}', 'bright_black')
         if self._scale.cuts:
             line.append(f' {self._glyphs.cut} nothing happens', 'bright_black')

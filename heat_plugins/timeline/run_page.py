@@ -212,6 +212,20 @@ def draw(
     """
     counts = dict(run.counts)
     counted = ', '.join(f'{count} {name}' for name, count in counts.items())
+    # Failures come first in the table.
+    shown = sorted(targets, key=lambda each: _ORDER.index(each.state))
+    faults = [
+        each.fault for each in targets if each.state in ('failed', 'timed-out')
+    ]
+    items = ''.join(
+        f'<li>{_text(line)}</li>'
+        for line in wording.lines(faults, 'see the table')
+    )
+    track = (
+        f'<div class="on-{name}" '
+        f'style="width: {100 * counts[name] / run.targets:.2f}%"></div>'
+        for name in sorted(counts, key=_TRACK.index)
+    )
     about = (
         f'Run {run.id}: {run.state}, {run.percent}% of '
         f'{wording.counted(run.targets, "target")}. '
@@ -223,19 +237,19 @@ def draw(
     refresh = f'<meta http-equiv="refresh" content="{REFRESH}">\n'
     return _PAGE.format(
         refresh='' if run.ended else refresh,
-        title=_text(f'{run.action} on {_stacks(run)}'),
+        title=_text(f'{run.action} on {", ".join(run.stacks[:5])}'),
         style=_STYLE,
         about=_text(about),
         told=_text(counted),
-        track=_track(counts, run.targets),
+        track=''.join(track),
         reason=(
             f'<p class="reason of-{run.state}">{_text(run.reason)}</p>'
             if run.reason
             else ''
         ),
-        failures=_failures(targets),
+        failures=f'<ul class="failures">{items}</ul>' if items else '',
         states=''.join(f'<option>{_text(name)}</option>' for name in counts),
-        rows='\n'.join(_rows(targets, now)),
+        rows='\n'.join(_row(each, now) for each in shown),
         chart=svg.draw(_chart(run, targets, now)),
         drawn=_text(summary.time(int(now)) or ''),
         script=_SCRIPT,
@@ -245,44 +259,6 @@ def draw(
 
 def _text(text: str) -> str:
     return html.escape(foreign.line(text))
-
-
-def _stacks(run: 'runs.Run') -> str:
-    return ', '.join(run.stacks[:5])
-
-
-def _track(counts: dict[str, int], total: int) -> str:
-    return ''.join(
-        f'<div class="on-{name}" style="width: {100 * count / total:.2f}%">'
-        '</div>'
-        for name, count in sorted(
-            counts.items(), key=lambda counted: _TRACK.index(counted[0])
-        )
-    )
-
-
-def _failures(targets: abc.Iterable['runs.Target']) -> str:
-    """Return a list with a line for each reason."""
-    faults = [
-        wording.Fault(
-            name=f'{each.stack} {each.server_name or each.resource}',
-            also=tuple(filter(None, (each.server_name, each.resource))),
-            reason=f'{each.state}: {each.reason}',
-        )
-        for each in targets
-        if each.state in ('failed', 'timed-out')
-    ]
-    items = ''.join(
-        f'<li>{_text(line)}</li>'
-        for line in wording.lines(faults, 'see the table')
-    )
-    return f'<ul class="failures">{items}</ul>' if items else ''
-
-
-def _rows(targets: abc.Iterable['runs.Target'], now: float) -> list[str]:
-    """Return the rows of the table, failures first."""
-    shown = sorted(targets, key=lambda each: _ORDER.index(each.state))
-    return [_row(each, now) for each in shown]
 
 
 def _row(target: 'runs.Target', now: float) -> str:
@@ -346,12 +322,15 @@ def _chart(
             chart.ChartRow(
                 kind=chart.RowKind.RUN,
                 path=f'{target.stack} {target.resource}',
-                name=f'{target.stack} {target.server_name or target.resource}',
+                name=target.fault.name,
                 bars=bars,
             )
         )
     return chart.Chart(
-        stack=_stacks(run), status=run.state, rows=tuple(rows), now=now
+        stack=', '.join(run.stacks[:5]),
+        status=run.state,
+        rows=tuple(rows),
+        now=now,
     )
 
 

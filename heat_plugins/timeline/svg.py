@@ -6,6 +6,7 @@ and so do words, for tooltips and screen readers.
 """
 
 import datetime
+import html
 import itertools
 import math
 import textwrap
@@ -207,11 +208,8 @@ def draw(drawn: chart.Chart) -> str:
 def page(drawn: chart.Chart) -> str:
     """Return an HTML document with the drawing in it."""
     drawing = _SVGDrawing(drawn)
-    title = etree.Element('title')
-    title.text = drawing.title
-    inner = etree.tostring(title, encoding='unicode')
     return PAGE.format(
-        title=inner.removeprefix('<title>').removesuffix('</title>'),
+        title=html.escape(drawing.title, quote=False),
         svg=etree.tostring(drawing.root, encoding='unicode'),
     )
 
@@ -261,26 +259,6 @@ class _SVGDrawing:
                 'aria-labelledby': 'title description',
             },
         )
-        self._head()
-        tops = list(
-            itertools.accumulate(
-                (_LANE * len(parts) for parts in lanes), initial=_HEAD + _AXIS
-            )
-        )
-        self._bands(tops)
-        if drawn.bars:
-            self._grid()
-        for row, parts, top in zip(drawn.rows, lanes, tops, strict=False):
-            self._row(row, parts, top)
-        if drawn.bars:
-            self._now()
-            self._legend()
-        for number, (style, line) in enumerate(self._foot):
-            y = self._bottom + 44 + 18 * number
-            add_text(self.root, _MARGIN, y, line, style)
-
-    def _head(self) -> None:
-        drawn = self._chart
         add(self.root, 'title', id='title').text = self.title
         description = _summary(drawn)
         add(self.root, 'desc', id='description').text = description
@@ -288,8 +266,11 @@ class _SVGDrawing:
         add_patterns(self.root)
         add_text(self.root, _MARGIN, 26, self.title, 'title')
         add_text(self.root, _MARGIN, 46, description, 'quiet')
-
-    def _bands(self, tops: list[int]) -> None:
+        tops = list(
+            itertools.accumulate(
+                (_LANE * len(parts) for parts in lanes), initial=_HEAD + _AXIS
+            )
+        )
         for top, bottom in list(itertools.pairwise(tops))[::2]:
             add(
                 self.root,
@@ -300,6 +281,18 @@ class _SVGDrawing:
                 width=_WIDTH - 2 * _MARGIN,
                 height=bottom - top,
             )
+        if drawn.bars:
+            self._grid()
+        for row, parts, top in zip(drawn.rows, lanes, tops, strict=False):
+            self._row(row, parts, top)
+        if drawn.bars:
+            if any(bar.until(drawn.now) >= drawn.now for bar in drawn.bars):
+                upright = self._upright(self._at(drawn.now), 'now')
+                add(upright, 'title').text = f'Drawn at {_clock(drawn.now)}'
+            self._legend()
+        for number, (style, line) in enumerate(self._foot):
+            y = self._bottom + 44 + 18 * number
+            add_text(self.root, _MARGIN, y, line, style)
 
     def _grid(self) -> None:
         top = _HEAD + _AXIS
@@ -371,8 +364,10 @@ class _SVGDrawing:
         )
         for number, lane in enumerate(lanes):
             y = top + _LANE * number
-            for bar, after in itertools.zip_longest(lane, lane[1:]):
-                self._bar(group, bar, y, self._free_until(after))
+            ends = [self._at(bar.start) for bar in lane[1:]]
+            ends.append(self._left + self._plot)
+            for bar, free in zip(lane, ends, strict=False):
+                self._bar(group, bar, y, free)
         if row.last is not None:
             add_text(
                 group,
@@ -382,12 +377,6 @@ class _SVGDrawing:
                 row.last.state.value,
             )
 
-    def _free_until(self, after: chart.Bar | None) -> float:
-        """Return where the room to the right of a bar ends."""
-        if after is None:
-            return self._left + self._plot
-        return self._x(self._scale.position(after.start))
-
     def _bar(
         self, parent: etree.Element, bar: chart.Bar, top: float, free: float
     ) -> None:
@@ -396,14 +385,10 @@ class _SVGDrawing:
         :param free: where the room to its right ends.
         """
         now = self._chart.now
-        left = self._x(self._scale.position(bar.start))
-        right = max(
-            self._x(self._scale.position(bar.until(now))), left + _LEAST_BAR
-        )
-        working = left
-        if bar.working_since is not None:
-            working = self._x(self._scale.position(bar.working_since))
-            working = min(max(working, left), right)
+        left = self._at(bar.start)
+        right = max(self._at(bar.until(now)), left + _LEAST_BAR)
+        since = bar.start if bar.working_since is None else bar.working_since
+        working = min(max(self._at(since), left), right)
         group = add(parent, 'g')
         add(group, 'title').text = foreign.line(_described(bar, now))
         y = top + (_LANE - BAR) / 2
@@ -422,12 +407,8 @@ class _SVGDrawing:
     def _x(self, position: float) -> float:
         return self._left + position * self._plot
 
-    def _now(self) -> None:
-        now = self._chart.now
-        if any(bar.until(now) >= now for bar in self._chart.bars):
-            x = self._x(self._scale.position(self._chart.now))
-            line = self._upright(x, 'now')
-            add(line, 'title').text = f'Drawn at {_clock(self._chart.now)}'
+    def _at(self, time: float) -> float:
+        return self._x(self._scale.position(time))
 
     def _legend(self) -> None:
         group = add(self.root, 'g', **{'aria-hidden': 'true'})

@@ -8,7 +8,6 @@ import testtools
 
 from heat_plugins import metrics
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
 
 #: What makes a time series for each tenant, stack, server or resource.
 UNBOUNDED = {'tenant', 'project', 'stack', 'server', 'resource', 'name', 'id'}
@@ -35,8 +34,8 @@ class TableTest(testtools.TestCase):
         self.assertEqual(others, set(metrics.RUNNING.values))
 
     def test_each_end_of_a_target_is_counted(self):
-        ends = {state.value for state in runs.State if state.ended}
-        skipped = {runs.State.SKIPPED.value}
+        ends = {state.value for state in run_records.State if state.ended}
+        skipped = {run_records.State.SKIPPED.value}
         self.assertEqual(ends - skipped, set(metrics.TARGETS.values))
 
 

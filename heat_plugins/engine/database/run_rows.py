@@ -36,7 +36,6 @@ from heat_plugins.runs import ordering
 from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
-from heat_plugins.runs import runs
 from heat_plugins.runs import telling
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
@@ -76,15 +75,15 @@ _SKEW = 60
 _MAY_RUN = [
     each.value
     for each in (
-        runs.State.RUNNING,
-        runs.State.WAITING,
-        runs.State.CANCELLED,
-        runs.State.TIMED_OUT,
+        run_records.State.RUNNING,
+        run_records.State.WAITING,
+        run_records.State.CANCELLED,
+        run_records.State.TIMED_OUT,
     )
 ]
 _OTHERS = 20
 
-_LIVE = [each.value for each in runs.State if not each.ended]
+_LIVE = [each.value for each in run_records.State if not each.ended]
 
 # Targets whose runs a list may name, see `_has_target`.
 _FEW = 500
@@ -479,7 +478,7 @@ class RunRows:
     @_in_database
     def answer(
         self,
-        outcomes: abc.Mapping[run_store.TargetKey, runs.RunAttempt],
+        outcomes: abc.Mapping[run_store.TargetKey, run_records.Attempt],
     ) -> abc.Mapping[run_store.TargetKey, run_records.Attempt]:
         counted: dict[run_store.TargetKey, run_records.Attempt] = {}
         # Else two engines with the same answers would conflict.
@@ -713,7 +712,9 @@ def _with_targets(
 ) -> run_records.RunRecord:
     """Return a run with targets, from their rows."""
     targets = list(targets)
-    members = [stored.read(runs.RunTarget, each.member) for each in targets]
+    members = [
+        stored.read(run_records.RunTarget, each.member) for each in targets
+    ]
     return run_records.RunRecord(
         order=dataclasses.replace(order, members=members),
         control=stored.read(run_records.Control, row.control),
@@ -998,7 +999,7 @@ def _holders(
 def _answer(
     session: Any,
     run_id: str,
-    outcomes: abc.Mapping[run_store.TargetKey, runs.RunAttempt],
+    outcomes: abc.Mapping[run_store.TargetKey, run_records.Attempt],
 ) -> dict[run_store.TargetKey, run_records.Attempt]:
     """Store what servers say of targets of a run; return what counts."""
     limit = cfg.CONF.heat_plugins.run_output_limit
@@ -1043,7 +1044,7 @@ def _settling(attempt: run_records.Attempt) -> sqlalchemy.Update:
     )
     if attempt.is_live:
         return rows.beginning(ticket)
-    is_complete = attempt.state is runs.State.COMPLETE
+    is_complete = attempt.state is run_records.State.COMPLETE
     return rows.settling(
         ticket,
         body.SignalOutcome(

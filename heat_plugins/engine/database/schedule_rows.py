@@ -21,7 +21,6 @@ from heat_plugins import metrics
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import resources
 from heat_plugins.runs.schedules import schedule_deciding
-from heat_plugins.runs.schedules import schedule_notices
 from heat_plugins.runs.schedules import schedules
 
 #: The key in a resource's data.
@@ -146,7 +145,7 @@ def change(
         if text is None:
             return False
         before = _Kept.read(text)
-        after = schedule_notices.noticed(before, changed(before))
+        after = changed(before).noticed(before)
         if after == before:
             return False
         if replace(context, number, text, after.text()):

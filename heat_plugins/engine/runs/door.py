@@ -43,7 +43,6 @@ from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_requests
 from heat_plugins.runs import run_store
-from heat_plugins.runs import signal_orders
 from heat_plugins.runs import summary
 from heat_plugins.runs.targets import selecting
 from heat_plugins.runs.targets import targets
@@ -203,7 +202,7 @@ class Door:
         for _try in range(_TRIES):
             before = self._store.load(wanted.run, project_id)
             run = before.run
-            if any(e.request == wanted.request for e in run.control.requests):
+            if any(e.request == wanted.request for e in run.control.asked):
                 return self._shown(before)
             request = wanted.of(run, who)
             refusal = run_requests.refusal(run, request.do, only=request.only)
@@ -525,9 +524,7 @@ def choose(
     chooser = selecting.Chooser(stacks)
     try:
         return chooser.choose(
-            wanted,
-            signal_orders.SignalOrder(action=action, inputs=wanted.inputs),
-            config,
+            dataclasses.replace(wanted, action=action), config
         )
     except errors.NotFound as exc:
         hints = [

@@ -41,7 +41,6 @@ from heat_plugins.runs import attempts
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
-from heat_plugins.runs import runs
 from heat_plugins.runs import stepping
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
@@ -200,7 +199,7 @@ class StackRuns:
         :raises errors.ServiceError: there is no object store to be had.
         """
         self.hub.adopt(self.stack)
-        return run_objects.RunObjects.of_target(
+        return run_objects.RunObjects(
             self.hub.store, self.stack_id, key.run_id, key.number, key.attempt
         )
 
@@ -366,7 +365,7 @@ class StackRuns:
                     signed
                 ) and not hub.store.has_object(hub.container, name):
                     self._lost[key] = stepping.Answer(
-                        lost=_KEY_CHANGED, state=runs.State.FAILED
+                        lost=_KEY_CHANGED, state=run_records.State.FAILED
                     )
 
     def _note_end(

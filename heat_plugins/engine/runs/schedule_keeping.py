@@ -50,7 +50,6 @@ from heat_plugins.runs import run_requests
 from heat_plugins.runs import run_store
 from heat_plugins.runs import summary
 from heat_plugins.runs.schedules import schedule_deciding
-from heat_plugins.runs.schedules import schedule_notices
 from heat_plugins.runs.schedules import schedules
 from heat_plugins.runs.targets import selecting
 
@@ -334,9 +333,9 @@ class Keeper:
         """
         row, before, decision = decided.row, decided.before, decided.decision
         after = dataclasses.replace(decided.settled, record=decision.record)
-        settled = schedule_notices.noticed(before, decided.settled)
+        settled = decided.settled.noticed(before)
         after = dataclasses.replace(after, book=settled.book)
-        after = schedule_notices.changed(settled, after, now)
+        after = after.with_notices(settled, now)
         poll = _between(*_POLLS)
         step, until = schedule_deciding.needed(after, decision, now, poll)
         if step is not None and row.stack_id not in jobs:
@@ -383,11 +382,11 @@ class Keeper:
         """Return what to tell now, what to record before, and when again."""
         notice = kept.book.due(now)
         if notice is None:
-            return None, kept, schedule_notices.next_time(kept)
+            return None, kept, kept.notice_time
         if not run_scans.PLACES.take(row.id, row.project_id):
             return None, kept, now + _between(*_NO_PLACE)
         notice, kept = kept.tried(notice, now)
-        return notice, kept, schedule_notices.next_time(kept)
+        return notice, kept, kept.notice_time
 
     def _perform(self, jobs: abc.Sequence[_Job]) -> None:
         """Do what is due in a stack; a failure must stop no other."""

@@ -21,9 +21,8 @@ from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
 from heat_plugins.runs import attempts
+from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
-from heat_plugins.runs import signal_orders
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import signal_names
 
@@ -68,8 +67,8 @@ def finder(
             )
         present = {k for k, row in given.items() if not row.is_withdrawn}
         lost = [e for e in chosen if e.deployment_id not in present]
-        wanted = signal_orders.SignalOrder(
-            action=order.action, inputs=order.inputs
+        wanted = ordering.Start(
+            run=order.id, action=order.action, inputs=order.inputs
         )
         derived = withdrawn(context, lost, wanted) if lost else {}
 
@@ -97,8 +96,8 @@ def finder(
 
 def withdrawn(
     context: heat_types.Context,
-    members: abc.Sequence[runs.RunTarget],
-    wanted: signal_orders.SignalOrder,
+    members: abc.Sequence[run_records.RunTarget],
+    wanted: ordering.Start,
 ) -> _Derived:
     """Return members whose deployments were withdrawn as targets.
 
@@ -153,10 +152,10 @@ def refusals(
 
 
 def _derived(
-    member: runs.RunTarget,
+    member: run_records.RunTarget,
     known: heat_values.Server,
     load: abc.Callable[[str], Any],
-    wanted: signal_orders.SignalOrder,
+    wanted: ordering.Start,
 ) -> targets.Target | errors.Error | None:
     """Return a withdrawn deployment, or why it does not take an action now."""
     try:
@@ -179,7 +178,7 @@ def _derived(
 def _offered(
     stack: Any,
     place: heat_values.ServerResource,
-    wanted: signal_orders.SignalOrder,
+    wanted: ordering.Start,
 ) -> targets.Target | None:
     """Return the deployment in a place; None if there is another type.
 
@@ -199,7 +198,7 @@ def _offered(
 _Found = abc.Mapping[str, heat_values.Server]
 
 
-def _owners(member: runs.RunTarget) -> tuple[str, str]:
+def _owners(member: run_records.RunTarget) -> tuple[str, str]:
     """Return the physical IDs that the deployment's resource may have."""
     group_id = signal_names.id_in_group(
         member.deployment_id, signal_names.GROUP_TAIL
@@ -207,7 +206,7 @@ def _owners(member: runs.RunTarget) -> tuple[str, str]:
     return member.deployment_id, group_id
 
 
-def _of_server(member: runs.RunTarget, known: _Found) -> str | None:
+def _of_server(member: run_records.RunTarget, known: _Found) -> str | None:
     """Return why a config of a user's own is not run on a server."""
     if member.stack_id in _roots(known, member.server_id):
         return None
@@ -218,7 +217,7 @@ def _of_server(member: runs.RunTarget, known: _Found) -> str | None:
 
 
 def _of_deployment(
-    member: runs.RunTarget,
+    member: run_records.RunTarget,
     known: _Found,
     given: abc.Mapping[str, str],
 ) -> str | None:
@@ -249,7 +248,7 @@ def _roots(known: _Found, physical_id: str) -> set[str]:
     return {each.root_stack_id for each in known[physical_id].resources}
 
 
-def _closed(member: runs.RunTarget, known: _Found) -> str | None:
+def _closed(member: run_records.RunTarget, known: _Found) -> str | None:
     server = known[member.server_id]
     if server.resources and all(each.is_going for each in server.resources):
         return f'Server {member.server_id} is being deleted'

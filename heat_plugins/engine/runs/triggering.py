@@ -8,7 +8,6 @@ from collections import abc
 import contextlib
 import time
 from typing import Any
-import uuid
 
 from oslo_config import cfg
 
@@ -29,7 +28,6 @@ from heat_plugins.engine.runs import run_fleet
 from heat_plugins.runs import ordering
 from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
-from heat_plugins.runs import signal_orders
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import signal_names
 
@@ -43,14 +41,14 @@ WHO = 'a signal'
 #: a group. A group that has many shows fewer of each.
 SHOWN, _SHOWN_TOGETHER = 10, 1000
 
-read = signal_orders.read
-looks_like_one = signal_orders.looks_like_one
-cannot_be_result = signal_orders.cannot_be_result
+read = ordering.read_signal
+looks_like_one = ordering.looks_like_one
+cannot_be_result = ordering.cannot_be_result
 
 
 def start(
     resource: heat_types.Resource,
-    wanted: signal_orders.SignalOrder,
+    wanted: ordering.Start,
     members: abc.Collection[Any],
 ) -> str:
     """Start a run; return what the event of the signal says.
@@ -73,9 +71,9 @@ def start(
     if not offered:
         raise errors.Refused([*refusals, 'it has no deployments'][0])
     order = run_records.RunOrder(
-        id=wanted.id or str(uuid.uuid4()),
+        id=wanted.run,
         action=wanted.action,
-        limits=wanted.limits or run_records.RunLimits(),
+        limits=run_records.RunLimits.asked(wanted.limits),
         members=(),
         created_at=int(time.time()),
         created_by=WHO,
@@ -95,7 +93,7 @@ def start(
 
 
 def target(
-    subject: run_room.Subject, wanted: signal_orders.SignalOrder
+    subject: run_room.Subject, wanted: ordering.Start
 ) -> targets.Target:
     """Return a deployment as what a run is started on.
 
@@ -149,7 +147,7 @@ def target(
         timeout=subject.terms.timeout,
         delivery_timeout=subject.terms.delivery_timeout,
     )
-    signal_orders.check(found, wanted)
+    found.check(wanted.action, wanted.inputs)
     return found
 
 

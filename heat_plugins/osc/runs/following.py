@@ -5,6 +5,7 @@ import argparse
 import codecs
 from collections import abc
 import dataclasses
+import functools
 import itertools
 import math
 import pathlib
@@ -27,7 +28,6 @@ from heat_plugins.runs import logs
 from heat_plugins.runs import overview
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
 from heat_plugins.signals import live
 from heat_plugins.timeline import run_page
 
@@ -50,7 +50,7 @@ _REFRESH = 10.0
 _PAGE = 5.0
 
 # The counts of a run with one target whose server has reported its start.
-_RUNNING = {runs.State.RUNNING.value: 1}
+_RUNNING = {run_records.State.RUNNING.value: 1}
 
 _HELD = (run_records.Phase.PAUSED.value, run_records.Phase.APPROVAL.value)
 
@@ -172,10 +172,18 @@ class Output:
         for target in begun:
             self._add(run, target)
         for target in begun:
-            if run.ended or target.state in run_columns.ENDED:
+            key = run.id, target.number, target.attempt
+            shown = self._tails[key]
+            if shown and (run.ended or target.state in run_columns.ENDED):
+                tail, sink = shown
                 # What a server has not reported must not hold up the others.
-                waits = target.state in runs.REPORTED or len(begun) == 1
-                self._finish(run.id, target, waits=waits)
+                if target.state in run_records.REPORTED or len(begun) == 1:
+                    tail.finish(target.state)
+                else:
+                    tail.drain()
+                sink.end()
+                # Not before: the caller may retry what has failed.
+                self._tails[key] = None
 
     def drain(self) -> None:
         """Show what has arrived until now."""
@@ -189,8 +197,8 @@ class Output:
         key = run_id, target.number, target.attempt
         if key in self._tails:
             return
-        objects = _objects(self._store, run_id, target)
         place = run_id, target.stack_id
+        objects = run_objects.RunObjects(self._store, target.stack_id, *key)
         if place not in self._sources:
             # Other runs have folders of their own.
             folder = objects.log[: objects.log.index(run_id) + len(run_id)]
@@ -200,7 +208,11 @@ class Output:
         sink = self._show(run, target)
         tail = logs.Tail(
             logs.Reader(self._sources[place], objects.log),
-            lambda: self._whole(run_id, target),
+            lambda: whole_outputs(
+                self._store,
+                run_id,
+                self._client.target(run_id, target.number, outputs=True),
+            ),
             show=sink.show,
             # Of many servers that would be much.
             note=self._display.say if run.targets == 1 else lambda note: None,
@@ -208,12 +220,6 @@ class Output:
             sleep=lambda seconds: time.sleep(seconds),
         )
         self._tails[key] = tail, sink
-
-    def _whole(
-        self, run_id: str, target: run_client.Target
-    ) -> abc.Mapping[str, Any]:
-        found = self._client.target(run_id, target.number, outputs=True)
-        return whole_outputs(self._store, run_id, found)
 
     def poll(self) -> None:
         """Show what has come since."""
@@ -223,56 +229,15 @@ class Output:
         for tail in tails:
             tail.flush()
 
-    def _finish(
-        self, run_id: str, target: run_client.Target, *, waits: bool
-    ) -> None:
-        """Show the rest of that of a target, and then no more.
-
-        :param waits: whether its server may send more; else only what has
-            arrived is shown.
-        """
-        key = run_id, target.number, target.attempt
-        if shown := self._tails.get(key):
-            tail, sink = shown
-            if waits:
-                tail.finish(target.state)
-            else:
-                tail.drain()
-            sink.end()
-            # Not before: the caller may retry what has failed.
-            self._tails[key] = None
-
-
-def lines(command: common.Command, client: run_client.Runs) -> Output:
-    """Return what says the output of targets on standard error."""
-    display = command.progress
-
-    def show(run: run_client.Run, target: run_client.Target) -> Lines:
-        name = run_columns.name(target) if run.targets > 1 else ''
-        return Lines(display.say, name)
-
-    store = common.live_store(command.app.client_manager)
-    return Output(client, store, display, show)
-
-
-def _objects(
-    store: stores.ObjectStore, run_id: str, target: run_client.Target
-) -> run_objects.RunObjects:
-    return run_objects.RunObjects.of_target(
-        store, target.stack_id, run_id, target.number, target.attempt
-    )
-
 
 def whole_outputs(
     store: stores.ObjectStore, run_id: str, target: run_client.Target
 ) -> abc.Mapping[str, Any]:
     """Return the outputs of a target, long ones whole if they are kept."""
-    known = runs.RunAttempt(outputs=target.outputs or {}, cut=target.cut)
-    return _objects(store, run_id, target).outputs(known)
-
-
-class _TooLong(Exception):
-    """A command has waited for as long as it was told to."""
+    objects = run_objects.RunObjects(
+        store, target.stack_id, run_id, target.number, target.attempt
+    )
+    return objects.outputs(target.outputs or {}, target.cut)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -303,7 +268,7 @@ class _Followed:
     def code(self) -> int:
         """The exit code for how it has ended."""
         if self.target is not None:
-            return common.code_of(runs.State(self.target.state))
+            return common.code_of(run_records.State(self.target.state))
         return common.code_of(run_records.Phase(self.run.state))
 
 
@@ -349,43 +314,59 @@ class Follower:
         try:
             for run_id in run_ids:
                 self._followed.append(self._begin(run_id))
-            self._follow(until)
+            if not self._follow(until):
+                code = common.STILL_RUNNING
         except KeyboardInterrupt:
             code = common.INTERRUPTED
-        except _TooLong:
-            code = common.STILL_RUNNING
         pending = [each.run for each in self._followed if not each.ended]
         if pending:
-            self._command.progress.say(*_return_lines(pending))
+            self._say_what_continues(pending)
         elif self._followed or code is None:
             code = max((each.code for each in self._followed), default=0)
         self._command.exit_code = code or 0
         return [each.run for each in self._followed]
 
+    def _say_what_continues(
+        self, pending: abc.Sequence[run_client.Run]
+    ) -> None:
+        noun = 'run continues' if len(pending) == 1 else 'runs continue'
+        lines = [f'Stopped waiting; the {noun}.']
+        for run in pending:
+            if run.state in _HELD:
+                # The reason may end in a command.
+                lines += [f'Run {run.id} is {run.state}.', run.reason]
+        ids = ' '.join(run.id for run in pending)
+        prefix = 'openstack software deployment run'
+        self._command.progress.say(
+            *lines,
+            'Wait again, or cancel:',
+            f'  {prefix} wait {ids}',
+            f'  {prefix} cancel {ids}',
+        )
+
     def _begin(self, run_id: str) -> _Followed:
         display = self._command.progress
-
-        def show() -> run_client.Run:
-            # A node of the database may lag.
-            return retrying.insist(
-                self._client.show,
-                run_id,
-                on=(errors.NotFound,),
-                seconds=run_client.GRACE,
-                most=run_client.POLL,
-                sleep=time.sleep,
-                clock=time.monotonic,
-            )
-
-        def failures() -> abc.Iterable[run_client.Target]:
-            return self._client.targets(run_id, state=run_columns.FAILED)
-
+        # A node of the database may lag.
+        show = functools.partial(
+            retrying.insist,
+            self._client.show,
+            run_id,
+            on=(errors.NotFound,),
+            seconds=run_client.GRACE,
+            most=run_client.POLL,
+            sleep=time.sleep,
+            clock=time.monotonic,
+        )
+        failures = functools.partial(
+            self._client.targets, run_id, state=run_columns.FAILED
+        )
         return _Followed(
             run=common.read_first(display, show, self._limit),
             shown=run_columns.RunProgress(display, failures),
         )
 
-    def _follow(self, until: float) -> None:
+    def _follow(self, until: float) -> bool:
+        """Follow the runs; say whether they have ended in time."""
         outage = retrying.OutageBudget(
             self._command.progress.say, clock=time.monotonic
         )
@@ -401,10 +382,10 @@ class Follower:
                 pause = min(_MOST, pause * _GROWTH)
             self._tick()
             if all(e.ended and e.is_shown for e in self._followed):
-                return
+                return True
             now = time.monotonic()
             if now >= until:
-                raise _TooLong
+                return False
             wake = min(due, until, now + _LEAST if self._output else due)
             time.sleep(max(0.1, wake - now))
             if self._output:
@@ -414,39 +395,8 @@ class Follower:
         """Read a run if it has changed, and show it then."""
         if each.is_shown:
             self._read(each)
-        if not each.is_shown:
-            self._show(each)
-            each.is_shown = True
-
-    def _read(self, each: _Followed) -> None:
-        now = time.monotonic()
-        version = each.run.version if now < each.due else None
-        if self._target is not None:
-            version = None
-        try:
-            run = self._client.newer(each.run.id, version)
-        except run_client.NoDoor as exc:
-            # As long as engines are being upgraded.
-            raise errors.Unavailable(str(exc)) from exc
-        if version is None:
-            each.due = now + (_MOST if self._output else _REFRESH)
-        if run is not None:
-            each.is_shown = run == each.run
-            each.run = run
-            if version is None and run.counts == _RUNNING:
-                self._report(each)
-
-    def _report(self, each: _Followed) -> None:
-        """Show what the server of a single target reports."""
-        target = self._client.target(each.run.id, 0)
-        percent, message = target.progress, target.message
-        parts = ('' if percent is None else f'{percent:.0f}%', message or '')
-        text = ' '.join(filter(None, parts))
-        if text != each.report and not self._command.progress.live:
-            self._command.progress.say(f'Run {each.run.id}: running {text}')
-        each.report = text
-
-    def _show(self, each: _Followed) -> None:
+        if each.is_shown:
+            return
         run = each.run
         if self._output:
             # What it has printed comes before what became of it.
@@ -458,6 +408,33 @@ class Follower:
         if self._page and (run.ended or now >= self._next_page):
             self._next_page = now + _PAGE
             write_run_page(self._page, self._client, run)
+        each.is_shown = True
+
+    def _read(self, each: _Followed) -> None:
+        now = time.monotonic()
+        is_known = now < each.due and self._target is None
+        version = each.run.version if is_known else None
+        try:
+            run = self._client.newer(each.run.id, version)
+        except run_client.NoDoor as exc:
+            # As long as engines are being upgraded.
+            raise errors.Unavailable(str(exc)) from exc
+        if version is None:
+            each.due = now + (_MOST if self._output else _REFRESH)
+        if run is None:
+            return
+        each.is_shown = run == each.run
+        each.run = run
+        if version is None and run.counts == _RUNNING:
+            # What the server of a single target reports.
+            target = self._client.target(run.id, 0)
+            percent = target.progress
+            parts = ['' if percent is None else f'{percent:.0f}%']
+            text = ' '.join(filter(None, [*parts, target.message]))
+            display = self._command.progress
+            if text != each.report and not display.live:
+                display.say(f'Run {run.id}: running {text}')
+            each.report = text
 
     def _tick(self) -> None:
         """Show how the runs stand."""
@@ -478,23 +455,6 @@ class Follower:
             )
 
 
-def _return_lines(pending: abc.Sequence[run_client.Run]) -> list[str]:
-    """Return lines on what continues; a reason may end in a command."""
-    noun = 'run continues' if len(pending) == 1 else 'runs continue'
-    lines = [f'Stopped waiting; the {noun}.']
-    for run in pending:
-        if run.state in _HELD:
-            lines += [f'Run {run.id} is {run.state}.', run.reason]
-    ids = ' '.join(run.id for run in pending)
-    prefix = 'openstack software deployment run'
-    return [
-        *lines,
-        'Wait again, or cancel:',
-        f'  {prefix} wait {ids}',
-        f'  {prefix} cancel {ids}',
-    ]
-
-
 def follow(
     command: common.Command,
     parsed_args: argparse.Namespace,
@@ -507,7 +467,18 @@ def follow(
     """
     page = parsed_args.output
     if parsed_args.wait or parsed_args.follow:
-        output = lines(command, client) if parsed_args.follow else None
+        output = None
+        if parsed_args.follow:
+            store = common.live_store(command.app.client_manager)
+            say = command.progress.say
+            output = Output(
+                client,
+                store,
+                command.progress,
+                lambda run, target: Lines(
+                    say, target.fault.name if run.targets > 1 else ''
+                ),
+            )
         follower = Follower(command, client, output=output, page=page)
         return (*follower.wait([run.id]), run)[0]
     if page:
@@ -526,11 +497,8 @@ def write_run_page(
 
 def shown(client: run_client.Runs, run: run_client.Run) -> common.Shown:
     """Return columns and values of a run; reads the targets that it shows."""
-    targets: list[run_client.Target] = []
-    if run.targets == 1:
-        targets = list(client.targets(run.id, outputs=True))
-    elif run.failed:
-        targets = list(
-            client.targets(run.id, state=run_columns.FAILED, outputs=True)
-        )
-    return run_columns.one(run, targets)
+    states = () if run.targets == 1 else run_columns.FAILED
+    if run.targets > 1 and not run.failed:
+        return run_columns.one(run)
+    targets = client.targets(run.id, state=states, outputs=True)
+    return run_columns.one(run, list(targets))

@@ -1,21 +1,145 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``openstack software deployment group nest``."""
+"""``openstack software deployment group nest``.
+
+Groups without nested stack get one, so that Heat's own classes know them. An
+update of their stack does it, with its template and parameters as they are:
+only the environment gets one more parameter default, of which other resources
+know nothing. heat-engine then runs nothing on the servers.
+"""
 
 import argparse
 from collections import abc
+import dataclasses
 import time
 
+from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins import heat_values
+from heat_plugins import retrying
 from heat_plugins import wording
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import single_groups
+from heat_plugins.runs.targets import stack_tree
+from heat_plugins.signals import signal_names
 
 _COLUMNS = ('stack', 'groups', 'state', 'reason')
 
-# Seconds between two requests for the states of stacks.
+# Seconds after which an update has ended that no poll has met in progress.
+_BEGINNING = 60.0
+
+# Seconds between two requests for the state of a stack.
 _PAUSE = 2.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Groups:
+    """The groups of a root stack that have no nested stack.
+
+    :ivar paths: their names, after those of the stacks that they are in.
+    :ivar failed: the members whose last action has not completed; a nested
+        stack would repeat it.
+    """
+
+    stack: heat_values.Stack
+    paths: abc.Sequence[str]
+    failed: abc.Sequence[str] = ()
+
+    @property
+    def obstacle(self) -> str:
+        """Why the stack cannot be updated for them now; empty if it can."""
+        status = self.stack.status
+        if status.endswith('_IN_PROGRESS'):
+            remedy = 'wait until that has ended'
+        elif status == 'SUSPEND_COMPLETE':
+            remedy = 'resume it'
+        elif not status.endswith('_COMPLETE'):
+            remedy = 'update it until it is complete'
+        elif not self.failed:
+            return ''
+        else:
+            return (
+                f'Members {bounds.listed(self.failed)} have not completed '
+                'their last action, and would run it again: remove them from '
+                'the group, or update the stack until they are complete'
+            )
+        return f'The stack is {status}: {remedy}, then repeat this command'
+
+
+def _find(
+    heat: orchestration.Orchestration, names: abc.Sequence[str] = ()
+) -> list[_Groups]:
+    """Return the stacks that have such groups.
+
+    :param names: of stacks, or their ids; all of the project if none.
+    """
+    with_groups = []
+    for name in names or heat.stack_ids():
+        try:
+            stack = heat.stack(name)
+            groups = _single(heat, stack)
+        except errors.NotFound:
+            if names:
+                raise
+            # It has just gone.
+            continue
+        if groups.paths:
+            with_groups.append(groups)
+    return with_groups
+
+
+def _single(
+    heat: orchestration.Orchestration, stack: heat_values.Stack
+) -> _Groups:
+    places = stack_tree.find(heat, stack)
+    return _Groups(
+        stack=stack,
+        paths=[
+            place.path
+            for place in places
+            if place.member is None
+            and signal_names.is_group(place.resource.physical_id)
+        ],
+        failed=[
+            place.path
+            for place in places
+            if place.member is not None and place.member.status != 'COMPLETE'
+        ],
+    )
+
+
+def _nest(
+    heat: orchestration.Orchestration,
+    stack: heat_values.Stack,
+    note: abc.Callable[[str], object],
+) -> str:
+    """Update a stack, so that its groups get nested stacks.
+
+    :param note: called with a sentence for people when an outage begins.
+    :returns: why they have none now; empty if they have.
+    :raises errors.Unavailable: Heat has been unavailable for too long.
+    """
+    defaults = {signal_names.GROUP_MEMBERS: 'nested'}
+    heat.update_environment(stack, {'parameter_defaults': defaults})
+    outage = retrying.OutageBudget(note, clock=time.monotonic)
+    # A stack is complete for a moment before its update begins.
+    begun_at = time.monotonic() + _BEGINNING
+    while True:
+        with outage.ridden_out():
+            current = heat.stack(stack.id)
+            status = current.status
+            if status.endswith('_FAILED'):
+                return f'The stack is {status}; see its events'
+            if not status.endswith('_COMPLETE'):
+                begun_at = 0.0
+            elif not (paths := _single(heat, current).paths):
+                return ''
+            elif time.monotonic() >= begun_at:
+                return (
+                    f'The stack is {status}, and these groups still have no '
+                    f'nested stack: {bounds.listed(paths)}; see its events'
+                )
+        time.sleep(_PAUSE)
 
 
 class NestGroups(common.Report):
@@ -51,10 +175,16 @@ class NestGroups(common.Report):
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         heat = common.orchestration(self.app.client_manager)
         self.progress.show('finding the groups')
-        stacks = single_groups.find(heat, parsed_args.stacks)
+        stacks = _find(heat, parsed_args.stacks)
         if parsed_args.dry_run or not stacks:
             return _shown(stacks, {})
-        self._confirm(parsed_args, stacks)
+        if not parsed_args.yes:
+            lines = [
+                f'  {each.stack.name}: {", ".join(each.paths)}'
+                for each in stacks
+            ]
+            question = f'Update {wording.counted(len(stacks), "stack")}?'
+            self.confirm(lines, question, 'Nothing was changed')
         outcomes: dict[str, str] = {}
         try:
             for number, each in enumerate(stacks, 1):
@@ -62,7 +192,12 @@ class NestGroups(common.Report):
                     f'updating stack {number} of {len(stacks)}: '
                     f'{each.stack.name}'
                 )
-                outcomes[each.stack.id] = self._nest(heat, each)
+                try:
+                    outcomes[each.stack.id] = each.obstacle or _nest(
+                        heat, each.stack, self.progress.say
+                    )
+                except errors.ServiceError as exc:
+                    outcomes[each.stack.id] = str(exc)
         except KeyboardInterrupt:
             self.progress.say(
                 'Stopped waiting; heat-engine continues the update of stack '
@@ -74,41 +209,9 @@ class NestGroups(common.Report):
                 self.exit_code = common.FAILED
         return _shown(stacks, outcomes)
 
-    def _nest(
-        self,
-        heat: orchestration.Orchestration,
-        groups: single_groups.SingleGroups,
-    ) -> str:
-        """Update a stack; return why it is not changed, or ''."""
-        if groups.obstacle:
-            return groups.obstacle
-        update = single_groups.NestingUpdate(
-            heat, groups.stack, self.progress.say, clock=time.monotonic
-        )
-        try:
-            update.begin()
-            while (outcome := update.poll()) is None:
-                time.sleep(_PAUSE)
-        except errors.ServiceError as exc:
-            return str(exc)
-        return outcome
-
-    def _confirm(
-        self,
-        parsed_args: argparse.Namespace,
-        groups: abc.Sequence[single_groups.SingleGroups],
-    ) -> None:
-        if parsed_args.yes:
-            return
-        question = f'Update {wording.counted(len(groups), "stack")}?'
-        lines = [
-            f'  {each.stack.name}: {", ".join(each.paths)}' for each in groups
-        ]
-        self.confirm(lines, question, 'Nothing was changed')
-
 
 def _shown(
-    groups: abc.Iterable[single_groups.SingleGroups],
+    groups: abc.Iterable[_Groups],
     outcomes: abc.Mapping[str, str],
 ) -> common.Shown:
     rows = []

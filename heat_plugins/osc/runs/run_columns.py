@@ -3,6 +3,7 @@
 
 from collections import abc
 import dataclasses
+import functools
 import textwrap
 from typing import Any
 
@@ -13,7 +14,6 @@ from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 
 # Characters of a line of reasons.
@@ -66,11 +66,10 @@ _OF_MANY = (
     'round',
     'targets_from',
     'limits',
-    'failures',
 )
 
 #: The states of targets that have failed, and of those that have ended.
-FAILED = (runs.State.FAILED.value, runs.State.TIMED_OUT.value)
+FAILED = (run_records.State.FAILED.value, run_records.State.TIMED_OUT.value)
 
 # Phases of a run whose reason says more than that of its only target.
 _HELD = (
@@ -78,80 +77,56 @@ _HELD = (
     run_records.Phase.APPROVAL.value,
     run_records.Phase.STOPPING.value,
 )
-ENDED = tuple(each.value for each in runs.State if each.ended)
+ENDED = tuple(each.value for each in run_records.State if each.ended)
 
 
-class Counts(columns.Column):
-    """Numbers by name, those that are not 0."""
+class Said(columns.Column):
+    """A value that a function puts into words for people."""
 
-    def human_readable(self) -> str:
-        return counted(self._value)
-
-
-class Failures(columns.Column):
-    """The targets that failed; for people a line for each reason.
-
-    :param lines: those lines.
-    """
-
-    def __init__(self, value: abc.Sequence[Any], lines: list[str]) -> None:
+    def __init__(self, value: Any, say: abc.Callable[[Any], str]) -> None:
         super().__init__(value)
-        self._lines = lines
+        self._say = say
 
     def human_readable(self) -> str:
-        return '\n'.join(
-            textwrap.fill(
-                foreign.line(line),
-                _WIDTH,
-                subsequent_indent='  ',
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-            for line in self._lines
-        )
+        return self._say(self._value)
 
 
-class ForPrograms(columns.Column):
-    """What programs alone read."""
-
-    def human_readable(self) -> str:
-        return ''
+def counted(counts: abc.Mapping[str, int]) -> str:
+    """Return how many targets are in which state, in words."""
+    return ', '.join(f'{number} {name}' for name, number in counts.items())
 
 
-class Limits(columns.Column):
-    """The limits, those that are set."""
-
-    def human_readable(self) -> str:
-        return ', '.join(
-            f'{name.replace("_", "-")} {value}'
-            for name, value in self._value.items()
-            if value not in (None, False, run_records.SKIP) and value != 0
-        )
+def _limits(limits: abc.Mapping[str, Any]) -> str:
+    """Return the limits that are set, in words."""
+    return ', '.join(
+        f'{name.replace("_", "-")} {value}'
+        for name, value in limits.items()
+        if value not in (None, False, run_records.SKIP) and value != 0
+    )
 
 
-class Requests(columns.Column):
-    """What users have asked for, a line for each."""
-
-    def human_readable(self) -> str:
-        return '\n'.join(
-            f'{each["at"]}: '
-            + ' '.join(filter(None, (each['do'], each['only'])))
-            + f' by {foreign.line(str(each["who"]))}'
-            for each in self._value
-        )
+def _requests(requests: abc.Iterable[abc.Mapping[str, Any]]) -> str:
+    """Return what users have asked for, a line for each."""
+    return '\n'.join(
+        f'{each["at"]}: '
+        + ' '.join(filter(None, (each['do'], each['only'])))
+        + f' by {foreign.line(str(each["who"]))}'
+        for each in requests
+    )
 
 
-class Notices(columns.Column):
-    """What was told to a webhook, a line for each."""
+def _notices(notices: abc.Iterable[abc.Mapping[str, Any]]) -> str:
+    """Return what was told to a webhook, a line for each."""
+    return '\n'.join(
+        f'{each["event"]}: {each["state"]}'
+        + (f' at {each["at"]}' if each['at'] else '')
+        + (f': {foreign.line(each["reason"])}' if each['reason'] else '')
+        for each in notices
+    )
 
-    def human_readable(self) -> str:
-        return '\n'.join(
-            f'{each["event"]}: {each["state"]}'
-            + (f' at {each["at"]}' if each['at'] else '')
-            + (f': {foreign.line(each["reason"])}' if each['reason'] else '')
-            for each in self._value
-        )
 
+# What programs alone read.
+_for_programs = functools.partial(Said, say=lambda value: '')
 
 # Cells of what is shown, by the keys.
 _KINDS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
@@ -162,20 +137,15 @@ _KINDS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
     'outputs': columns.Outputs,
     'cut': columns.Outputs,
     'late_result': columns.Outputs,
-    'counts': Counts,
-    'limits': Limits,
+    'counts': functools.partial(Said, say=counted),
+    'limits': functools.partial(Said, say=_limits),
     'script': columns.Value,
-    'requests': Requests,
-    'notices': Notices,
-    'stack_ids': ForPrograms,
-    'stack_id': ForPrograms,
-    'attempts': ForPrograms,
+    'requests': functools.partial(Said, say=_requests),
+    'notices': functools.partial(Said, say=_notices),
+    'stack_ids': _for_programs,
+    'stack_id': _for_programs,
+    'attempts': _for_programs,
 }
-
-
-def counted(counts: abc.Mapping[str, int]) -> str:
-    """Return how many targets are in which state, in words."""
-    return ', '.join(f'{number} {name}' for name, number in counts.items())
 
 
 def done(run: run_client.Run) -> int:
@@ -215,20 +185,27 @@ def one(
         shown = _cells(target)
         for name in ('number', 'state', 'reason', 'attempt'):
             del shown[name]
-        values |= {
-            name: ForPrograms(vars(run)[name]) for name in _OF_MANY[:-1]
-        }
+        values |= {name: _for_programs(vars(run)[name]) for name in _OF_MANY}
         values |= shown
         if run.state == run_records.Phase.RUNNING.value:
             values['state'] = target.state
         if run.state not in _HELD:
             values['reason'] = target.reason or run.reason
     failed = [each for each in targets if each.state in FAILED]
-    values['failures'] = Failures(
+    lines = wording.lines((each.fault for each in failed), rest(run.id))
+    values['failures'] = Said(
         [vars(each) for each in failed],
-        wording.lines(map(_fault, failed), rest(run.id))
-        if run.targets > 1
-        else [],
+        lambda value: '\n'.join(
+            textwrap.fill(
+                foreign.line(line),
+                _WIDTH,
+                subsequent_indent='  ',
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            for line in lines
+            if run.targets > 1
+        ),
     )
     return tuple(values), common.One(values.values())
 
@@ -264,19 +241,6 @@ def rest(run_id: str) -> str:
     return f'openstack software deployment run show {run_id} --failed'
 
 
-def name(of: run_client.Target) -> str:
-    """Return the name that people know a target by."""
-    return f'{of.stack} {of.server_name or of.resource}'
-
-
-def _fault(of: run_client.Target) -> wording.Fault:
-    return wording.Fault(
-        name=name(of),
-        also=tuple(filter(None, (of.server_name, of.resource))),
-        reason=f'{of.state}: {of.reason}',
-    )
-
-
 class RunProgress:
     """Shows the progress of one run.
 
@@ -299,7 +263,7 @@ class RunProgress:
 
     def changed(self, run: run_client.Run) -> None:
         """Say what has changed."""
-        size = run_records.RunLimits.read(run.limits).concurrent(run.targets)
+        size = run_records.RunLimits.asked(run.limits).concurrent(run.targets)
         if not self._state:
             at_once = f', at most {size} at a time' if run.targets > 1 else ''
             self._display.say(
@@ -341,7 +305,7 @@ class RunProgress:
         }
         new = [each for key, each in failed.items() if key not in self._failed]
         self._failed = set(failed)
-        for group in wording.grouped(map(_fault, new)):
+        for group in wording.grouped(each.fault for each in new):
             # The last line says where all of them are.
             room = wording.LINES - len(self._reasons)
             if group.pattern in self._reasons or room < 1:

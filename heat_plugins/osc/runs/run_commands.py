@@ -19,7 +19,6 @@ from heat_plugins.osc.runs import run_columns
 from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
-from heat_plugins.runs import runs
 from heat_plugins.runs.targets import stack_tree
 
 # Seconds for a server to stop what it has started: it asks every 2 s, a
@@ -35,6 +34,7 @@ TARGET: Final = command_line.value(
     '<target>',
     'Only this target: its number, its resource, or the name or ID of its '
     'server',
+    action=command_line.Once,
 )
 #: Which attempts a command shows.
 ATTEMPT: Final = command_line.number(
@@ -64,18 +64,6 @@ class RunCommand(common.Report):
     def runs(self) -> run_client.Runs:
         return common.runs(self.app.client_manager)
 
-    def show(self, run: str, limit: float | None = 0) -> run_client.Run:
-        """Return a run.
-
-        :param run: its ID, or a part of it.
-        :param limit: see `common.read_first`.
-        """
-        return common.read_first(
-            self.progress,
-            lambda: self.runs.show(self.runs.run_id(run)),
-            limit,
-        )
-
     def shown(self, run: run_client.Run) -> common.Shown:
         """Return columns and values of a run."""
         return following.shown(self.runs, run)
@@ -85,15 +73,23 @@ class RunCommand(common.Report):
         run_id: str,
         name: str | None = None,
         stack: str | None = None,
+        attempt: int | None = None,
         **more: Any,
     ) -> list[run_client.Target]:
         """Return the targets of a run, or the one that a user has named.
 
         :param stack: the name or ID of the stack that they are in.
         :param more: as `run_client.Runs.targets` takes it.
-        :raises exceptions.CommandError: there are none of that name.
+        :raises exceptions.CommandError: there are none of that name, or none
+            had such an attempt.
         """
-        found = list(self.runs.targets(run_id, **more))
+        found = list(self.runs.targets(run_id, attempt=attempt, **more))
+        if attempt and not (
+            found or any(self.runs.targets(run_id, attempt=attempt))
+        ):
+            raise exceptions.CommandError(
+                f'No target of run {run_id} has had an attempt {attempt}'
+            )
         if stack is not None:
             known = {text for e in found for text in (e.stack, e.stack_id)}
             found = [e for e in found if stack in (e.stack, e.stack_id)]
@@ -220,6 +216,13 @@ class ListRuns(RunCommand):
             # Refuses a stack that does not exist.
             heat = common.orchestration(self.app.client_manager)
             stack_tree.stack(heat, stack)
+        schedule = parsed_args.schedule
+        if schedule and not any(self.runs.list(schedule=schedule, limit=1)):
+            self.log.warning(
+                'No schedule with the ID %s has started a run; "openstack '
+                'software deployment schedule list -f json" has the IDs',
+                schedule,
+            )
         return run_columns.many(found)
 
 
@@ -237,15 +240,15 @@ class ShowRun(RunCommand):
 
     arguments = (
         *RunCommand.arguments,
+        command_line.flag('--targets', 'List its targets'),
         command_line.either(
-            command_line.flag('--targets', 'List its targets'),
             command_line.flag(
                 '--failed', 'List the targets that failed or timed out'
             ),
+            command_line.choice(
+                '--state', overview.COUNTED, 'List the targets in a state'
+            ),
             TARGET,
-        ),
-        command_line.choice(
-            '--state', overview.COUNTED, 'List the targets in a state'
         ),
         ATTEMPT,
         command_line.flag('--watch', 'Follow the run until it has ended'),
@@ -254,7 +257,11 @@ class ShowRun(RunCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         watch = parsed_args.watch
-        run = self.show(parsed_args.run, None if watch else 0)
+        run = common.read_first(
+            self.progress,
+            lambda: self.runs.show(self.runs.run_id(parsed_args.run)),
+            None if watch else 0,
+        )
         if watch:
             follower = following.Follower(
                 self, self.runs, page=parsed_args.output
@@ -344,20 +351,17 @@ class PauseRun(RunCommand):
     """Start nothing further of a run; what is in progress continues."""
 
     example = '5bd8'
+    do = run_client.Runs.pause
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         run_id = self.runs.run_id(parsed_args.run)
-        return self.shown(self.runs.pause(run_id))
+        return self.shown(type(self).do(self.runs, run_id))
 
 
-class ResumeRun(RunCommand):
+class ResumeRun(PauseRun):
     """Resume a run that is paused or waits for approval."""
 
-    example = '5bd8'
-
-    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        run_id = self.runs.run_id(parsed_args.run)
-        return self.shown(self.runs.resume(run_id))
+    do = run_client.Runs.resume
 
 
 class RetryRun(RunCommand):
@@ -427,22 +431,14 @@ class CancelRun(RunCommand):
                 'script, and --wait waits for that. Any other server runs '
                 'the script to its end, and nothing else until then'
             )
-            return self._shown(parsed_args, [run for run, _ in cancelled])
-        end = time.monotonic() + _REACTION
-        for run, number in cancelled:
-            self._await_stop(run.id, number, end)
-        return self._shown(
-            parsed_args, [self.runs.show(run.id) for run, _ in cancelled]
-        )
-
-    def _shown(
-        self,
-        parsed_args: argparse.Namespace,
-        cancelled: abc.Sequence[run_client.Run],
-    ) -> common.Shown:
+        else:
+            end = time.monotonic() + _REACTION
+            for run, number in cancelled:
+                self._await_stop(run.id, number, end)
+            cancelled = [(self.runs.show(run.id), n) for run, n in cancelled]
         if len(parsed_args.run) == len(cancelled) == 1:
-            return self.shown(cancelled[0])
-        return run_columns.many(cancelled)
+            return self.shown(cancelled[0][0])
+        return run_columns.many(run for run, _ in cancelled)
 
     def _await_stop(self, run_id: str, number: int | None, end: float) -> None:
         """Wait until servers have stopped what was cancelled.
@@ -455,40 +451,35 @@ class CancelRun(RunCommand):
                 for each in self.runs.targets(run_id)
                 if number in (None, each.number)
             ]
-            alone = len(found) == 1
-            working = [each for each in found if _may_run(each, alone=alone)]
+            # Of many, those are waited for that have reported their start.
+            working = [
+                each
+                for each in found
+                if each.started_at is not None
+                and (
+                    each.state not in run_columns.ENDED
+                    or (
+                        each.state == run_records.State.CANCELLED.value
+                        and each.late_result is None
+                        and (len(found) == 1 or each.reported_at is not None)
+                    )
+                )
+            ]
             if not working or time.monotonic() >= end:
                 break
             time.sleep(_POLL)
         for each in found:
             if each.late_result is not None:
-                name = run_columns.name(each)
+                name = each.fault.name
                 self.progress.say(f'{name}: {each.reason}')
         for each in working:
             self.exit_code = common.STILL_RUNNING
             self.progress.say(
-                f'{run_columns.name(each)}: the server has not reacted. It is '
+                f'{each.fault.name}: the server has not reacted. It is '
                 'unreachable, or has no heat-config-supervisor. If the '
                 'script has started, it continues, and the server runs '
                 'nothing else until it ends'
             )
-
-
-def _may_run(target: run_client.Target, *, alone: bool) -> bool:
-    """Say whether a server may still run what was cancelled.
-
-    :param alone: whether it is the only one; of many, those are waited for
-        that have reported their start.
-    """
-    if target.started_at is None:
-        return False
-    if target.state not in run_columns.ENDED:
-        return True
-    return (
-        target.state == runs.State.CANCELLED.value
-        and target.late_result is None
-        and (alone or target.reported_at is not None)
-    )
 
 
 class DeleteRun(RunCommand):
@@ -514,10 +505,10 @@ class DeleteRun(RunCommand):
             listed = self.runs.list(stack=stack, state=_ENDED)
             names = [run.id for run in listed]
 
-        def delete(name: str) -> str:
+        def delete(name: str) -> dict[str, str]:
             run_id = self.runs.run_id(name)
             self.runs.delete(run_id)
-            return run_id
+            return {'id': run_id}
 
-        deleted = [{'id': each} for each in self.each(delete, names)]
+        deleted = self.each(delete, names)
         return ('id',), common.Many(deleted, ('id',))

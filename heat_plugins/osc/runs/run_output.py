@@ -5,7 +5,6 @@ import argparse
 from collections import abc
 import dataclasses
 import json
-import logging
 import pathlib
 from typing import Any
 
@@ -91,7 +90,9 @@ class ShowOutput(run_commands.RunCommand):
                     for each, outputs in zip(found, shown, strict=True)
                 ),
                 _LISTED,
-                outputs=_Outputs,
+                outputs=lambda value: run_columns.Said(
+                    value, _without_success
+                ),
             )
         for name, length in found[0].cut.items():
             if name in shown[0] and not whole:
@@ -132,71 +133,45 @@ class ShowOutput(run_commands.RunCommand):
     ) -> common.Shown:
         with common.access('write', folder):
             path = private_files.folder(pathlib.Path(folder))
-        saver = _Saver(path, self.log)
+        files, refused = 0, []
         for target in targets:
+            place = target.stack, target.resource
             try:
                 outputs = self._outputs(run_id, target, whole=True)
             except errors.Error as exc:
-                saver.refuse(f'{target.stack}/{target.resource}', exc)
-            else:
-                saver.save(target, outputs)
-        if saver.refused:
+                refused.append(f'{"/".join(place)}: {exc}')
+                continue
+            for name, value in outputs.items():
+                if value in (None, ''):
+                    continue
+                text = value if isinstance(value, str) else json.dumps(value)
+                named = '/'.join((*place, name))
+                if target.cut.get(name, 0) > len(text):
+                    self.log.warning('Only the end of %s is kept', named)
+                try:
+                    inner = private_files.folder(path, *place)
+                    file = private_files.file_name(name)
+                    private_files.write(inner / file, text)
+                    files += 1
+                except OSError as exc:
+                    # It does not stop the rest.
+                    refused.append(f'{named}: {exc.strerror}')
+        for each in refused[:_NAMED]:
             self.exit_code = 1
-        if saver.refused > _NAMED:
-            self.log.error('Cannot write %d more', saver.refused - _NAMED)
+            self.log.error('Cannot write %s', each)
+        if len(refused) > _NAMED:
+            self.log.error('Cannot write %d more', len(refused) - _NAMED)
         return ('folder', 'targets', 'files', 'not_written'), common.One(
-            (folder, len(targets), saver.files, saver.refused)
+            (folder, len(targets), files, len(refused))
         )
 
 
-class _Saver:
-    """Writes outputs; one that cannot be written does not stop the rest.
-
-    :ivar files: how many files it has written.
-    :ivar refused: how many it could not write.
-    """
-
-    def __init__(self, folder: pathlib.Path, log: logging.Logger) -> None:
-        self._folder = folder
-        self._log = log
-        self.files = 0
-        self.refused = 0
-
-    def save(
-        self, target: run_client.Target, outputs: abc.Mapping[str, Any]
-    ) -> None:
-        """Write the outputs of a target, each to a file."""
-        place = target.stack, target.resource
-        for name, value in outputs.items():
-            if value in (None, ''):
-                continue
-            text = value if isinstance(value, str) else json.dumps(value)
-            path = '/'.join((*place, name))
-            if target.cut.get(name, 0) > len(text):
-                self._log.warning('Only the end of %s is kept', path)
-            try:
-                folder = private_files.folder(self._folder, *place)
-                file = private_files.file_name(name)
-                private_files.write(folder / file, text)
-                self.files += 1
-            except OSError as exc:
-                self.refuse(path, exc.strerror)
-
-    def refuse(self, path: str, reason: object) -> None:
-        """Say why something cannot be written."""
-        self.refused += 1
-        if self.refused <= _NAMED:
-            self._log.error('Cannot write %s: %s', path, reason)
-
-
-class _Outputs(columns.Outputs):
-    """The outputs of one of many servers: without the usual exit status."""
-
-    def human_readable(self) -> str:
-        outputs = self.machine_readable()
-        if str(outputs.get(body.STATUS_CODE)) == '0':
-            del outputs[body.STATUS_CODE]
-        return columns.Outputs(outputs).human_readable()
+def _without_success(outputs: abc.Mapping[str, Any] | None) -> str:
+    """Return outputs in words, without the usual exit status."""
+    shown = dict(outputs or {})
+    if str(shown.get(body.STATUS_CODE)) == '0':
+        del shown[body.STATUS_CODE]
+    return columns.Outputs(shown).human_readable()
 
 
 class ShowLogs(common.Command):
@@ -241,7 +216,7 @@ class ShowLogs(common.Command):
             lambda run, target: (
                 following.Raw(self.app.stdout)
                 if len(numbers) == 1
-                else following.Lines(self._print, run_columns.name(target))
+                else following.Lines(self._print, target.fault.name)
             ),
             lambda target: target.number in numbers,
         )

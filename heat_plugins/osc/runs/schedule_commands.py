@@ -170,7 +170,16 @@ def _row(schedule: schedules.Schedule, tick: schedules.Tick) -> dict[str, Any]:
 
 
 class _ScheduleCommand(common.Report):
-    """A command about schedules of stacks."""
+    """A command about one schedule, or several."""
+
+    example = 'shop nightly'
+
+    arguments: command_line.Arguments = (
+        command_line.STACK,
+        command_line.value(
+            'schedule', '<schedule>', 'The resource of the schedule (path)'
+        ),
+    )
 
     @property
     def schedules(self) -> schedule_reading.Schedules:
@@ -197,31 +206,19 @@ class ListSchedules(_ScheduleCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.schedules.list(parsed_args.stack)
-        if not all(map(schedule_reading.is_read, found)):
+        if any(each['reason'] and not each['when'] for each in found):
+            # It cannot be read.
             self.exit_code = 1
         return schedule_reading.KEYS, common.Many(found, _LISTED)
 
 
-class _OfOne(_ScheduleCommand):
-    """A command about one schedule."""
-
-    example = 'shop nightly'
-
-    arguments: command_line.Arguments = (
-        command_line.STACK,
-        command_line.value(
-            'schedule', '<schedule>', 'The resource of the schedule (path)'
-        ),
-    )
-
-
-class ShowSchedule(_OfOne, timeline.Drawing):
+class ShowSchedule(_ScheduleCommand, timeline.Drawing):
     """Show a schedule: its next times, and how the last one ended."""
 
     example = 'shop nightly --week'
 
     arguments = (
-        *_OfOne.arguments,
+        *_ScheduleCommand.arguments,
         command_line.flag(
             '--week',
             'Draw three days before and after today: what has run, and when '
@@ -243,7 +240,7 @@ class ShowSchedule(_OfOne, timeline.Drawing):
         return self.drawn(parsed_args, week(stack, path, schedule, ran, now))
 
 
-class _Signal(_OfOne):
+class _Signal(_ScheduleCommand):
     """A command that asks a schedule for something."""
 
     do = ''
@@ -346,7 +343,7 @@ class BackfillSchedule(_Signal):
             self._wait(stack, path, _left(rows))
             rows = self._rows(schedule, ticks)
             self.exit_code = _code(rows)
-        return _BACKFILLED, [tuple(row.values()) for row in rows]
+        return _BACKFILLED, common.Many(rows, _BACKFILLED)
 
     def _rows(
         self, schedule: schedules.Schedule, ticks: abc.Sequence[schedules.Tick]
@@ -360,14 +357,12 @@ class BackfillSchedule(_Signal):
         }
         return [
             {
-                **{
-                    name: _row(schedule, tick)[name]
-                    for name in ('local', 'utc')
-                },
-                'run': (run_id := schedules.run_id(schedule.key, tick.time)),
+                **_row(schedule, tick),
+                'run': run_id,
                 'state': known.get(run_id, _NO_RUN),
             }
             for tick in ticks
+            if (run_id := schedules.run_id(schedule.key, tick.time))
         ]
 
     def _wait(self, stack: str, path: str, total: int) -> None:
@@ -401,11 +396,11 @@ def _left(rows: abc.Iterable[dict[str, Any]]) -> int:
 
 def _code(rows: abc.Iterable[dict[str, Any]]) -> int:
     """Return the exit code for the states of runs."""
-    states = [row['state'] for row in rows]
-    for phase in run_records.Phase:
-        if phase.ended and phase.value in states and common.code_of(phase):
-            return common.code_of(phase)
-    return common.FAILED if _NO_RUN in states else 0
+    states = {row['state'] for row in rows}
+    ended = {phase for phase in run_records.Phase if phase.ended}
+    codes = {common.code_of(each) for each in ended if each.value in states}
+    otherwise = common.FAILED if _NO_RUN in states else 0
+    return min(codes - {0}, default=otherwise)
 
 
 def _one(found: dict[str, Any]) -> common.Shown:

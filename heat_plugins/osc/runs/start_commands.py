@@ -14,7 +14,6 @@ from osc_lib import exceptions
 from osc_lib import utils
 
 from heat_plugins import errors
-from heat_plugins import foreign
 from heat_plugins import wording
 from heat_plugins.clients import runs as client
 from heat_plugins.configs import actions
@@ -24,7 +23,6 @@ from heat_plugins.osc import common
 from heat_plugins.osc.runs import following
 from heat_plugins.osc.runs import run_columns
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
 
 # More targets than these are confirmed, and some of them are shown first.
 _CONFIRMED, _SHOWN = 10, 40
@@ -42,21 +40,15 @@ _ACTION_KEYS = (*_ACTIONS, 'Server name')
 _LOG_LIMIT = 'HEAT_PLUGINS_RUN_LOG_LIMIT'
 
 
-class Inputs(columns.Column):
-    """Declared inputs, with types and defaults."""
-
-    def human_readable(self) -> str:
-        return '\n'.join(_input(each) for each in self._value)
-
-    def machine_readable(self) -> Any:
-        return list(self._value)
-
-
-def _input(declared: abc.Mapping[str, Any]) -> str:
-    shown = f'{declared["name"]}: {declared.get("type") or "String"}'
-    if declared.get('default') is not None:
-        shown += f' = {json.dumps(declared["default"])}'
-    return columns.text(shown)
+def _inputs(declared: abc.Iterable[abc.Mapping[str, Any]]) -> str:
+    """Return declared inputs in words, with types and defaults."""
+    lines = []
+    for each in declared:
+        line = f'{each["name"]}: {each.get("type") or "String"}'
+        if each.get('default') is not None:
+            line += f' = {json.dumps(each["default"])}'
+        lines.append(columns.text(line))
+    return '\n'.join(lines)
 
 
 def _parse(
@@ -66,12 +58,9 @@ def _parse(
 ) -> argparse.Namespace:
     """Parse a command line; what follows ``--`` is a command for servers."""
     words = sys.argv[1:] if args is None else list(args)
-    command = None
-    if '--' in words:
-        place = words.index('--')
-        words, command = words[:place], words[place + 1 :]
-    parsed = parse(words, namespace)
-    parsed.command = command
+    place = words.index('--') if '--' in words else len(words)
+    parsed = parse(words[:place], namespace)
+    parsed.command = words[place + 1 :] if place < len(words) else None
     return parsed
 
 
@@ -219,7 +208,7 @@ _OPTIONS = (
         '<seconds>',
         'Seconds until the run is withdrawn from a server (default: the '
         'property "timeout" of the deployment, or '
-        f'{runs.DEFAULT_TIMEOUT})',
+        f'{run_records.DEFAULT_TIMEOUT})',
     ),
     command_line.number(
         '--delivery-timeout',
@@ -277,7 +266,7 @@ class ListActions(common.Report):
                 'Tool': tool,
                 'Server': columns.ServerCell(offer.server, offer.server_name),
                 'Server name': offer.server_name,
-                'Inputs': Inputs(offer.inputs),
+                'Inputs': run_columns.Said([*offer.inputs], _inputs),
             }
             for offer in found
             for name, tool in offer.actions.items()
@@ -363,7 +352,26 @@ class StartRun(common.Report):
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        _check(parsed_args)
+        if parsed_args.approve_after_canary and not parsed_args.canary:
+            raise exceptions.CommandError(
+                '--approve-after-canary needs --canary'
+            )
+        if parsed_args.notify == parsed_args.inputs_file == '-':
+            raise exceptions.CommandError(
+                '--notify and --inputs-file cannot both read standard input'
+            )
+        scripts = parsed_args.config, parsed_args.config_file
+        if any((parsed_args.action, *scripts)) == bool(parsed_args.command):
+            raise exceptions.CommandError(
+                'Name an action, or give --config-file, or a command after '
+                '"--"'
+            )
+        for word in parsed_args.command or ():
+            if word.partition('=')[0] in _OF_TARGETS:
+                self.progress.say(
+                    f'Note: {word} stands after "--", so it belongs to the '
+                    'script and chooses no targets'
+                )
         order = _order(parsed_args)
         door = common.runs(self.app.client_manager)
         if parsed_args.follow:
@@ -371,7 +379,12 @@ class StartRun(common.Report):
             common.live_store(self.app.client_manager)
         self.progress.show('finding the targets')
         if parsed_args.dry_run:
-            return self._list(door.select(**order))
+            selected = door.select(**order)
+            if selected.more:
+                self.log.warning(
+                    '%d further rows are not shown', selected.more
+                )
+            return _LISTED, common.Many(selected.rows, _LISTED)
         most = None if parsed_args.yes else _CONFIRMED
         run_id = str(uuid.uuid4())
         try:
@@ -423,11 +436,6 @@ class StartRun(common.Report):
                 said = f'{said}{end} {_NOTHING}'
         raise exceptions.CommandError(said)
 
-    def _list(self, selected: client.Selection) -> common.Shown:
-        if selected.more:
-            self.log.warning('%d further rows are not shown', selected.more)
-        return _LISTED, common.Many(selected.rows, _LISTED)
-
     def _confirm(self, selected: client.Selection, what: str) -> None:
         chosen = [each for each in selected.rows if each['is_target']]
         lines = [
@@ -447,32 +455,6 @@ class StartRun(common.Report):
         ]
         question = f'Run {what} on these {selected.targets} targets?'
         self.confirm(lines, question, _NOTHING)
-
-
-def _check(parsed_args: argparse.Namespace) -> None:
-    """Refuse, or warn of, options that do not fit each other."""
-    if parsed_args.approve_after_canary and not parsed_args.canary:
-        raise exceptions.CommandError('--approve-after-canary needs --canary')
-    if parsed_args.notify == parsed_args.inputs_file == '-':
-        raise exceptions.CommandError(
-            '--notify and --inputs-file cannot both read standard input'
-        )
-    scripts = parsed_args.action, parsed_args.config, parsed_args.config_file
-    if any(scripts) == bool(parsed_args.command):
-        raise exceptions.CommandError(
-            'Name an action, or give --config-file, or a command after "--"'
-        )
-    options = [
-        word
-        for word in parsed_args.command or ()
-        if word.partition('=')[0] in _OF_TARGETS
-    ]
-    if options:
-        line = (
-            f'Note: {options[0]} stands after "--", so it belongs to the '
-            'script and chooses no targets'
-        )
-        sys.stderr.write(foreign.line(line) + '\n')
 
 
 def _order(parsed_args: argparse.Namespace) -> dict[str, Any]:

@@ -3,8 +3,7 @@
 
 import argparse
 from collections import abc
-import pathlib
-from typing import Any, TextIO
+from typing import Any
 
 from rich import console
 
@@ -52,7 +51,9 @@ class Drawing(common.Report):
     ) -> common.Shown:
         """Draw a chart into a file if the user wants that; return it."""
         if parsed_args.output:
-            _write(parsed_args.output, drawn)
+            path = parsed_args.output
+            with common.access('write', path):
+                private_files.write(path, _DRAWINGS[path.suffix](drawn))
         return _HEADERS, Bars(drawn)
 
     def produce_output(
@@ -68,8 +69,18 @@ class Drawing(common.Report):
             for note in data.chart.notes:
                 self.log.warning('%s', note)
             return super().produce_output(parsed_args, column_names, data)
-        if not parsed_args.output:
-            _print(data.chart, self.app.stdout, parsed_args.local_time)
+        if parsed_args.output:
+            return 0
+        shown = console.Console(file=self.app.stdout, highlight=False)
+        plain = not (shown.encoding or '').lower().startswith('utf')
+        for line in plain_text.draw(
+            data.chart,
+            shown.width,
+            plain_text.ASCII if plain else plain_text.BLOCKS,
+            local=parsed_args.local_time,
+        ):
+            text = line.plain.encode('ascii', 'replace').decode()
+            shown.print(text if plain else line, soft_wrap=True, markup=False)
         return 0
 
 
@@ -124,38 +135,17 @@ class Bars(list[Any]):
 
     def __init__(self, timeline: chart.Chart) -> None:
         super().__init__(
-            _values(row, bar, timeline.now)
+            (
+                row.kind.value,
+                row.path,
+                bar.label,
+                bar.word,
+                summary.time(int(bar.start)),
+                None if bar.end is None else summary.time(int(bar.end)),
+                columns.Seconds(int(bar.until(timeline.now) - bar.start)),
+                bar.explanation(timeline.now),
+            )
             for row in timeline.rows
             for bar in sorted(row.bars, key=lambda bar: bar.start)
         )
         self.chart = timeline
-
-
-def _values(
-    row: chart.ChartRow, bar: chart.Bar, now: float
-) -> tuple[Any, ...]:
-    ended = None if bar.end is None else int(bar.end)
-    return (
-        row.kind.value,
-        row.path,
-        bar.label,
-        bar.word,
-        summary.time(int(bar.start)),
-        summary.time(ended),
-        columns.Seconds(int(bar.until(now) - bar.start)),
-        bar.explanation(now),
-    )
-
-
-def _print(timeline: chart.Chart, stream: TextIO, local: bool) -> None:
-    shown = console.Console(file=stream, highlight=False)
-    plain = not (shown.encoding or '').lower().startswith('utf')
-    glyphs = plain_text.ASCII if plain else plain_text.BLOCKS
-    for line in plain_text.draw(timeline, shown.width, glyphs, local=local):
-        text = line.plain.encode('ascii', 'replace').decode()
-        shown.print(text if plain else line, soft_wrap=True, markup=False)
-
-
-def _write(path: pathlib.Path, timeline: chart.Chart) -> None:
-    with common.access('write', path):
-        private_files.write(path, _DRAWINGS[path.suffix](timeline))

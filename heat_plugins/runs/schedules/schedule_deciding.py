@@ -196,6 +196,56 @@ class KeptSchedule:
         """Return it after such an attempt; see `notifying.NoticeBook`."""
         return dataclasses.replace(self, book=self.book.told(notice, why, now))
 
+    def noticed(self, before: 'KeptSchedule') -> 'KeptSchedule':
+        """Return it with the notices of what a change has recorded."""
+        rules, record, former = self.rules, self.record, before.record
+        if rules is None:
+            return dataclasses.replace(self, book=notifying.NoticeBook())
+        book = self.book
+        if record.missed > former.missed:
+            notice = notifying.Notice(
+                event=notifying.NoticeEvent.MISSED,
+                tick=record.missed_last or 0,
+                number=record.missed,
+            )
+            book = book.with_notice(rules, notice)
+        ended, is_past = former.running, former.is_backfilled
+        if former.created and ended not in (None, record.running):
+            book = book.with_end(
+                rules,
+                record.backfilled if is_past else record.outcome,
+                ended or 0,
+                record.failures,
+                is_past=is_past,
+            )
+        return dataclasses.replace(self, book=book)
+
+    def with_notices(
+        self, before: 'KeptSchedule', now: float
+    ) -> 'KeptSchedule':
+        """Return it with all notices that are due."""
+        kept, tick = self.noticed(before), self.record.running
+        if kept.rules is None or tick is None or kept.is_held:
+            return kept
+        book = kept.book.with_wait(kept.rules, tick, kept.asked_at, now)
+        return dataclasses.replace(kept, book=book)
+
+    @property
+    def notice_time(self) -> float:
+        """When a notice is due at the latest; infinite for never.
+
+        What a pause keeps from being created does not wait.
+        """
+        at, tick = self.book.next_try, self.record.running
+        if self.rules is None or tick is None or self.is_held:
+            return at
+        return min(at, self.book.waits_until(self.rules, tick, self.asked_at))
+
+    @property
+    def asked_at(self) -> int:
+        """When the tick that runs was due, or a user has asked for it."""
+        return self.record.create_until - self.schedule.lateness
+
     def with_schedule(self, schedule: _Schedule, now: int) -> 'KeptSchedule':
         """Return it with another schedule, which is due from now on.
 
@@ -245,7 +295,7 @@ class KeptSchedule:
     def start(self) -> int:
         """When the tick that runs was due, or a user has asked for it."""
         if self.record.forced or self.record.is_backfilled:
-            return self.record.create_until - self.schedule.lateness
+            return self.asked_at
         return self.schedule.start_of(self.record.running or 0)
 
     def settled(
@@ -327,7 +377,10 @@ def due(schedule: _Schedule, record: ScheduleRecord, now: float) -> Decision:
     else:
         decision = _recorded(decision, missed=record.missed + more)
         decision = _decided(schedule, decision, ticks, now)
-        decision = _backfilled(schedule, decision, now)
+        record = decision.record
+        if record.backfill and record.running is None:
+            first = record.backfill[0]
+            decision = _start(schedule, decision, first, int(now))
     upcoming = schedule.next(1, decision.record.since)
     return dataclasses.replace(
         decision, next_time=upcoming[0].start if upcoming else None
@@ -384,11 +437,6 @@ def ended(
     if most and failures >= most and not paused:
         paused = f'{failures} failures in a row'
     return dataclasses.replace(after, failures=failures, paused=paused)
-
-
-def resumed(record: ScheduleRecord) -> ScheduleRecord:
-    """Return the record of a schedule that a user has resumed."""
-    return dataclasses.replace(record, paused='', failures=0)
 
 
 def run_now(
@@ -469,16 +517,6 @@ def _overlap(schedule: _Schedule, record: ScheduleRecord) -> schedules.Overlap:
     if record.is_backfilled:
         return schedules.Overlap.QUEUE
     return schedule.overlap
-
-
-def _backfilled(
-    schedule: _Schedule, decision: Decision, now: float
-) -> Decision:
-    """Start the next tick of a backfill if nothing else runs."""
-    record = decision.record
-    if not record.backfill or record.running is not None:
-        return decision
-    return _start(schedule, decision, record.backfill[0], int(now))
 
 
 def _wait(schedule: _Schedule, decision: Decision, now: float) -> Decision:

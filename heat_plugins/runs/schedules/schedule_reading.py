@@ -77,7 +77,11 @@ class Schedules:
 
     def _of(self, stack: str) -> abc.Sequence[_Found]:
         root = stack_tree.root(self._heat, stack)
-        return [(root, place) for place in self._places(root)]
+        return [
+            (root, place)
+            for place in stack_tree.find(self._heat, root)
+            if place.resource.type == schedules.TYPE
+        ]
 
     def _try_of(self, stack: str) -> abc.Sequence[dict[str, Any]]:
         try:
@@ -139,24 +143,17 @@ class Schedules:
         )
 
     def _find(self, stack: str, path: str) -> _Found:
-        root = stack_tree.root(self._heat, stack)
-        places = self._places(root)
-        for place in places:
+        listed = self._of(stack)
+        for root, place in listed:
             if path in (place.path, place.resource.physical_id):
                 return root, place
-        known = [place.path for place in places]
+        known = [place.path for _, place in listed]
         raise errors.NotFound(
-            f'Stack {root.name} has no schedule {bounds.shortened(path)}; '
-            f'there are: {bounds.listed(known) or "none"}'
+            f'Stack {stack_tree.root(self._heat, stack).name} has no schedule '
+            f'{bounds.shortened(path)}; there are: '
+            f'{bounds.listed(known) or "none"}'
             + bounds.did_you_mean(path, known)
         )
-
-    def _places(self, stack: heat_values.Stack) -> abc.Sequence[Any]:
-        return [
-            place
-            for place in stack_tree.find(self._heat, stack)
-            if place.resource.type == schedules.TYPE
-        ]
 
     def _known(self, place: stack_tree.Place) -> abc.Mapping[str, Any]:
         """Return what the attributes of a schedule say; {} for nothing."""
@@ -185,8 +182,3 @@ def _unread(
     row: dict[str, Any] = dict.fromkeys(KEYS)
     reason = f'Cannot read it: {exc}'
     return {**row, 'stack': stack, 'schedule': schedule, 'reason': reason}
-
-
-def is_read(row: abc.Mapping[str, Any]) -> bool:
-    """Say whether a row of a list shows what is known, if only nothing."""
-    return bool(row['when'] or not row['reason'])

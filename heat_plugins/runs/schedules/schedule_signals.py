@@ -24,6 +24,11 @@ from heat_plugins.runs.schedules import schedules
 # The most times of the past that a schedule has to run.
 _MOST = 50
 
+_TOO_MANY = (
+    f'The schedule has more than {_MOST} times of the past to run '
+    '{}: backfill a shorter range first'
+)
+
 _Kept = schedule_deciding.KeptSchedule
 
 DO, NOTE, FROM, TO = 'do', 'note', 'from', 'to'
@@ -101,7 +106,14 @@ class ScheduleSignal:
         if self.do == BACKFILL:
             return with_backfill(kept, self.begin, self.end)
         if self.do == STOP_BACKFILL:
-            return without_backfill(kept)
+            # A run that was created continues.
+            running, created = kept.record.running, kept.record.created
+            if not kept.record.is_backfilled:
+                return kept.with_record(backfill=())
+            return kept.with_record(
+                backfill=(running,) if created else (),
+                running=running if created else None,
+            )
         if self.do == PAUSE:
             return kept.with_record(paused=self.note or 'a signal paused it')
         if kept.schedule.paused:
@@ -111,9 +123,7 @@ class ScheduleSignal:
             )
         # What was due during the pause is decided before that ends.
         paused = kept.with_schedule(kept.schedule, now)
-        return dataclasses.replace(
-            paused, record=schedule_deciding.resumed(paused.record)
-        )
+        return paused.with_record(paused='', failures=0)
 
 
 def read(details: object) -> ScheduleSignal:
@@ -159,7 +169,7 @@ def ticks(
             f'The schedule has no time from {begin} to {end} that has passed'
         )
     if len(passed) > _MOST:
-        raise errors.Refused(_too_many(f'from {begin} to {end}'))
+        raise errors.Refused(_TOO_MANY.format(f'from {begin} to {end}'))
     return passed
 
 
@@ -177,25 +187,7 @@ def with_backfill(kept: _Kept, begin: str, end: str) -> _Kept:
     own = {record.running, record.waiting}
     wanted = {tick.time for tick in found} - own | {*record.backfill}
     if len(wanted) > _MOST:
-        raise errors.Refused(_too_many('with those that have not ended yet'))
+        raise errors.Refused(
+            _TOO_MANY.format('with those that have not ended yet')
+        )
     return kept.with_record(backfill=tuple(sorted(wanted)))
-
-
-def without_backfill(kept: _Kept) -> _Kept:
-    """Return a schedule that runs nothing else of the past.
-
-    A run that was created continues.
-    """
-    record = kept.record
-    if not record.is_backfilled:
-        return kept.with_record(backfill=())
-    if not record.created:
-        return kept.with_record(backfill=(), running=None)
-    return kept.with_record(backfill=(record.running,))
-
-
-def _too_many(where: str) -> str:
-    return (
-        f'The schedule has more than {_MOST} times of the past to run '
-        f'{where}: backfill a shorter range first'
-    )

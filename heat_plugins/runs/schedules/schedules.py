@@ -19,6 +19,7 @@ import enum
 import functools
 import hashlib
 import itertools
+import math
 import re
 from typing import Final
 import uuid
@@ -202,20 +203,16 @@ class Schedule:
                 f'The jitter {self.jitter} is invalid: give 0 to '
                 f'{MOST_JITTER} seconds'
             )
-        if not 0 <= self.start_within <= MOST_LATENESS:
-            raise errors.Invalid(
-                f'start_within is {self.start_within}, and must be a number '
-                f'from 0 to {MOST_LATENESS}'
-            )
-        if self.pause_after_failures < 0:
-            raise errors.Invalid(
-                f'pause_after_failures is {self.pause_after_failures}, and '
-                'must be a number, at least 0'
-            )
-        if self.cut_off is not None and self.cut_off < 1:
-            raise errors.Invalid(
-                f'cut_off is {self.cut_off}, and must be a number, at least 1'
-            )
+        for name, least, most, span in (
+            ('start_within', 0, MOST_LATENESS, f' from 0 to {MOST_LATENESS}'),
+            ('pause_after_failures', 0, math.inf, ', at least 0'),
+            ('cut_off', 1, math.inf, ', at least 1'),
+        ):
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                raise errors.Invalid(
+                    f'{name} is {value}, and must be a number{span}'
+                )
         # Each reads its value, and refuses an invalid one.
         _ = self.zone, self._last, self._excluded
         if next(self._locals(_LONG_AGO), None) is None:
@@ -304,7 +301,16 @@ class Schedule:
             return zoneinfo.ZoneInfo(self.timezone)
         # The last one for a directory of zones, such as "Europe".
         except (KeyError, ValueError, OSError) as exc:
-            raise errors.Invalid(_unknown_zone(self.timezone)) from exc
+            known = sorted(zoneinfo.available_timezones())
+            name = f'time zone "{bounds.shortened(self.timezone)}"'
+            guess = bounds.did_you_mean(self.timezone, known) or '.'
+            raise errors.Invalid(
+                f'The {name} is unknown{guess} Give an IANA name, such as '
+                '"Europe/Berlin" or "UTC"'
+                if known
+                else f'Cannot find the {name}: this machine has no time '
+                'zones; install its package tzdata'
+            ) from exc
 
     def _ticks(self, after: float) -> abc.Iterator[Tick]:
         latest = int(after // 1)
@@ -359,7 +365,12 @@ class Schedule:
 
         :param of_day: the time of a day that stands alone.
         """
-        read = _day(text, of_day) or _time(text)
+        read = None
+        with contextlib.suppress(ValueError):
+            read = datetime.datetime.fromisoformat(text)
+        with contextlib.suppress(ValueError):
+            day = datetime.date.fromisoformat(text)
+            read = datetime.datetime.combine(day, of_day)
         if read is not None and read.tzinfo is None:
             if read.year in _YEARS:
                 return read.replace(microsecond=0)
@@ -412,27 +423,18 @@ def run_id(schedule_id: str, time: int) -> str:
     return str(uuid.uuid5(_RUNS, f'{schedule_id}/{time}'))
 
 
-def _day(text: str, at: datetime.time) -> datetime.datetime | None:
-    """Read a day without a time; None if it is something else."""
-    with contextlib.suppress(ValueError):
-        return datetime.datetime.combine(datetime.date.fromisoformat(text), at)
-    return None
-
-
-def _time(text: str) -> datetime.datetime | None:
-    """Read a day with a time; None if it is something else."""
-    with contextlib.suppress(ValueError):
-        return datetime.datetime.fromisoformat(text)
-    return None
-
-
 def _matching(
     pattern: str, after: datetime.datetime
 ) -> abc.Iterator[datetime.datetime]:
     if len(pattern) > _LONGEST or not _PATTERN.fullmatch(pattern.strip()):
         raise errors.Invalid(_invalid_pattern(pattern))
     fields = [*pattern.split(), *'*****'][:5]
-    _check_steps(pattern, fields)
+    for text, (name, most) in zip(fields, _STEPS.items(), strict=True):
+        # croniter would only keep the first value of such a step.
+        for step in re.findall('/([0-9]+)', text):
+            if int(step) > most:
+                why = f' (a step of {step} in the {name} is over {most})'
+                raise errors.Invalid(_invalid_pattern(pattern, why))
     _, _, day, _, weekday = fields
     if day != '*' and re.search('[#lL]', weekday):
         # croniter would forget about the day of month.
@@ -448,35 +450,12 @@ def _matching(
         ) from exc
 
 
-def _check_steps(pattern: str, fields: abc.Iterable[str]) -> None:
-    """Refuse steps of which croniter would only keep the first value."""
-    for text, (name, most) in zip(fields, _STEPS.items(), strict=True):
-        for step in re.findall('/([0-9]+)', text):
-            if int(step) > most:
-                why = f' (a step of {step} in the {name} is over {most})'
-                raise errors.Invalid(_invalid_pattern(pattern, why))
-
-
 def _invalid_pattern(pattern: str, why: str = '') -> str:
     return (
         f'The pattern "{bounds.shortened(pattern)}" is invalid{why}: give '
         'five fields (minute, hour, day of month, month, day of week), such '
         f'as "30 2 * * mon" for Mondays at 02:30, or one of @'
         f'{", @".join(_KIN)}'
-    )
-
-
-def _unknown_zone(name: str) -> str:
-    known = zoneinfo.available_timezones()
-    if not known:
-        return (
-            f'Cannot find the time zone "{bounds.shortened(name)}": this '
-            'machine has no time zones; install its package tzdata'
-        )
-    guess = bounds.did_you_mean(name, sorted(known))
-    return (
-        f'The time zone "{bounds.shortened(name)}" is unknown{guess or "."} '
-        'Give an IANA name, such as "Europe/Berlin" or "UTC"'
     )
 
 

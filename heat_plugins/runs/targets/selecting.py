@@ -15,7 +15,6 @@ from heat_plugins.configs import actions
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
-from heat_plugins.runs import signal_orders
 from heat_plugins.runs.targets import stack_tree
 from heat_plugins.runs.targets import targets
 
@@ -56,26 +55,20 @@ class Chosen:
         return [*chosen, *self.left_out]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Part:
-    """What one stack has.
+@dataclasses.dataclass(kw_only=True)
+class _Found:
+    """What stacks have.
 
-    :ivar named: the paths of the resources that each name stands for.
+    :ivar offered: the actions of their deployments.
+    :ivar named: stacks and paths of the resources that each name stands for.
     """
 
-    targets: list[targets.Target]
-    left_out: list[dict[str, Any]]
-    offered: set[str]
-    named: dict[str, set[str]]
-
-    def met(self) -> set[str]:
-        """Return the names that have a target."""
-        paths = {
-            path
-            for target in self.targets
-            for path in stack_tree.lineage(target.resource)
-        }
-        return {name for name, found in self.named.items() if found & paths}
+    chosen: list[targets.Target] = dataclasses.field(default_factory=list)
+    left_out: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    offered: set[str] = dataclasses.field(default_factory=set)
+    named: dict[str, set[tuple[str, str]]] = dataclasses.field(
+        default_factory=dict
+    )
 
 
 class Chooser:
@@ -87,8 +80,7 @@ class Chooser:
 
     def choose(
         self,
-        wanted: ordering.Wanted,
-        order: signal_orders.SignalOrder,
+        wanted: ordering.Start,
         config: heat_values.Config | None = None,
     ) -> Chosen:
         """Return the targets.
@@ -100,14 +92,13 @@ class Chooser:
             inputs do not fit.
         """
         stacks = self._stacks(wanted)
-        parts = [
-            self._part(each, wanted, order.action, config) for each in stacks
-        ]
-        chosen = [each for part in parts for each in part.targets]
-        left_out = [each for part in parts for each in part.left_out]
+        matches = _Found()
+        for stack in stacks:
+            self._find(stack, wanted, config, matches)
+        chosen = matches.chosen
         if not chosen:
-            action = order.action if config is None else None
-            self._refuse(wanted, action, parts, stacks)
+            action = wanted.action if config is None else None
+            self._refuse(wanted, action, matches, stacks)
         if len(chosen) > run_records.MOST:
             raise errors.Refused(
                 f'{len(chosen)} targets are more than a run may have '
@@ -115,19 +106,27 @@ class Chooser:
             )
         for each in chosen:
             try:
-                signal_orders.check(each, order)
+                each.check(wanted.action, wanted.inputs)
             except errors.Refused as exc:
                 raise errors.Refused(f'{each.label}: {exc}') from exc
-        met = set().union(*(part.met() for part in parts))
+        paths = {
+            path
+            for target in chosen
+            for path in (
+                (target.stack_id, each)
+                for each in stack_tree.lineage(target.resource)
+            )
+        }
         return Chosen(
             targets=chosen,
-            left_out=left_out,
-            variants=[_variant(each, order.action) for each in chosen],
+            left_out=matches.left_out,
+            variants=[_variant(each, wanted.action) for each in chosen],
             description=wanted.shown(),
             unmet=[
                 name
                 for name in wanted.resources
-                if _WILD.isdisjoint(name) and name not in met
+                if _WILD.isdisjoint(name)
+                and paths.isdisjoint(matches.named.get(name, ()))
             ],
         )
 
@@ -171,19 +170,21 @@ class Chooser:
             {each.id: each for each in roots if not each.gone}.values()
         )
 
-    def _part(
+    def _find(
         self,
         stack: heat_values.Stack,
-        wanted: ordering.Wanted,
-        action: str,
+        wanted: ordering.Start,
         config: heat_values.Config | None,
-    ) -> _Part:
-        part = _Part(targets=[], left_out=[], offered=set(), named={})
+        matches: _Found,
+    ) -> None:
+        """Add what a stack has."""
 
         def is_wanted(place: stack_tree.Place) -> bool:
             met = _met(wanted, place)
             for each in met:
-                part.named.setdefault(each, set()).add(place.path)
+                matches.named.setdefault(each, set()).add(
+                    (stack.id, place.path)
+                )
             return bool(met) or not wanted.resources
 
         has_metadata = self._has_metadata(stack, wanted.metadata)
@@ -192,22 +193,21 @@ class Chooser:
             if not has_metadata(target.server_id):
                 reason = 'its server has other metadata'
             elif config is None:
-                reason = _refusal(target, action)
-                part.offered.update(target.offered)
+                reason = _refusal(target, wanted.action)
+                matches.offered.update(target.offered)
             if reason is None:
-                part.targets.append(target)
-            else:
-                part.left_out.append(
-                    {
-                        'stack': stack.name,
-                        'resource': target.resource,
-                        'server': '',
-                        'is_target': False,
-                        'variant': '',
-                        'reason': reason,
-                    }
-                )
-        return part
+                matches.chosen.append(target)
+                continue
+            matches.left_out.append(
+                {
+                    'stack': stack.name,
+                    'resource': target.resource,
+                    'server': '',
+                    'is_target': False,
+                    'variant': '',
+                    'reason': reason,
+                }
+            )
 
     def _has_metadata(
         self, stack: heat_values.Stack, wanted: abc.Mapping[str, str]
@@ -226,34 +226,32 @@ class Chooser:
             if resource is None:
                 return False
             there = named.metadata_of(resource)
-            if any(name not in there for name in wanted):
-                there = {**self._nova_metadata(resource), **there}
+            is_lacking = any(name not in there for name in wanted)
+            if is_lacking and resource.type == 'OS::Nova::Server':
+                shown = self._heat.attribute(resource, 'show')
+                shown = shown if isinstance(shown, dict) else {}
+                metadata = shown.get('metadata')
+                metadata = metadata if isinstance(metadata, dict) else {}
+                there = {
+                    **{str(k): str(v) for k, v in metadata.items()},
+                    **there,
+                }
             return all(there.get(n) == value for n, value in wanted.items())
 
         return has
-
-    def _nova_metadata(self, resource: heat_values.Resource) -> dict[str, str]:
-        if resource.type != 'OS::Nova::Server':
-            return {}
-        shown = self._heat.attribute(resource, 'show')
-        metadata = shown.get('metadata') if isinstance(shown, dict) else None
-        if not isinstance(metadata, dict):
-            return {}
-        return {str(name): str(value) for name, value in metadata.items()}
 
     def _refuse(
         self,
         wanted: ordering.Wanted,
         action: str | None,
-        parts: abc.Sequence[_Part],
+        matches: _Found,
         stacks: abc.Sequence[heat_values.Stack],
     ) -> None:
         """Say why there is no target.
 
         :param action: None for a config of the user's own.
         """
-        offered = sorted(set().union(*(part.offered for part in parts)))
-        left_out = [left for part in parts for left in part.left_out]
+        offered = sorted(matches.offered)
         if action and offered and action not in offered:
             raise errors.NotFound(
                 f'No deployment of {wanted.shown()} has an action '
@@ -262,8 +260,8 @@ class Chooser:
                 + bounds.did_you_mean(action, offered)
             )
         reason = ''
-        if left_out:
-            first = left_out[0]
+        if matches.left_out:
+            first = matches.left_out[0]
             reason = (
                 f': {first["stack"]} {first["resource"]}: {first["reason"]}'
             )
@@ -276,14 +274,21 @@ class Chooser:
 
     def _hint(self, action: str | None, stack: heat_values.Stack) -> str:
         """Say which resources may be named."""
-        places = stack_tree.find(self._heat, stack)
-        what, kind = 'an action', 'deployments'
+        what, kind, lacks = 'an action', 'deployments', 'software deployments'
+        types: tuple[str, ...] = stack_tree.DEPLOYMENTS
         if action is None:
-            what, kind = 'a script', 'servers'
-        offer = stack_tree.offer(places, servers=action is None)
+            what, kind, lacks = 'a script', 'servers', 'servers'
+            types = stack_tree.SERVERS
+        paths = [
+            place.path
+            for place in stack_tree.find(self._heat, stack)
+            if place.resource.type in types
+        ]
+        offer = f'Its {kind}: {bounds.listed(paths)}'
         return (
             f'{what} runs on {kind}, so a resource must be one, or contain '
-            f'some. Stack {stack.name}: {offer}'
+            f'some. Stack {stack.name}: '
+            + (offer if paths else f'It has no {lacks}')
         )
 
 

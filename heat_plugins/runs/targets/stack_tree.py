@@ -13,12 +13,13 @@ from heat_plugins import heat_values
 from heat_plugins.runs import orchestration
 from heat_plugins.signals import signal_names
 
-_KINDS = (
+#: Types that are deployments.
+DEPLOYMENTS = (
     'OS::Heat::SoftwareDeployment',
     'OS::Heat::StructuredDeployment',
 )
-# Types that are servers; see also `targets.Finder`.
-_SERVERS = (
+#: Types that are servers; see also `targets.Finder`.
+SERVERS = (
     'OS::Nova::Server',
     'OS::Heat::DeployedServer',
     'AWS::EC2::Instance',
@@ -50,23 +51,13 @@ class Place:
     member: 'GroupMember | None' = None
 
     @property
-    def is_deployment(self) -> bool:
-        """Whether it is a deployment that Heat has created."""
-        return bool(self.resource.physical_id) and (
-            self.resource.type in _KINDS
-        )
-
-    @property
     def declaring(self) -> heat_values.Resource:
         """The resource by which a template says what a deployment is."""
         return self.member.group if self.member else self.resource
 
-    @property
-    def is_server(self) -> bool:
-        """Whether it is a server that Heat has created."""
-        return bool(self.resource.physical_id) and (
-            self.resource.type in _SERVERS
-        )
+    def is_of(self, types: abc.Collection[str]) -> bool:
+        """Say whether Heat has created it, as one of some types."""
+        return bool(self.resource.physical_id) and self.resource.type in types
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -146,7 +137,8 @@ def _members(heat: orchestration.Stacks, place: Place) -> abc.Iterator[Place]:
     with contextlib.suppress(errors.NotFound):
         members = heat.attribute(group, MEMBERS) or {}
     kind = next(
-        (each for each in _KINDS if group.type.startswith(each)), _KINDS[0]
+        (each for each in DEPLOYMENTS if group.type.startswith(each)),
+        DEPLOYMENTS[0],
     )
     for key, member in members.items():
         if not member.get('deployment'):
@@ -172,19 +164,6 @@ def _members(heat: orchestration.Stacks, place: Place) -> abc.Iterator[Place]:
                 ended_at=member.get('ended_at'),
             ),
         )
-
-
-def offer(places: list[Place], *, servers: bool) -> str:
-    """Return a sentence on the resources that might have been meant.
-
-    :param servers: whether these are servers, and not deployments.
-    """
-    kinds = _SERVERS if servers else _KINDS
-    name = 'servers' if servers else 'deployments'
-    paths = [place.path for place in places if place.resource.type in kinds]
-    if not paths:
-        return f'It has no {"" if servers else "software "}{name}'
-    return f'Its {name}: {bounds.listed(paths)}'
 
 
 def below(places: list[Place], chosen: list[Place]) -> list[Place]:

@@ -5,16 +5,34 @@ from collections import abc
 import contextlib
 import dataclasses
 import functools
+import json
+import math
 from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.configs import actions
+from heat_plugins.configs import config_checking
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import runs
-from heat_plugins.runs.targets import input_schema
+from heat_plugins.runs import run_records
 from heat_plugins.runs.targets import stack_tree
+from heat_plugins.signals import body
+from heat_plugins.signals import live
+
+#: What Heat, its classes and we add to the inputs of a derived config.
+RESERVED = body.REPORT_INPUTS | live.INPUTS | config_checking.RESERVED_INPUTS
+
+_TRUE = ('true', 't', 'yes', 'y', 'on', '1')
+_FALSE = ('false', 'f', 'no', 'n', 'off', '0')
+
+_KINDS = {
+    'Number': 'a number',
+    'Boolean': 'true or false',
+    'Json': 'a map or a list, in JSON',
+    'CommaDelimitedList': 'a list, or a text with commas',
+    'String': 'a text',
+}
 
 # What every server of Heat has.
 _OF_SERVERS = 'os_collect_config'
@@ -98,7 +116,7 @@ class TemplateSources:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Target(runs.RunTarget):
+class Target(run_records.RunTarget):
     """A deployment on a server.
 
     :ivar config: what the server was given last: the config with the
@@ -127,29 +145,27 @@ class Target(runs.RunTarget):
 
     def with_action(
         self, name: str, known_hooks: abc.Collection[str]
-    ) -> runs.RunTarget:
+    ) -> run_records.RunTarget:
         """Return what a record says of it as the target of an action.
 
         :param known_hooks: those that servers are known to have.
         :raises errors.Refused: see `tool`.
         """
         tool = self.tool(name) or ''
-        names = [field.name for field in dataclasses.fields(runs.RunTarget)]
-        values = {each: getattr(self, each) for each in names}
+        values = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(run_records.RunTarget)
+        }
         is_known = actions.is_known_hook(tool, known_hooks)
         values['unknown_hook'] = None if is_known else tool
         if self.resource.rpartition('.')[2] == self.name:
             values['name'] = None
-        return runs.RunTarget(**values)
+        return run_records.RunTarget(**values)
 
     @property
     def inputs(self) -> list[abc.Mapping[str, Any]]:
         """The inputs that a run may be given."""
-        return [
-            each
-            for each in self.declared
-            if each['name'] not in input_schema.RESERVED
-        ]
+        return [each for each in self.declared if each['name'] not in RESERVED]
 
     @functools.cached_property
     def actions(self) -> tuple[str, ...]:
@@ -177,6 +193,15 @@ class Target(runs.RunTarget):
                 for each in self.inputs
             ],
         }
+
+    def check(self, action: str, inputs: abc.Mapping[str, Any]) -> None:
+        """Check that it can run an action with some inputs.
+
+        :raises errors.Refused: there is no such action, or the inputs do not
+            fit.
+        """
+        self.tool(action)
+        values(self.declared, inputs, self.current)
 
     def tool(self, name: str) -> str | None:
         """Return the hook that runs an action on the server.
@@ -236,11 +261,38 @@ class Finder:
         chosen = list(filter(is_wanted, places))
         below = stack_tree.below(places, chosen)
         if config is not None:
-            return [
-                _standalone(stack, place, config)
-                for place in self._servers(chosen, below)
+            servers = [
+                place for place in below if place.is_of(stack_tree.SERVERS)
             ]
-        deployments = [place for place in below if place.is_deployment]
+            if not servers and len(chosen) == 1:
+                # One of a type of the stack's own environment.
+                servers = [
+                    place
+                    for place in chosen
+                    if place.resource.physical_id
+                    and not place.resource.nested_id
+                    and self._heat.attribute(place.resource, _OF_SERVERS)
+                    is not None
+                ]
+            return [
+                Target(
+                    stack_id=stack.id,
+                    stack_name=stack.name,
+                    resource=place.path,
+                    name=place.resource.name,
+                    deployment_id=place.resource.physical_id,
+                    server_id=place.resource.physical_id,
+                    config=config,
+                    config_id=config.id,
+                    declared=config.inputs,
+                    server_name=place.path,
+                    standalone=True,
+                )
+                for place in servers
+            ]
+        deployments = [
+            place for place in below if place.is_of(stack_tree.DEPLOYMENTS)
+        ]
         if len(chosen) == 1:
             # It may be of a type of the stack's own environment.
             deployments = deployments or chosen
@@ -250,28 +302,6 @@ class Finder:
             if not place.resource.status.startswith('DELETE')
         ]
         return self._targets(stack, there, places)
-
-    def _servers(
-        self,
-        chosen: list[stack_tree.Place],
-        below: list[stack_tree.Place],
-    ) -> list[stack_tree.Place]:
-        """Return the servers of a stack that are wanted.
-
-        :param below: what was chosen, and what is nested in it.
-        """
-        servers = [place for place in below if place.is_server]
-        if not servers and len(chosen) == 1:
-            # One of a type of the stack's own environment.
-            servers = [
-                place
-                for place in chosen
-                if place.resource.physical_id
-                and not place.resource.nested_id
-                and self._heat.attribute(place.resource, _OF_SERVERS)
-                is not None
-            ]
-        return servers
 
     def _targets(
         self,
@@ -341,27 +371,6 @@ class Finder:
         return None
 
 
-def _standalone(
-    root: heat_values.Stack,
-    place: stack_tree.Place,
-    config: heat_values.Config,
-) -> Target:
-    server_id, path = place.resource.physical_id, place.path
-    return Target(
-        stack_id=root.id,
-        stack_name=root.name,
-        resource=path,
-        name=place.resource.name,
-        deployment_id=server_id,
-        server_id=server_id,
-        config=config,
-        config_id=config.id,
-        declared=config.inputs,
-        server_name=path,
-        standalone=True,
-    )
-
-
 def declared_inputs(
     source: heat_values.Config | None, given: heat_values.Config
 ) -> list[abc.Mapping[str, Any]]:
@@ -374,8 +383,112 @@ def declared_inputs(
     """
     if source is None:
         return list(given.inputs)
-    known = {each['name'] for each in source.inputs} | input_schema.RESERVED
+    known = {each['name'] for each in source.inputs} | RESERVED
     return [
         *source.inputs,
         *(each for each in given.inputs if each['name'] not in known),
     ]
+
+
+# Inputs
+
+
+def values(
+    declared: abc.Iterable[abc.Mapping[str, Any]],
+    given: abc.Mapping[str, Any],
+    current: abc.Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the values of the declared inputs for a run.
+
+    :param declared: the inputs, maps with ``name`` and perhaps ``type`` and
+        ``default``.
+    :param given: what was asked for; a text where a person has typed it.
+    :param current: the values that the stack gave its deployment.
+    :raises errors.Refused: an input is unknown, of another type, or missing;
+        all that is wrong is told at once, and never a value.
+    """
+    known = {
+        str(each['name']): each
+        for each in declared
+        if each['name'] not in RESERVED
+    }
+    unknown = [name for name in given if name not in known]
+    wrong = [_unknown(name, known) for name in unknown[: bounds.LISTED]]
+    # These are only counted.
+    wrong += unknown[bounds.LISTED :]
+    result: dict[str, Any] = {}
+    for name, each in known.items():
+        if name in given:
+            kind = str(each.get('type') or 'String')
+            try:
+                result[name] = converted(given[name], kind)
+            except ValueError:
+                wrong.append(
+                    f'input "{bounds.shortened(name)}" must be '
+                    f'{_KINDS.get(kind, kind)} ({kind})'
+                )
+            continue
+        result[name] = current.get(name, each.get('default'))
+        if result[name] is None:
+            wrong.append(
+                f'input "{bounds.shortened(name)}" has no value in the stack '
+                'and no default; give it a value'
+            )
+    if wrong:
+        raise errors.Refused(bounds.listed(wrong, between='; '))
+    return result
+
+
+def converted(value: Any, kind: str) -> Any:
+    """Return a value as its type has it.
+
+    :raises ValueError: it cannot be one.
+    """
+    if value is None:
+        raise ValueError
+    if kind == 'Number':
+        return _number(value)
+    if kind == 'Boolean':
+        text = str(value).strip().lower()
+        if text not in _TRUE + _FALSE:
+            raise ValueError
+        return text in _TRUE
+    if kind == 'Json':
+        parsed = bounds.read_json(value) if isinstance(value, str) else value
+        if not isinstance(parsed, (dict, list)):
+            raise ValueError
+        # NaN and its like are no JSON, though Python reads them.
+        json.dumps(parsed, allow_nan=False)
+        return parsed
+    if kind == 'CommaDelimitedList':
+        if isinstance(value, str):
+            return [part.strip() for part in value.split(',') if part.strip()]
+        if not isinstance(value, list):
+            raise ValueError
+        return value
+    if isinstance(value, (dict, list)):
+        raise ValueError
+    if isinstance(value, bool):
+        return 'true' if value else 'false'
+    return str(value)
+
+
+def _number(value: Any) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise ValueError
+    if not isinstance(value, float):
+        with contextlib.suppress(ValueError):
+            return int(value)
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def _unknown(name: str, known: abc.Collection[str]) -> str:
+    names = bounds.listed(sorted(known)) or 'none'
+    shown = bounds.shortened(name)
+    return (
+        f'there is no input "{shown}" (there are: {names})'
+        + bounds.did_you_mean(name, known)
+    )

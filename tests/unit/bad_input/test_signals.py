@@ -12,7 +12,7 @@ import pytest
 from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.objectstore import keys
-from heat_plugins.runs import signal_orders
+from heat_plugins.runs import ordering
 from heat_plugins.runs.schedules import schedule_deciding
 from heat_plugins.runs.schedules import schedule_signals
 from heat_plugins.runs.schedules import schedules
@@ -128,15 +128,15 @@ def test_no_outcome_quotes_what_a_server_has_sent(details, name):
 
 @hypothesis.given(signal, declared)
 def test_what_may_be_a_trigger_is_one_or_is_none(details, declared):
-    found = signal_orders.read(details, declared)
+    found = ordering.read_signal(details, declared)
     if found is not None:
-        assert signal_orders.looks_like_one(details)
+        assert ordering.looks_like_one(details)
         assert isinstance(found.action, str)
         assert isinstance(found.inputs, dict)
         if found.inputs:
             assert str(found.inputs) not in repr(found)
-    elif signal_orders.cannot_be_result(details, declared):
-        assert signal_orders.looks_like_one(details)
+    elif ordering.cannot_be_result(details, declared):
+        assert ordering.looks_like_one(details)
 
 
 # TempURLs

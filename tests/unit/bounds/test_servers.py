@@ -15,7 +15,7 @@ from heat_plugins.content import tarballs
 from heat_plugins.mistral import outcome
 from heat_plugins.osc.runs import following
 from heat_plugins.runs import run_objects
-from heat_plugins.runs.targets import input_schema
+from heat_plugins.runs.targets import targets
 from heat_plugins.signals import body
 from tests.unit import growth
 from tests.unit.bounds import readers
@@ -96,7 +96,7 @@ def asked(size):
 def test_unknown_inputs_are_not_all_compared_with_all():
     growth.check(
         readers.refusing(
-            lambda declared: input_schema.values(
+            lambda declared: targets.values(
                 declared, {f'inptu{n}': 1 for n in range(len(declared))}, {}
             )
         ),
@@ -109,7 +109,7 @@ def test_unknown_inputs_are_not_all_compared_with_all():
 def test_a_refusal_of_inputs_is_told_in_a_few_words():
     given = {f'inptu{number:05}': 1 for number in range(2000)}
     with pytest.raises(errors.Refused) as caught:
-        input_schema.values(asked(2000), given, {'x': 1})
+        targets.values(asked(2000), given, {'x': 1})
     said = str(caught.value)
     assert 'did you mean "input' in said
     assert said.endswith('and 3990 more')

@@ -21,7 +21,6 @@ from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_requests
 from heat_plugins.runs import run_store
-from heat_plugins.runs import runs
 from heat_plugins.runs import stepping
 from heat_plugins.signals import body
 from tests.unit.runs import fake_run_store
@@ -80,7 +79,7 @@ class World:
 
     def order(self, run_id=RUN, action='BACKUP', **values):
         members = [
-            runs.RunTarget(
+            run_records.RunTarget(
                 stack_id=f'stack-{n % 2}',
                 stack_name=f's{n % 2}',
                 resource=f'deployment-{n}',

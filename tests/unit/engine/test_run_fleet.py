@@ -432,7 +432,8 @@ class RunTest(LeadingCase):
         project_id = self.heat.context.project_id
         objects = stacks.of_stack(project_id, stack.id).objects(key)
         stored = self.store.load(run.id).run
-        whole = objects.outputs(stored.attempts[0])
+        attempt = stored.attempts[0]
+        whole = objects.outputs(attempt.outputs, attempt.cut)
         self.assertEqual(text, whole['deploy_stdout'])
 
     def test_what_is_no_result_is_a_failure(self):

@@ -26,7 +26,6 @@ from heat_plugins.engine.database import schedule_rows
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
-from heat_plugins.runs import runs
 from tests.unit import databases
 from tests.unit import heat_fixture
 from tests.unit.runs import store_contract
@@ -97,7 +96,9 @@ class RunRowsTest(store_contract.RunStoreContract, heat_fixture.HeatTestCase):
             self.store.answer({self.key(run_id=run_id): done})
             kept = self.store.load(run_id)
             ended_at = store_contract.LATER + number
-            after = kept.run.attempted({1: {'state': runs.State.COMPLETE}})
+            after = kept.run.attempted(
+                {1: {'state': run_records.State.COMPLETE}}
+            )
             after = after.changed(
                 phase=run_records.Phase.COMPLETE, ended_at=ended_at
             )
@@ -219,7 +220,7 @@ class SQLiteTest(RunRowsTest):
             results = list(pool.map(answer, range(24)))
         self.assertTrue(all(results), results)
         run = self.store.load('run-1').run
-        self.assertEqual(24, run.count(runs.State.COMPLETE))
+        self.assertEqual(24, run.count(run_records.State.COMPLETE))
         self.assertEqual({'COMPLETE'}, {*self.deployments().values()})
 
     def test_of_an_answer_and_a_timeout_at_once_one_counts(self):
@@ -235,7 +236,7 @@ class SQLiteTest(RunRowsTest):
 
             def expire(kept=kept, barrier=barrier):
                 after = kept.run.attempted(
-                    {0: {'state': runs.State.TIMED_OUT, 'ended_at': 9}}
+                    {0: {'state': run_records.State.TIMED_OUT, 'ended_at': 9}}
                 )
                 barrier.wait()
                 try:
@@ -246,7 +247,7 @@ class SQLiteTest(RunRowsTest):
             with futures.ThreadPoolExecutor(2) as pool:
                 answered, expired = pool.submit(answer), pool.submit(expire)
             attempt = self.store.load(run_id).run.attempts[0]
-            is_complete = attempt.state is runs.State.COMPLETE
+            is_complete = attempt.state is run_records.State.COMPLETE
             self.assertEqual(is_complete, bool(answered.result()))
             self.assertEqual(is_complete, expired.result() is None)
             kept = self.store.load(run_id)
@@ -334,7 +335,9 @@ class FaultsTest(heat_fixture.HeatTestCase):
         self.assertEqual(kept, self.store.load('run-1'))
         self.assertEqual(2, len(self.deployments()))
         key = run_store.TargetKey(run_id='run-1', number=0, attempt=1)
-        done = runs.RunAttempt(state=runs.State.COMPLETE, ended_at=9)
+        done = run_records.Attempt(
+            state=run_records.State.COMPLETE, ended_at=9
+        )
         with self.fault():
             self.assertEqual({key}, {*self.store.answer({key: done})})
         with self.fault():

@@ -32,7 +32,6 @@ from heat_plugins.resources import software_schedule
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
-from heat_plugins.runs import runs
 from heat_plugins.runs.schedules import schedule_deciding
 from heat_plugins.runs.schedules import schedules
 from tests.unit import counted
@@ -53,7 +52,7 @@ class Target:
         self.number = number
 
     def with_action(self, action, hooks):
-        return runs.RunTarget(
+        return run_records.RunTarget(
             stack_id='s',
             stack_name='s0',
             resource=f'db{self.number}',
@@ -151,9 +150,9 @@ class KeepingCase(base.ScheduleCase):
         ends = {
             number: {
                 'number': 1,
-                'state': runs.State.FAILED
+                'state': run_records.State.FAILED
                 if number in fail
-                else runs.State.COMPLETE,
+                else run_records.State.COMPLETE,
                 'ended_at': int(self.now),
             }
             for number in range(len(before.run.attempts))
@@ -536,7 +535,7 @@ class KeepingTest(KeepingCase):
         found = self.store.load(first).run
         self.assertEqual(
             [('cancel', 'schedule nightly')],
-            [(each.do, each.who) for each in found.control.requests],
+            [(each.do, each.who) for each in found.control.asked],
         )
         self.assertIs(run_records.Phase.CANCELLED, found.control.phase)
         keeper.look()

@@ -9,9 +9,8 @@ from oslo_db import exception as db_exception
 from heat_plugins import errors
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.runs import target_batches
+from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
-from heat_plugins.runs import signal_orders
 from heat_plugins.signals import signal_names
 from tests.unit.resources import deployments
 from tests.unit.resources import test_deployment_policy as policies
@@ -25,7 +24,7 @@ class RefusalsTest(groups.GroupTestCase):
         if 'server_id' not in values:
             values['server_id'] = deployment.properties['server']
             values['deployment_id'] = deployment.resource_id
-        return runs.RunTarget(
+        return run_records.RunTarget(
             stack_id=stack.id,
             stack_name=stack.name,
             resource='deployment',
@@ -84,7 +83,7 @@ class RefusalsTest(groups.GroupTestCase):
     def test_a_script_runs_on_a_server_of_the_stack_alone(self):
         stack = self.heat.create(policies.server(), name='servers')
         server_id = stack['server'].resource_id
-        member = runs.RunTarget(
+        member = run_records.RunTarget(
             stack_id=stack.id,
             stack_name=stack.name,
             resource='server',
@@ -135,14 +134,14 @@ class ReadingTest(groups.GroupTestCase):
 
 
 class WithdrawnTest(triggers.TriggerTestCase):
-    WANTED = signal_orders.SignalOrder(action='BACKUP', inputs={'level': 9})
+    WANTED = ordering.Start(run='', action='BACKUP', inputs={'level': 9})
 
     def setUp(self):
         super().setUp()
         whole = self.template(timeout=5, input_values={'level': 7})
         self.stack, _ = self.fails(whole, None)
         self.assert_withdrawn(self.stack)
-        self.member = runs.RunTarget(
+        self.member = run_records.RunTarget(
             stack_id=self.stack.id,
             stack_name=self.stack.name,
             resource='deployment',

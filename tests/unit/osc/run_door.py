@@ -159,7 +159,7 @@ class RunCase(base.CommandCase):
 
     def objects(self, number=0, run_id=RUN, attempt=1):
         """Return the objects of an attempt on a target."""
-        return run_objects.RunObjects.of_target(
+        return run_objects.RunObjects(
             self.cluster.store(),
             f'stack-{number % 2}',
             run_id,

@@ -8,7 +8,6 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import group_commands
-from heat_plugins.runs import single_groups
 from heat_plugins.signals import signal_names
 from tests.unit.osc import base
 
@@ -16,7 +15,7 @@ DEFAULTS = {'parameter_defaults': {'heat_plugins_group_members': 'nested'}}
 
 
 class FakeHeat:
-    """Stacks, each of a group and of one more; see `single_groups.Heat`."""
+    """Stacks, each of a group and of one more; see `group_commands`."""
 
     def __init__(self, *names, status='CREATE_COMPLETE'):
         self.stacks = {
@@ -225,10 +224,4 @@ class NestTest(base.CommandCase):
         self.assertIn(
             'heat-engine continues the update of stack shop',
             self.stderr.getvalue(),
-        )
-
-    def test_what_is_found_says_what_the_resources_read(self):
-        self.assertEqual(
-            {signal_names.GROUP_MEMBERS: single_groups.NESTED},
-            DEFAULTS['parameter_defaults'],
         )

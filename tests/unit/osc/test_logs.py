@@ -11,6 +11,7 @@ from heat_plugins import foreign
 from heat_plugins.clients import runs as client
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import following
+from heat_plugins.runs import run_objects
 from heat_plugins.signals import live
 from tests.unit.engine import run_world
 from tests.unit.osc import base
@@ -63,10 +64,6 @@ class OneTest(LogsCase):
         )
         self.assertEqual((0, 'one\ntwo\n'), self.logs('-f'))
         self.assertIn('complete after', self.said())
-
-    def test_its_exit_code_is_that_of_the_run(self):
-        self.sends(lambda: self.prints(b'no\n'), lambda: self.end(3, 1))
-        self.assertEqual((common.FAILED, 'no\n'), self.logs('-f'))
 
     def test_it_is_there_after_the_end(self):
         self.prints(b'all of it')
@@ -301,7 +298,9 @@ class ManyOutputsTest(run_door.RunCase):
         self.shown += lines
 
     def put_part(self, number, name, content):
-        objects = following._objects(self.cluster.store(), RUN, target(number))
+        objects = run_objects.RunObjects(
+            self.cluster.store(), 'stack-1', RUN, number, 1
+        )
         store = self.cluster.store()
         store.put_container(objects.container, {})
         store.put_object(objects.container, objects.log + name, content)

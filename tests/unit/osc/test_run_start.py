@@ -160,36 +160,10 @@ class OneTest(StartCase):
         self.assertEqual((0, 'complete'), (code, shown['state']))
         self.assertEqual('1 GB', shown['outputs']['size'])
 
-    def test_how_it_ends_is_its_exit_code(self):
-        for phase, expected in (
-            ('failed', common.FAILED),
-            ('timed-out', common.TIMED_OUT),
-            ('cancelled', common.CANCELLED),
-        ):
-            self.soon(phase=run_records.Phase(phase), reason='of the test')
-            code, shown = self.begin('BACKUP --stack shop --wait')
-            self.assertEqual(
-                (expected, phase, 'of the test'),
-                (code, shown['state'], shown['reason']),
-            )
-            self.runs.delete(shown['id'])
-
     def test_what_runs_already_everywhere_was_not_started(self):
         self.soon(phase=run_records.Phase.FAILED, state='skipped')
         code, _ = self.begin('BACKUP --stack shop --wait')
         self.assertEqual(common.NOT_STARTED, code)
-
-    def test_whoever_stops_waiting_learns_how_to_come_back(self):
-        def interrupt(seconds):
-            raise KeyboardInterrupt
-
-        self.sleep = interrupt
-        code, shown = self.begin('BACKUP --stack shop --wait')
-        self.assertEqual(common.INTERRUPTED, code)
-        self.assertIn(
-            f'openstack software deployment run wait {shown["id"]}',
-            self.stderr.getvalue(),
-        )
 
     def test_a_page_is_written(self):
         folder = self.useFixture(fixtures.TempDir())
@@ -279,12 +253,6 @@ class RefusedTest(StartCase):
 
 
 class LostTest(StartCase):
-    def test_an_order_whose_answer_is_lost_is_repeated(self):
-        self.lose = 1
-        code, shown = self.begin('BACKUP --stack shop')
-        self.assertEqual((0, shown['id']), (code, self.only().id))
-        self.assertEqual(2, len(self.requests))
-
     def test_what_is_not_known_is_said_with_the_id(self):
         self.lose = 99
         message = self.refused('run start BACKUP --stack shop')
@@ -337,11 +305,6 @@ class ManyTest(StartCase):
         )
         self.assert_nothing_started()
 
-    def test_without_a_terminal_it_says_what_to_give(self):
-        self.patch(sys, 'stdin', io.StringIO('y\n'))
-        self.assert_refused('run start BACKUP --stack shop', 'give --yes')
-        self.assert_nothing_started()
-
     def test_what_is_selected_meanwhile_was_not_confirmed(self):
         self.answer_with('y\n')
         confirm = self.api.answer
@@ -384,17 +347,6 @@ class ManyTest(StartCase):
     def test_ten_need_no_confirmation(self):
         _, shown = self.begin('BACKUP --stack shop --resource "*.[a-j]"')
         self.assertEqual((10, 1), (shown['targets'], len(self.requests)))
-
-    def test_failures_of_many_are_listed_at_the_end(self):
-        self.soon(phase=run_records.Phase.FAILED, reason='disk full')
-        code, shown = self.begin('BACKUP --stack shop --yes --wait')
-        self.assertEqual(common.FAILED, code)
-        (failure,) = shown['failures']
-        self.assertEqual(
-            ('deployment.a', 'disk full'),
-            (failure['resource'], failure['reason']),
-        )
-        self.assertIn('shop server_a', self.stderr.getvalue())
 
 
 class ScriptTest(StartCase):
@@ -530,14 +482,3 @@ class NamesTest(base.testtools.TestCase):
             (f'{prefix} start', ['--stack', 'list']),
             self.matched(f'{prefix} start --stack list'),
         )
-
-    def test_without_its_verb_a_name_could_be_taken_for_another(self):
-        # cliff completes verbs: so the command needs one.
-        for stack in 'list', 'w', 'd':
-            name, arguments = self.matched(
-                f'software deployment run {stack} BACKUP'
-            )
-            self.assertEqual(
-                (f'software deployment run {stack}', ['BACKUP']),
-                (name, arguments),
-            )

@@ -93,6 +93,8 @@ class BackfillTest(test_schedule.SignalCase):
             ],
             [(row['local'], row['run'], row['state']) for row in rows],
         )
+        _, table = self.run_command(f'{LINE} --dry-run')
+        self.assertIn('| Local ', table)
         self.assertEqual([], self.signals())
 
     def test_it_waits_for_the_end(self):

@@ -17,7 +17,6 @@ from heat_plugins import stored
 from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
-from heat_plugins.runs import runs
 from heat_plugins.runs import telling
 
 
@@ -476,7 +475,8 @@ def _through_json(run):
         order=dataclasses.replace(
             _read(run_records.RunOrder, order),
             members=[
-                _read(runs.RunTarget, each) for each in run.order.members
+                _read(run_records.RunTarget, each)
+                for each in run.order.members
             ],
         ),
         control=_read(run_records.Control, run.control),

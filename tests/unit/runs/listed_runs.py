@@ -8,7 +8,6 @@ import uuid
 from heat_plugins.clients import runs as client
 from heat_plugins.engine.runs import door
 from heat_plugins.runs import run_records
-from heat_plugins.runs import runs
 from tests.unit import web_service
 from tests.unit.runs import fake_run_store
 
@@ -47,7 +46,7 @@ class ListedRuns(web_service.Service):
     def start(self, stack, *resources, action='BACKUP', script=None):
         """Start a run on resources of a stack; return its ID."""
         members = [
-            runs.RunTarget(
+            run_records.RunTarget(
                 stack_id=stack.id,
                 stack_name=stack.name,
                 resource=each,
@@ -74,7 +73,7 @@ class ListedRuns(web_service.Service):
         :param values: of `run_records.Attempt`; ``state`` as a text.
         """
         before = self._store.load(run_id)
-        values['state'] = runs.State(values['state'])
+        values['state'] = run_records.State(values['state'])
         after = before.run.attempted({number: {'number': 1, **values}})
         self._store.step(before, after, str(uuid.uuid4()))
 

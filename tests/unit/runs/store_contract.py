@@ -10,9 +10,9 @@ from heat_plugins import stored
 from heat_plugins.deployments import deliveries
 from heat_plugins.runs import notifying
 from heat_plugins.runs import ordering
+from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
-from heat_plugins.runs import runs
 from heat_plugins.runs import telling
 
 PROJECT, ENGINE = 'project', 'engine-1'
@@ -21,13 +21,13 @@ NOW = 1_800_000_000
 # After any test.
 LATER = 2**33
 
-State = runs.State
+State = run_records.State
 
 
 def order(run_id='run-1', targets=2, **values):
     """Return an order; its targets are on servers of their own."""
     members = [
-        runs.RunTarget(
+        run_records.RunTarget(
             stack_id=f'stack-{run_id}',
             stack_name='shop',
             resource=f'group.{number}.db',
@@ -129,7 +129,7 @@ class RunStoreContract:
         )
 
     def done(self, **values):
-        return runs.RunAttempt(
+        return run_records.Attempt(
             **{
                 'state': State.COMPLETE,
                 'reason': 'done',
@@ -406,7 +406,7 @@ class RunStoreContract:
         self.assertEqual(
             {'pending': 1, 'waiting': 1, 'complete': 1}, dict(head.counts)
         )
-        self.assertEqual(33, head.percent)
+        self.assertEqual(33, overview.of_head(head)['percent'])
 
     # Steps
 
@@ -561,7 +561,7 @@ class RunStoreContract:
 
     def test_a_server_says_that_it_has_started(self):
         kept = self.begin()
-        report = runs.RunAttempt(state=State.RUNNING, reported_at=NOW + 1)
+        report = run_records.Attempt(state=State.RUNNING, reported_at=NOW + 1)
         self.store.answer({self.key(0): report})
         attempt = self.store.load('run-1').run.attempts[0]
         self.assertEqual(
@@ -583,7 +583,9 @@ class RunStoreContract:
         self.store.step(kept, expired, 'expire')
 
         def answer(at):
-            late = runs.Late(at=at, status='COMPLETE', reason='', outputs={})
+            late = run_records.Late(
+                at=at, status='COMPLETE', reason='', outputs={}
+            )
             return self.store.answer({self.key(0): self.done(late=late)})
 
         self.assertEqual({self.key(0)}, set(answer(NOW + 7)))

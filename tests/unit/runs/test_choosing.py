@@ -7,7 +7,6 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins.runs import ordering
-from heat_plugins.runs import signal_orders
 from heat_plugins.runs.targets import selecting
 from tests.unit.runs import fake_heat
 
@@ -54,9 +53,9 @@ def without_backup(heat, *names):
 
 
 def choose(heat, action='BACKUP', inputs=None, **wanted):
-    order = signal_orders.SignalOrder(action=action, inputs=inputs or {})
-    wanted = ordering.Wanted(**{'stacks': ['s0'], **wanted})
-    return selecting.Chooser(heat).choose(wanted, order)
+    given = {'stacks': ['s0'], 'inputs': inputs or {}, **wanted}
+    order = ordering.Start(run='', action=action, **given)
+    return selecting.Chooser(heat).choose(order)
 
 
 def test_each_target_has_its_own_values(heat):
@@ -102,19 +101,6 @@ def test_what_has_no_config_now_is_no_target(heat):
     del heat.configs[heat.group['n4'].config_id]
     targets = {each.resource for each in choose(heat).targets}
     assert targets == {f'fleet.{name}' for name in SERVERS} - {'fleet.n4'}
-
-
-def test_servers_are_chosen_by_their_metadata(heat):
-    for name, server in SERVERS.items():
-        heat.add_resource(
-            heat.root,
-            f'server_{name}',
-            'OS::Heat::DeployedServer',
-            server,
-            metadata={'name': name},
-        )
-    (target,) = choose(heat, metadata={'name': 'n4'}).targets
-    assert target.server_id == 'server-4'
 
 
 def test_a_resource_stands_for_what_it_contains(heat):

@@ -24,16 +24,13 @@ class LiveOutputTest(testtools.TestCase):
         self.store.put_container(CONTAINER, {})
         self.patch(stores, 'PAGE', 10)
         self.patch(logs, '_MOST', 100)
-        self.patch(logs, '_LEAST', 20)
         self.source = logs.RunLogs(
             self.store, CONTAINER, FOLDER, lambda: self.now
         )
         self.readers = {}
 
     def folder(self, member):
-        return run_objects.RunObjects.of_target(
-            self.store, 'stack', RUN, member, 1
-        ).log
+        return run_objects.RunObjects(self.store, 'stack', RUN, member, 1).log
 
     def put(self, member, name, content):
         folder = self.folder(member)

@@ -25,7 +25,7 @@ class LogsCase(base.RunsTestCase):
     def setUp(self):
         super().setUp()
         self.store = self.cluster.store()
-        self.objects = run_objects.RunObjects.of_target(
+        self.objects = run_objects.RunObjects(
             self.store, self.stack.id, RUN, 0, 1
         )
         self.container = self.objects.container
@@ -210,33 +210,33 @@ class LogsCase(base.RunsTestCase):
         tracemalloc.start()
         self.addCleanup(tracemalloc.stop)
         for _ in range(2):
-            self.assertEqual([], list(reader.read(room)))
+            self.assertEqual([], list(reader.read()))
         self.assertLess(tracemalloc.get_traced_memory()[1], 3 * room)
         first = body(0, self.slot(0), head=100)
         self.assertEqual(201, self.send('000000', first))
-        content = b''.join(part.content for part in reader.read(room))
+        content = b''.join(part.content for part in reader.read())
         self.assertTrue(whole == content)
 
     def test_a_part_that_is_replaced_before_its_turn_is_left_out(self):
         for number in range(2, 5):
             self.sent(number, self.slot(number))
-        self.assertEqual([], list(self.reader.read(1)))
+        self.assertEqual([], list(self.reader.read()))
         for number in (0, 1, 5):
             self.sent(number, self.slot(number))
-        found = [(x.left_out, x.content) for x in self.reader.read(1)]
+        found = [(x.left_out, x.content) for x in self.reader.read()]
         slots = [(0, self.slot(number)) for number in (0, 1, 3, 4, 5)]
         slots[2] = live.SLOT, self.slot(3)
         self.assertEqual(slots, found)
 
     def test_a_part_whose_turn_comes_in_an_outage_is_not_lost(self):
         whole = self.waiting(9)
-        self.assertEqual([], list(self.reader.read(1)))
+        self.assertEqual([], list(self.reader.read()))
         self.send('000000', body(0, self.slot(0), head=9))
         contents = []
         for _ in range(20):
             self.cluster.before = self.failing_each_third()
             with contextlib.suppress(errors.Unavailable):
-                for part in self.reader.read(1):
+                for part in self.reader.read():
                     contents.append(part.content)
         self.assertTrue(whole == b''.join(contents))
 

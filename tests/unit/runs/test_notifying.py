@@ -15,7 +15,6 @@ from heat_plugins import errors
 from heat_plugins.runs import notifying
 from heat_plugins.runs import run_records
 from heat_plugins.runs.schedules import schedule_deciding
-from heat_plugins.runs.schedules import schedule_notices
 from heat_plugins.runs.schedules import schedules
 
 HOUR = 3600
@@ -38,12 +37,12 @@ def at(schedule, hours):
     now = ZERO + hours * HOUR
     decision = schedule_deciding.due(schedule.schedule, schedule.record, now)
     after = dataclasses.replace(schedule, record=decision.record)
-    return schedule_notices.changed(schedule, after, now)
+    return after.with_notices(schedule, now)
 
 
 def with_record(schedule, record):
     after = dataclasses.replace(schedule, record=record)
-    return schedule_notices.noticed(schedule, after)
+    return after.noticed(schedule)
 
 
 def created(schedule):
@@ -102,7 +101,7 @@ def test_a_missed_tick_is_told():
     assert (notice.event, notice.number) == (Event.MISSED, 3)
     # So is one whose operation could not be created.
     schedule = at(kept(), 1)
-    schedule = schedule_notices.noticed(schedule, schedule.given_up())
+    schedule = schedule.given_up().noticed(schedule)
     assert told(schedule)[0] == [('missed', 1)]
 
 
@@ -113,7 +112,7 @@ def test_a_missed_tick_is_named_and_not_the_one_that_starts_late():
     assert (notice.tick, notice.number) == (ZERO + 2 * HOUR, 2)
     # The late one is an event of its own, and both stay to be told.
     _, schedule = schedule.tried(notice, ZERO)
-    schedule = schedule_notices.noticed(schedule, schedule.given_up())
+    schedule = schedule.given_up().noticed(schedule)
     assert told(schedule)[0] == [('missed', 2), ('missed', 3)]
 
 
@@ -129,7 +128,7 @@ def test_an_update_names_the_missed_tick_of_the_former_schedule():
     schedule = kept()
     other = dataclasses.replace(schedule.schedule, cron='17 * * * *')
     after = schedule.with_schedule(other, int(ZERO + 1.9 * HOUR))
-    (notice,) = schedule_notices.noticed(schedule, after).book.notices
+    (notice,) = after.noticed(schedule).book.notices
     assert notice.tick == ZERO + HOUR
 
 
@@ -145,12 +144,12 @@ def test_of_a_very_long_outage_a_tick_is_named():
 
 def test_what_waits_too_long_is_told_once():
     schedule = at(kept(waits=60), 1)
-    assert schedule_notices.next_time(schedule) == ZERO + HOUR + 60
+    assert schedule.notice_time == ZERO + HOUR + 60
     assert told(schedule)[0] == []
     said, schedule = told(at(schedule, 1.1))
     assert said == [('waiting', 1)]
     assert told(at(created(schedule), 1.2))[0] == []
-    assert schedule_notices.next_time(schedule) == math.inf
+    assert schedule.notice_time == math.inf
     assert told(ended(created(schedule), Phase.COMPLETE))[0] == [
         ('recovery', 1)
     ]
@@ -159,9 +158,9 @@ def test_what_waits_too_long_is_told_once():
 def test_what_has_ended_does_not_wait_although_its_end_was_not_read():
     schedule = created(at(kept(waits=60), 1))
     after = ended(schedule, Phase.COMPLETE)
-    after = schedule_notices.changed(schedule, after, ZERO + 2 * HOUR)
+    after = after.with_notices(schedule, ZERO + 2 * HOUR)
     assert told(after)[0] == []
-    assert schedule_notices.next_time(after) == math.inf
+    assert after.notice_time == math.inf
 
 
 def test_a_tick_of_the_past_waits_from_its_start_on():
@@ -171,7 +170,7 @@ def test_a_tick_of_the_past_waits_from_its_start_on():
     decision = schedule_deciding.due(schedule.schedule, schedule.record, now)
     schedule = with_record(schedule, decision.record)
     assert schedule.record.running == ZERO + HOUR
-    assert schedule_notices.next_time(schedule) == now + 600
+    assert schedule.notice_time == now + 600
 
 
 def test_it_waits_from_its_start_on_and_not_from_its_time():
@@ -179,14 +178,14 @@ def test_it_waits_from_its_start_on_and_not_from_its_time():
     now = ZERO + 30 * 60
     record = schedule_deciding.run_now(schedule.schedule, schedule.record, now)
     schedule = with_record(schedule, record)
-    assert schedule_notices.next_time(schedule) == now + 600
+    assert schedule.notice_time == now + 600
     # A tick that waits for the end of another one does not count yet.
     queue = schedules.Schedule(cron='@hourly', overlap=schedules.Overlap.QUEUE)
     schedule = dataclasses.replace(kept(waits=HOUR * 2), schedule=queue)
     schedule = at(created(at(schedule, 1)), 2)
-    assert schedule_notices.next_time(schedule) == ZERO + 3 * HOUR
+    assert schedule.notice_time == ZERO + 3 * HOUR
     schedule = at(ended(schedule, Phase.COMPLETE), 2.5)
-    assert schedule_notices.next_time(schedule) == ZERO + 4.5 * HOUR
+    assert schedule.notice_time == ZERO + 4.5 * HOUR
 
 
 def test_what_a_pause_keeps_from_being_created_does_not_wait():
@@ -209,7 +208,7 @@ def test_it_is_retried_less_often_for_an_hour_and_then_given_up():
         notice, schedule = tried
         assert schedule.book.due(now + 1) is None
         schedule = schedule.told(notice, 'the receiver answers 500', now + 9)
-        now = schedule_notices.next_time(schedule)
+        now = schedule.notice_time
         pauses.append(now - begun)
     assert pauses == [30, 60, 120, 240, 480, *[600] * 5, math.inf]
     assert schedule.book.notices == ()

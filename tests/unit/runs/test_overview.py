@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people are shown of an operation."""
 
+import dataclasses
+
 import testtools
 
 from heat_plugins.runs import overview
@@ -40,13 +42,21 @@ class OverviewTest(testtools.TestCase):
 
     def test_what_may_start_yet_is_pending(self):
         found = ran(test_deciding.operation(6), 0, end=5)
-        self.assertEqual({'pending': 5, 'complete': 1}, overview.counts(found))
-        self.assertEqual(16, overview.percent(found))
+        shown = overview.of(found, NOW)
+        self.assertEqual({'pending': 5, 'complete': 1}, shown['counts'])
+        self.assertEqual(16, shown['percent'])
+        found = ran(found, *range(6), end=5)
+        self.assertEqual(100, overview.of(found, NOW)['percent'])
 
-    def test_an_operation_that_succeeded_is_done(self):
-        found = ran(test_deciding.operation(6), *range(6), end=5)
-        found = found.changed(phase=_Phase.COMPLETE, ended_at=NOW + 5)
-        self.assertEqual(100, overview.percent(found))
+    def test_the_first_line_of_a_script_hides_inputs(self):
+        found = test_deciding.operation(1)
+        order = dataclasses.replace(
+            found.order,
+            config={'config': '#!/bin/sh\nlogin hunter2-secret\nexit'},
+            inputs={'password': 'hunter2-secret'},
+        )
+        found = dataclasses.replace(found, order=order)
+        self.assertEqual('login ******', overview.head(found).script)
 
     def test_the_first_round_is_number_one(self):
         found = test_deciding.operation(6)

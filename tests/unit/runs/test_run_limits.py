@@ -6,7 +6,6 @@ import pytest
 from heat_plugins import errors
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
-from heat_plugins.runs import signal_orders
 from heat_plugins.runs.targets import selecting
 from tests.unit.runs import fake_heat
 
@@ -41,17 +40,7 @@ def world():
 
 def choose(world, action='BACKUP', **wanted):
     chooser = selecting.Chooser(world.heat)
-    return chooser.choose(
-        ordering.Wanted(**wanted), signal_orders.SignalOrder(action=action)
-    )
-
-
-@pytest.mark.parametrize('named', ['db1', 'id', 'd?1'])
-def test_a_resource_is_named_by_its_path_its_id_or_a_pattern(world, named):
-    if named == 'id':
-        named = world.rows[1].id
-    (target,) = choose(world, resources=[named]).targets
-    assert target.resource == 'db1'
+    return chooser.choose(ordering.Start(run='', action=action, **wanted))
 
 
 @pytest.mark.parametrize(

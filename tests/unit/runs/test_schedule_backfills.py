@@ -9,7 +9,6 @@ from heat_plugins import errors
 from heat_plugins.runs import notifying
 from heat_plugins.runs import run_records
 from heat_plugins.runs.schedules import schedule_deciding
-from heat_plugins.runs.schedules import schedule_notices
 from heat_plugins.runs.schedules import schedule_signals
 from heat_plugins.runs.schedules import schedules
 
@@ -47,6 +46,11 @@ def started(number):
     return made
 
 
+def stopped(known):
+    stop = schedule_signals.read({'do': 'stop-backfill'})
+    return stop.follow(known, hour(3)).record
+
+
 def due(known, at):
     return schedule_deciding.due(known.schedule, known.record, at)
 
@@ -73,7 +77,7 @@ def test_a_time_that_runs_or_waits_is_no_time_of_the_past():
     known = dataclasses.replace(kept(), schedule=schedule, record=record)
     known = schedule_signals.with_backfill(known, '2027-01-20', '2027-01-20')
     assert known.record.backfill == (hour(0), hour(1))
-    record = schedule_signals.without_backfill(known).record
+    record = stopped(known)
     assert (record.running, record.waiting) == (hour(2), hour(3))
     assert known.given_up().record.missed == 1
     assert due(known.with_record(created=True), hour(4)).cancel == hour(2)
@@ -143,13 +147,10 @@ def test_a_pause_holds_it_and_keeps_what_is_left():
 
 
 def test_it_stops_before_the_next_one():
-    assert schedule_signals.without_backfill(started(1)).record.backfill == (
-        hour(-2),
-    )
-    record = schedule_signals.without_backfill(started(0)).record
+    assert stopped(started(1)).backfill == (hour(-2),)
+    record = stopped(started(0))
     assert (record.backfill, record.running) == ((), None)
-    known = schedule_signals.without_backfill(kept((hour(-1),)))
-    assert known.record.backfill == ()
+    assert stopped(kept((hour(-1),))).backfill == ()
 
 
 @pytest.mark.parametrize('phase', [Phase.COMPLETE, Phase.FAILED])
@@ -190,7 +191,7 @@ def test_its_failures_are_told_each_and_it_is_no_recovery(phase, events):
     known = known.with_record(last=hour(3), outcome='failed')
     record = schedule_deciding.ended(known.schedule, known.record, phase)
     after = dataclasses.replace(known, record=record)
-    made = schedule_notices.noticed(known, after).book
+    made = after.noticed(known).book
     assert [each.event for each in made.notices] == events
     assert made.is_troubled
 

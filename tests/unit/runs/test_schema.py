@@ -4,7 +4,7 @@
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.runs.targets import input_schema
+from heat_plugins.runs.targets import targets
 
 FITS = {
     'Number': [('7', 7), ('1.5', 1.5), (7, 7), (' 7 ', 7), ('-1e3', -1000.0)],
@@ -26,16 +26,14 @@ class TypeTest(testtools.TestCase):
     def test_what_fits_is_converted(self):
         for kind, pairs in FITS.items():
             for value, expected in pairs:
-                found = input_schema.converted(value, kind)
+                found = targets.converted(value, kind)
                 self.assertEqual(expected, found, (kind, value))
                 self.assertIs(type(expected), type(found), (kind, value))
 
     def test_what_does_not_fit_is_refused(self):
         for kind, values in UNFIT.items():
             for value in values:
-                self.assertRaises(
-                    ValueError, input_schema.converted, value, kind
-                )
+                self.assertRaises(ValueError, targets.converted, value, kind)
 
 
 class ValuesTest(testtools.TestCase):
@@ -46,7 +44,7 @@ class ValuesTest(testtools.TestCase):
     ]
 
     def values(self, given, current):
-        return input_schema.values(self.DECLARED, given, current)
+        return targets.values(self.DECLARED, given, current)
 
     def test_what_is_given_goes_before_the_stacks_before_the_default(self):
         self.assertEqual(

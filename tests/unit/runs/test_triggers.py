@@ -3,13 +3,13 @@
 
 import testtools
 
-from heat_plugins.runs import signal_orders
+from heat_plugins.runs import ordering
 
 
 class ReadTest(testtools.TestCase):
     def test_inputs_go_with_it(self):
         details = {'trigger': 'BACKUP', 'input_values': {'level': 9}}
-        self.assertEqual({'level': 9}, signal_orders.read(details).inputs)
+        self.assertEqual({'level': 9}, ordering.read_signal(details).inputs)
 
     def test_anything_else_is_none(self):
         for details in (
@@ -26,16 +26,16 @@ class ReadTest(testtools.TestCase):
             {'trigger': 'BACKUP', 'input_values': ['level']},
             {'deploy_stdout': '', 'deploy_stderr': '', 'size': 'trigger'},
         ):
-            self.assertIsNone(signal_orders.read(details), details)
+            self.assertIsNone(ordering.read_signal(details), details)
 
     def test_nothing_is_where_an_output_is_called_that(self):
         details = {'trigger': 'BACKUP'}
-        self.assertIsNone(signal_orders.read(details, [{'name': 'trigger'}]))
-        self.assertIsNotNone(signal_orders.read(details, [{'name': 'size'}]))
+        self.assertIsNone(ordering.read_signal(details, [{'name': 'trigger'}]))
+        self.assertIsNotNone(ordering.read_signal(details, [{'name': 'size'}]))
 
     def test_inputs_are_not_in_its_text(self):
         details = {'trigger': 'BACKUP', 'input_values': {'a': 'hunter2'}}
-        self.assertNotIn('hunter2', repr(signal_orders.read(details)))
+        self.assertNotIn('hunter2', repr(ordering.read_signal(details)))
 
 
 class ResultTest(testtools.TestCase):
@@ -45,9 +45,7 @@ class ResultTest(testtools.TestCase):
             {'trigger': 'BACKUP', 'inputs': {}},
             {'trigger': None},
         ):
-            self.assertTrue(
-                signal_orders.cannot_be_result(details, []), details
-            )
+            self.assertTrue(ordering.cannot_be_result(details, []), details)
 
     def test_what_a_server_may_send_can_be_one(self):
         for details, outputs in (
@@ -59,5 +57,5 @@ class ResultTest(testtools.TestCase):
             ({'trigger': 'BACKUP'}, [{'name': 'trigger'}]),
         ):
             self.assertFalse(
-                signal_orders.cannot_be_result(details, outputs), details
+                ordering.cannot_be_result(details, outputs), details
             )

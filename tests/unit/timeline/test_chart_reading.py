@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A chart of what Heat, Mistral and the door of runs know."""
 
+import dataclasses
+
 import testtools
 
 from heat_plugins import errors
+from heat_plugins.clients import runs as client
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import chart_reading
 from heat_plugins.timeline import plain_text
@@ -14,18 +17,41 @@ from tests.unit.runs import listed_runs
 
 
 def test_a_script_is_not_sought_among_those_of_all_servers():
-    def rows(size):
-        found = chart_reading._Rows((), chart_reading.ChartFilter(), 9.0)
-        for number in range(size):
-            name = f'web{number}'
-            bar = chart.Bar(
-                label='APPLY', state=chart.State.COMPLETE, start=1.0, end=2.0
-            )
-            found._scripts.add((name, 'APPLY'))
-            found._add(chart.RowKind.RUN, name, 'APPLY', bar)
-        return found
+    def reader(size):
+        heat = fake_heat.Heat()
+        heat.add_stack('shop')
+        at = '2027-01-15T08:00:00Z'
+        times = dict.fromkeys(('started_at', 'reported_at', 'ended_at'), at)
+        attempt = {'attempt': 1, 'state': 'complete', 'reason': '', **times}
+        target = client.Target(
+            number=0,
+            stack='shop',
+            resource='',
+            server='s',
+            state='complete',
+            attempt=1,
+            attempts=[attempt],
+        )
+        run = client.Run(
+            id='r',
+            action='APPLY',
+            state='complete',
+            script='uptime',
+            created_at=at,
+            target_list=[
+                dataclasses.replace(target, resource=f'web{number}')
+                for number in range(size)
+            ],
+        )
+        return chart_reading.ChartReader(heat, lambda **asked: iter([run]))
 
-    growth.check(lambda found: found.below(), rows, start=64, largest=2**13)
+    wanted = chart_reading.ChartFilter()
+    growth.check(
+        lambda found: found.read('shop', wanted),
+        reader,
+        start=64,
+        largest=2**13,
+    )
 
 
 class ChartReaderTest(testtools.TestCase):
@@ -263,20 +289,6 @@ class ChartReaderTest(testtools.TestCase):
         self.runs.end(self.start(), started_at=self.then)
         self.runs.now += 60
         self.assertEqual([], self.rows(since=self.runs.now - 9))
-
-    def test_runs_of_an_action_share_a_row(self):
-        first = self.start()
-        self.runs.now += 5
-        self.runs.end(first, started_at=self.then)
-        self.runs.now += 60
-        self.start()
-        self.assertEqual(
-            [('deployment', 'db', 1), ('run', 'db BACKUP', 2)], self.rows()
-        )
-        newest, oldest = self.chart().rows[1].bars
-        self.assertEqual(chart.State.COMPLETE, oldest.state)
-        self.assertEqual(chart.State.WAITING, newest.state)
-        self.assertIsNone(newest.end)
 
     def test_an_execution_is_drawn_from_its_times(self):
         self.workflow()
