@@ -11,6 +11,7 @@ def stand_in(start):
     :param start: is called with the target of a thread that is started.
     """
     return types.SimpleNamespace(
+        Condition=threading.Condition,
         Event=threading.Event,
         Lock=threading.Lock,
         Thread=lambda target, **more: types.SimpleNamespace(
