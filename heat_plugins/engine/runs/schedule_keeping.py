@@ -43,10 +43,10 @@ from heat_plugins.engine.runs import door
 from heat_plugins.engine.runs import leading
 from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_scans
+from heat_plugins.runs import deciding
 from heat_plugins.runs import notifying
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
-from heat_plugins.runs import run_requests
 from heat_plugins.runs import run_store
 from heat_plugins.runs import summary
 from heat_plugins.runs.schedules import schedule_deciding
@@ -444,7 +444,7 @@ class Keeper:
         """Cancel the run of a schedule, so that the next tick starts."""
         ask = ordering.Ask(
             run=_run_id(row, kept),
-            do=run_requests.CANCEL,
+            do=deciding.CANCEL,
             request=str(uuid.uuid4()),
         )
         # It may have ended, or is cancelled already.
