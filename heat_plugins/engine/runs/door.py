@@ -252,9 +252,11 @@ class Door:
             _answer(each.deployment_id, '', 'ACTIONS', each.offer())
             for each in rest
         )
-        is_last = len(page) == len(rest)
-        following = None if is_last else wanted.first + len(page)
-        return [self._door(following), *page]
+        following = wanted.first + len(page)
+        return [
+            self._door(None if len(page) == len(rest) else following),
+            *page,
+        ]
 
     def _list(self, project_id: str, wanted: ordering.Query) -> list[_Answer]:
         states = [each.value for each in run_records.Phase]
@@ -324,8 +326,7 @@ class Door:
         if len(page) <= _EXPLAINED:
             for each in page:
                 self._explain(project_id, run, each['output_values'])
-        rest = chosen[len(page) :]
-        following = rest[0] if rest else None
+        following = next(iter(chosen[len(page) :]), None)
         return [self._door(following), self._shown(found), *page]
 
     def _explain(
