@@ -611,7 +611,7 @@ class RunRows:
             too_long = (filled or 0) - most_bytes
             theirs = ended.where(_Run.project_id == project_id)
             for row in rows.select(_admin(), theirs):
-                # Whoever has started it can still read what it has printed.
+                # Its user can still read what it has printed.
                 is_new = row.ended_at > now - _DAY
                 if excess <= 0 and (too_long <= 0 or is_new):
                     break

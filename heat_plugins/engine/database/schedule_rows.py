@@ -66,7 +66,7 @@ def wake(changed: int | str) -> None:
         ended, which may be of a schedule.
     """
     if isinstance(changed, str) and not cfg.CONF.heat_plugins.rescue_interval:
-        # Nothing here reads what becomes of runs.
+        # This process keeps no schedules.
         return
     _changed.add(changed)
     woken.set()

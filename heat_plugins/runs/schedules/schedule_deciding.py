@@ -444,7 +444,7 @@ def run_now(
 ) -> ScheduleRecord:
     """Return the record after a user has asked for a run at once.
 
-    :raises errors.Refused: a run of the schedule has not ended, or has begun
+    :raises errors.Refused: a run of the schedule has not ended, or started
         in this second: its time makes its ID.
     """
     if record.running is not None:
