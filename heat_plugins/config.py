@@ -217,9 +217,9 @@ OPTS = [
         'run_outputs_kept',
         default=1024,
         min=1,
-        help="Mebibytes of outputs of a project's runs to keep in Heat's "
-        'database. Beyond that, heat-engine deletes the runs that ended '
-        'first.',
+        help="Mebibytes of outputs of a project's runs that have ended to "
+        "keep in Heat's database. Beyond that, heat-engine deletes the runs "
+        'that ended first, but none of the last day.',
     ),
     cfg.IntOpt(
         'run_output_limit',

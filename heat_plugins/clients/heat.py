@@ -27,7 +27,7 @@ PAGE = 500
 class Heat:
     """A client of Heat, for the protocols of runs and timelines.
 
-    They are `orchestration.Orchestration` and `chart_reading.StackHistory`;
+    They are `stack_tree.Orchestration` and `chart_reading.StackHistory`;
     `heat_plans.PlanStacks` has what plans and validations need as well.
     """
 

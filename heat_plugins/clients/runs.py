@@ -30,9 +30,9 @@ from heat_plugins import retrying
 from heat_plugins import stored
 from heat_plugins import wording
 from heat_plugins.clients import rest
+from heat_plugins.runs import deciding
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
-from heat_plugins.runs import run_requests
 
 #: Seconds for which `Runs.wait` bears that a run does not show yet, or that
 #: Heat does not answer, and between two questions.
@@ -391,11 +391,11 @@ class Runs:
         :param request: a UUID of the request, as for the others; None for a
             new one.
         """
-        return self._ask(run_id, run_requests.PAUSE, request)
+        return self._ask(run_id, deciding.PAUSE, request)
 
     def resume(self, run_id: str, request: str | None = None) -> Run:
         """Let a run continue that is paused, or waits for approval."""
-        return self._ask(run_id, run_requests.RESUME, request)
+        return self._ask(run_id, deciding.RESUME, request)
 
     def cancel(
         self,
@@ -407,7 +407,7 @@ class Runs:
 
         :param target: its number.
         """
-        return self._ask(run_id, run_requests.CANCEL, request, target=target)
+        return self._ask(run_id, deciding.CANCEL, request, target=target)
 
     def retry(
         self,
@@ -419,7 +419,7 @@ class Runs:
 
         :param only: a state, or the name of a server or resource.
         """
-        return self._ask(run_id, run_requests.RETRY, request, only=only)
+        return self._ask(run_id, deciding.RETRY, request, only=only)
 
     def delete(self, run_id: str) -> None:
         """Forget a run that has ended.

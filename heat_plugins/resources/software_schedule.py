@@ -2,6 +2,7 @@
 """OS::Heat::SoftwareSchedule."""
 
 from collections import abc
+import contextlib
 import dataclasses
 import time
 from typing import Any
@@ -21,6 +22,7 @@ from heat_plugins.clients import webhooks
 from heat_plugins.configs import actions
 from heat_plugins.engine import callers
 from heat_plugins.engine import heat_types
+from heat_plugins.engine import run_room
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
@@ -577,13 +579,25 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
         try:
             wanted = schedule_signals.read(details)
             callers.check_may_update(callers.of(self.stack))
-            if not self._change(lambda kept: wanted.follow(kept, _now())):
+            if not self._change(
+                lambda kept: wanted.follow(self._settled(kept), _now())
+            ):
                 raise errors.NotFound(
                     'the schedule was never created: update the stack'
                 )
         except (errors.Error, ValueError) as exc:
             raise bases.refused(self, exc) from exc
         return wanted.done
+
+    def _settled(self, kept: _Kept) -> _Kept:
+        """Return it with the end of its run, if none has recorded that."""
+        head = None
+        if kept.record.created:
+            run_id = schedules.run_id(self.uuid, kept.record.running or 0)
+            # What does not tell, or not yet, decides nothing.
+            with contextlib.suppress(errors.Error):
+                head = run_room.room().head(self.stack.tenant_id, run_id)
+        return kept.settled(head, _now()) if head else kept
 
     # What is shown
 
@@ -597,7 +611,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
         if text is None:
             return None
         try:
-            kept = _Kept.read(text)
+            kept = self._settled(_Kept.read(text))
         except ValueError as exc:
             return {self.REASON: f'Its record is unreadable: {exc}'}
         record = kept.record

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run does next: a pure decision over what is known of it.
+"""What a run does next, and what users may ask of it: pure decisions.
 
 The leader of a run asks `advance`, records the run that it returns, and only
 then acts. So the record always knows of what may have been started:
@@ -13,6 +13,7 @@ then acts. So the record always knows of what may have been started:
 import dataclasses
 from typing import Any
 
+from heat_plugins import bounds
 from heat_plugins.runs import run_records
 
 _Record = run_records.RunRecord
@@ -112,7 +113,7 @@ def retry(
 ) -> _Record:
     """Return a run that runs again where it did not succeed.
 
-    :param run: one that may be retried; see `run_requests.refusal`.
+    :param run: one that may be retried; see `refusal`.
     :param only: see `run_records.Request`.
     """
     again = retriable(run, only)
@@ -364,3 +365,76 @@ def _is_idle(run: _Record) -> bool:
         if attempt.round == run.control.round
     ]
     return _State.SKIPPED in states and _State.COMPLETE not in states
+
+
+PAUSE, RESUME, CANCEL, RETRY = 'pause', 'resume', 'cancel', 'retry'
+
+#: Cancels one target, whose run `run_records.Request.only` names.
+CANCEL_RUN = 'cancel-run'
+
+# The latest requests that a run remembers.
+_REQUESTS = 20
+
+
+def refusal(
+    run: run_records.RunRecord,
+    what: str,
+    only: str | None = None,
+) -> str | None:
+    """Return why a request makes no sense now; None if it does.
+
+    :param only: see `run_records.Request`.
+    """
+    control = run.control
+    if what == RETRY:
+        if not run.ended:
+            return f'it is {control.phase.value}; wait for it or cancel it'
+        if all(
+            attempt.gone or attempt.state is run_records.State.COMPLETE
+            for attempt in run.attempts
+        ):
+            return 'it has succeeded on all targets'
+        if not retriable(run, only):
+            return (
+                f'no target without success is, or is named, '
+                f'{bounds.shortened(str(only))}'
+            )
+        return None
+    if run.ended:
+        return f'it has ended: {control.phase.value}'
+    if what == CANCEL_RUN and run.running(str(only)) is None:
+        return f'run {bounds.shortened(str(only))} has ended'
+    if what == RESUME and not (control.paused_by or needs_approval(run)):
+        return f'it is {control.phase.value}, not paused'
+    return None
+
+
+def follow(
+    run: run_records.RunRecord,
+    wanted: run_records.Request,
+    now: float,
+) -> run_records.RunRecord:
+    """Return a run that does what a user asks for.
+
+    A request that no longer makes sense changes nothing.
+    """
+    what, who = wanted.do, wanted.who
+    if refusal(run, what, wanted.only):
+        return run
+    after, member = run, run.running(str(wanted.only))
+    if what == PAUSE:
+        after = run.changed(paused_by=who)
+    elif what == RESUME:
+        approved = run.control.approved or needs_approval(run)
+        after = run.changed(paused_by=None, approved=approved)
+    elif what == CANCEL and run.control.stopped_by is None:
+        after = run.changed(stopped=run_records.Stop.CANCELLED, stopped_by=who)
+    elif what == RETRY:
+        after = retry(run, now, who, wanted.only)
+    elif what == CANCEL_RUN and member is not None:
+        after = run.attempted({member: {'cancelled_by': who}})
+    if after == run and wanted.request is None:
+        return run
+    asked = run_records.Asked(**vars(wanted), at=int(now))
+    former = run.control.asked
+    return after.changed(asked=(*former, asked)[-_REQUESTS:])

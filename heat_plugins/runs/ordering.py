@@ -18,9 +18,9 @@ import uuid
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import stored
+from heat_plugins.runs import deciding
 from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
-from heat_plugins.runs import run_requests
 from heat_plugins.signals import body
 
 #: The server of such deployments; Heat gives no server that ID.
@@ -31,10 +31,10 @@ DO, START, DELETE = 'do', 'start', 'delete'
 #: The status of an answer that shows what would start.
 DRY_RUN: Final = 'dry-run'
 REQUESTS = (
-    run_requests.PAUSE,
-    run_requests.RESUME,
-    run_requests.CANCEL,
-    run_requests.RETRY,
+    deciding.PAUSE,
+    deciding.RESUME,
+    deciding.CANCEL,
+    deciding.RETRY,
 )
 
 #: The most bytes of an order in JSON; heat-api takes as much by default.
@@ -156,7 +156,7 @@ class Ask:
         """
         do, only = self.do, self.only
         if self.target is not None:
-            if do != run_requests.CANCEL or self.target >= len(run.attempts):
+            if do != deciding.CANCEL or self.target >= len(run.attempts):
                 raise errors.Invalid(
                     '"target" is not the number of one to cancel'
                 )
@@ -165,8 +165,8 @@ class Ask:
                     f'Cannot cancel target {self.target} of run {run.id}: it '
                     f'is {overview.state(run, self.target)}'
                 )
-            do, only = run_requests.CANCEL_RUN, run.run_id(self.target)
-        elif only is not None and do != run_requests.RETRY:
+            do, only = deciding.CANCEL_RUN, run.run_id(self.target)
+        elif only is not None and do != deciding.RETRY:
             raise errors.Invalid('"only" is of a retry alone')
         return run_records.Request(
             do=do, who=who, only=only, request=self.request

@@ -345,7 +345,7 @@ class Head:
 class Request:
     """What a user has asked of a run in progress.
 
-    :ivar do: what to do; see `run_requests`.
+    :ivar do: what to do; see `deciding`.
     :ivar who: the user's name.
     :ivar only: the run to cancel or to delete; of a retry, on which targets: a
         state, or the name of a server or resource; None for all that have not

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.mistral import outcome
-from heat_plugins.runs import orchestration
 from heat_plugins.runs import run_records
 from heat_plugins.runs.targets import stack_tree
 from heat_plugins.signals import signal_names
@@ -155,7 +154,7 @@ _STATES = {
 }
 
 
-class StackHistory(orchestration.Orchestration, Protocol):
+class StackHistory(stack_tree.Orchestration, Protocol):
     """Heat, with the requests that only a timeline makes."""
 
     def all_events(self, stack: heat_values.Stack) -> list[heat_values.Event]:

@@ -273,12 +273,7 @@ class Plan:
 
     def lock(self) -> None:
         """Lock it for a change that goes on."""
-        lock = {
-            'version': 1,
-            'token': 'test',
-            'since': 'now',
-            'until': time.time() + 900,
-        }
+        lock = {'version': 1, 'who': 'test', 'at': time.time()}
         answer = self._cloud.session().post(
             'workflowv2',
             '/environments',
@@ -305,7 +300,7 @@ class Plan:
         """Let the lock of one who has died with it expire now."""
         lock = self.locked()
         values = json.loads(lock['variables'])
-        values['heat_plugins_plan_lock']['until'] = 0
+        values['heat_plugins_plan_lock']['at'] = 0
         answer = self._cloud.session().put(
             'workflowv2',
             '/environments',

@@ -120,6 +120,24 @@ def test_engines_die_at_several_moments(alone: Any) -> None:
     with _making(alone) as make:
         for moment in MOMENTS:
             _lives_on(alone, moment, *make(actions=test_groups.ALL))
+        _becomes_nested(alone, *make())
+
+
+def _becomes_nested(
+    cloud: Any, stack: base.Stack, fleet: Fleet, whole: base.Template
+) -> None:
+    """Let the engine die while a group gets a nested stack."""
+    fleet.until('CREATE_COMPLETE')
+    stack.nest(whole)
+    base.until(lambda: stack.members('group'), 60)
+    cloud.kill('heat')
+    cloud.start('heat')
+    fleet.until('UPDATE_COMPLETE')
+    assert fleet.times('CREATE') == [1] * COUNT
+    assert fleet.times('UPDATE') == [0] * COUNT
+    assert len(stack.outputs['members']) == COUNT
+    stack.delete()
+    _gone(cloud, stack)
 
 
 def _lives_on(

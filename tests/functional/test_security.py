@@ -308,7 +308,9 @@ def test_hidden_parameters_are_shown_in_declared_outputs_alone(cloud, stacks):
     stack = stacks(template, password=SECRET)
     with servers.agent(cloud, stack):
         stack.wait('CREATE_FAILED')
-        base.until(lambda: stack.deployment('deployment0').outputs)
+        base.until(
+            lambda: stack.deployment('deployment0').status == 'COMPLETE'
+        )
     shown = [stack.reason]
     found = []
     for name in ('deployment0', 'deployment1'):

@@ -291,3 +291,41 @@ def test_workflows_and_their_triggers_go_on_in_both_directions(changing):
         go_on(*ours)
     finally:
         base.purge(made)
+
+
+@pytest.mark.timeout(360)
+def test_a_type_that_heat_lacks_holds_up_its_stack_until_it_is_back(changing):
+    cloud, change = changing
+    change(base.ROOT)
+    template = _scheduled(1)
+    template['resources']['run'] = {
+        'type': 'OS::Mistral::Execution',
+        'properties': {'workflow': {'get_resource': 'workflow'}},
+    }
+    session = cloud.session()
+    updated, deleted = made = [base.Stack(session, template) for _ in range(2)]
+    try:
+        for stack in made:
+            stack.wait('CREATE_COMPLETE')
+        change('none')
+        for stack in made:
+            with pytest.raises(
+                base.NotShown, match=r'Execution.*not be found'
+            ):
+                stack.show()
+        path = f'/stacks/{deleted.name}/{deleted.id}'
+        assert session.delete('orchestration', path).status == 204
+        updated.update(_scheduled(2))
+        base.until(lambda: updated.status == 'UPDATE_IN_PROGRESS')
+        change(base.ROOT)
+        assert deleted.status == 'DELETE_IN_PROGRESS'
+        updated.update(_scheduled(2))
+        updated.wait('UPDATE_COMPLETE')
+        for stack in made:
+            stack.delete()
+        for stack in made:
+            stack.wait('DELETE_COMPLETE')
+            assert _in_mistral(cloud, stack) == []
+    finally:
+        change(base.ROOT)
+        base.purge(made)

@@ -2,6 +2,9 @@
 """Which resource types the registry loads, and what it says of the others."""
 
 import importlib.metadata
+import pathlib
+import sys
+import tempfile
 
 from oslo_config import cfg
 import testtools
@@ -127,3 +130,14 @@ class RegistryTest(testtools.TestCase):
         classes, (warning,) = self.load()
         self.assertNotIn('OS::Test::Other', classes)
         self.assertIn(f'{GOOD} and {OTHER}', warning)
+
+    def test_any_exception_on_import_leaves_out_its_type(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        module = pathlib.Path(folder.name, 'heat_plugins_test_broken.py')
+        module.write_text("raise ValueError('no such colour')\n")
+        self.patch(sys, 'path', [folder.name, *sys.path])
+        self.entry_points['OS::Test::Broken'] = f'{module.stem}:Thing'
+        classes, (warning,) = self.load()
+        self.assertNotIn('OS::Test::Broken', classes)
+        self.assertIn('ValueError: no such colour', warning)

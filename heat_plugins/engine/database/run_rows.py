@@ -67,9 +67,6 @@ _IS_SHOWN = _Run.ended_at.is_(None) | (_Run.ended_at > _DELETED)
 # Tries of a step whose keys were taken, and are free when they are read.
 _TRIES = 3
 
-# Seconds by which the clocks of engines may differ, and a transaction last.
-_SKEW = 60
-
 # States of attempts that a server may be busy with, and of how many such to
 # know.
 _MAY_RUN = [
@@ -444,7 +441,7 @@ class RunRows:
                 **_of_run(after),
             )
         )
-        if after.ended:
+        if after.ended and not before.run.ended:
             size = sqlalchemy.func.sum(sqlalchemy.func.length(_Target.record))
             query = sqlalchemy.select(size).where(_Target.run_id == after.id)
             statement = statement.values(output_bytes=query.scalar_subquery())
@@ -588,12 +585,13 @@ class RunRows:
 
     @_in_database
     def surplus(self) -> list[run_store.Surplus]:
-        options = cfg.CONF.heat_plugins
-        oldest = time.time() - options.runs_kept_days * _DAY
+        options, now = cfg.CONF.heat_plugins, time.time()
+        oldest = now - options.runs_kept_days * _DAY
         most_bytes = options.run_outputs_kept * 2**20
         ended = (
             sqlalchemy.select(
-                _Run.project_id, _Run.id, _Run.targets, _Run.output_bytes
+                *(_Run.project_id, _Run.id, _Run.ended_at),
+                *(_Run.targets, _Run.output_bytes),
             )
             .where(_Run.ended_at.is_not(None))
             .order_by(_Run.ended_at)
@@ -613,7 +611,9 @@ class RunRows:
             too_long = (filled or 0) - most_bytes
             theirs = ended.where(_Run.project_id == project_id)
             for row in rows.select(_admin(), theirs):
-                if excess <= 0 and too_long <= 0:
+                # Its user can still read what it has printed.
+                is_new = row.ended_at > now - _DAY
+                if excess <= 0 and (too_long <= 0 or is_new):
                     break
                 excess -= row.targets
                 too_long -= row.output_bytes or 0

@@ -13,6 +13,7 @@ import threading
 import time
 
 from heat.objects import event
+from oslo_config import cfg
 
 from heat_plugins import errors
 from heat_plugins import foreign
@@ -64,6 +65,9 @@ def wake(changed: int | str) -> None:
     :param changed: the number of its resource; or the ID of a run that has
         ended, which may be of a schedule.
     """
+    if isinstance(changed, str) and not cfg.CONF.heat_plugins.rescue_interval:
+        # This process keeps no schedules.
+        return
     _changed.add(changed)
     woken.set()
 

@@ -29,7 +29,7 @@ _Template = models.RawTemplate
 
 
 class ProjectStacks(own_heat.OwnHeat):
-    """What selects targets; see `orchestration.Selecting`.
+    """What selects targets; see `stack_tree.Selecting`.
 
     It remembers what it has read, so it serves one request.
 

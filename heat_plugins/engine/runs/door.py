@@ -41,7 +41,6 @@ from heat_plugins.runs import notifying
 from heat_plugins.runs import ordering
 from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
-from heat_plugins.runs import run_requests
 from heat_plugins.runs import run_store
 from heat_plugins.runs import summary
 from heat_plugins.runs.targets import selecting
@@ -205,15 +204,15 @@ class Door:
             if any(e.request == wanted.request for e in run.control.asked):
                 return self._shown(before)
             request = wanted.of(run, who)
-            refusal = run_requests.refusal(run, request.do, only=request.only)
-            if before.unreadable and wanted.do != run_requests.CANCEL:
+            refusal = deciding.refusal(run, request.do, only=request.only)
+            if before.unreadable and wanted.do != deciding.CANCEL:
                 refusal = f'{before.unreadable}; it can only be cancelled'
             if refusal:
                 raise errors.Refused(
                     f'Cannot {wanted.do} run {run.id}: {refusal}'
                 )
             now = self._clock()
-            after = run_requests.follow(run, request, now)
+            after = deciding.follow(run, request, now)
             decided = deciding.advance(after, now).run
             if not decided.ended or not any(e.number for e in run.attempts):
                 # Its leader alone starts runs, and ends what has started: it
@@ -253,9 +252,11 @@ class Door:
             _answer(each.deployment_id, '', 'ACTIONS', each.offer())
             for each in rest
         )
-        is_last = len(page) == len(rest)
-        following = None if is_last else wanted.first + len(page)
-        return [self._door(following), *page]
+        following = wanted.first + len(page)
+        return [
+            self._door(None if len(page) == len(rest) else following),
+            *page,
+        ]
 
     def _list(self, project_id: str, wanted: ordering.Query) -> list[_Answer]:
         states = [each.value for each in run_records.Phase]
@@ -325,8 +326,7 @@ class Door:
         if len(page) <= _EXPLAINED:
             for each in page:
                 self._explain(project_id, run, each['output_values'])
-        rest = chosen[len(page) :]
-        following = rest[0] if rest else None
+        following = next(iter(chosen[len(page) :]), None)
         return [self._door(following), self._shown(found), *page]
 
     def _explain(

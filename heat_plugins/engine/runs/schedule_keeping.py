@@ -43,10 +43,10 @@ from heat_plugins.engine.runs import door
 from heat_plugins.engine.runs import leading
 from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_scans
+from heat_plugins.runs import deciding
 from heat_plugins.runs import notifying
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
-from heat_plugins.runs import run_requests
 from heat_plugins.runs import run_store
 from heat_plugins.runs import summary
 from heat_plugins.runs.schedules import schedule_deciding
@@ -205,9 +205,11 @@ class Keeper:
     def look(self) -> float:
         """Decide what is due; return the seconds until the next look."""
         for changed in schedule_rows.take_changed():
-            ended = [n for n, e in self._known.items() if e.run_id == changed]
-            for number in [changed] if isinstance(changed, int) else ended:
-                self._known[number] = _Known()
+            numbers = [changed] if isinstance(changed, int) else []
+            if not numbers:
+                known = self._known.items()
+                numbers = [n for n, each in known if each.run_id == changed]
+            self._known.update((number, _Known()) for number in numbers)
         now = self._clock()
         rows = self._rows(now)
         # In another order each time, so that none is always last.
@@ -444,7 +446,7 @@ class Keeper:
         """Cancel the run of a schedule, so that the next tick starts."""
         ask = ordering.Ask(
             run=_run_id(row, kept),
-            do=run_requests.CANCEL,
+            do=deciding.CANCEL,
             request=str(uuid.uuid4()),
         )
         # It may have ended, or is cancelled already.
@@ -632,5 +634,12 @@ def _check(row: _Row, kept: _Kept, stack: _Stack) -> None:
             + bounds.listed(chosen.unmet)
         )
     # A check does not withdraw the reason of a tick that was missed.
-    if kept.record.outcome != schedule_deciding.MISSED:
-        _change(row, kept, lambda kept: kept.with_record(reason=''))
+    _change(
+        row,
+        kept,
+        lambda kept: (
+            kept
+            if kept.record.outcome == schedule_deciding.MISSED
+            else kept.with_record(reason='')
+        ),
+    )

@@ -184,6 +184,14 @@ def latest(
     }
 
 
+def head(project_id: str, run_id: str) -> run_records.Head | None:
+    """Return how a run stands; None if it is not there.
+
+    :raises errors.Unavailable: the database does not tell.
+    """
+    return run_rows.RunRows().heads_of({run_id: project_id}).get(run_id)
+
+
 def has_left(resource: heat_types.Resource, root_stack_id: str) -> bool:
     """Say whether servers have nothing of the runs of a deployment that goes.
 

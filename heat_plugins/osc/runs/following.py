@@ -78,17 +78,16 @@ class Raw:
         self._stream = stream
         self._decoder = codecs.getincrementaldecoder('utf-8')('replace')
 
-    def show(self, content: bytes) -> None:
+    def show(self, content: bytes, *, is_last: bool = False) -> None:
         if self._stream.isatty():
-            self._stream.write(foreign.block(self._decoder.decode(content)))
+            text = self._decoder.decode(content, is_last)
+            self._stream.write(foreign.block(text))
         else:
             self._stream.buffer.write(content)
         self._stream.flush()
 
     def end(self) -> None:
-        if self._stream.isatty():
-            self._stream.write(foreign.block(self._decoder.decode(b'', True)))
-            self._stream.flush()
+        self.show(b'', is_last=True)
 
 
 class Lines:
@@ -469,14 +468,13 @@ def follow(
     if parsed_args.wait or parsed_args.follow:
         output = None
         if parsed_args.follow:
-            store = common.live_store(command.app.client_manager)
-            say = command.progress.say
             output = Output(
                 client,
-                store,
+                common.live_store(command.app.client_manager),
                 command.progress,
                 lambda run, target: Lines(
-                    say, target.fault.name if run.targets > 1 else ''
+                    command.progress.say,
+                    target.fault.name if run.targets > 1 else '',
                 ),
             )
         follower = Follower(command, client, output=output, page=page)

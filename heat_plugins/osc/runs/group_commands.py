@@ -19,7 +19,6 @@ from heat_plugins import retrying
 from heat_plugins import wording
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.runs import orchestration
 from heat_plugins.runs.targets import stack_tree
 from heat_plugins.signals import signal_names
 
@@ -67,7 +66,7 @@ class _Groups:
 
 
 def _find(
-    heat: orchestration.Orchestration, names: abc.Sequence[str] = ()
+    heat: stack_tree.Orchestration, names: abc.Sequence[str] = ()
 ) -> list[_Groups]:
     """Return the stacks that have such groups.
 
@@ -89,7 +88,7 @@ def _find(
 
 
 def _single(
-    heat: orchestration.Orchestration, stack: heat_values.Stack
+    heat: stack_tree.Orchestration, stack: heat_values.Stack
 ) -> _Groups:
     places = stack_tree.find(heat, stack)
     return _Groups(
@@ -109,7 +108,7 @@ def _single(
 
 
 def _nest(
-    heat: orchestration.Orchestration,
+    heat: stack_tree.Orchestration,
     stack: heat_values.Stack,
     note: abc.Callable[[str], object],
 ) -> str:

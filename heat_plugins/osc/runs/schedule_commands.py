@@ -18,7 +18,6 @@ from heat_plugins.osc import common
 from heat_plugins.osc.runs import timeline
 from heat_plugins.runs import run_records
 from heat_plugins.runs import summary
-from heat_plugins.runs.schedules import schedule_reading
 from heat_plugins.runs.schedules import schedule_signals
 from heat_plugins.runs.schedules import schedules
 from heat_plugins.timeline import chart
@@ -182,9 +181,9 @@ class _ScheduleCommand(common.Report):
     )
 
     @property
-    def schedules(self) -> schedule_reading.Schedules:
+    def schedules(self) -> schedule_signals.Schedules:
         heat = common.orchestration(self.app.client_manager)
-        return schedule_reading.Schedules(heat, pools.Pool())
+        return schedule_signals.Schedules(heat, pools.Pool())
 
 
 class ListSchedules(_ScheduleCommand):
@@ -209,7 +208,7 @@ class ListSchedules(_ScheduleCommand):
         if any(each['reason'] and not each['when'] for each in found):
             # It cannot be read.
             self.exit_code = 1
-        return schedule_reading.KEYS, common.Many(found, _LISTED)
+        return schedule_signals.KEYS, common.Many(found, _LISTED)
 
 
 class ShowSchedule(_ScheduleCommand, timeline.Drawing):

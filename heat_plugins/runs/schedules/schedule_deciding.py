@@ -444,12 +444,18 @@ def run_now(
 ) -> ScheduleRecord:
     """Return the record after a user has asked for a run at once.
 
-    :raises errors.Refused: a run of the schedule has not ended.
+    :raises errors.Refused: a run of the schedule has not ended, or started
+        in this second: its time makes its ID.
     """
     if record.running is not None:
         raise errors.Refused(
             'a run of the schedule has not ended; cancel it, or send the '
             'signal again when it has ended'
+        )
+    if record.waiting is not None or now == record.last:
+        raise errors.Refused(
+            'another time of the schedule is about to start; send the signal '
+            'again later'
         )
     return dataclasses.replace(
         record,

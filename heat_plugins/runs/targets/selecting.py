@@ -12,7 +12,6 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.configs import actions
-from heat_plugins.runs import orchestration
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
 from heat_plugins.runs.targets import stack_tree
@@ -74,7 +73,7 @@ class _Found:
 class Chooser:
     """Finds the targets of runs."""
 
-    def __init__(self, heat: orchestration.Selecting) -> None:
+    def __init__(self, heat: stack_tree.Selecting) -> None:
         self._heat = heat
         self._finder = targets.Finder(heat)
 

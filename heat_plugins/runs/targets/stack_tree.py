@@ -5,13 +5,71 @@ from collections import abc
 import contextlib
 import dataclasses
 import re
-from typing import Any
+from typing import Any, Protocol
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import heat_values
-from heat_plugins.runs import orchestration
 from heat_plugins.signals import signal_names
+
+
+class Stacks(Protocol):
+    """What it takes to find resources of any stack.
+
+    Each may raise `errors.NotFound`, `errors.Denied`, `errors.Unavailable`
+    or another `errors.ServiceError`.
+    """
+
+    def stack(self, name_or_id: str) -> heat_values.Stack:
+        """Return a stack of this project."""
+
+    def stack_names(self) -> list[str]:
+        """Return names of stacks of this project, perhaps not all."""
+
+    def stack_ids(self, tag: str | None = None) -> list[str]:
+        """Return the ids of the root stacks of this project.
+
+        :param tag: only those that bear it.
+        """
+
+    def resources(
+        self, stack: heat_values.Stack
+    ) -> list[heat_values.Resource]:
+        """Return the resources of a stack, nested ones included."""
+
+    def attribute(self, resource: heat_values.Resource, name: str) -> Any:
+        """Return an attribute of a resource; None if it has none such."""
+
+
+class Selecting(Stacks, Protocol):
+    """What it takes to find, in any stack, what can be run, too.
+
+    An engine has `engine.database.stack_reading` for it.
+    """
+
+    def template(self, stack: heat_values.Stack) -> abc.Mapping[str, Any]:
+        """Return the template of a stack."""
+
+    def deployment(self, deployment_id: str) -> heat_values.Deployment:
+        """Return a deployment."""
+
+    def config(self, config_id: str) -> heat_values.Config:
+        """Return a config."""
+
+
+class Orchestration(Stacks, Protocol):
+    """What it takes to signal and to update stacks, too."""
+
+    def signal(
+        self, resource: heat_values.Resource, details: abc.Mapping[str, Any]
+    ) -> None:
+        """Send a signal to a resource; Heat handles it after the answer."""
+
+    def update_environment(
+        self, stack: heat_values.Stack, environment: abc.Mapping[str, Any]
+    ) -> None:
+        """Begin to update a stack, with more in its environment."""
+
 
 #: Types that are deployments.
 DEPLOYMENTS = (
@@ -78,7 +136,7 @@ class GroupMember:
     ended_at: str | None
 
 
-def stack(heat: orchestration.Stacks, name_or_id: str) -> heat_values.Stack:
+def stack(heat: Stacks, name_or_id: str) -> heat_values.Stack:
     """Return a stack.
 
     :raises errors.NotFound: there is none; it names one that may be meant.
@@ -95,7 +153,7 @@ def stack(heat: orchestration.Stacks, name_or_id: str) -> heat_values.Stack:
         raise errors.NotFound(f'{exc}{hint}') from exc
 
 
-def root(heat: orchestration.Stacks, name_or_id: str) -> heat_values.Stack:
+def root(heat: Stacks, name_or_id: str) -> heat_values.Stack:
     """Return a stack, or the one at the top if it is nested."""
     found = stack(heat, name_or_id)
     while found.parent:
@@ -103,7 +161,7 @@ def root(heat: orchestration.Stacks, name_or_id: str) -> heat_values.Stack:
     return found
 
 
-def find(heat: orchestration.Stacks, stack: heat_values.Stack) -> list[Place]:
+def find(heat: Stacks, stack: heat_values.Stack) -> list[Place]:
     """Return all resources of a stack with their paths from there."""
     resources = heat.resources(stack)
     owners = {
@@ -130,7 +188,7 @@ def find(heat: orchestration.Stacks, stack: heat_values.Stack) -> list[Place]:
     return sorted(named, key=lambda place: place.path)
 
 
-def _members(heat: orchestration.Stacks, place: Place) -> abc.Iterator[Place]:
+def _members(heat: Stacks, place: Place) -> abc.Iterator[Place]:
     """Yield the members of a group that is one resource."""
     group = place.resource
     members: abc.Mapping[str, Any] = {}

@@ -14,7 +14,6 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.configs import actions
 from heat_plugins.configs import config_checking
-from heat_plugins.runs import orchestration
 from heat_plugins.runs import run_records
 from heat_plugins.runs.targets import stack_tree
 from heat_plugins.signals import body
@@ -50,7 +49,7 @@ class TemplateSources:
 
     def __init__(
         self,
-        heat: orchestration.Selecting,
+        heat: stack_tree.Selecting,
         places: abc.Iterable[stack_tree.Place],
     ) -> None:
         self._heat = heat
@@ -241,7 +240,7 @@ class Target(run_records.RunTarget):
 class Finder:
     """Finds deployments in stacks."""
 
-    def __init__(self, heat: orchestration.Selecting) -> None:
+    def __init__(self, heat: stack_tree.Selecting) -> None:
         self._heat = heat
 
     def matching(

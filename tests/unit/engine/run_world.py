@@ -17,9 +17,9 @@ from heat_plugins.deployments import deliveries
 from heat_plugins.engine import process
 from heat_plugins.engine.runs import leading
 from heat_plugins.engine.runs import run_fleet
+from heat_plugins.runs import deciding
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_records
-from heat_plugins.runs import run_requests
 from heat_plugins.runs import run_store
 from heat_plugins.runs import stepping
 from heat_plugins.signals import body
@@ -111,7 +111,7 @@ class World:
     def ask(self, do, run_id=RUN, **values):
         """Do what a user asks another engine for."""
         stored = self.store.load(run_id)
-        after = run_requests.follow(
+        after = deciding.follow(
             stored.run,
             run_records.Request(do=do, who='ben', **values),
             self.now,

@@ -19,8 +19,8 @@ from heat_plugins.engine import rescue
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import leading
 from heat_plugins.engine.runs import run_scans
+from heat_plugins.runs import deciding
 from heat_plugins.runs import run_records
-from heat_plugins.runs import run_requests
 from heat_plugins.runs import run_store
 from heat_plugins.runs import stepping
 from tests.unit import counted
@@ -127,7 +127,7 @@ def test_a_run_that_was_skipped_everywhere_has_failed_and_can_be_retried():
     assert control.reason == 'BACKUP already runs on 2'
     world.answers = lambda server_id: 0
     world.finish()
-    world.ask(run_requests.RETRY, OTHER)
+    world.ask(deciding.RETRY, OTHER)
     leader.wake(OTHER)
     world.finish(run_id=OTHER)
     assert world.states(OTHER) == ['complete'] * 2
@@ -206,12 +206,12 @@ def test_a_pause_by_another_engine_is_seen_within_a_second():
     world = run_world.World(targets=4, max_concurrent=run_records.Share(1))
     world.start()
     world.pass_time(2)
-    world.ask(run_requests.PAUSE)
+    world.ask(deciding.PAUSE)
     given = sum(world.ran.values())
     world.pass_time(60)
     assert sum(world.ran.values()) <= given + 1
     assert world.run().control.phase is run_records.Phase.PAUSED
-    world.ask(run_requests.RESUME)
+    world.ask(deciding.RESUME)
     world.finish()
     assert world.states() == ['complete'] * 4
 
@@ -224,7 +224,7 @@ def test_a_cancelled_run_stops_its_servers_and_notes_late_results():
     names = {
         each.signalling.object_name for each in world.store.given.values()
     }
-    world.ask(run_requests.CANCEL)
+    world.ask(deciding.CANCEL)
     world.pass_time(2)
     assert world.run().control.phase is run_records.Phase.CANCELLED
     assert world.stopped == names
@@ -243,7 +243,7 @@ def test_a_server_is_told_to_stop_as_soon_as_the_store_is_back():
     world.start()
     world.pass_time(3)
     world.store_outage = errors.Unavailable('503 of the store')
-    world.ask(run_requests.CANCEL)
+    world.ask(deciding.CANCEL)
     world.pass_time(5)
     assert world.states() == ['cancelled'] * 2
     assert world.stopped == set()
@@ -309,7 +309,7 @@ def test_while_no_object_can_be_read_no_target_is_given_up():
     world.start()
     world.pass_time(3)
     world.store_outage = errors.Unavailable('503 of the store')
-    world.ask(run_requests.CANCEL_RUN, only=world.run().run_id(1))
+    world.ask(deciding.CANCEL_RUN, only=world.run().run_id(1))
     world.pass_time(3)
     assert world.states() == ['waiting', 'cancelled']
     world.finish()
@@ -322,7 +322,7 @@ def test_a_run_that_another_engine_has_ended_keeps_no_others_waiting():
     suspended = world.start()
     world.pass_time(3)
     world.take_over()
-    world.ask(run_requests.CANCEL)
+    world.ask(deciding.CANCEL)
     world.pass_time(200)
     world.store.delete(run_world.PROJECT, run_world.RUN)
     world.leaders.append(suspended)
@@ -483,7 +483,7 @@ def test_a_run_that_is_given_back_to_an_idle_engine_is_resumed(monkeypatch):
     world.pass_time(5)
     assert len(leader) == 0
     # Another engine has stored the request.
-    world.ask(run_requests.RETRY)
+    world.ask(deciding.RETRY)
     world.answers = lambda server_id: 0
     monkeypatch.setattr(rescue, 'dead_engines', lambda context, engines: set())
     run_scans.take_over(leader, world.store)
@@ -583,10 +583,10 @@ EVENTS = (
     'leader suspended',
     'row deleted',
     'stack deleted',
-    run_requests.PAUSE,
-    run_requests.RESUME,
-    run_requests.CANCEL,
-    run_requests.RETRY,
+    deciding.PAUSE,
+    deciding.RESUME,
+    deciding.CANCEL,
+    deciding.RETRY,
 )
 
 
@@ -624,7 +624,7 @@ def test_a_run_keeps_its_limits_whatever_happens(world, events):
     world.store.aborts = world.store.silent = world.store.losing = 0
     world.store.is_late, world.store_outage = False, None
     pass_time(world, 5)
-    ask(world, run_requests.RESUME)
+    ask(world, deciding.RESUME)
     for _ in range(200):
         pass_time(world, 10)
         if world.run().ended:
@@ -656,7 +656,7 @@ def follow(world, engine_id):
 def ask(world, what):
     """Ask for something, if it makes sense now."""
     run = world.store.load(run_world.RUN).run
-    if not run_requests.refusal(run, what):
+    if not deciding.refusal(run, what):
         with contextlib.suppress(errors.Error, AssertionError):
             world.ask(what)
         for leader in world.leaders:

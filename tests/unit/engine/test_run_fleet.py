@@ -18,8 +18,8 @@ from heat_plugins.engine.runs import door
 from heat_plugins.engine.runs import leading
 from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_scans
-from heat_plugins.runs import attempts
 from heat_plugins.runs import run_store
+from heat_plugins.runs import stepping
 from heat_plugins.signals import body
 from tests.unit import fake_swift
 from tests.unit import heat_fixture
@@ -167,9 +167,9 @@ class RunTest(LeadingCase):
         order = store_contract.order(targets=1)
         for number, limit in ((1, 10), (200, 5), (9000, 1)):
             many = dataclasses.replace(order, members=order.members * number)
-            self.assertEqual(limit * 1_000_000, attempts.log_limit(many))
+            self.assertEqual(limit * 1_000_000, stepping.log_limit(many))
         many = dataclasses.replace(many, log_limit=200_000)
-        self.assertEqual(200_000, attempts.log_limit(many))
+        self.assertEqual(200_000, stepping.log_limit(many))
 
     def test_a_stack_may_be_updated_while_targets_wait(self):
         stack = self.created(template('a', 'b'))

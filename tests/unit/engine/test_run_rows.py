@@ -6,6 +6,7 @@ import contextlib
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from unittest import mock
 
@@ -89,24 +90,29 @@ class RunRowsTest(store_contract.RunStoreContract, heat_fixture.HeatTestCase):
     def test_a_project_keeps_the_bytes_of_outputs_that_it_may(self):
         self.conf.config(group='heat_plugins', run_outputs_kept=1)
         self.conf.config(group='heat_plugins', run_output_limit=10**6)
+        yesterday = int(time.time()) - 2 * 86400
         for number, size in enumerate((600_000, 300_000, 600_000)):
-            run_id = f'run-{number}'
-            self.begin(run_id)
-            done = self.done(outputs={'deploy_stdout': 'x' * size})
-            self.store.answer({self.key(run_id=run_id): done})
-            kept = self.store.load(run_id)
-            ended_at = store_contract.LATER + number
-            after = kept.run.attempted(
-                {1: {'state': run_records.State.COMPLETE}}
-            )
-            after = after.changed(
-                phase=run_records.Phase.COMPLETE, ended_at=ended_at
-            )
-            self.assertEqual(0, self.purge())
-            self.store.step(kept, after, 'end')
+            self.print_and_end(f'run-{number}', size, yesterday + number)
         self.assertEqual(1, self.purge())
         self.assertEqual(['run-1', 'run-2'], sorted(self.ids()))
         self.assertEqual(0, self.purge())
+
+    def test_what_a_run_of_today_has_printed_stays(self):
+        self.conf.config(group='heat_plugins', run_outputs_kept=1)
+        self.conf.config(group='heat_plugins', run_output_limit=2 * 10**6)
+        self.print_and_end('run-0', 1_200_000, int(time.time()))
+        self.assertEqual(0, self.purge())
+
+    def print_and_end(self, run_id, size, ended_at):
+        self.begin(run_id)
+        done = self.done(outputs={'deploy_stdout': 'x' * size})
+        self.store.answer({self.key(run_id=run_id): done})
+        kept = self.store.load(run_id)
+        after = kept.run.attempted(
+            {1: {'state': run_records.State.COMPLETE}}
+        ).changed(phase=run_records.Phase.COMPLETE, ended_at=ended_at)
+        self.assertEqual(0, self.purge())
+        self.store.step(kept, after, 'end')
 
 
 class SQLiteTest(RunRowsTest):

@@ -761,6 +761,20 @@ class KeepingTest(KeepingCase):
         self.keeper().look()
         self.assertEqual(self.ids(0), self.runs())
 
+    def test_a_run_that_has_just_ended_keeps_none_from_being_asked_for(self):
+        self.scheduled(paused=True)
+        self.signal(self.made, {'do': 'run'})
+        keeper = self.keeper()
+        keeper.look()
+        self.assertEqual('running', self.get(self.made, 'last_outcome'))
+        self.finish(*self.ids(0))
+        # No engine has recorded the end.
+        self.assertEqual('complete', self.get(self.made, 'last_outcome'))
+        self.now += 5
+        self.signal(self.made, {'do': 'run'})
+        keeper.look()
+        self.assertEqual(2, len(self.runs()))
+
     def test_a_record_that_cannot_be_read_stops_no_other(self):
         self.scheduled()
         self.heat.create(

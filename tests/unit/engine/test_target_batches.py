@@ -8,7 +8,7 @@ from oslo_db import exception as db_exception
 
 from heat_plugins import errors
 from heat_plugins.engine.database import resources
-from heat_plugins.engine.runs import target_batches
+from heat_plugins.engine.runs import run_fleet
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
 from heat_plugins.signals import signal_names
@@ -41,7 +41,7 @@ class RefusalsTest(groups.GroupTestCase):
             created_by='ann',
             config=config,
         )
-        return target_batches.refusals(
+        return run_fleet.refusals(
             self.heat.context, order, range(len(members))
         )
 
@@ -130,7 +130,7 @@ class ReadingTest(groups.GroupTestCase):
             {**context, 'project_id': 'other', 'tenant_id': 'other'}
         )
         ids = [row.id for row in self.deployment_rows()]
-        self.assertEqual(set(), set(target_batches.existing(other, ids)))
+        self.assertEqual(set(), set(run_fleet.existing(other, ids)))
 
 
 class WithdrawnTest(triggers.TriggerTestCase):
@@ -152,7 +152,7 @@ class WithdrawnTest(triggers.TriggerTestCase):
     def withdrawn(self, wanted=WANTED, **other):
         """Return what becomes of the member, or raise it."""
         member = dataclasses.replace(self.member, **other)
-        derived = target_batches.withdrawn(self.heat.context, [member], wanted)
+        derived = run_fleet.withdrawn(self.heat.context, [member], wanted)
         target = derived.get(member.deployment_id)
         if isinstance(target, errors.Error):
             raise target
@@ -160,7 +160,7 @@ class WithdrawnTest(triggers.TriggerTestCase):
 
     def exists(self):
         number = self.member.deployment_id
-        return number in target_batches.existing(
+        return number in run_fleet.existing(
             self.heat.context, [number, 'gone']
         )
 

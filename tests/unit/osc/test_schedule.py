@@ -6,7 +6,7 @@ import types
 from heat_plugins import errors
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import schedule_commands
-from heat_plugins.runs.schedules import schedule_reading
+from heat_plugins.runs.schedules import schedule_signals
 from tests import pages
 from tests.unit.osc import base
 from tests.unit.runs import fake_heat
@@ -107,9 +107,9 @@ class SignalCase(base.CommandCase):
         self.heat = fake_heat.Heat()
         self.stack = self.heat.add_stack('shop')
         self.patch(common, 'orchestration', lambda manager: self.heat)
-        real = schedule_reading.Schedules
+        real = schedule_signals.Schedules
         self.patch(
-            schedule_reading,
+            schedule_signals,
             'Schedules',
             lambda heat, pool: real(
                 heat, pool, clock=lambda: self.now, sleep=self.sleep

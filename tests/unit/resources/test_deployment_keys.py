@@ -107,3 +107,10 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         self.change()
         self.step(task, 70)
         self.assertEqual(2, len(self.handed))
+
+    def test_keys_that_go_on_changing_do_not_repeat_it_for_ever(self):
+        _, task = self.waiting(deployments.template(signal_transport='AUTO'))
+        for number in range(8):
+            self.account()[KEY] = f'key {number}'
+            self.step(task, 70)
+        self.assertEqual(4, len(self.handed))

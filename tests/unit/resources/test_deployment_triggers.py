@@ -395,6 +395,28 @@ class EndTest(TriggerTestCase):
         self.assertEqual([f'heat-plugins-{stack.id}'], self.containers())
         self.assertEqual('waiting', self.runs(stack)[0]['state'])
 
+    def test_a_server_outside_the_stack_has_nothing_left(self):
+        servers = self.created(
+            deployments.template(
+                resources={'config': CONFIG, 'deployment': None}
+            ),
+            name='servers',
+        )
+        config, server = (
+            servers[name].resource_id for name in ('config', 'server')
+        )
+        stack = self.created(
+            deployments.template(
+                config, {'config': None, 'server': None}, server=server
+            )
+        )
+        self.answer = None
+        self.signal(stack, BACKUP)
+        self.assertEqual(1, len(self.given(servers)))
+        self.delete(stack)
+        self.assertEqual([], self.in_metadata(servers))
+        self.assertEqual(['cancelled'], [state for state, _ in self.ended()])
+
 
 class GroupTest(TriggerTestCase):
     """A group's signal starts one run with a target for each member."""

@@ -212,6 +212,13 @@ class CancelTest(deployments.DeploymentTestCase):
         self.assertIn('CREATE was cancelled', stack.status_reason)
         self.assert_taken_back(stack)
 
+    def test_a_signal_in_time_for_its_cancellation_stays(self):
+        stack, task = self.waiting()
+        stack['deployment'].signal({'answer': 'x'})
+        task.cancel()
+        (row,) = self.deployment_rows()
+        self.assertEqual('COMPLETE', row.status)
+
 
 class TroubleTest(deployments.DeploymentTestCase):
     """The object store is out of order for a while."""

@@ -124,6 +124,13 @@ class TriggerTest(SignallerTestCase):
         self.policy(enforce_new_defaults=False)
         self.assertEqual(url, self.url(stack, self.reader()))
 
+    def test_the_key_of_a_trigger_url_goes_where_the_user_stays(self):
+        stack = self.stack(signal_transport='HEAT_SIGNAL', trigger_url=True)
+        self.update(stack, self.template(signal_transport='HEAT_SIGNAL'))
+        left = self.heat.load(stack)['deployment'].data()
+        self.assertIn('user_id', left)
+        self.assertFalse({'access_key', 'secret_key'} & set(left))
+
     def test_a_template_may_permit_it(self):
         for name in ('trigger_by_servers', 'trigger_url'):
             stack = self.stack(**{name: True})
@@ -206,3 +213,15 @@ class ResultTest(SignallerTestCase):
         self.assertNotIn(
             'heat_plugins_naming', self.heat.load(stack)['deployment'].data()
         )
+
+    def test_a_reader_answers_for_none(self):
+        stack, task = self.waiting_for()
+        for details in ({}, {'deploy_status_code': 1}):
+            self.assert_refused(
+                stack, self.reader(), details, 'may not update the stack'
+            )
+        report = {body.REPORT: {}}
+        self.assert_refused(stack, self.reader(), report, 'policy')
+        self.send_as(stack, self.own(stack), {})
+        self.finish(task)
+        self.assertEqual('COMPLETE', stack.status)

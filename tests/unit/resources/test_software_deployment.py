@@ -229,6 +229,14 @@ class UpdateTest(deployments.DeploymentTestCase):
         self.update(stack, deployments.template())
         self.assertEqual(1, len(self.handed))
 
+    def test_what_an_engine_works_on_is_left_if_it_cannot_be_replaced(self):
+        stack, task = self.waiting()
+        self.addCleanup(task.cancel)
+        resource = self.heat.load(stack)['deployment']
+        self.replaced_by_one_that_is_lost(resource)
+        (row,) = self.deployment_rows()
+        self.assertEqual('IN_PROGRESS', row.status)
+
 
 class AttributesTest(deployments.DeploymentTestCase):
     def test_a_declared_output_is_known_before_it_has_a_value(self):

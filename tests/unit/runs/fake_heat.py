@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat in memory, for the protocols of `orchestration` and for timelines.
+"""Heat in memory, for the protocols of `stack_tree` and for timelines.
 
 It holds what a test has told it. What goes wrong is asked for with
 ``failing``, by the name of a method.

@@ -5,7 +5,6 @@ from heat_plugins import errors
 from heat_plugins.runs import deciding
 from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
-from heat_plugins.runs import run_requests
 
 NOW = 1_800_000_000
 _Phase = run_records.Phase
@@ -48,7 +47,7 @@ class DecidingTestCase(testtools.TestCase):
 
     def follow(self, found, what):
         wanted = run_records.Request(do=what, who='bob')
-        return run_requests.follow(found, wanted, NOW)
+        return deciding.follow(found, wanted, NOW)
 
     def test_a_run_starts_as_another_one_ends(self):
         found = self.advance(operation(max_concurrent=2), (0, 1))
@@ -124,13 +123,13 @@ class DecidingTestCase(testtools.TestCase):
         wanted = run_records.Request(
             do='cancel-run', who='bob', only=found.run_id(1)
         )
-        asked = run_requests.follow(found, wanted, NOW)
+        asked = deciding.follow(found, wanted, NOW)
         step = deciding.advance(asked, NOW)
         self.assertEqual((1,), step.withdraw)
         found = ended(step.run, 1, state=_State.CANCELLED)
         found = self.advance(found, (2,))
         # It has ended, and is asked for once more.
-        self.assertEqual(found, run_requests.follow(found, wanted, NOW))
+        self.assertEqual(found, deciding.follow(found, wanted, NOW))
         found = self.advance(ended(found, 0, 2))
         self.assertEqual(
             (_Phase.CANCELLED, '1 cancelled'),
@@ -143,7 +142,7 @@ class DecidingTestCase(testtools.TestCase):
         wanted = run_records.Request(
             do='cancel-run', who='bob', only=found.run_id(0)
         )
-        found = run_requests.follow(found, wanted, NOW)
+        found = deciding.follow(found, wanted, NOW)
         found = self.advance(ended(found, 0))
         self.assertIs(_Phase.COMPLETE, found.control.phase)
 
@@ -359,9 +358,7 @@ class RetryTest(testtools.TestCase):
         for only in ('complete', 'db0', 'no-such', ''):
             self.assertIn(
                 'no target without success',
-                run_requests.refusal(
-                    self.found, run_requests.RETRY, only=only
-                ),
+                deciding.refusal(self.found, deciding.RETRY, only=only),
             )
 
     def test_the_last_attempts_are_kept(self):

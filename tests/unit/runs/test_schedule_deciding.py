@@ -258,6 +258,15 @@ def test_a_run_in_the_second_of_a_tick_is_that_tick(overlap):
     assert decision.record.running == decision.record.since == hour(1)
 
 
+@pytest.mark.parametrize(
+    'state', [{'running': 1}, {'waiting': 1}, {'last': 2}], ids=str
+)
+def test_nothing_is_run_at_once_beside_another_time(state):
+    known = dataclasses.replace(record(), **state)
+    with pytest.raises(errors.Refused, match='again'):
+        schedule_deciding.run_now(hourly(), known, 2)
+
+
 def test_a_suspension_forgets_what_is_not_created():
     schedule = hourly()
     kept = schedule_deciding.KeptSchedule(
