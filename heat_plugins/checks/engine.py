@@ -37,7 +37,6 @@ from heat_plugins.engine import callers
 from heat_plugins.engine import patches
 from heat_plugins.engine import rescue
 from heat_plugins.engine import signing
-from heat_plugins.engine.database import former_runs
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.database import run_tables
@@ -220,7 +219,7 @@ def runs_of_former_release(report: cloud.CheckReport) -> None:
     context = heat_context.get_admin_context()
     try:
         has_tables = run_tables.is_ready(db_api.get_engine())
-        found = former_runs.read(context, has_tables=has_tables)
+        found = run_tables.read(context, has_tables=has_tables)
     except Exception as exc:
         # The database's message may quote its password.
         report.warn(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Heat's REST API over a Keystone session.
 
-An engine calls its own Heat instead; see `engine.database.own_heat`.
+An engine calls its own Heat instead; see `engine.database.stack_reading`.
 """
 
 from collections import abc

@@ -1,12 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The port of an action to its servers, their rows and their signals.
+"""The tasks of an action, and the port to its servers, rows and signals.
 
 A `Fleet` is the server of one deployment, or the servers of a group. Its real
 implementations are in `heat_plugins.engine`.
+
+What servers must run is one rule for all deployments, from their rows alone. A
+single deployment has one member, a group has one for each of its servers, and
+a member that is a resource of a nested stack is a single deployment. An update
+runs UPDATE if it changes what the server must run or how the server answers,
+if a user has marked the deployment unhealthy, or if its last action has not
+completed.
+
+A member of a group has no record but its deployment's row. Its id begins with
+that of its group and ends in a hash of its key and its server, so that one
+query finds all rows of a group, and another server is another member. The ids
+of the configs derived for members begin like that too: one that no row names
+is a leftover.
 """
 
 from collections import abc
 import dataclasses
+import hashlib
+import json
+import secrets
 from typing import Protocol
 
 from heat_plugins import errors
@@ -14,10 +30,327 @@ from heat_plugins import heat_values
 from heat_plugins import wording
 from heat_plugins.configs import actions
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import plan_tasks
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import body
+from heat_plugins.signals import live
+from heat_plugins.signals import signal_names
 from heat_plugins.signals import watcher
+
+CREATE, UPDATE, DELETE = 'CREATE', 'UPDATE', 'DELETE'
+SUSPEND, RESUME = 'SUSPEND', 'RESUME'
+
+# After one of these that has not completed, the server starts from nothing.
+_FIRST = (CREATE, DELETE)
+
+# The inputs that tell whose derived config it is.
+_KEY_INPUT, _SERVER_INPUT = 'deploy_resource_name', 'deploy_server_id'
+
+#: The properties of Heat's own classes whose change runs UPDATE, as it does
+#: there. A transport counts if it is not the one that the server has.
+PROPERTIES = frozenset({'actions', 'config', 'input_values', 'name'})
+
+# Inputs that differ from one delivery of the same to the next.
+_OF_ONE_DELIVERY = (
+    body.REPORT_INPUTS
+    | live.INPUTS
+    | {
+        'deploy_auth_url',
+        'deploy_password',
+        'deploy_project_id',
+        'deploy_queue_id',
+        'deploy_region_name',
+        'deploy_signal_id',
+        'deploy_signal_transport',
+        'deploy_signal_verb',
+        # An adopted stack has another one.
+        'deploy_stack_id',
+        'deploy_user_id',
+        'deploy_username',
+    }
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Member:
+    """A server and the deployment on it.
+
+    :ivar id: of the deployment.
+    :ivar key: the name of the resource; in a group, the name by which the
+        property ``servers`` has the server.
+    """
+
+    id: str
+    key: str
+    server_id: str
+
+    @classmethod
+    def of_group(cls, group_id: str, key: str, server_id: str) -> 'Member':
+        """Return the member of a group that a server is."""
+        text = json.dumps([key, server_id])
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        number = signal_names.id_in_group(group_id, digest)
+        return cls(id=number, key=key, server_id=server_id)
+
+    @classmethod
+    def of_row(cls, row: heat_values.DeploymentRow) -> 'Member':
+        """Return the member of a group that a row is of.
+
+        Its own server may have been taken from the row.
+        """
+        inputs = row.inputs
+        return cls(
+            id=row.id,
+            key=str(inputs.get(_KEY_INPUT)),
+            server_id=str(inputs.get(_SERVER_INPUT)),
+        )
+
+
+def new_config_id(deployment_id: str) -> str:
+    """Return an id for a config that belongs to a deployment."""
+    return signal_names.id_in_group(deployment_id, secrets.token_hex(8))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a member must do.
+
+    :ivar before: its row; None if it has none.
+    :ivar delivers: whether its server must be given a config. Otherwise it
+        has it, and only the result is missing.
+    """
+
+    member: Member
+    action: str
+    before: heat_values.DeploymentRow | None
+    delivers: bool = True
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """Why a member can be given nothing.
+
+    :ivar fails: whether that is a failure; a DELETE continues without it.
+    """
+
+    task: Task
+    reason: str
+    fails: bool = True
+
+
+#: Returns what a member would be given for an action.
+Draft = abc.Callable[[Member, str], heat_values.DerivedConfig]
+
+
+def repeated(
+    member: Member,
+    row: heat_values.DeploymentRow | None,
+    action: str,
+    *,
+    repeats: bool,
+) -> Task | None:
+    """Return what a member must do for SUSPEND, RESUME or another action.
+
+    :param repeats: whether the action has failed before; a server that has
+        completed it then runs nothing.
+    :returns: None if it has.
+    """
+    task = Task(member=member, action=action, before=row)
+    if row is None or row.action != action:
+        return task
+    if repeats and row.status == heat_values.COMPLETE:
+        return _untold(member, row)
+    return dataclasses.replace(task, delivers=not row.is_awaitable)
+
+
+def _untold(member: Member, row: heat_values.DeploymentRow) -> Task | None:
+    """Return what a server must run that has completed a failed action.
+
+    Without a signal, that says nothing: the engine that wrote the row may
+    have died before it told the server.
+    """
+    return None if row.is_signalled else _resumed(member, row)
+
+
+def _resumed(member: Member, row: heat_values.DeploymentRow) -> Task:
+    return Task(member=member, action=row.action, before=row, delivers=False)
+
+
+def is_resumable(row: heat_values.DeploymentRow | None) -> bool:
+    """Say whether a failed CREATE resumes in place, as its row can tell.
+
+    Its engine has died: it withdraws what it cancels, and fails what fails.
+    """
+    return (
+        row is not None
+        and row.action == CREATE
+        and not row.is_heats
+        and row.status in (heat_values.IN_PROGRESS, heat_values.COMPLETE)
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Update:
+    """What a template asks for.
+
+    :ivar runs: says whether servers run anything for an action.
+    :ivar transport: the canonical name.
+    :ivar changed: the properties that the update changes. None if it repeats
+        one that has failed: servers may have the change already, and are
+        compared with what they would be given.
+    :ivar is_after_update: whether the state before is that of an update or
+        of the creation. After another action Heat no longer tells whether the
+        last update has failed; servers are then compared, too.
+    """
+
+    runs: abc.Callable[[str], bool]
+    transport: str
+    changed: abc.Collection[str] | None
+    is_after_update: bool = True
+
+    def task(
+        self,
+        member: Member,
+        row: heat_values.DeploymentRow | None,
+        draft: Draft,
+        absent: str,
+    ) -> Task | None:
+        """Return what a member must do; None if it is up to date.
+
+        :param row: of its deployment, or None.
+        :param absent: the action that replaces a missing row.
+        """
+
+        def asked(action: str) -> Task | None:
+            if not self.runs(action):
+                return None
+            return Task(member=member, action=action, before=row)
+
+        if row is None:
+            return asked(absent)
+        if row.status == heat_values.COMPLETE and row.action != DELETE:
+            if row.is_unhealthy:
+                return asked(UPDATE) or asked(CREATE)
+            if self._is_up_to_date(row, member, draft):
+                return _untold(member, row) if self.changed is None else None
+            return asked(UPDATE)
+        if (
+            row.is_awaitable
+            and row.action in (CREATE, UPDATE)
+            and self._has_transport(row)
+            and is_given(row, draft(member, row.action))
+        ):
+            return _resumed(member, row)
+        if row.action in _FIRST:
+            return asked(CREATE)
+        # One that was withdrawn has nothing.
+        return asked(UPDATE) or (asked(CREATE) if row.is_withdrawn else None)
+
+    def _is_up_to_date(
+        self, row: heat_values.DeploymentRow, member: Member, draft: Draft
+    ) -> bool:
+        if not self._has_transport(row):
+            return False
+        if not PROPERTIES.isdisjoint(self.changed or ()):
+            return False
+        if self.changed is not None and self.is_after_update:
+            return True
+        return is_given(row, draft(member, row.action))
+
+    def _has_transport(self, row: heat_values.DeploymentRow) -> bool:
+        if self.transport == heat_values.AUTO:
+            return row.is_signalled
+        return heat_values.canonical(str(row.transport)) == self.transport
+
+
+def is_given(
+    row: heat_values.DeploymentRow, draft: heat_values.DerivedConfig
+) -> bool:
+    """Say whether a server was given what it would be given now."""
+    given = row.config
+    return (given.name, given.group, given.config, given.options or {}) == (
+        draft.name,
+        draft.group,
+        draft.config,
+        draft.options or {},
+    ) and (_lasting(given.inputs), list(given.outputs or ())) == (
+        _lasting(draft.inputs),
+        list(draft.outputs or ()),
+    )
+
+
+def refreshed(
+    given: heat_values.DerivedConfig, draft: heat_values.DerivedConfig
+) -> heat_values.DerivedConfig:
+    """Return what a server would be given now, with the signalling it has."""
+    signalling = [
+        each for each in given.inputs if each['name'] in _OF_ONE_DELIVERY
+    ]
+    inputs = [*_lasting(draft.inputs), *signalling]
+    return dataclasses.replace(draft, inputs=inputs)
+
+
+def _lasting(
+    inputs: abc.Iterable[abc.Mapping[str, object]],
+) -> list[abc.Mapping[str, object]]:
+    return [each for each in inputs if each['name'] not in _OF_ONE_DELIVERY]
+
+
+def wanted(group_id: str, servers: abc.Mapping[str, str]) -> dict[str, Member]:
+    """Return the members that the template of a group asks for, by id."""
+    members = [
+        Member.of_group(group_id, key, server_id)
+        for key, server_id in servers.items()
+    ]
+    return {member.id: member for member in members}
+
+
+def to_update(
+    members: abc.Mapping[str, Member],
+    rows: abc.Mapping[str, heat_values.DeploymentRow],
+    update: Update,
+    draft: Draft,
+    known: abc.Container[str] = (),
+) -> list[Task]:
+    """Return what the wanted members of a group must do to be up to date.
+
+    That serves CREATE too, where there are no rows, or those that a dead
+    engine has left.
+
+    :param known: the ids of those that were members before. If their config
+        does not run CREATE they may have no row, and still run UPDATE.
+    """
+    first = CREATE if update.runs(CREATE) else UPDATE
+    tasks = (
+        update.task(
+            member,
+            rows.get(number),
+            draft,
+            first if number in known else CREATE,
+        )
+        for number, member in members.items()
+    )
+    return [*filter(None, tasks)]
+
+
+def to_act(
+    members: abc.Mapping[str, Member],
+    rows: abc.Mapping[str, heat_values.DeploymentRow],
+    action: str,
+    *,
+    repeats: bool,
+) -> list[Task]:
+    """Return what members must do for an action; see `repeated`."""
+    tasks = (
+        repeated(member, rows.get(number), action, repeats=repeats)
+        for number, member in members.items()
+    )
+    return [*filter(None, tasks)]
+
+
+def to_undo(rows: abc.Mapping[str, heat_values.DeploymentRow]) -> list[Task]:
+    """Return the DELETE of each member that goes and must still run it."""
+    leaving = {number: Member.of_row(row) for number, row in rows.items()}
+    return to_act(leaving, rows, DELETE, repeats=True)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,7 +375,7 @@ class Withdrawal:
         return cls(
             deployment_id=row.id,
             # A row that was taken from its server names another.
-            server_id=plan_tasks.Member.of_row(row).server_id,
+            server_id=Member.of_row(row).server_id,
             config_id=row.config.id,
             reason=reason,
         )
@@ -84,14 +417,14 @@ class Fleet(Answers, Protocol):
     def label(self) -> str:
         """What the log calls the resource, with its names and IDs."""
 
-    def server_name(self, member: plan_tasks.Member) -> str:
+    def server_name(self, member: Member) -> str:
         """Return what people call the server of a member."""
 
     # What servers are given
 
     def derive(
-        self, tasks: abc.Sequence[plan_tasks.Task]
-    ) -> abc.Sequence[deliveries.Delivery | plan_tasks.Refusal]:
+        self, tasks: abc.Sequence[Task]
+    ) -> abc.Sequence[deliveries.Delivery | Refusal]:
         """Return what servers are given, and how each is to answer.
 
         :raises failures.NoAnswer: no transport can be used.

@@ -10,9 +10,8 @@ import time
 
 from heat_plugins import foreign
 from heat_plugins import retrying
-from heat_plugins.deployments import failures
+from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import fleets
-from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import rollout
 
 LOG = foreign.logger(__name__)
@@ -96,7 +95,7 @@ class LifecycleAction:
     def begin(self) -> None:
         """Deliver what can be delivered now; that does not block.
 
-        :raises failures.ActionFailed: it has failed.
+        :raises deliveries.ActionFailed: it has failed.
         """
         # No more: the method of Heat's that begins must be short.
         self.step(finishes=False)
@@ -106,7 +105,7 @@ class LifecycleAction:
 
         :param loop: Heat's; it blocks for as long as that allows.
         :param finishes: whether to do what comes after the last rollout.
-        :raises failures.ActionFailed: it has failed.
+        :raises deliveries.ActionFailed: it has failed.
         """
         while self._rollouts:
             current = self._rollouts[0]
@@ -116,17 +115,16 @@ class LifecycleAction:
                     LOG.info(
                         '%s has ended %s', self._fleet.label, current.action
                     )
-            except failures.ActionFailed as exc:
+            except deliveries.ActionFailed as exc:
                 self._why = str(exc)
                 # Else a failure of a DELETE would repeat at each attempt:
                 # what is missing may never return, and a stack must be
                 # deleted all the same.
                 goes_without = (
-                    isinstance(exc, failures.NoAnswer)
-                    and current.action == plan_tasks.DELETE
+                    isinstance(exc, deliveries.NoAnswer)
+                    and current.action == fleets.DELETE
                     and (
-                        self._action == plan_tasks.DELETE
-                        or current.outage is None
+                        self._action == fleets.DELETE or current.outage is None
                     )
                 )
                 if not goes_without:
@@ -143,7 +141,7 @@ class LifecycleAction:
                 self._rollouts.pop(0)
                 continue
             if self._fleet.is_cancelled(self._begun):
-                raise failures.cancelled(self._action, current.servers)
+                raise deliveries.cancelled(self._action, current.servers)
             if current.outage is not None:
                 self._fleet.renew_access()
             if not (
@@ -167,9 +165,9 @@ class LifecycleAction:
         number = ended.progress().all
         if ended.failures:
             self._fleet.tell(
-                self._action, failures.of_group(ended.failures, number)
+                self._action, deliveries.of_group(ended.failures, number)
             )
         if ended.skipped:
             self._fleet.tell(
-                self._action, failures.skipped(ended.skipped, number)
+                self._action, deliveries.skipped(ended.skipped, number)
             )

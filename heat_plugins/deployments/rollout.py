@@ -2,7 +2,7 @@
 """Run an action on one server or many: in batches, to the end of each.
 
 All that must survive the engine is in the rows. Each step may be repeated:
-after a crash, another engine reads the rows, asks `plan_tasks` what is left
+after a crash, another engine reads the rows, asks `fleets` what is left
 to do, and begins another rollout with that.
 """
 
@@ -17,9 +17,7 @@ from heat_plugins import retrying
 from heat_plugins import wording
 from heat_plugins.configs import actions
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import failures
 from heat_plugins.deployments import fleets
-from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import waits
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import live
@@ -56,7 +54,7 @@ class _Batch:
         attempts of which the database or the servers did not answer.
     """
 
-    tasks: abc.Sequence[plan_tasks.Task]
+    tasks: abc.Sequence[fleets.Task]
     begun: float
     is_known: bool = True
     lost_ids: set[str] = dataclasses.field(default_factory=set)
@@ -75,11 +73,11 @@ class Rollout:
     def __init__(
         self,
         work: deliveries.Work,
-        tasks: abc.Sequence[plan_tasks.Task],
+        tasks: abc.Sequence[fleets.Task],
         fleet: fleets.Fleet,
         polls: watcher.Watcher,
         pace: fleets.RolloutPace,
-        summary: failures.Summary = failures.of_one,
+        summary: deliveries.Summary = deliveries.of_one,
         report: abc.Callable[[fleets.Progress], None] = lambda progress: None,
         clock: abc.Callable[[], float] = lambda: time.monotonic(),
         current: int = 0,
@@ -117,10 +115,10 @@ class Rollout:
         #: Since when the object store or the database blocks it, if so.
         self.outage: retrying.Outage | None = None
         #: Why members failed, by key.
-        self.failures: dict[str, failures.Failure] = {}
+        self.failures: dict[str, deliveries.Failure] = {}
         #: Why members were left out, by key.
         self.skipped: dict[str, str] = {}
-        self.complete: list[plan_tasks.Task] = []
+        self.complete: list[fleets.Task] = []
 
     @property
     def may_block(self) -> bool:
@@ -147,8 +145,8 @@ class Rollout:
 
         :param patience: seconds for which it may block until there is
             something to do.
-        :raises failures.ActionFailed: too many members have failed, or nothing
-            could be done for longer than the budget.
+        :raises deliveries.ActionFailed: too many members have failed, or
+            nothing could be done for longer than the budget.
         """
         try:
             done = self._step(patience)
@@ -209,7 +207,7 @@ class Rollout:
         if self.outage.seconds > self._pace.budget:
             # The next update waits for what servers have of them.
             self._batches.clear()
-            raise failures.outage(
+            raise deliveries.outage(
                 self.action,
                 self.outage.seconds,
                 exc,
@@ -219,7 +217,7 @@ class Rollout:
         if self._all > 1 or batch is None or limit is None:
             return
         if self._clock() >= batch.begun + limit:
-            raise failures.not_delivered(
+            raise deliveries.not_delivered(
                 self.action, self.servers, limit, exc
             ) from exc
 
@@ -234,7 +232,7 @@ class Rollout:
             batch.is_known = False
             if exc.may_pass:
                 raise
-            raise failures.ActionFailed(str(exc)) from exc
+            raise deliveries.ActionFailed(str(exc)) from exc
 
     def _try_to_deliver(self, batch: _Batch) -> None:
         tasks = self._as_stored(batch)
@@ -262,12 +260,12 @@ class Rollout:
         # An engine that has died may have written and not told it.
         self._fleet.push([each for _, each in made])
         for each, task in derived:
-            if isinstance(each, plan_tasks.Refusal):
+            if isinstance(each, fleets.Refusal):
                 self._refuse(batch, task, each)
         self._undelivered = None
         self._await(made, batch.begun)
 
-    def _as_stored(self, batch: _Batch) -> abc.Sequence[plan_tasks.Task]:
+    def _as_stored(self, batch: _Batch) -> abc.Sequence[fleets.Task]:
         """Return the tasks of a batch with the rows as they are now.
 
         What a former attempt has written is only told again.
@@ -290,7 +288,7 @@ class Rollout:
 
     def _await(
         self,
-        made: abc.Sequence[tuple[plan_tasks.Task, deliveries.Delivery]],
+        made: abc.Sequence[tuple[fleets.Task, deliveries.Delivery]],
         begun: float,
     ) -> None:
         signalled = [each for each in made if each[1].is_signalled]
@@ -314,20 +312,20 @@ class Rollout:
         self._warn()
 
     def _refuse(
-        self, batch: _Batch, task: plan_tasks.Task, refusal: plan_tasks.Refusal
+        self, batch: _Batch, task: fleets.Task, refusal: fleets.Refusal
     ) -> None:
         row = task.before
         if row is not None and row.config.id in batch.lost_ids:
             # It can neither answer what it has, nor repeat it.
             take_back(self._fleet, [row], refusal.reason)
         if refusal.fails:
-            self.failures[task.member.key] = failures.Failure(
+            self.failures[task.member.key] = deliveries.Failure(
                 reason=refusal.reason
             )
         else:
             self._skip(task, refusal.reason)
 
-    def _skip(self, task: plan_tasks.Task, reason: str) -> None:
+    def _skip(self, task: fleets.Task, reason: str) -> None:
         self.skipped[task.member.key] = reason
         self.complete.append(task)
 
@@ -345,7 +343,7 @@ class Rollout:
         )
 
     def _ended(
-        self, task: plan_tasks.Task, failure: failures.Failure | None
+        self, task: fleets.Task, failure: deliveries.Failure | None
     ) -> None:
         if failure is None:
             self.complete.append(task)
@@ -359,7 +357,7 @@ class Rollout:
     def _check_servers(self) -> None:
         """Go on without the servers of a DELETE that no longer exist."""
         now = self._clock()
-        if self.action != plan_tasks.DELETE or now < self._next_server_check:
+        if self.action != fleets.DELETE or now < self._next_server_check:
             return
         self._next_server_check = now + _SERVERS
         waiting = self._waits.each()
@@ -370,7 +368,7 @@ class Rollout:
         self._gone |= set(self._fleet.gone(asked))
         self._waits.withdraw(
             {
-                wait.ticket: failures.server_gone(wait.task.member.server_id)
+                wait.ticket: deliveries.server_gone(wait.task.member.server_id)
                 for wait in waiting
                 if wait.task.member.server_id in self._gone
             }
@@ -398,7 +396,7 @@ class Rollout:
             names = f'server {lost[0].delivery.server_id}'
         self._fleet.tell(
             self.action,
-            failures.key_changed(self._work, names, repeats=repeats),
+            deliveries.key_changed(self._work, names, repeats=repeats),
         )
         if repeats:
             self._undelivered = _Batch(
@@ -414,7 +412,7 @@ class Rollout:
             self._deliver(self._undelivered)
 
     @property
-    def _all_undelivered(self) -> list[plan_tasks.Task]:
+    def _all_undelivered(self) -> list[fleets.Task]:
         batch = self._undelivered
         return [
             *(batch.tasks if batch else ()),
@@ -461,7 +459,7 @@ class Rollout:
         reason = self._sum_up(self.failures, self._all, len(self._waits))
         self.leave()
         self._batches.clear()
-        raise failures.ActionFailed(reason)
+        raise deliveries.ActionFailed(reason)
 
     # Progress
 

@@ -15,9 +15,7 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins import metrics
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import failures
 from heat_plugins.deployments import fleets
-from heat_plugins.deployments import plan_tasks
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
@@ -35,7 +33,7 @@ class Wait:
     :ivar has_started: whether the server has reported that it runs it.
     """
 
-    task: plan_tasks.Task
+    task: fleets.Task
     delivery: deliveries.Delivery
     begun: float
     delivered: float
@@ -64,7 +62,7 @@ class Wait:
 
 #: Called with how a member has ended, once that is stored; None: it has not
 #: failed.
-Ended = abc.Callable[[plan_tasks.Task, failures.Failure | None], None]
+Ended = abc.Callable[[fleets.Task, deliveries.Failure | None], None]
 
 
 class Waits:
@@ -96,7 +94,7 @@ class Waits:
 
     def add(
         self,
-        made: abc.Iterable[tuple[plan_tasks.Task, deliveries.Delivery]],
+        made: abc.Iterable[tuple[fleets.Task, deliveries.Delivery]],
         begun: float,
     ) -> None:
         """Wait for what was delivered.
@@ -222,7 +220,7 @@ class Waits:
             ]
         )
         for ticket in counted:
-            self._end(ticket, failures.Failure.of(outcomes[ticket]))
+            self._end(ticket, deliveries.Failure.of(outcomes[ticket]))
         self._read(set(outcomes).difference(counted), rejoins=True)
 
     def _read(
@@ -253,15 +251,15 @@ class Waits:
         """Take the outcome that a row has; say whether it has none yet."""
         wait = self._waits[ticket.deployment_id]
         if row is None or row.config.id != ticket.config_id:
-            self._end(ticket, failures.withdrawn(wait.delivery.action))
+            self._end(ticket, deliveries.withdrawn(wait.delivery.action))
         elif not row.in_progress:
-            self._end(ticket, failures.Failure.of(row.outcome))
+            self._end(ticket, deliveries.Failure.of(row.outcome))
         else:
             return True
         return False
 
     def _end(
-        self, ticket: watcher.Ticket, failure: failures.Failure | None
+        self, ticket: watcher.Ticket, failure: deliveries.Failure | None
     ) -> None:
         wait = self._waits.pop(ticket.deployment_id)
         self._watcher.leave(ticket)
@@ -334,7 +332,7 @@ class TimedWaits(Waits):
         )
         for ticket, reason in reasons.items():
             if ticket.deployment_id in withdrawn:
-                self._end(ticket, failures.Failure(reason=reason))
+                self._end(ticket, deliveries.Failure(reason=reason))
         # A result has come meanwhile.
         self._read(reasons)
 
@@ -372,7 +370,7 @@ class TimedWaits(Waits):
         self._look_for_reports(self._still(silent))
         unknown_hook = self._work.unknown_hook(self._pace.known_hooks)
         reasons = {
-            wait.ticket: failures.not_signalled(
+            wait.ticket: deliveries.not_signalled(
                 wait.delivery,
                 self._fleet.server_name(wait.task.member),
                 self._pace.timeout or 0,
@@ -385,7 +383,7 @@ class TimedWaits(Waits):
             if not wait.has_started:
                 reasons.setdefault(
                     wait.ticket,
-                    failures.not_reported(
+                    deliveries.not_reported(
                         self._work,
                         self._fleet.server_name(wait.task.member),
                         self._pace.delivery_timeout or 0,
@@ -425,7 +423,7 @@ class TimedWaits(Waits):
         )
 
 
-def _result(failure: failures.Failure | None) -> str:
+def _result(failure: deliveries.Failure | None) -> str:
     """Return how a deployment has ended, as `metrics.RESULTS` has it."""
     if failure is None:
         return 'complete'

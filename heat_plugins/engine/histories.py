@@ -13,7 +13,6 @@ from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins.configs import actions
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import failures
 from heat_plugins.engine import callers
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import run_room
@@ -181,7 +180,7 @@ class Answers:
     ) -> str | None:
         """Take a signal; return what the event of it says.
 
-        :raises failures.ActionFailed: it is of another than the row's server.
+        :raises deliveries.ActionFailed: it is not of the row's server.
         """
         if row is None:
             return None
@@ -278,7 +277,7 @@ class Answers:
             try:
                 callers.check_may_update(self._signaller)
             except errors.Refused as exc:
-                raise failures.ActionFailed(str(exc)) from exc
+                raise deliveries.ActionFailed(str(exc)) from exc
             return
         if row.id != self._resource.resource_id:
             # `_replaced` has seen that it is of the server.
@@ -287,7 +286,7 @@ class Answers:
             self._signaller.user_id != self._resource._get_user_id()
             or not transports.takes_signals(row.transport)
         ):
-            raise failures.ActionFailed(
+            raise deliveries.ActionFailed(
                 'it was sent with other credentials than those given to '
                 f'server {self._servers.name(row.server_id)} for this action'
             )
@@ -300,7 +299,7 @@ class Answers:
             # URL tells, as long as no agent has reported the action by name.
             _came_by_its_url(details, row) and not row.has_started
         ):
-            raise failures.ActionFailed(
+            raise deliveries.ActionFailed(
                 f'the agent of server {self._servers.name(row.server_id)} '
                 f'names the config that it answers ({body.CONFIG_ID}), '
                 'and this result names none'

@@ -24,9 +24,7 @@ from heat_plugins import pools
 from heat_plugins.configs import actions
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import derived
-from heat_plugins.deployments import failures
 from heat_plugins.deployments import fleets
-from heat_plugins.deployments import plan_tasks
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import histories
 from heat_plugins.engine import transports
@@ -99,7 +97,7 @@ class ServerFleet:
             terms=deliveries.Terms(self._resource.properties),
         )
 
-    def server_name(self, member: plan_tasks.Member) -> str:
+    def server_name(self, member: fleets.Member) -> str:
         name = member.key
         if self._group_id is None:
             name = self._path(member.server_id)
@@ -127,7 +125,7 @@ class ServerFleet:
 
     def draft(
         self,
-        member: plan_tasks.Member,
+        member: fleets.Member,
         action: str,
         signalling: deliveries.Signalling = deliveries.NOTHING,
     ) -> heat_values.DerivedConfig:
@@ -177,25 +175,23 @@ class ServerFleet:
             if row.in_progress or row.is_withdrawn:
                 # What was withdrawn must not become a script again.
                 continue
-            draft = self.draft(plan_tasks.Member.of_row(row), row.action)
-            if not plan_tasks.is_given(row, draft):
-                changed[row.config.id] = plan_tasks.refreshed(
-                    row.config, draft
-                )
+            draft = self.draft(fleets.Member.of_row(row), row.action)
+            if not fleets.is_given(row, draft):
+                changed[row.config.id] = fleets.refreshed(row.config, draft)
         rows.rewrite(self._context, changed)
 
     @deployment_rows.guarded()
     def derive(
-        self, tasks: abc.Sequence[plan_tasks.Task]
-    ) -> list[deliveries.Delivery | plan_tasks.Refusal]:
+        self, tasks: abc.Sequence[fleets.Task]
+    ) -> list[deliveries.Delivery | fleets.Refusal]:
         known = self._find({task.member.server_id for task in tasks})
         leaving = {
             task.member.server_id
             for task in tasks
-            if task.action == plan_tasks.DELETE
+            if task.action == fleets.DELETE
         }
         refusals = {
-            each: failures.server_gone(each)
+            each: deliveries.server_gone(each)
             for each in self._gone([known[each] for each in leaving])
         } | {
             server.id: why
@@ -214,22 +210,22 @@ class ServerFleet:
         return [
             self._derive(task, known[task.member.server_id], usable)
             if task.member.server_id not in refusals
-            else plan_tasks.Refusal(
+            else fleets.Refusal(
                 task=task,
                 reason=refusals[task.member.server_id],
-                fails=task.action != plan_tasks.DELETE,
+                fails=task.action != fleets.DELETE,
             )
             for task in tasks
         ]
 
-    def _about(self, member: plan_tasks.Member) -> str:
+    def _about(self, member: fleets.Member) -> str:
         """Return the addition to the name of a server that no stack has."""
         server = self._known.get(member.server_id)
         return '' if server is None or server.resources else f' ({_UNKNOWN})'
 
     def _tell_unknown(
         self,
-        tasks: abc.Sequence[plan_tasks.Task],
+        tasks: abc.Sequence[fleets.Task],
         refused: abc.Container[str],
     ) -> None:
         """Write an event of servers that Heat cannot notify of actions."""
@@ -257,13 +253,13 @@ class ServerFleet:
 
     def _derive(
         self,
-        task: plan_tasks.Task,
+        task: fleets.Task,
         server: heat_values.Server,
         usable: abc.Callable[[str], transports.SignalTransport],
     ) -> deliveries.Delivery:
         member, before = task.member, task.before
         if task.delivers or before is None:
-            config_id = plan_tasks.new_config_id(member.id)
+            config_id = fleets.new_config_id(member.id)
             terms = deliveries.Terms(self._resource.properties)
             answer = deliveries.Answer.of_deployment(member.id, config_id)
             signalling = usable(terms.transport).sign(answer)
@@ -312,7 +308,7 @@ class ServerFleet:
             # The server of those whose place it takes loses them as it is
             # told of this one, and they leave it alone.
             for each in made:
-                if each.action == plan_tasks.CREATE:
+                if each.action == fleets.CREATE:
                     resources.mark_replaced(
                         self._context,
                         resource.stack.id,

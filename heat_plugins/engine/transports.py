@@ -30,7 +30,6 @@ from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins import wording
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import failures
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hubs
 from heat_plugins.engine import run_room
@@ -82,7 +81,7 @@ class SignalTransport:
         """Make what `sign` needs; this may send requests.
 
         :param by_auto: whether another may take its place.
-        :raises failures.Unusable: that is not possible here.
+        :raises deliveries.Unusable: that is not possible here.
         """
 
     def sign(self, answer: deliveries.Answer) -> deliveries.Signalling:
@@ -132,7 +131,7 @@ class TempURLPoll(SignalTransport):
         refusal = hub.signing.refusal if by_auto else None
         if refusal is not None:
             # To ask again would cost a token and a request.
-            raise failures.Unusable(refusal) from refusal
+            raise deliveries.Unusable(refusal) from refusal
         data = self.resource.data()
         is_new = data.get(rows.CONTAINER_KEY) != hub.container
         if is_new:
@@ -146,7 +145,7 @@ class TempURLPoll(SignalTransport):
         except errors.ServiceError as exc:
             if is_new:
                 self._give_up(hub, exc)
-            raise failures.Unusable(exc) from exc
+            raise deliveries.Unusable(exc) from exc
 
     def sign(self, answer: deliveries.Answer) -> deliveries.Signalling:
         signer, name = self._signer, answer.object_name
@@ -229,7 +228,7 @@ class ZaqarSignal(SignalTransport):
     def prepare(self, *, by_auto: bool) -> None:
         with _unusable_if_fails():
             if lacking := self.lacking():
-                raise failures.Unusable(lacking)
+                raise deliveries.Unusable(lacking)
             self._credentials = _credentials(self.resource)
             self._queue_id = self.resource._get_zaqar_signal_queue_id()
 
@@ -267,7 +266,7 @@ class CfnSignal(SignalTransport):
         with _unusable_if_fails():
             self._url = self.resource._get_ec2_signed_url(never_expire=True)
             if not self._url:
-                raise failures.Unusable(
+                raise deliveries.Unusable(
                     _(
                         "Heat cannot create a key pair; heat-engine's log "
                         'says why'
@@ -369,7 +368,7 @@ def usable(
 
     :param resource: one with an ID in the database.
     :param is_group: see `of_auto`, as for the next one.
-    :raises failures.NoAnswer: it cannot be used, or under AUTO none.
+    :raises deliveries.NoAnswer: it cannot be used, or under AUTO none.
     :raises errors.Unavailable: the same, but one of them may be usable later.
     """
     by_auto = name == heat_values.AUTO
@@ -384,7 +383,7 @@ def usable(
         transport = kind(resource)
         try:
             transport.prepare(by_auto=by_auto)
-        except failures.Unusable as exc:
+        except deliveries.Unusable as exc:
             may_pass |= exc.may_pass
             tried.append(f'{kind.name}: {exc}')
             continue
@@ -399,7 +398,7 @@ def usable(
                 },
             )
         return transport
-    error = errors.Unavailable if may_pass else failures.NoAnswer
+    error = errors.Unavailable if may_pass else deliveries.NoAnswer
     raise error(f'The signal transport cannot be used. {". ".join(tried)}')
 
 
@@ -516,7 +515,7 @@ def _unusable_if_fails() -> abc.Iterator[None]:
     """Turn what a service answers into a reason for AUTO to go on."""
     try:
         yield
-    except failures.Unusable:
+    except deliveries.Unusable:
         raise
     except Exception as exc:
         # What it says is not ours: it may name URLs and what they carry.
@@ -525,7 +524,7 @@ def _unusable_if_fails() -> abc.Iterator[None]:
             reason = f'{reason} (HTTP {status})'
         LOG.debug('A signal transport cannot be used', exc_info=True)
         kind = errors.Unavailable if _may_pass(exc) else errors.ServiceError
-        raise failures.Unusable(kind(reason)) from exc
+        raise deliveries.Unusable(kind(reason)) from exc
 
 
 def _may_pass(exc: Exception) -> bool:

@@ -13,7 +13,7 @@ from oslo_db import exception as db_exception
 from heat_plugins import heat_values
 from heat_plugins import tokens
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import plan_tasks
+from heat_plugins.deployments import fleets
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import rows
@@ -112,7 +112,7 @@ class MemberState:
     :ivar changed_at: when its status was written.
     """
 
-    member: plan_tasks.Member
+    member: fleets.Member
     row: heat_values.DeploymentRow
     delivered_at: datetime.datetime
     changed_at: datetime.datetime
@@ -144,7 +144,7 @@ def states(context: heat_types.Context, group_id: str) -> list[MemberState]:
     """
     return [
         MemberState(
-            member=plan_tasks.Member.of_row(row),
+            member=fleets.Member.of_row(row),
             row=row,
             delivered_at=delivered_at,
             changed_at=changed_at,

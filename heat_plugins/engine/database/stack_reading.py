@@ -6,13 +6,17 @@ a stack only for the attributes that resources compute.
 """
 
 from collections import abc
+import contextlib
 import json
 from typing import Any
 
+from heat.common import exception
 from heat.db import models
 from heat.engine import stack as parser
+from heat.objects import software_config as config_objects
 from heat.objects import stack as stack_objects
 from oslo_db import exception as db_exception
+import oslo_messaging
 import sqlalchemy
 
 from heat_plugins import bounds
@@ -20,15 +24,69 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import deployment_rows
-from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import rows
 from heat_plugins.runs.targets import stack_tree
+
+
+class OwnHeat:
+    """Heat, as an engine uses it.
+
+    :param context: with credentials for the project.
+    """
+
+    def __init__(self, context: heat_types.Context) -> None:
+        self._context = context
+
+    def stack(self, name_or_id: str) -> heat_values.Stack:
+        with translated(f'read stack {name_or_id}'):
+            stack = stack_objects.Stack.get_by_id(self._context, name_or_id)
+        if stack is None:
+            raise errors.NotFound(f'Heat has no stack {name_or_id}')
+        return heat_values.Stack(
+            id=stack.id,
+            name=stack.name,
+            status=f'{stack.action}_{stack.status}',
+            parent=stack.owner_id,
+        )
+
+    def config(self, config_id: str) -> heat_values.Config:
+        with translated(f'read config {config_id}'):
+            return rows.stored_config(
+                config_objects.SoftwareConfig.get_by_id(
+                    self._context, config_id
+                )
+            )
+
+
+@contextlib.contextmanager
+def translated(what: str) -> abc.Iterator[None]:
+    """Say what a failure of Heat means to runs.
+
+    :param what: Heat is asked to do.
+    """
+    try:
+        yield
+    except exception.NotFound as exc:
+        raise errors.NotFound(str(exc)) from exc
+    except (db_exception.DBError, oslo_messaging.MessagingException) as exc:
+        # Their messages may quote the values to store.
+        raise errors.Unavailable(
+            f'Heat cannot {what} now: {type(exc).__name__}'
+        ) from exc
+    except exception.RequestLimitExceeded as exc:
+        # That is ours, and says what to do.
+        raise errors.ServiceError(str(exc)) from exc
+    except exception.HeatException as exc:
+        raise errors.ServiceError(
+            f'Heat cannot {what}: {type(exc).__name__}'
+        ) from exc
+
 
 _Stack, _Resource = models.Stack, models.Resource
 _Template = models.RawTemplate
 
 
-class ProjectStacks(own_heat.OwnHeat):
+class ProjectStacks(OwnHeat):
     """What selects targets; see `stack_tree.Selecting`.
 
     It remembers what it has read, so it serves one request.
@@ -53,7 +111,7 @@ class ProjectStacks(own_heat.OwnHeat):
             is_named = sqlalchemy.or_(
                 _Stack.id == name_or_id, _Stack.name == name_or_id
             )
-            with own_heat.translated(f'read stack {name_or_id}'):
+            with translated(f'read stack {name_or_id}'):
                 self._read_stacks(is_named)
         if name_or_id in self._stacks:
             return self._stacks[name_or_id]
@@ -71,11 +129,11 @@ class ProjectStacks(own_heat.OwnHeat):
             .where(self._is_own(), _Stack.owner_id.is_(None))
             .limit(bounds.CANDIDATES)
         )
-        with own_heat.translated('list stacks'):
+        with translated('list stacks'):
             return [row.name for row in rows.select(self._context, query)]
 
     def stack_ids(self, tag: str | None = None) -> list[str]:
-        with own_heat.translated('list stacks'):
+        with translated('list stacks'):
             found = stack_objects.Stack.get_all(
                 self._context, tags=None if tag is None else [tag]
             )
@@ -107,7 +165,7 @@ class ProjectStacks(own_heat.OwnHeat):
             .where(_Resource.root_stack_id == stack.id)
             .order_by(_Resource.id)
         )
-        with own_heat.translated(f'list the resources of {stack.name}'):
+        with translated(f'list the resources of {stack.name}'):
             found = {
                 (row.stack_id, row.name): row
                 for row in rows.select(self._context, query)
@@ -141,7 +199,7 @@ class ProjectStacks(own_heat.OwnHeat):
         ]
 
     def attribute(self, resource: heat_values.Resource, name: str) -> Any:
-        with own_heat.translated(f'read resource {resource.name}'):
+        with translated(f'read resource {resource.name}'):
             if name == stack_tree.MEMBERS:
                 states = deployment_rows.states(
                     self._context, resource.physical_id

@@ -21,8 +21,7 @@ from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import failures
-from heat_plugins.deployments import plan_tasks
+from heat_plugins.deployments import fleets
 from heat_plugins.deployments import waits
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hubs
@@ -30,11 +29,11 @@ from heat_plugins.engine import process
 from heat_plugins.engine import signing
 from heat_plugins.engine.database import deployment_rows
 from heat_plugins.engine.database import in_process
-from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import server_metadata
 from heat_plugins.engine.database import servers
+from heat_plugins.engine.database import stack_reading
 from heat_plugins.engine.runs import run_urls
 from heat_plugins.objectstore import cleaning
 from heat_plugins.runs import ordering
@@ -321,8 +320,8 @@ class StackRuns:
         self._waits.add(
             [
                 (
-                    plan_tasks.Task(
-                        member=plan_tasks.Member(
+                    fleets.Task(
+                        member=fleets.Member(
                             id=each.deployment_id,
                             key=each.server_id,
                             server_id=each.server_id,
@@ -371,7 +370,7 @@ class StackRuns:
                     )
 
     def _note_end(
-        self, task: plan_tasks.Task, failure: failures.Failure | None
+        self, task: fleets.Task, failure: deliveries.Failure | None
     ) -> None:
         key = self._keys[task.member.id]
         self._wanted.pop(key, None)
@@ -483,7 +482,7 @@ class RunServers:
 
         @functools.cache
         def known() -> abc.Mapping[str, heat_values.Server]:
-            with own_heat.translated('look up servers'):
+            with stack_reading.translated('look up servers'):
                 return resources.find_all(
                     context, {order.members[n].server_id for n in members}
                 )
@@ -510,7 +509,7 @@ class RunServers:
                     run,
                     n,
                     deployment_id=row_id,
-                    config_id=plan_tasks.new_config_id(row_id),
+                    config_id=fleets.new_config_id(row_id),
                     draft=stepping.draft(run, n, target, own_inputs),
                 )
             except errors.Unavailable as exc:
@@ -567,7 +566,7 @@ class RunServers:
         """
         chosen = {n: run.order.members[n] for n in members}
         context = project_context(project_id)
-        heat = own_heat.OwnHeat(context)
+        heat = stack_reading.OwnHeat(context)
         stacks = {
             stack_id: is_gone(heat, stack_id)
             for stack_id in {each.stack_id for each in chosen.values()}
@@ -604,7 +603,7 @@ def project_context(project_id: str) -> heat_types.Context:
     )
 
 
-def is_gone(heat: own_heat.OwnHeat, stack_id: str) -> bool:
+def is_gone(heat: stack_reading.OwnHeat, stack_id: str) -> bool:
     """Say whether Heat has deleted a stack, or is about to."""
     try:
         return heat.stack(stack_id).gone
@@ -626,7 +625,7 @@ def existing(
 
     :raises errors.Unavailable: the database does not answer; here as below.
     """
-    with own_heat.translated('look up deployments'):
+    with stack_reading.translated('look up deployments'):
         known = rows.servers_of(context, deployment_ids)
         others = set(deployment_ids).difference(known)
         found = resources.find_all(context, others)
@@ -642,12 +641,12 @@ def finder(
     members: abc.Sequence[int],
 ) -> abc.Callable[[int], targets.Target]:
     """Return what finds members as targets; it may raise `errors.Error`."""
-    heat = own_heat.OwnHeat(context)
+    heat = stack_reading.OwnHeat(context)
     chosen = [order.members[n] for n in members]
     given: abc.Mapping[str, heat_values.DeploymentRow] = {}
     derived: _Derived = {}
     if order.config is None:
-        with own_heat.translated('read deployments'):
+        with stack_reading.translated('read deployments'):
             given = rows.visible(
                 context, [each.deployment_id for each in chosen]
             )
@@ -689,7 +688,7 @@ def withdrawn(
 
     One is left out if Heat no longer has its resource.
     """
-    with own_heat.translated('look up withdrawn deployments'):
+    with stack_reading.translated('look up withdrawn deployments'):
         known = resources.find_all(
             context, {each.deployment_id for each in members}
         )
@@ -721,7 +720,7 @@ def refusals(
         for member in chosen.values()
         for each in (member.server_id, *_owners(member))
     }
-    with own_heat.translated('look up the targets of a run'):
+    with stack_reading.translated('look up the targets of a run'):
         known = resources.find_all(context, ids)
         given = rows.servers_of(
             context, [member.deployment_id for member in chosen.values()]
@@ -745,7 +744,7 @@ def _derived(
 ) -> targets.Target | errors.Error | None:
     """Return a withdrawn deployment, or why it does not take an action now."""
     try:
-        with own_heat.translated(f'read resource {member.resource}'):
+        with stack_reading.translated(f'read resource {member.resource}'):
             for place in _staying(known):
                 # Other stacks may have resources of that ID as well.
                 if place.root_stack_id != member.stack_id:

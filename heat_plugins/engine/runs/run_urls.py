@@ -24,8 +24,8 @@ from oslo_config import cfg
 from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.engine import transports
-from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import stack_reading
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_store
 from heat_plugins.signals import body
@@ -50,7 +50,7 @@ def inputs(
     """
     if lacking := transports.lacks(stack.clients, heat_values.CFN_SIGNAL):
         raise errors.Refused(lacking)
-    with own_heat.translated('read the key pair of a server'):
+    with stack_reading.translated('read the key pair of a server'):
         access, secret = _key_pair(stack, server)
     # Heat makes its own of the same.
     base = cfg.CONF.heat_waitcondition_server_url or (

@@ -18,10 +18,10 @@ from heat_plugins import wording
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import run_room
 from heat_plugins.engine import transports
-from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.database import servers
+from heat_plugins.engine.database import stack_reading
 from heat_plugins.engine.runs import door
 from heat_plugins.engine.runs import leading
 from heat_plugins.engine.runs import run_fleet
@@ -129,7 +129,7 @@ def target(
         # What it takes to be signalled is not made: a run has its own.
         drafted = vars(subject.draft(wanted.action))
         config = heat_values.Config(id='', **drafted)
-    heat = own_heat.OwnHeat(deployment.context)
+    heat = stack_reading.OwnHeat(deployment.context)
     root = heat.stack(root_stack_id)
     above = deployment.stack.path_in_stack()
     path = [*(name for name, _stack in above if name), *subject.names]
@@ -200,7 +200,7 @@ def has_left(resource: heat_types.Resource, root_stack_id: str) -> bool:
     """
     held = _held_in(root_stack_id)
     if held and not run_fleet.is_gone(
-        own_heat.OwnHeat(resource.context), root_stack_id
+        stack_reading.OwnHeat(resource.context), root_stack_id
     ):
         theirs = signal_names.folder_name(resource.resource_id).rstrip('/')
         held = {
@@ -218,7 +218,9 @@ def needs_container(resource: heat_types.Resource, root_stack_id: str) -> bool:
 
     Servers have URLs to it, or a deployment is there that shows its runs.
     """
-    if run_fleet.is_gone(own_heat.OwnHeat(resource.context), root_stack_id):
+    if run_fleet.is_gone(
+        stack_reading.OwnHeat(resource.context), root_stack_id
+    ):
         return False
     if _held_in(root_stack_id):
         return True

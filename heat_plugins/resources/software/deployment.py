@@ -21,9 +21,8 @@ from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import derived
-from heat_plugins.deployments import failures
+from heat_plugins.deployments import fleets
 from heat_plugins.deployments import lifecycle
-from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import rollout
 from heat_plugins.engine import callers
 from heat_plugins.engine import heat_types
@@ -58,9 +57,9 @@ class DeploymentMixin(server_bound.ServerBound):
         return server_fleets.ServerFleet(self, lambda: self.properties)
 
     @property
-    def _member(self) -> plan_tasks.Member:
+    def _member(self) -> fleets.Member:
         """The single member of a deployment."""
-        return plan_tasks.Member(
+        return fleets.Member(
             id=self.resource_id or str(uuid.uuid4()),
             key=self.name,
             server_id=self.properties[self.SERVER],
@@ -157,7 +156,7 @@ class DeploymentMixin(server_bound.ServerBound):
         prev_derived_config: object = None,
     ) -> lifecycle.LifecycleAction | None:
         """Deliver an action; return what waits for it, if anything does."""
-        task = plan_tasks.repeated(
+        task = fleets.repeated(
             self._member,
             self._row,
             action,
@@ -169,7 +168,7 @@ class DeploymentMixin(server_bound.ServerBound):
         self,
         action: str,
         fleet: server_fleets.ServerFleet,
-        task: plan_tasks.Task | None,
+        task: fleets.Task | None,
         finish: lifecycle.Finish | None = None,
     ) -> lifecycle.LifecycleAction | None:
         """Begin an action of the stack, if there is anything to do.
@@ -238,7 +237,7 @@ class DeploymentMixin(server_bound.ServerBound):
     ) -> lifecycle.LifecycleAction | None:
         """Begin what the server must run to be up to date."""
         terms = deliveries.Terms(self.properties)
-        update = plan_tasks.Update(
+        update = fleets.Update(
             runs=lambda action: fleet.source.runs(action, terms.actions),
             transport=terms.transport,
             changed=changed,
@@ -246,7 +245,7 @@ class DeploymentMixin(server_bound.ServerBound):
         )
 
         def draft(
-            member: plan_tasks.Member, action: str
+            member: fleets.Member, action: str
         ) -> heat_values.DerivedConfig:
             drafted = fleet.draft(member, action)
             if self.properties[self.NAME] or row is None:
@@ -281,7 +280,7 @@ class DeploymentMixin(server_bound.ServerBound):
         fleet, row, task = self._fleet(), self._row, None
         with self.rpc_client().ignore_error_by_name('NotFound'):
             if self._must_undo(fleet.source, row):
-                task = plan_tasks.repeated(
+                task = fleets.repeated(
                     self._member, row, self.DELETE, repeats=True
                 )
 
@@ -350,7 +349,7 @@ class DeploymentMixin(server_bound.ServerBound):
             raise bases.refused(self, bases.ambiguous())
         try:
             return histories.Answers(self, signaller).take(details, row)
-        except failures.ActionFailed as exc:
+        except deliveries.ActionFailed as exc:
             raise bases.refused(
                 self, exc, kind=heat_values.EventKind.RESULT_REFUSED
             ) from exc
@@ -380,11 +379,11 @@ class DeploymentMixin(server_bound.ServerBound):
     def handle_check(self) -> None:
         """Check that the deployment and its server are there.
 
-        :raises failures.ActionFailed: one of them is not.
+        :raises deliveries.ActionFailed: one of them is not.
         """
         row = self._row
         if row is None and self.resource_id is not None:
-            raise failures.ActionFailed(
+            raise deliveries.ActionFailed(
                 f'Deployment {self.resource_id} no longer exists in Heat; an '
                 'update of the stack creates it again'
             )
@@ -392,7 +391,7 @@ class DeploymentMixin(server_bound.ServerBound):
         server = stand.find(self.properties[self.SERVER])
         if row and not stand.is_reachable(server):
             rows.mark_unhealthy(self.context, [row.id])
-            raise failures.ActionFailed(
+            raise deliveries.ActionFailed(
                 f'Server {row.server_id} does not exist'
             )
 
@@ -401,17 +400,17 @@ class DeploymentMixin(server_bound.ServerBound):
     ) -> None:
         """Take over a deployment that was abandoned.
 
-        :raises failures.ActionFailed: it is not there, or not complete.
+        :raises deliveries.ActionFailed: it is not there, or not complete.
         """
         super().handle_adopt(resource_data)
         row = self._row
         if row is None:
-            raise failures.ActionFailed(
+            raise deliveries.ActionFailed(
                 f'Cannot adopt deployment {self.resource_id}: Heat has none '
                 'with this ID'
             )
         if row.status != heat_values.COMPLETE:
-            raise failures.ActionFailed(
+            raise deliveries.ActionFailed(
                 f'Cannot adopt deployment {row.id}: it is {row.status}, and '
                 'must be COMPLETE'
             )
@@ -432,7 +431,7 @@ class DeploymentMixin(server_bound.ServerBound):
             kept = signal_names.group_prefix(former)
             return not self.resource_id.startswith(kept)
         if self.action == self.CREATE:
-            return not plan_tasks.is_resumable(self._row)
+            return not fleets.is_resumable(self._row)
         return self.action not in (
             self.UPDATE,
             self.SUSPEND,
@@ -445,7 +444,7 @@ class DeploymentMixin(server_bound.ServerBound):
         row = self._row
         # An engine may have died before it told the server.
         if row is not None and (row.in_progress or row.is_withdrawn):
-            rollout.take_back(self._fleet(), [row], failures.ENGINE_DIED)
+            rollout.take_back(self._fleet(), [row], deliveries.ENGINE_DIED)
 
 
 def _former_group(deployment: heat_types.Resource) -> str | None:
@@ -472,7 +471,7 @@ def _taken_row(
     ):
         return None
     server_id = deployment.properties[deployment.SERVER]
-    number = plan_tasks.Member.of_group(former, deployment.name, server_id).id
+    number = fleets.Member.of_group(former, deployment.name, server_id).id
     row = rows.visible(context, [number]).get(number)
     if row is None or resources.is_physical_id(context, number):
         return None

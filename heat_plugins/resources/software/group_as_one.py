@@ -24,10 +24,8 @@ from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import derived
-from heat_plugins.deployments import failures
 from heat_plugins.deployments import fleets
 from heat_plugins.deployments import lifecycle
-from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import rollout
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import run_room
@@ -61,8 +59,8 @@ _States: TypeAlias = dict[str, deployment_rows.MemberState | None]
 
 # By action.
 _POLICIES = {
-    plan_tasks.CREATE: 'batch_create',
-    plan_tasks.UPDATE: 'rolling_update',
+    fleets.CREATE: 'batch_create',
+    fleets.UPDATE: 'rolling_update',
 }
 
 _NOT_NESTED = (
@@ -138,7 +136,7 @@ class GroupAsOne(
         if transport == heat_values.AUTO:
             try:
                 transports.usable(self, transport, is_group=True, is_new=True)
-            except (failures.NoAnswer, errors.Unavailable) as exc:
+            except (deliveries.NoAnswer, errors.Unavailable) as exc:
                 LOG.info(
                     '%(group)s becomes a nested stack, because AUTO finds '
                     'no transport that serves it as one resource: %(error)s',
@@ -146,7 +144,7 @@ class GroupAsOne(
                 )
                 self.resource_id = None
                 if self._tolerates(self.properties):
-                    raise failures.ActionFailed(
+                    raise deliveries.ActionFailed(
                         f'{_NOT_NESTED}. {exc}'
                     ) from exc
                 return super().handle_create()
@@ -177,8 +175,8 @@ class GroupAsOne(
             )
         return self._begin_update(self.UPDATE, prop_diff, known)
 
-    def _wanted(self) -> dict[str, plan_tasks.Member]:
-        return plan_tasks.wanted(
+    def _wanted(self) -> dict[str, fleets.Member]:
+        return fleets.wanted(
             self.resource_id, self.properties[self.SERVERS] or {}
         )
 
@@ -203,10 +201,10 @@ class GroupAsOne(
                 raise resource.UpdateReplace(self.name)
             # All have the same.
             break
-        tasks = plan_tasks.to_update(
+        tasks = fleets.to_update(
             wanted,
             rows,
-            plan_tasks.Update(
+            fleets.Update(
                 runs=runs,
                 transport=deliveries.Terms(self.properties).transport,
                 changed=self.changed_by(prop_diff),
@@ -218,7 +216,7 @@ class GroupAsOne(
         busy = {task.member.id for task in tasks}
         fleet.refresh(rows[k] for k in wanted.keys() & rows.keys() - busy)
         gone = {k: row for k, row in rows.items() if k not in wanted}
-        undone = plan_tasks.to_undo(gone)
+        undone = fleets.to_undo(gone)
         removed = undone if runs(self.DELETE) else []
 
         def finish(outage: object) -> bool:
@@ -240,7 +238,7 @@ class GroupAsOne(
     def _check_servers(self) -> None:
         """Refuse members without a server.
 
-        :raises failures.ActionFailed: it names them.
+        :raises deliveries.ActionFailed: it names them.
         """
         lacking = [
             key
@@ -248,7 +246,7 @@ class GroupAsOne(
             if not isinstance(server_id, str) or not server_id
         ]
         if lacking:
-            raise failures.ActionFailed(
+            raise deliveries.ActionFailed(
                 _('These members have no server: %s') % bounds.listed(lacking)
             )
 
@@ -264,7 +262,7 @@ class GroupAsOne(
         fleet = self._fleet()
         tasks = []
         if self.runs(fleet.source, action):
-            tasks = plan_tasks.to_act(
+            tasks = fleets.to_act(
                 self._wanted(),
                 fleet.all(),
                 action,
@@ -279,7 +277,7 @@ class GroupAsOne(
         tasks = []
         with self.rpc_client().ignore_error_by_name('NotFound'):
             if self.runs(fleet.source, self.DELETE):
-                tasks = plan_tasks.to_undo(rows)
+                tasks = fleets.to_undo(rows)
 
         def delete_all() -> None:
             self._remove(fleet, rows)
@@ -312,7 +310,7 @@ class GroupAsOne(
         self,
         action: str,
         fleet: server_fleets.ServerFleet,
-        tasks: abc.Mapping[str, abc.Sequence[plan_tasks.Task]],
+        tasks: abc.Mapping[str, abc.Sequence[fleets.Task]],
         finish: lifecycle.Finish | None = None,
     ) -> lifecycle.LifecycleAction:
         """Begin an action.
@@ -332,7 +330,7 @@ class GroupAsOne(
         self,
         fleet: server_fleets.ServerFleet,
         action: str,
-        tasks: abc.Sequence[plan_tasks.Task],
+        tasks: abc.Sequence[fleets.Task],
     ) -> rollout.Rollout:
         policy = self.update_policy.get(_POLICIES.get(action)) or {}
         size, pause = policy.get('max_batch_size'), policy.get('pause_time')
@@ -349,9 +347,9 @@ class GroupAsOne(
                 'pause': pause or 0,
                 'allowed': self.allowed_failures(),
             },
-            summary=failures.of_group,
+            summary=deliveries.of_group,
             report=self._report,
-            current=0 if action == plan_tasks.DELETE else max(0, stay),
+            current=0 if action == fleets.DELETE else max(0, stay),
         )
 
     def _report(self, progress: fleets.Progress) -> None:
@@ -375,7 +373,7 @@ class GroupAsOne(
                 # An engine may have died before it told the server.
                 if row.in_progress or row.is_withdrawn
             ],
-            failures.ENGINE_DIED,
+            deliveries.ENGINE_DIED,
         )
 
     # Its members, for Heat and for users

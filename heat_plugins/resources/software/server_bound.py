@@ -14,7 +14,6 @@ from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins.deployments import fleets
 from heat_plugins.deployments import lifecycle
-from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import rollout
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hubs
@@ -130,7 +129,7 @@ class ServerBound(bases.Eventful, Blocking):
         self,
         fleet: server_fleets.ServerFleet,
         action: str,
-        tasks: abc.Sequence[plan_tasks.Task],
+        tasks: abc.Sequence[fleets.Task],
         pace: abc.Mapping[str, Any],
         **more: Any,
     ) -> rollout.Rollout:
@@ -242,7 +241,7 @@ class ServerBound(bases.Eventful, Blocking):
     def changed_by(
         self, prop_diff: abc.Mapping[str, object]
     ) -> abc.Collection[str] | None:
-        """Return what an update changes; see `plan_tasks.Update`."""
+        """Return what an update changes; see `fleets.Update`."""
         is_repeated = self._state_before in (
             (self.CREATE, self.FAILED),
             (self.UPDATE, self.FAILED),
@@ -251,7 +250,7 @@ class ServerBound(bases.Eventful, Blocking):
 
     @property
     def is_after_update(self) -> bool:
-        """Whether an update begins that follows no check; see `plan_tasks`."""
+        """Whether an update begins that follows no check; see `fleets`."""
         before = self._state_before
         return before is None or before[0] not in (
             self.CHECK,

@@ -8,7 +8,6 @@ from oslo_upgradecheck import upgradecheck
 import sqlalchemy
 
 from heat_plugins.checks import engine
-from heat_plugins.engine.database import former_runs
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.database import run_tables
@@ -61,9 +60,9 @@ class FormerRunsTest(heat_fixture.HeatTestCase):
         )
         after, made = store_contract.begun(kept, 0)
         run_rows.RunRows().step(kept, after, 'begin', given=made)
-        found = former_runs.read(self.heat.context, has_tables=True)
+        found = run_tables.read(self.heat.context, has_tables=True)
         self.assertEqual(({}, {}), (found.running, found.registered))
-        found = former_runs.read(self.heat.context, has_tables=False)
+        found = run_tables.read(self.heat.context, has_tables=False)
         self.assertEqual({store_contract.PROJECT: 1}, found.running)
 
     def test_runs_in_progress_are_waited_for(self):
@@ -74,7 +73,7 @@ class FormerRunsTest(heat_fixture.HeatTestCase):
         self.assertIn('on 2 servers of projects p1, p2. Let them end', said)
 
     def test_records_of_operations_are_named(self):
-        for group in (*former_runs.REGISTERED, 'heat-plugins-notices'):
+        for group in (*run_tables.REGISTERED, 'heat-plugins-notices'):
             self.deployment(group)
         code, said = self.check()
         self.assertEqual(Code.SUCCESS, code)

@@ -12,7 +12,7 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins import tokens
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import plan_tasks
+from heat_plugins.deployments import fleets
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import body
 from heat_plugins.signals import paces
@@ -148,12 +148,12 @@ class Fleet:
     def _derive(self, task):
         member = task.member
         if member.key in self.refusals:
-            return plan_tasks.Refusal(
+            return fleets.Refusal(
                 task=task,
                 reason=self.refusals[member.key],
                 fails=task.action != 'DELETE',
             )
-        config_id = plan_tasks.new_config_id(GROUP)
+        config_id = fleets.new_config_id(GROUP)
         if not task.delivers:
             config_id = task.before.config.id
         is_polled = self.transport == 'TEMP_URL_POLL'
@@ -339,7 +339,7 @@ class Fleet:
                 if run in self.ran:
                     continue
                 self.ran.append(run)
-                member = plan_tasks.Member.of_group(
+                member = fleets.Member.of_group(
                     GROUP, key, inputs['deploy_server_id']
                 )
                 answer = self.answer(key)

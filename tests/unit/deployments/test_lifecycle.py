@@ -4,9 +4,9 @@
 import pytest
 
 from heat_plugins import errors
-from heat_plugins.deployments import failures
+from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import fleets
 from heat_plugins.deployments import lifecycle
-from heat_plugins.deployments import plan_tasks
 from tests.unit.deployments import test_rollout
 
 
@@ -16,7 +16,7 @@ def action_of(group, name, *rollouts, **options):
 
 def deletion(group):
     """Return what runs DELETE on all members, and nothing else."""
-    tasks = plan_tasks.to_undo(dict(group.fleet.rows))
+    tasks = fleets.to_undo(dict(group.fleet.rows))
     return action_of(group, 'DELETE', group.rollout('DELETE', tasks))
 
 
@@ -43,7 +43,7 @@ def test_rollouts_go_one_after_another_and_then_what_comes_last():
         for number, member in group.wanted().items()
         if number not in leaving
     }
-    update = plan_tasks.to_update(
+    update = fleets.to_update(
         staying, dict(group.fleet.rows), group.asked(), group.fleet.draft
     )
     finished = []
@@ -51,7 +51,7 @@ def test_rollouts_go_one_after_another_and_then_what_comes_last():
         group,
         'UPDATE',
         group.rollout('UPDATE', update),
-        group.rollout('DELETE', plan_tasks.to_undo(leaving)),
+        group.rollout('DELETE', fleets.to_undo(leaving)),
         finish=lambda outage: finished.append(outage) or True,
     )
     action.begin()
@@ -68,7 +68,7 @@ def test_a_stack_that_is_cancelled_ends_it_and_withdraws_it():
     action = action_of(group, 'CREATE', group.waiting())
     group.fleet.is_stack_cancelled = True
     with pytest.raises(
-        failures.ActionFailed, match='CREATE was cancelled before 2'
+        deliveries.ActionFailed, match='CREATE was cancelled before 2'
     ):
         action.step()
     action.withdraw()
@@ -81,7 +81,7 @@ def test_rows_that_an_outage_ends_say_so():
     waiting = group.waiting()
     action = action_of(group, 'CREATE', waiting)
     group.send(errors.Unavailable('503 of the store'))
-    with pytest.raises(failures.ActionFailed, match='503 of the store'):
+    with pytest.raises(deliveries.ActionFailed, match='503 of the store'):
         go_on(group, action)
     action.withdraw()
     (row,) = group.fleet.rows.values()
@@ -111,7 +111,7 @@ def test_servers_that_run_a_delete_are_not_left_alone_for_an_outage():
     action.begin()
     group.fleet.work()
     group.send(errors.Unavailable('503'))
-    with pytest.raises(failures.ActionFailed, match='503'):
+    with pytest.raises(deliveries.ActionFailed, match='503'):
         go_on(group, action)
     assert not group.fleet.events
 
@@ -119,10 +119,10 @@ def test_servers_that_run_a_delete_are_not_left_alone_for_an_outage():
 def test_an_update_fails_where_its_delete_meets_an_outage():
     group = test_rollout.Group('a', budget=60)
     group.update('CREATE')
-    tasks = plan_tasks.to_undo(dict(group.fleet.rows))
+    tasks = fleets.to_undo(dict(group.fleet.rows))
     action = action_of(group, 'UPDATE', group.rollout('DELETE', tasks))
     group.fleet.broken = errors.Unavailable('503')
-    with pytest.raises(failures.NoAnswer, match='503'):
+    with pytest.raises(deliveries.NoAnswer, match='503'):
         go_on(group, action)
 
 

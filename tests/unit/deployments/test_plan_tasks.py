@@ -7,14 +7,14 @@ import pytest
 
 from heat_plugins import heat_values
 from heat_plugins import tokens
-from heat_plugins.deployments import plan_tasks
+from heat_plugins.deployments import fleets
 
 ALL = ('CREATE', 'UPDATE', 'DELETE', 'SUSPEND', 'RESUME')
 
 HEALTHY, MARKED = 'Outputs received', tokens.UNHEALTHY.after('again')
 
 
-MEMBER = plan_tasks.Member(id='deployment', key='web', server_id='server')
+MEMBER = fleets.Member(id='deployment', key='web', server_id='server')
 
 
 def draft(member, action, who='world', transport='NO_SIGNAL', **more):
@@ -53,7 +53,7 @@ def row(action='CREATE', status='COMPLETE', reason=HEALTHY, **given):
 
 def step(found, *, actions=ALL, transport='TEMP_URL_POLL', changed=(), **more):
     """Return the action that runs, with a star if the server has it."""
-    update = plan_tasks.Update(
+    update = fleets.Update(
         runs=actions.__contains__,
         transport=transport,
         changed=changed,
@@ -156,7 +156,7 @@ def test_a_server_that_is_at_it_is_waited_for():
 
 def test_nothing_is_drafted_of_what_is_up_to_date():
     # A strict config may lack an input that no action needs any longer.
-    update = plan_tasks.Update(
+    update = fleets.Update(
         runs=ALL.__contains__, transport='TEMP_URL_POLL', changed=['timeout']
     )
     assert update.task(MEMBER, row(), None, 'UPDATE') is None
@@ -168,7 +168,7 @@ def test_without_a_signal_a_repetition_tells_the_server_for_certain():
     assert step(untold, transport='NO_SIGNAL', changed=None) == 'CREATE*'
     assert step(untold, transport='NO_SIGNAL') is None
     for transport, delivers in (('NO_SIGNAL', False), ('CFN_SIGNAL', None)):
-        task = plan_tasks.repeated(
+        task = fleets.repeated(
             MEMBER,
             row('SUSPEND', transport=transport),
             'SUSPEND',

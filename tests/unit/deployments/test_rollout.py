@@ -13,9 +13,7 @@ from heat_plugins import metrics
 from heat_plugins import retrying
 from heat_plugins import tokens
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import failures
 from heat_plugins.deployments import fleets
-from heat_plugins.deployments import plan_tasks
 from heat_plugins.deployments import rollout
 from heat_plugins.signals import body
 from heat_plugins.signals import signal_names
@@ -49,11 +47,11 @@ class Group:
         return action in self.actions
 
     def wanted(self):
-        return plan_tasks.wanted(fake_fleet.GROUP, self.servers)
+        return fleets.wanted(fake_fleet.GROUP, self.servers)
 
     def asked(self):
         """Return an update that may repeat one that has failed."""
-        return plan_tasks.Update(
+        return fleets.Update(
             runs=self.runs, transport=self.fleet.transport, changed=None
         )
 
@@ -70,14 +68,14 @@ class Group:
             self.fleet,
             self.fleet.watcher,
             self.pace,
-            failures.of_group,
+            deliveries.of_group,
             self.told.append,
             self.clock,
         )
 
     def begun(self):
         """Return a rollout of CREATE to all, of which nothing is done."""
-        tasks = plan_tasks.to_update(
+        tasks = fleets.to_update(
             self.wanted(), {}, self.asked(), self.fleet.draft
         )
         return self.rollout('CREATE', tasks)
@@ -113,9 +111,7 @@ class Group:
         """Bring the members up to date, and let those go that must."""
         wanted = self.wanted()
         rows = dict(self.fleet.rows)
-        tasks = plan_tasks.to_update(
-            wanted, rows, self.asked(), self.fleet.draft
-        )
+        tasks = fleets.to_update(wanted, rows, self.asked(), self.fleet.draft)
         change = self.drive(self.rollout(action, tasks))
         self.let_go({k: row for k, row in rows.items() if k not in wanted})
         return change
@@ -123,7 +119,7 @@ class Group:
     def let_go(self, rows):
         tasks = []
         if self.runs('DELETE'):
-            tasks = plan_tasks.to_undo(rows)
+            tasks = fleets.to_undo(rows)
         self.drive(self.rollout('DELETE', tasks))
         rollout.remove(self.fleet, rows)
 
@@ -131,7 +127,7 @@ class Group:
         self.let_go(dict(self.fleet.rows))
 
     def act(self, action, *, repeats=False):
-        tasks = plan_tasks.to_act(
+        tasks = fleets.to_act(
             self.wanted(), dict(self.fleet.rows), action, repeats=repeats
         )
         return self.drive(self.rollout(action, tasks))
@@ -156,7 +152,7 @@ class Group:
 
     def states(self):
         return {
-            plan_tasks.Member.of_row(row).key: (
+            fleets.Member.of_row(row).key: (
                 row.action,
                 row.status,
             )
@@ -227,7 +223,7 @@ def test_those_that_wait_may_answer_a_while_longer():
     group = Group('a', 'b')
     group.fleet.answer = lambda key: fake_fleet.BAD if key == 'a' else None
     began = group.clock.now
-    with pytest.raises(failures.ActionFailed, match='1 have not answered'):
+    with pytest.raises(deliveries.ActionFailed, match='1 have not answered'):
         group.update('CREATE')
     assert rollout.GRACE <= group.clock.now - began < rollout.GRACE + 5
     assert not len(group.fleet.watcher)
@@ -242,7 +238,7 @@ def test_each_end_is_counted():
     group = Group('a', 'b', 'c', timeout=30)
     answers = {'a': fake_fleet.BAD, 'b': fake_fleet.OK, 'c': None}
     group.fleet.answer = answers.get
-    with counted.Counted() as counts, pytest.raises(failures.ActionFailed):
+    with counted.Counted() as counts, pytest.raises(deliveries.ActionFailed):
         group.update('CREATE')
     assert counts.of(metrics.RESULTS) == {
         'complete': 1,
@@ -252,13 +248,13 @@ def test_each_end_is_counted():
 
 
 def test_of_many_failures_some_are_named():
-    boom = failures.Failure(reason='boom')
-    said = failures.of_group(dict.fromkeys('abcdefgh', boom), 9)
+    boom = deliveries.Failure(reason='boom')
+    said = deliveries.of_group(dict.fromkeys('abcdefgh', boom), 9)
     assert said == (
         '8 of 9 members failed. 8 members (a, b, c, and 5 more): boom'
     )
-    said = failures.of_group(
-        {key: failures.Failure(reason=f'no {key}{key}') for key in 'abcd'},
+    said = deliveries.of_group(
+        {key: deliveries.Failure(reason=f'no {key}{key}') for key in 'abcd'},
         9,
     )
     assert said == (
@@ -278,14 +274,14 @@ def test_the_page_on_groups_has_a_reason_as_it_is():
         )
     )
     reasons = {
-        key: failures.Failure(reason=reason)
+        key: deliveries.Failure(reason=reason)
         for key, reason in [
             *((f'web{n}', full) for n in range(1, 6)),
             ('db', missing),
         ]
     }
     (example,) = pages.blocks(pages.read('groups', 'When members fail'))
-    assert example == f'{failures.of_group(reasons, 40)}\n'
+    assert example == f'{deliveries.of_group(reasons, 40)}\n'
 
 
 @pytest.mark.parametrize(
@@ -298,7 +294,7 @@ def test_the_page_on_groups_has_a_reason_as_it_is():
 def test_a_member_that_is_late_is_withdrawn(limit, said):
     group = Group('a', **{limit: 30})
     group.fleet.answer = lambda key: None
-    with pytest.raises(failures.ActionFailed, match=said):
+    with pytest.raises(deliveries.ActionFailed, match=said):
         group.update('CREATE')
     assert group.states() == {'a': ('CREATE', 'FAILED')}
     assert not group.fleet.told['server-a']
@@ -349,7 +345,7 @@ def test_so_does_what_another_engine_settles_meanwhile(is_listed):
     group.clock.now += 30
     assert change.step()
     assert change.failures == {
-        'a': failures.Failure(reason='boom', is_result=True)
+        'a': deliveries.Failure(reason='boom', is_result=True)
     }
 
 
@@ -373,7 +369,7 @@ def test_what_another_process_ends_has_ended(change, said):
     if said is None:
         assert group.drive(waiting).complete
     else:
-        with pytest.raises(failures.ActionFailed, match=said):
+        with pytest.raises(deliveries.ActionFailed, match=said):
             group.drive(waiting)
 
 
@@ -410,7 +406,7 @@ def test_one_that_is_no_result_is_a_failure():
     group = Group('a')
     change = group.waiting()
     group.send(errors.TooLarge('it is too large'))
-    with pytest.raises(failures.ActionFailed, match='it is too large'):
+    with pytest.raises(deliveries.ActionFailed, match='it is too large'):
         group.drive(change)
 
 
@@ -435,7 +431,7 @@ def test_and_given_up_after_the_budget(broken, seconds):
     group = Group('a', budget=60)
     group.fleet.broken = broken
     change, began = group.begun(), group.clock.now
-    with pytest.raises(failures.ActionFailed, match='it says no'):
+    with pytest.raises(deliveries.ActionFailed, match='it says no'):
         group.drive(change)
     assert seconds < group.clock.now - began < seconds + 5
 
@@ -444,7 +440,7 @@ def test_a_server_that_takes_nothing_is_a_failure():
     group = Group('a', 'b')
     group.fleet.refusals['a'] = 'its policy forbids it'
     with pytest.raises(
-        failures.ActionFailed, match='a: its policy forbids it'
+        deliveries.ActionFailed, match='a: its policy forbids it'
     ):
         group.update('CREATE')
     assert group.states() == {'b': ('CREATE', 'COMPLETE')}
@@ -454,7 +450,7 @@ def test_but_none_of_a_delete():
     group = Group('a', 'b')
     group.update('CREATE')
     group.fleet.refusals['a'] = 'its server is gone'
-    tasks = plan_tasks.to_undo(dict(group.fleet.rows))
+    tasks = fleets.to_undo(dict(group.fleet.rows))
     change = group.drive(group.rollout('DELETE', tasks))
     assert change.skipped == {'a': 'its server is gone'}
     group.delete()
@@ -471,7 +467,7 @@ def test_suspend_runs_on_each_and_is_repeated_where_it_failed():
     group.fleet.answer = lambda key: (
         fake_fleet.BAD if key == 'a' else fake_fleet.OK
     )
-    with pytest.raises(failures.ActionFailed):
+    with pytest.raises(deliveries.ActionFailed):
         group.act('SUSPEND')
     group.fleet.answer = lambda key: fake_fleet.OK
     group.act('SUSPEND', repeats=True)
@@ -546,7 +542,7 @@ def test_urls_of_a_changed_key_are_made_again_where_a_repetition_is_safe(
 def test_progress_is_told_once_in_a_while():
     group = Group('a', 'b', timeout=60)
     group.fleet.answer = lambda key: fake_fleet.OK if key == 'a' else None
-    with pytest.raises(failures.ActionFailed):
+    with pytest.raises(deliveries.ActionFailed):
         group.update('CREATE')
     assert [str(each) for each in group.told] == [
         'CREATE: 1 of 2 members complete, 1 waiting for their servers'
@@ -554,7 +550,7 @@ def test_progress_is_told_once_in_a_while():
 
 
 def test_the_id_of_a_member_is_below_that_of_its_group():
-    member = plan_tasks.Member.of_group(fake_fleet.GROUP, 'a', 'server')
+    member = fleets.Member.of_group(fake_fleet.GROUP, 'a', 'server')
     assert signal_names.is_group(fake_fleet.GROUP)
     assert not signal_names.is_group(member.id)
     assert member.id.startswith(signal_names.group_prefix(fake_fleet.GROUP))
@@ -605,7 +601,7 @@ def test_what_a_dead_engine_has_left_for_a_later_batch_is_withdrawn_too():
     group.waiting()
     group.fleet.restart()
     group.pace = dataclasses.replace(group.pace, batch=1)
-    tasks = plan_tasks.to_update(
+    tasks = fleets.to_update(
         group.wanted(),
         dict(group.fleet.rows),
         group.asked(),
@@ -622,7 +618,7 @@ def test_an_outage_that_outlasts_the_time_says_that_nothing_was_delivered():
     group = Group('a', timeout=30)
     group.fleet.broken = errors.Unavailable('503')
     change, began = group.begun(), group.clock.now
-    with pytest.raises(failures.NoAnswer, match='to server a within 30 s'):
+    with pytest.raises(deliveries.NoAnswer, match='to server a within 30 s'):
         group.drive(change)
     assert group.clock.now - began == 31
 
@@ -686,7 +682,7 @@ def test_the_time_of_a_member_is_not_prolonged_by_that():
     group.clock.now += 20
     group.fleet.dead.add(group.fleet.signer)
     group.fleet.signer = dataclasses.replace(group.fleet.signer, key='second')
-    with pytest.raises(failures.ActionFailed, match='not signalled'):
+    with pytest.raises(deliveries.ActionFailed, match='not signalled'):
         group.drive(change)
     assert group.clock.now - began <= 31
 
@@ -715,7 +711,7 @@ def test_a_report_that_cannot_be_fetched_now_may_be_there():
     assert not change.step()
     assert not change.failures
     group.fleet.fetch = fetch
-    with pytest.raises(failures.ActionFailed, match='not reported'):
+    with pytest.raises(deliveries.ActionFailed, match='not reported'):
         group.drive(change)
 
 
@@ -740,7 +736,7 @@ def test_a_server_that_goes_while_it_runs_delete_is_left_out():
     group.update('CREATE')
     group.fleet.answer = lambda key: fake_fleet.OK if key == 'b' else None
     group.fleet.lost.add('server-a')
-    tasks = plan_tasks.to_undo(dict(group.fleet.rows))
+    tasks = fleets.to_undo(dict(group.fleet.rows))
     change = group.drive(group.rollout('DELETE', tasks), 40)
     assert change.skipped == {'a': 'Server server-a no longer exists'}
     assert not change.failures
@@ -776,7 +772,7 @@ def test_no_object_is_asked_for_where_none_will_come(transport):
     change = group.waiting()
     with (
         mock.patch.object(group.fleet, 'fetch', side_effect=AssertionError),
-        pytest.raises(failures.ActionFailed, match='not signalled'),
+        pytest.raises(deliveries.ActionFailed, match='not signalled'),
     ):
         group.drive(change)
     assert not group.fleet.stopped
@@ -809,7 +805,7 @@ def test_what_is_refused_when_it_is_repeated_is_taken_back():
     changed = ChangedKey('a', 'b')
     group = changed.group
     group.fleet.refusals['a'] = 'its policy forbids it'
-    with pytest.raises(failures.ActionFailed, match='its policy forbids it'):
+    with pytest.raises(deliveries.ActionFailed, match='its policy forbids it'):
         group.drive(changed.change)
     assert group.states()['a'] == ('CREATE', 'FAILED')
     assert not group.fleet.told['server-a']
@@ -821,7 +817,7 @@ def test_a_server_is_told_of_a_withdrawal_though_it_fails_once():
     group.fleet.breaks_as_it_tells = True
     group.clock.now += 30
     assert not change.step()
-    with pytest.raises(failures.ActionFailed, match='not signalled'):
+    with pytest.raises(deliveries.ActionFailed, match='not signalled'):
         group.drive(change)
     assert not group.fleet.told['server-a']
 
@@ -830,7 +826,7 @@ def test_a_server_that_goes_in_an_outage_is_left_out_of_a_delete():
     group = Group('a', budget=300)
     group.update('CREATE')
     group.fleet.answer = lambda key: None
-    tasks = plan_tasks.to_undo(dict(group.fleet.rows))
+    tasks = fleets.to_undo(dict(group.fleet.rows))
     change = group.rollout('DELETE', tasks)
     assert not change.step()
     group.send(errors.Unavailable('503'))
@@ -841,10 +837,10 @@ def test_a_server_that_goes_in_an_outage_is_left_out_of_a_delete():
 def test_what_waits_in_a_later_batch_is_left_when_another_fails():
     group = Group('a', 'b')
     group.fleet.answer = lambda key: fake_fleet.BAD if key == 'a' else None
-    with pytest.raises(failures.ActionFailed):
+    with pytest.raises(deliveries.ActionFailed):
         group.update('CREATE')
     group.pace = dataclasses.replace(group.pace, batch=1)
-    tasks = plan_tasks.to_update(
+    tasks = fleets.to_update(
         group.wanted(),
         dict(group.fleet.rows),
         group.asked(),
@@ -852,7 +848,7 @@ def test_what_waits_in_a_later_batch_is_left_when_another_fails():
     )
     tasks.sort(key=lambda task: task.member.key)
     change = group.rollout('UPDATE', tasks)
-    with pytest.raises(failures.ActionFailed, match='a: '):
+    with pytest.raises(deliveries.ActionFailed, match='a: '):
         group.drive(change)
     change.withdraw('UPDATE failed')
     assert group.states()['b'] == ('CREATE', 'IN_PROGRESS')
@@ -865,7 +861,7 @@ def test_a_few_servers_of_a_delete_are_asked_for_at_a_time():
     group.fleet.answer = lambda key: None
     asked = []
     group.fleet.gone = lambda ids: asked.append(set(ids)) or set()
-    tasks = plan_tasks.to_undo(dict(group.fleet.rows))
+    tasks = fleets.to_undo(dict(group.fleet.rows))
     change = group.rollout('DELETE', tasks)
     for _ in range(100):
         group.clock.now += 1

@@ -6,13 +6,13 @@ from oslo_db import exception as db_exception
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.database import stack_reading
 
 
 class FailureTest(testtools.TestCase):
     def told(self, error, kind):
         def fail():
-            with own_heat.translated('read stack 4f'):
+            with stack_reading.translated('read stack 4f'):
                 raise error
 
         return str(self.assertRaises(kind, fail))

@@ -8,7 +8,7 @@ import pytest
 
 from heat_plugins import heat_values
 from heat_plugins import tokens
-from heat_plugins.deployments import failures
+from heat_plugins.deployments import deliveries
 from heat_plugins.engine import callers
 from heat_plugins.engine import histories
 from heat_plugins.engine.database import deployment_rows
@@ -114,7 +114,7 @@ class Deployment:
         return histories.Answers(self, signaller).take(details, given)
 
     def refuses(self, signaller, details, given, why):
-        with pytest.raises(failures.ActionFailed, match=why):
+        with pytest.raises(deliveries.ActionFailed, match=why):
             self.take(signaller, details, given)
         assert not self.settled
 

@@ -4,7 +4,7 @@
 from unittest import mock
 
 from heat_plugins import errors
-from heat_plugins.deployments import failures
+from heat_plugins.deployments import deliveries
 from heat_plugins.engine import callers
 from heat_plugins.engine import hubs
 from heat_plugins.engine import transports
@@ -391,7 +391,7 @@ class EndTest(TriggerTestCase):
         keys.KeyKeeper.forget_abilities()
         self.swift.tempurl = False
         poll = transports.TempURLPoll(self.heat.load(stack)['deployment'])
-        self.assertRaises(failures.Unusable, poll.prepare, by_auto=True)
+        self.assertRaises(deliveries.Unusable, poll.prepare, by_auto=True)
         self.assertEqual([f'heat-plugins-{stack.id}'], self.containers())
         self.assertEqual('waiting', self.runs(stack)[0]['state'])
 

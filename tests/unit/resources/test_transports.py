@@ -15,7 +15,6 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import wording
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import failures
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import rows
@@ -236,7 +235,7 @@ class AutoTest(Case):
         for name, cls in transports.TRANSPORTS.items():
 
             def prepare(transport, by_auto):
-                raise failures.Unusable(f'no {transport.name} here')
+                raise deliveries.Unusable(f'no {transport.name} here')
 
             if name != 'NO_SIGNAL':
                 self.patch(cls, 'prepare', prepare)
@@ -494,7 +493,7 @@ class FileSignal(transports.SignalTransport):
 
     def prepare(self, *, by_auto):
         if not SHARE:
-            raise failures.Unusable('no share is mounted')
+            raise deliveries.Unusable('no share is mounted')
 
     def sign(self, answer):
         (folder,) = SHARE
