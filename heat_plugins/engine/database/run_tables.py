@@ -22,6 +22,7 @@ from alembic import config as alembic_config
 from alembic import migration
 from alembic import op
 from alembic import script
+from alembic import util as alembic_util
 from heat.db import api as db_api
 from heat.db import models
 from oslo_config import cfg
@@ -218,7 +219,12 @@ def upgrade(engine: sqlalchemy.Engine) -> None:
     for pause in _PAUSES:
         try:
             _upgrade(engine)
-        except (db_exception.DBError, sqlalchemy.exc.SQLAlchemyError):
+        except (
+            db_exception.DBError,
+            sqlalchemy.exc.SQLAlchemyError,
+            # Another process has written the revision meanwhile.
+            alembic_util.CommandError,
+        ):
             time.sleep(pause)
         else:
             return
