@@ -99,7 +99,9 @@ class Database(kills.Database):
         ]
 
     def runs(self) -> int:
-        ((count,),) = self._select('SELECT count(*) FROM heat_plugins_run')
+        ((count,),) = self._select(
+            'SELECT count(*) FROM heat_plugins_run WHERE ended_at IS NULL'
+        )
         return int(count)
 
     def most_at_once(self) -> int:
@@ -267,8 +269,8 @@ class Fleet:
             # A step before this one went wrong.
             self.user.delete(run.id)
         if step.by_schedule:
-            words = 'software', 'deployment', 'schedule', 'run'
-            self.cloud.openstack(*words, 'fleet', 'schedule')
+            # What a command would wait for does not come before the kill.
+            self._stack.signal('schedule', {'do': 'run'})
             return
         self.user.start(
             _ACTION,
