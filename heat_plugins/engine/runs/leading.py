@@ -42,9 +42,10 @@ LOOK = 1.0
 # Steps and polls that a process, and one project in it, does at a time.
 _STEPS, _STEPS_OF_PROJECT = 16, 4
 
-# Targets that one step gives something, and tries of a step that others
-# compete with.
-_TOGETHER, _TRIES = 250, 3
+# Targets that one step gives something; how many may have something and are
+# not told, so that a server which has several is told once; and tries of a
+# step that others compete with.
+_TOGETHER, _UNTOLD, _TRIES = 250, 1000, 3
 
 # Seconds between two checks whether stacks and deployments exist; until a
 # retry of what failed, at first and at most.
@@ -64,7 +65,8 @@ class _Led:
     :ivar stored: as it was read or written last; None if it must be read.
     :ivar due: when to continue, by the monotonic clock.
     :ivar told: the targets and attempts whose servers know what they have.
-    :ivar fresh: what servers were given and not told.
+    :ivar fresh: what servers were given and not told, without scripts.
+    :ivar is_giving: whether the next step gives more servers something.
     :ivar untold: the servers from which something was taken.
     :ivar unstopped: the targets whose servers could not be told to stop.
     :ivar known: what servers were given, by attempt, to read their results.
@@ -84,6 +86,7 @@ class _Led:
     fresh: dict[int, deliveries.Delivery] = dataclasses.field(
         default_factory=dict
     )
+    is_giving: bool = False
     untold: set[str] = dataclasses.field(default_factory=set)
     unstopped: set[int] = dataclasses.field(default_factory=set)
     known: dict[run_store.TargetKey, deliveries.Delivery] = dataclasses.field(
@@ -243,9 +246,11 @@ class Leader:
         led.due = math.inf
         try:
             while self._load(led):
-                self._tell(led)
+                if not led.is_giving or len(led.fresh) >= _UNTOLD:
+                    self._tell(led)
                 self._note_late(led)
-                if not self._step(led):
+                led.is_giving = False
+                if not self._step(led) and not led.fresh:
                     break
             led.failures = 0
         except Exception as exc:
@@ -340,10 +345,8 @@ class Leader:
                 lost[key] = stepping.Answer(lost=run_fleet.CHANGED)
                 continue
             led.told.add(key)
-            # Scripts may be long.
-            draft = dataclasses.replace(made[n].draft, config=None)
-            led.known[key] = dataclasses.replace(made[n], draft=draft)
-            self._stack(stored, n).add(key, led.known[key])
+            led.known[key] = made[n]
+            self._stack(stored, n).add(key, made[n])
         self.settle(lost)
 
     def _step(self, led: _Led) -> bool:
@@ -386,6 +389,9 @@ class Leader:
                     return False
                 try:
                     self._store_step(led, led.stored, decision)
+                    led.is_giving = (
+                        len(decision.given) == _TOGETHER < len(step.start)
+                    )
                     return True
                 except run_store.KeysTaken as exc:
                     busy = {
@@ -423,7 +429,13 @@ class Leader:
             given=decision.given,
             taken=rows,
         )
-        led.fresh |= decision.given
+        # Scripts may be long.
+        led.fresh |= {
+            n: dataclasses.replace(
+                each, draft=dataclasses.replace(each.draft, config=None)
+            )
+            for n, each in decision.given.items()
+        }
         _count_targets(before.run.attempts, decision.after.attempts)
         for n in decision.taken:
             self._stack(before, n).leave(run_store.key_of(before.run, n))
