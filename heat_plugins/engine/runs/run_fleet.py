@@ -43,7 +43,6 @@ from heat_plugins.runs import run_store
 from heat_plugins.runs import stepping
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import body
-from heat_plugins.signals import signal_names
 from heat_plugins.signals import watcher
 
 LOG = foreign.logger(__name__)
@@ -715,25 +714,43 @@ def refusals(
     API decides.
     """
     chosen = {n: order.members[n] for n in members}
-    ids = {
-        each
-        for member in chosen.values()
-        for each in (member.server_id, *_owners(member))
-    }
     with stack_reading.translated('look up the targets of a run'):
-        known = resources.find_all(context, ids)
-        given = rows.servers_of(
-            context, [member.deployment_id for member in chosen.values()]
+        known = resources.find_all(
+            context, {each.server_id for each in chosen.values()}
         )
-    reasons = {}
-    for n, member in chosen.items():
-        if order.config is not None:
-            why = _of_server(member, known)
-        else:
-            why = _of_deployment(member, known, given)
-        if why := why or _closed(member, known):
-            reasons[n] = why
-    return reasons
+        given = rows.servers_of(
+            context, [each.deployment_id for each in chosen.values()]
+        )
+    reasons = {n: _refusal(order, e, known, given) for n, e in chosen.items()}
+    return {n: why for n, why in reasons.items() if why}
+
+
+def _refusal(
+    order: run_records.RunOrder,
+    member: run_records.RunTarget,
+    known: abc.Mapping[str, heat_values.Server],
+    given: abc.Mapping[str, str],
+) -> str | None:
+    """Return why a member gets no run now; None if it does.
+
+    :param known: the servers, by ID.
+    :param given: the IDs of the servers of deployments.
+    """
+    server = known[member.server_id]
+    roots = {each.root_stack_id for each in server.resources}
+    if order.config is not None and member.stack_id not in roots:
+        return (
+            f'Server {server.id} is not a server of stack {member.stack_name}'
+        )
+    # A deployment that is gone is noticed when it is read.
+    if given.get(member.deployment_id, server.id) != server.id:
+        return (
+            f'Deployment {member.deployment_id} is no longer for server '
+            f'{server.id}'
+        )
+    if server.resources and all(each.is_going for each in server.resources):
+        return f'Server {server.id} is being deleted'
+    return servers.refusal(server, member.stack_id)
 
 
 def _derived(
@@ -780,61 +797,8 @@ def _offered(
     return target
 
 
-_Found = abc.Mapping[str, heat_values.Server]
-
-
-def _owners(member: run_records.RunTarget) -> tuple[str, str]:
-    """Return the physical IDs that the deployment's resource may have."""
-    group_id = signal_names.id_in_group(
-        member.deployment_id, signal_names.GROUP_TAIL
-    )
-    return member.deployment_id, group_id
-
-
-def _of_server(member: run_records.RunTarget, known: _Found) -> str | None:
-    """Return why a config of a user's own is not run on a server."""
-    if member.stack_id in _roots(known, member.server_id):
-        return None
-    return (
-        f'Server {member.server_id} is not a server of stack '
-        f'{member.stack_name}'
-    )
-
-
-def _of_deployment(
-    member: run_records.RunTarget,
-    known: _Found,
-    given: abc.Mapping[str, str],
-) -> str | None:
-    server_id = given.get(member.deployment_id)
-    if server_id is None:
-        # The process that reads it finds that it is gone.
-        return None
-    owners = [_roots(known, each) for each in _owners(member)]
-    if server_id == member.server_id and member.stack_id in set().union(
-        *owners
-    ):
-        return None
-    return (
-        f'Deployment {member.deployment_id} is not a deployment of stack '
-        f'{member.stack_name} for server {member.server_id}'
-    )
-
-
 def _staying(
     found: heat_values.Server,
 ) -> list[heat_values.ServerResource]:
     """Return the resources of a physical ID that Heat does not delete."""
     return [each for each in found.resources if not each.is_going]
-
-
-def _roots(known: _Found, physical_id: str) -> set[str]:
-    """Return the root stacks that have a resource of a physical ID."""
-    return {each.root_stack_id for each in known[physical_id].resources}
-
-
-def _closed(member: run_records.RunTarget, known: _Found) -> str | None:
-    server = known[member.server_id]
-    if server.resources and all(each.is_going for each in server.resources):
-        return f'Server {member.server_id} is being deleted'
-    return servers.refusal(server, member.stack_id)
