@@ -34,7 +34,6 @@ from heat_plugins.engine.database import run_tables
 from heat_plugins.engine.database import tenancy
 from heat_plugins.engine.runs import door
 from heat_plugins.engine.runs import leading
-from heat_plugins.engine.runs import run_answers
 from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_scans
 from heat_plugins.engine.runs import schedule_keeping
@@ -229,7 +228,7 @@ def _note_signature(resource_signal: _Function) -> _Function:
     """Let a resource know the signature of the URL that a signal came by.
 
     Heat's API hands it to the engine, which would lose it. What answers a run
-    comes to no resource; see `run_answers`.
+    comes to no resource; see `triggering`.
     """
 
     def signal(
@@ -258,7 +257,7 @@ def _note_signature(resource_signal: _Function) -> _Function:
             **kwargs,
         )
 
-    return run_answers.answered(signal)
+    return triggering.answered(signal)
 
 
 def _let_replaced_read(authorize: _Function) -> _Function:

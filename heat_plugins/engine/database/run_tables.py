@@ -20,7 +20,6 @@ from typing import Any
 from alembic import command
 from alembic import config as alembic_config
 from alembic import migration
-from alembic import op
 from alembic import script
 from alembic import util as alembic_util
 from heat.db import api as db_api
@@ -186,7 +185,9 @@ TARGET = sqlalchemy.Table(
     sqlalchemy.Index('heat_plugins_target_state', 'run_id', 'state'),
     sqlalchemy.Index('heat_plugins_target_stack', 'stack_id', 'run_id'),
     sqlalchemy.Index('heat_plugins_target_stack_name', 'stack_name', 'run_id'),
-    sqlalchemy.Index('heat_plugins_target_server', 'server_id', 'run_id'),
+    sqlalchemy.Index(
+        'heat_plugins_target_server', 'server_id', 'state', 'run_id'
+    ),
     sqlalchemy.Index(
         'heat_plugins_target_server_name', 'server_name', 'run_id'
     ),
@@ -244,25 +245,6 @@ def _upgrade(engine: sqlalchemy.Engine) -> None:
         config.attributes['connection'] = connection
         command.upgrade(config, 'head')
         connection.commit()
-
-
-def add_lacking() -> None:
-    """Add the columns and indexes that the tables lack, in a revision.
-
-    Where the first revision has just made the tables, or another engine has
-    done this meanwhile, nothing is lacking.
-    """
-    there = sqlalchemy.inspect(op.get_bind())
-    for table in METADATA.sorted_tables:
-        columns = [each['name'] for each in there.get_columns(table.name)]
-        for column in table.columns:
-            if column.name not in columns:
-                added = sqlalchemy.Column(column.name, column.type)
-                op.add_column(table.name, added)
-        indexes = [each['name'] for each in there.get_indexes(table.name)]
-        for index in table.indexes:
-            if index.name not in indexes:
-                index.create(op.get_bind())
 
 
 def _revisions(connection: sqlalchemy.Connection) -> set[str]:

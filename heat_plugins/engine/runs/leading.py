@@ -14,6 +14,7 @@ from collections import abc
 import contextlib
 import dataclasses
 import math
+import os
 import threading
 import time
 from typing import Any
@@ -42,9 +43,10 @@ LOOK = 1.0
 # Steps and polls that a process, and one project in it, does at a time.
 _STEPS, _STEPS_OF_PROJECT = 16, 4
 
-# Targets that one step gives something, and tries of a step that others
-# compete with.
-_TOGETHER, _TRIES = 250, 3
+# Targets that one step gives something; how many may have something and are
+# not told, so that a server which has several is told once; and tries of a
+# step that others compete with.
+_TOGETHER, _UNTOLD, _TRIES = 250, 1000, 3
 
 # Seconds between two checks whether stacks and deployments exist; until a
 # retry of what failed, at first and at most.
@@ -64,7 +66,8 @@ class _Led:
     :ivar stored: as it was read or written last; None if it must be read.
     :ivar due: when to continue, by the monotonic clock.
     :ivar told: the targets and attempts whose servers know what they have.
-    :ivar fresh: what servers were given and not told.
+    :ivar fresh: what servers were given and not told, without scripts.
+    :ivar is_giving: whether the next step gives more servers something.
     :ivar untold: the servers from which something was taken.
     :ivar unstopped: the targets whose servers could not be told to stop.
     :ivar known: what servers were given, by attempt, to read their results.
@@ -84,6 +87,7 @@ class _Led:
     fresh: dict[int, deliveries.Delivery] = dataclasses.field(
         default_factory=dict
     )
+    is_giving: bool = False
     untold: set[str] = dataclasses.field(default_factory=set)
     unstopped: set[int] = dataclasses.field(default_factory=set)
     known: dict[run_store.TargetKey, deliveries.Delivery] = dataclasses.field(
@@ -242,10 +246,13 @@ class Leader:
         """Do what is due for a run."""
         led.due = math.inf
         try:
-            while self._load(led):
-                self._tell(led)
-                self._note_late(led)
-                if not self._step(led):
+            while stored := self._load(led):
+                if not led.is_giving or len(led.fresh) >= _UNTOLD:
+                    self._tell(led, stored)
+                self._note_late(led, led.stored or stored)
+                led.is_giving = False
+                is_stored = self._step(led, led.stored or stored)
+                if not is_stored and not led.fresh:
                     break
             led.failures = 0
         except Exception as exc:
@@ -288,35 +295,36 @@ class Leader:
         stack_id = stored.run.order.members[number].stack_id
         return self._servers.of_stack(stored.project_id, stack_id)
 
-    def _load(self, led: _Led) -> bool:
-        """Read a run if need be; False if there is nothing left to do."""
+    def _load(self, led: _Led) -> run_store.StoredRun | None:
+        """Read a run if need be; None if there is nothing left to do."""
         with led.lock:
             if led.stored is None:
                 try:
                     led.stored = self._store.load(led.id)
                 except errors.NotFound:
                     self._forget(led)
-                    return False
+                    return None
             stored = led.stored
-        is_over = stored.run.ended and not self._awaits_late(stored.run)
+        run, now = stored.run, self._clock()
+        awaits_late = now - (run.control.ended_at or 0) < _AFTERWARDS and any(
+            attempt.is_unanswered for attempt in run.attempts
+        )
+        is_over = run.ended and not awaits_late
         if stored.engine_id != self.engine_id or is_over:
             self._forget(led)
-            return False
+            return None
         if led.is_new:
             # Who led it before may have died before it told these.
             led.untold |= {
-                stored.run.order.members[n].server_id
-                for n, attempt in enumerate(stored.run.attempts)
+                run.order.members[n].server_id
+                for n, attempt in enumerate(run.attempts)
                 if attempt.started_at is not None and not attempt.is_live
             }
             led.is_new = False
-        return True
+        return stored
 
-    def _tell(self, led: _Led) -> None:
-        """Tell servers what the rows say, and wait for their answers."""
-        stored = led.stored
-        if stored is None:
-            return
+    def _tell(self, led: _Led, stored: run_store.StoredRun) -> None:
+        """Update the metadata of servers, and wait for their answers."""
         run, project_id = stored.run, stored.project_id
         given = {
             n: run_store.key_of(run, n)
@@ -340,17 +348,12 @@ class Leader:
                 lost[key] = stepping.Answer(lost=run_fleet.CHANGED)
                 continue
             led.told.add(key)
-            # Scripts may be long.
-            draft = dataclasses.replace(made[n].draft, config=None)
-            led.known[key] = dataclasses.replace(made[n], draft=draft)
-            self._stack(stored, n).add(key, led.known[key])
+            led.known[key] = made[n]
+            self._stack(stored, n).add(key, made[n])
         self.settle(lost)
 
-    def _step(self, led: _Led) -> bool:
-        """Store what comes next; False if nothing does now."""
-        stored = led.stored
-        if stored is None:
-            return True
+    def _step(self, led: _Led, stored: run_store.StoredRun) -> bool:
+        """Store the next step of a run; False if there is none now."""
         now = self._clock()
         reasons = self._gone(led, stored)
         step = deciding.advance(stored.run, now)
@@ -386,6 +389,9 @@ class Leader:
                     return False
                 try:
                     self._store_step(led, led.stored, decision)
+                    led.is_giving = (
+                        len(decision.given) == _TOGETHER < len(step.start)
+                    )
                     return True
                 except run_store.KeysTaken as exc:
                     busy = {
@@ -423,7 +429,13 @@ class Leader:
             given=decision.given,
             taken=rows,
         )
-        led.fresh |= decision.given
+        # Scripts may be long.
+        led.fresh |= {
+            n: dataclasses.replace(
+                each, draft=dataclasses.replace(each.draft, config=None)
+            )
+            for n, each in decision.given.items()
+        }
         _count_targets(before.run.attempts, decision.after.attempts)
         for n in decision.taken:
             self._stack(before, n).leave(run_store.key_of(before.run, n))
@@ -684,17 +696,10 @@ class Leader:
             revisions=tuple(revisions),
         )
 
-    def _awaits_late(self, run: run_records.RunRecord) -> bool:
-        """Say whether a run that has ended may still get late results."""
-        age = self._clock() - (run.control.ended_at or 0)
-        return age < _AFTERWARDS and any(
-            attempt.is_unanswered for attempt in run.attempts
-        )
-
-    def _note_late(self, led: _Led) -> None:
+    def _note_late(self, led: _Led, stored: run_store.StoredRun) -> None:
         """Note results that came after their attempts had ended."""
-        stored, now = led.stored, self._monotonic()
-        if stored is None or now < led.next_late:
+        now = self._monotonic()
+        if now < led.next_late:
             return
         silent = [
             n
@@ -721,8 +726,9 @@ def _count_targets(
             metrics.count(metrics.TARGETS, state.value)
 
 
-# The leader of this process.
+# The leader of this process; one that was forked has none yet.
 _leaders: list[Leader] = []
+os.register_at_fork(after_in_child=_leaders.clear)
 
 
 def begin(engine: Any) -> None:

@@ -8,12 +8,16 @@ the deployments of the stack.
 from collections import abc
 import contextlib
 import functools
+import json
 import time
 from typing import Any, TypeAlias
 import uuid
 
 from heat.common import context as heat_context
+from heat.common import identifier
 from heat.engine import stack as parser
+from keystoneauth1 import exceptions as ks_exceptions
+from oslo_config import cfg
 from oslo_db import exception as db_exception
 
 from heat_plugins import errors
@@ -27,6 +31,7 @@ from heat_plugins.engine import heat_types
 from heat_plugins.engine import hubs
 from heat_plugins.engine import process
 from heat_plugins.engine import signing
+from heat_plugins.engine import transports
 from heat_plugins.engine.database import deployment_rows
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import resources
@@ -34,7 +39,6 @@ from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import server_metadata
 from heat_plugins.engine.database import servers
 from heat_plugins.engine.database import stack_reading
-from heat_plugins.engine.runs import run_urls
 from heat_plugins.objectstore import cleaning
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_objects
@@ -43,7 +47,6 @@ from heat_plugins.runs import run_store
 from heat_plugins.runs import stepping
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import body
-from heat_plugins.signals import signal_names
 from heat_plugins.signals import watcher
 
 LOG = foreign.logger(__name__)
@@ -58,6 +61,14 @@ _KEY_CHANGED = (
 
 # After how long the store deletes what tells a server to stop.
 _STOP_SECONDS = 3600
+
+#: The resource that URLs of heat-api-cfn name, of which stacks have none:
+#: heat-engine finds the target by the signature.
+RESOURCE = 'heat-plugins-run'
+
+# The keys of what Heat keeps with a server, and of what heat-plugins does.
+_ACCESS, _SECRET, _USER = 'access_key', 'secret_key', 'user_id'
+_OURS = 'heat_plugins_run_keys'
 
 # Root stacks in which no run waits that are kept.
 _IDLE_STACKS = 64
@@ -233,7 +244,7 @@ class StackRuns:
             if exc.may_pass:
                 raise
             try:
-                return run_urls.inputs(self.stack, key, known()[server_id])
+                return cfn_inputs(self.stack, key, known()[server_id])
             except errors.Refused as refused:
                 raise errors.Refused(f'{exc}. {refused}') from exc
 
@@ -438,6 +449,96 @@ class StackRuns:
                 for each in started
             }
         )
+
+
+def cfn_inputs(
+    stack: Any, key: Key, server: heat_values.Server
+) -> dict[str, str]:
+    """Return the inputs by which a server answers where no object store is.
+
+    The user that Heat has made for a server signs its URLs: Keystone holds the
+    key pair for as long as the server is in its stack, so it lives as long as
+    an answer may come, and no server can answer for another. Heat gives a key
+    pair to each server with POLL_SERVER_CFN. Others with a user get one when
+    it is first needed; it is kept with their resource, and goes with their
+    user.
+
+    A URL has no Timestamp, which Keystone would refuse after 15 minutes. Its
+    parameters name the run, the target and the attempt, so that no two have
+    the same signature.
+
+    :param stack: the root stack, with its stored credentials.
+    :raises errors.Refused: it cannot answer so.
+    :raises errors.Unavailable: Keystone or the database does not answer.
+    """
+    if lacking := transports.lacks(stack.clients, heat_values.CFN_SIGNAL):
+        raise errors.Refused(lacking)
+    with stack_reading.translated('read the key pair of a server'):
+        access, secret = _key_pair(stack, server)
+    # Heat makes its own of the same.
+    base = cfg.CONF.heat_waitcondition_server_url or (
+        stack.clients.client_plugin('heat').get_heat_cfn_url()
+        + '/waitcondition'
+    )
+    named = identifier.ResourceIdentifier(
+        resource_name=RESOURCE, **stack.identifier()
+    )
+    query = {
+        'SignatureMethod': 'HmacSHA256',
+        'SignatureVersion': '2',
+        'AWSAccessKeyId': access,
+        'run': key.run_id,
+        'target': str(key.number),
+        'attempt': str(key.attempt),
+    }
+    url = base.replace('/waitcondition', '/signal') + named.arn_url_path()
+    return {
+        heat_values.TRANSPORT_INPUT: heat_values.CFN_SIGNAL,
+        run_objects.SIGNAL_ID: transports.signed(url, query, secret),
+        'deploy_signal_verb': 'POST',
+        body.REPORTS_INPUT: 'true',
+    }
+
+
+def _key_pair(stack: Any, server: heat_values.Server) -> abc.Sequence[str]:
+    """Return the access key and the secret key of the user of a server."""
+    for each in server.resources:
+        kept = resources.secrets(stack.context, each.number)
+        if _ACCESS in kept and _SECRET in kept:
+            return kept[_ACCESS], kept[_SECRET]
+        if _OURS in kept:
+            pair: list[str] = json.loads(kept[_OURS])
+            return pair
+        if _USER in kept:
+            return _new_pair(stack, each.number, kept[_USER])
+    raise errors.Refused(
+        f'Server {server.id} cannot send the results of runs without an '
+        'object store, as Heat has made no user for it: set its '
+        'software_config_transport to POLL_SERVER_CFN'
+    )
+
+
+def _new_pair(stack: Any, number: int, user_id: str) -> abc.Sequence[str]:
+    """Make a key pair for the user of a server.
+
+    If two engines do so at once, both pairs work, and one of them is kept.
+    """
+    keystone = stack.clients.client('keystone')
+    try:
+        made = keystone.create_stack_domain_user_keypair(
+            user_id=user_id, project_id=stack.stack_user_project_id
+        )
+    except (ks_exceptions.ConnectionError, ks_exceptions.HttpServerError) as e:
+        raise errors.Unavailable(
+            f'Keystone does not answer: {type(e).__name__}'
+        ) from e
+    except ks_exceptions.ClientException as exc:
+        raise errors.Refused(
+            f'Keystone makes no key pair for a server: {type(exc).__name__}'
+        ) from exc
+    pair = made.access, made.secret
+    resources.keep_secret(stack.context, number, _OURS, json.dumps(pair))
+    return pair
 
 
 class RunServers:
@@ -715,25 +816,43 @@ def refusals(
     API decides.
     """
     chosen = {n: order.members[n] for n in members}
-    ids = {
-        each
-        for member in chosen.values()
-        for each in (member.server_id, *_owners(member))
-    }
     with stack_reading.translated('look up the targets of a run'):
-        known = resources.find_all(context, ids)
-        given = rows.servers_of(
-            context, [member.deployment_id for member in chosen.values()]
+        known = resources.find_all(
+            context, {each.server_id for each in chosen.values()}
         )
-    reasons = {}
-    for n, member in chosen.items():
-        if order.config is not None:
-            why = _of_server(member, known)
-        else:
-            why = _of_deployment(member, known, given)
-        if why := why or _closed(member, known):
-            reasons[n] = why
-    return reasons
+        given = rows.servers_of(
+            context, [each.deployment_id for each in chosen.values()]
+        )
+    reasons = {n: _refusal(order, e, known, given) for n, e in chosen.items()}
+    return {n: why for n, why in reasons.items() if why}
+
+
+def _refusal(
+    order: run_records.RunOrder,
+    member: run_records.RunTarget,
+    known: abc.Mapping[str, heat_values.Server],
+    given: abc.Mapping[str, str],
+) -> str | None:
+    """Return why a member gets no run now; None if it does.
+
+    :param known: the servers, by ID.
+    :param given: the IDs of the servers of deployments.
+    """
+    server = known[member.server_id]
+    roots = {each.root_stack_id for each in server.resources}
+    if order.config is not None and member.stack_id not in roots:
+        return (
+            f'Server {server.id} is not a server of stack {member.stack_name}'
+        )
+    # A deployment that is gone is noticed when it is read.
+    if given.get(member.deployment_id, server.id) != server.id:
+        return (
+            f'Deployment {member.deployment_id} is no longer for server '
+            f'{server.id}'
+        )
+    if server.resources and all(each.is_going for each in server.resources):
+        return f'Server {server.id} is being deleted'
+    return servers.refusal(server, member.stack_id)
 
 
 def _derived(
@@ -780,61 +899,8 @@ def _offered(
     return target
 
 
-_Found = abc.Mapping[str, heat_values.Server]
-
-
-def _owners(member: run_records.RunTarget) -> tuple[str, str]:
-    """Return the physical IDs that the deployment's resource may have."""
-    group_id = signal_names.id_in_group(
-        member.deployment_id, signal_names.GROUP_TAIL
-    )
-    return member.deployment_id, group_id
-
-
-def _of_server(member: run_records.RunTarget, known: _Found) -> str | None:
-    """Return why a config of a user's own is not run on a server."""
-    if member.stack_id in _roots(known, member.server_id):
-        return None
-    return (
-        f'Server {member.server_id} is not a server of stack '
-        f'{member.stack_name}'
-    )
-
-
-def _of_deployment(
-    member: run_records.RunTarget,
-    known: _Found,
-    given: abc.Mapping[str, str],
-) -> str | None:
-    server_id = given.get(member.deployment_id)
-    if server_id is None:
-        # The process that reads it finds that it is gone.
-        return None
-    owners = [_roots(known, each) for each in _owners(member)]
-    if server_id == member.server_id and member.stack_id in set().union(
-        *owners
-    ):
-        return None
-    return (
-        f'Deployment {member.deployment_id} is not a deployment of stack '
-        f'{member.stack_name} for server {member.server_id}'
-    )
-
-
 def _staying(
     found: heat_values.Server,
 ) -> list[heat_values.ServerResource]:
     """Return the resources of a physical ID that Heat does not delete."""
     return [each for each in found.resources if not each.is_going]
-
-
-def _roots(known: _Found, physical_id: str) -> set[str]:
-    """Return the root stacks that have a resource of a physical ID."""
-    return {each.root_stack_id for each in known[physical_id].resources}
-
-
-def _closed(member: run_records.RunTarget, known: _Found) -> str | None:
-    server = known[member.server_id]
-    if server.resources and all(each.is_going for each in server.resources):
-        return f'Server {member.server_id} is being deleted'
-    return servers.refusal(server, member.stack_id)

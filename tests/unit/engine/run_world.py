@@ -56,6 +56,7 @@ class World:
     :ivar slowness: the seconds that it takes to prepare something.
     :ivar outage: why nothing can be prepared.
     :ivar store_outage: why no object can be read.
+    :ivar tellings: how many servers were told at a time.
     :ivar calls: how many there were; before `crash_at` the engine dies.
     """
 
@@ -70,7 +71,7 @@ class World:
         self.gone, self.refused = {}, {}
         self.outage = self.store_outage = None
         self.free, self.slowness = float('inf'), 0
-        self.calls, self.crash_at = 0, None
+        self.tellings, self.calls, self.crash_at = [], 0, None
         self.leaders = []
         self.unknown_hook = None
         self.targets, self.limits = targets, limits
@@ -169,6 +170,7 @@ class World:
     # Servers
 
     def tell(self, server_ids):
+        self.tellings.append(len(server_ids))
         for server_id in server_ids:
             self.metadata[server_id] = {
                 each.config_id: each

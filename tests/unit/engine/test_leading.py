@@ -64,6 +64,14 @@ def test_the_ends_of_runs_and_targets_are_counted():
     }
 
 
+def test_servers_are_told_together_what_several_steps_give():
+    world = run_world.World(1300, max_concurrent=run_records.Share(1300))
+    world.answers = lambda server_id: None
+    world.start().turn()
+    assert world.tellings == [1000, 300]
+    assert {*world.states()} == {'waiting'}
+
+
 def test_a_leader_that_dies_anywhere_is_followed_by_another():
     for crash_at in itertools.count(1):
         world = run_world.World(targets=2)

@@ -16,8 +16,8 @@ from heat_plugins import wording
 from heat_plugins.engine import patches
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.runs import leading
-from heat_plugins.engine.runs import run_answers
-from heat_plugins.engine.runs import run_urls
+from heat_plugins.engine.runs import run_fleet
+from heat_plugins.engine.runs import triggering
 from heat_plugins.runs import run_store
 from tests.unit import heat_fixture
 from tests.unit.engine import test_run_fleet
@@ -208,7 +208,7 @@ class UrlTest(PoorCase):
 
         def url(attempt):
             key = run_store.TargetKey(run_id='r', number=0, attempt=attempt)
-            given = run_urls.inputs(stack, key, servers[server_id])
+            given = run_fleet.cfn_inputs(stack, key, servers[server_id])
             return given['deploy_signal_id']
 
         def make(keystone, **values):
@@ -463,7 +463,7 @@ class UnwantedTest(PoorCase):
         (url,) = self.urls().values()
         other = url.replace('/resources/heat-plugins-run', '/resources/a')
         self.assertNotEqual(url, other)
-        self.patch(run_answers, 'take', None)
+        self.patch(triggering, 'take', None)
         with self.assertRaises(Exception) as caught:
             self.post(url.replace('heat-plugins-run', 'no-such'), {})
         self.assertIn('no-such', str(caught.exception.exc_info[1]))

@@ -106,38 +106,6 @@ class RunTablesTest(heat_fixture.HeatTestCase):
         run_tables.upgrade(self.engine)
         self.assertEqual('', self.log.output)
 
-    def test_what_a_former_release_has_made_gets_what_it_lacks(self):
-        self.scan()
-        for revision, table, column, index in (
-            (1, run_tables.RUN, 'notice_at', 'heat_plugins_run_notice'),
-            (
-                2,
-                run_tables.TARGET,
-                'signature',
-                'heat_plugins_target_signature',
-            ),
-            (3, run_tables.RUN, 'output_bytes', None),
-        ):
-            statements = [
-                f'ALTER TABLE {table.name} DROP COLUMN {column}',
-                'UPDATE heat_plugins_version SET '
-                f"version_num='heat_plugins_{revision}'",
-            ]
-            if index:
-                statements.insert(0, f'DROP INDEX {index}')
-            with self.engine.begin() as connection:
-                for statement in statements:
-                    connection.execute(sqlalchemy.text(statement))
-            self.assertFalse(run_tables.is_ready(self.engine))
-            self.scan()
-            self.assertTrue(run_tables.is_ready(self.engine))
-            there = sqlalchemy.inspect(self.engine)
-            names = [e['name'] for e in there.get_columns(table.name)]
-            self.assertIn(column, names)
-            names = [e['name'] for e in there.get_indexes(table.name)]
-            self.assertLessEqual({index} - {None}, {*names})
-        self.assertEqual('', self.log.output)
-
     def test_heats_own_revision_is_left_alone(self):
         with self.engine.begin() as connection:
             connection.execute(

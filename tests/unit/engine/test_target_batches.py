@@ -64,19 +64,15 @@ class RefusalsTest(groups.GroupTestCase):
         ]
         self.assertEqual({0, 1}, set(self.refusals(*swapped)))
 
-    def test_the_server_and_the_stack_are_those_of_the_deployment(self):
+    def test_the_server_is_that_of_the_deployment(self):
         stack = self.created(deployments.template())
         other = self.heat.create(policies.server(), name='servers')
-        server_id = other['server'].resource_id
         mine = self.member(stack)
-        for wrong in (
-            dataclasses.replace(mine, server_id=server_id),
-            dataclasses.replace(mine, stack_id=other.id),
-            dataclasses.replace(mine, server_id='made-up'),
-        ):
+        for server_id in (other['server'].resource_id, 'made-up'):
+            wrong = dataclasses.replace(mine, server_id=server_id)
             (why,) = self.refusals(wrong).values()
-            self.assertIn('is not a deployment of stack', why)
-        # What is gone is told by who reads it.
+            self.assertIn('is no longer for server', why)
+        # One that is gone is noticed when it is read.
         gone = dataclasses.replace(mine, deployment_id='0' * 36)
         self.assertEqual({}, self.refusals(gone))
 
