@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The roles that servers of a plan play."""
+"""The roles of a plan's servers."""
 
 from collections import abc
 import dataclasses
@@ -9,7 +9,7 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.content import texts
 
-#: Where roles may be written down in a plan.
+#: The file of a plan that may define roles.
 PATH: Final = 'roles_data.yaml'
 
 _GROUPS = frozenset(
@@ -25,7 +25,7 @@ _GROUPS = frozenset(
 class Role:
     """A role.
 
-    :ivar count: how many servers play it by default; None if unknown.
+    :ivar count: the number of servers by default; None if unknown.
     :ivar data: the role as roles_data.yaml has it.
     """
 
@@ -65,17 +65,17 @@ def from_roles_data(text: str) -> tuple[Role, ...]:
 
 
 def check_names(entries: abc.Iterable[Any], path: str) -> None:
-    """Refuse an entry of a list in a file that has no text for a name.
+    """Refuse entries of a list without a text as a name.
 
-    :raises errors.Invalid: there is one; for YAML, ``Off`` is no text.
+    :raises errors.Invalid: an entry has none; YAML reads ``Off`` as false.
     """
     for number, entry in enumerate(entries, 1):
         name = entry.get('name') if isinstance(entry, dict) else None
         if not isinstance(name, str):
-            found = bounds.shortened(repr(name))
+            shown = bounds.shortened(repr(name))
             raise errors.Invalid(
                 f'Entry {number} of {path} must be a map with a name that is '
-                f'a text, and has {found}; YAML takes words such as Off and '
+                f'a text, and has {shown}; YAML takes words such as Off and '
                 'Yes for texts only in quotes'
             )
 
@@ -118,7 +118,7 @@ def _count(value: Any) -> int | None:
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    """Return names; newer files map networks to more about them."""
+    """Return names of a list or map; newer files have a map of networks."""
     if isinstance(value, list | dict):
         return tuple(str(name) for name in value)
     return ()

@@ -63,8 +63,6 @@ class Process:
     it does when it is stopped.
     """
 
-    overflown = False
-
     def __init__(self, machine, setting, path):
         self._machine = machine
         self.setting = setting

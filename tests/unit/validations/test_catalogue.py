@@ -38,7 +38,6 @@ class PlaybookTest(testtools.TestCase):
         Is there
         enough?
       groups: [prep, prep, size]
-      categories: ram
 - hosts: all
 """)
         self.assertEqual(
@@ -48,7 +47,6 @@ class PlaybookTest(testtools.TestCase):
                 name='Memory',
                 description='Is there enough?',
                 groups=('prep', 'size'),
-                categories=('ram',),
                 hosts=('web', 'all'),
             ),
             found,

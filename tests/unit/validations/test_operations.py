@@ -122,7 +122,6 @@ class RunTest(OperationsTest):
             (errors.Invalid, {'at_once': 0}),
             (errors.Invalid, {'at_once': 100}),
             (errors.Invalid, {'connection': 'docker'}),
-            (errors.Invalid, {'user': '{{ x }}'}),
             (errors.Invalid, {'secrets': {'other': 'hunter2'}}),
             (errors.Invalid, {'secrets': 'hunter2'}),
             (errors.Invalid, {'secrets': {'ssh_key': ['hunter2']}}),
