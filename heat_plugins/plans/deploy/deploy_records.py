@@ -85,6 +85,15 @@ MOST: Final = 100
 _VALIDATED = 'validated/'
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Pass:
+    """The last pass of a group of validations."""
+
+    group: str
+    content_hash: str
+    at: float
+
+
 def required(environment: environments.PlanEnvironment) -> tuple[str, ...]:
     """Return the groups of validations that a plan requires.
 
@@ -124,12 +133,11 @@ def check(annex: json_records.Records, plan: plans.Plan, now: float) -> None:
     :raises errors.Refused: a group has not passed.
     """
     for group in required(plan.environment):
-        passed = annex.find(_name(group))
-        if not (
-            isinstance(passed, dict)
-            and passed.get('content_hash') == plan.content_hash
-            and isinstance(at := passed.get('at'), int | float)
-            and now - at < VALID
+        passed = annex.load(_Pass, _name(group))
+        if (
+            passed is None
+            or passed.content_hash != plan.content_hash
+            or now - passed.at >= VALID
         ):
             raise errors.Refused(
                 f'The validations of group {group} have not passed for the '
