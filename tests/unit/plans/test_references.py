@@ -99,20 +99,6 @@ class ResolveTest(testtools.TestCase):
         self.files |= {'root.yaml': text, 'a.yaml': ROOT}
         self.assertEqual(text, self.resolve().template)
 
-    def test_an_anchor_keeps_its_place(self):
-        self.files |= {
-            'n/root.yaml': (
-                f'{ROOT}resources:\n'
-                '  a: {type: &t ./one.yaml}\n'
-                '  b: {type: *t}\n'
-            ),
-            'n/one.yaml': ROOT,
-        }
-        self.plan = environments.PlanEnvironment(template='n/root.yaml')
-        found = yaml.safe_load(self.resolve().template)
-        for name in 'ab':
-            self.assertEqual('n/one.yaml', found['resources'][name]['type'])
-
     def test_registries_lead_to_templates(self):
         self.files |= {
             'e/env.yaml': (
@@ -120,6 +106,7 @@ class ResolveTest(testtools.TestCase):
                 '  OS::Own::A: ../n/one.yaml\n'
                 '  OS::Own::*: two.yaml\n'
                 '  OS::Own::B: OS::Heat::None\n'
+                '  OS::Own::D:\n'
                 '  resources:\n'
                 '    server: {OS::Own::C: three.yaml, hooks: pre-create}\n'
                 '    other: {restricted_actions: replace}\n'
