@@ -32,13 +32,14 @@ CONF = cfg.CONF
 def core(context: Any) -> plan_operations.PlanOperations:
     """Return the operations on plans, with the credentials of a context."""
     cloud = sessions.cloud(context.security)
-    plans = plan_service.Plans(
-        swift.connect(cloud),
-        mistral_plans.MistralRegistry(cloud),
-        heat_plans.PlanStacks(cloud),
-        limits=limits(),
+    return plan_operations.PlanOperations(
+        plan_service.Plans(
+            swift.connect(cloud),
+            mistral_plans.MistralRegistry(cloud),
+            heat_plans.PlanStacks(cloud),
+            limits=limits(),
+        )
     )
-    return plan_operations.PlanOperations(plans)
 
 
 def limits() -> rendering.RenderingLimits:

@@ -16,12 +16,10 @@ from oslo_config import cfg
 
 from heat_plugins import config
 from heat_plugins import errors
-from heat_plugins.clients import heat_plans
 from heat_plugins.clients import mistral_plans
-from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import making
+from heat_plugins.mistral_actions import plans
 from heat_plugins.mistral_actions import sessions
-from heat_plugins.plans import plan_service
 from heat_plugins.validations import validation_operations
 
 CONF = cfg.CONF
@@ -29,13 +27,9 @@ CONF = cfg.CONF
 
 def core(context: Any) -> validation_operations.ValidationOperations:
     """Return the operations on validations, as the user of a context."""
-    cloud = sessions.cloud(context.security)
-    service = plan_service.Plans(
-        swift.connect(cloud),
-        mistral_plans.MistralRegistry(cloud),
-        heat_plans.PlanStacks(cloud),
+    return validation_operations.ValidationOperations(
+        plans.core(context).plans
     )
-    return validation_operations.ValidationOperations(service)
 
 
 def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:

@@ -81,33 +81,30 @@ def check_names(entries: abc.Iterable[Any], path: str) -> None:
 
 
 def from_template(text: str, where: str) -> tuple[Role, ...]:
-    """Return the groups of servers, or of stacks, of a root template."""
+    """Return the groups of a root template as roles.
+
+    The count may be a parameter's default, as of count: {get_param: Size}.
+    """
     template = dict(texts.mapping(text, where))
     parameters = texts.section(template, 'parameters', where)
     roles = []
     for name, resource in texts.section(template, 'resources', where).items():
         if isinstance(resource, dict) and resource.get('type') in _GROUPS:
-            what = f'resource {name} of {where}'
-            properties = texts.section(dict(resource), 'properties', what)
+            place = f'resource {name} of {where}'
+            properties = texts.section(dict(resource), 'properties', place)
             size = properties.get('count', properties.get('desired_capacity'))
+            if isinstance(size, dict) and list(size) == ['get_param']:
+                parameter = parameters.get(str(size['get_param']))
+                known = isinstance(parameter, dict)
+                size = parameter.get('default') if known else None
             roles.append(
                 Role(
                     name=name,
                     description=str(resource.get('description') or ''),
-                    count=_count(_value(size, parameters)),
+                    count=_count(size),
                 )
             )
     return tuple(roles)
-
-
-def _value(value: Any, parameters: abc.Mapping[str, Any]) -> Any:
-    """Return a value, or its parameter's default."""
-    if isinstance(value, dict) and list(value) == ['get_param']:
-        parameter = parameters.get(str(value['get_param']))
-        return (
-            parameter.get('default') if isinstance(parameter, dict) else None
-        )
-    return value
 
 
 def _count(value: Any) -> int | None:

@@ -58,13 +58,22 @@ def differences(service: plan_service.Plans, name: str) -> list[Difference]:
     template, environment, files = service.stacks.content(stack)
     hiding = _Hiding(plan, answer, wanted, environment)
     compared = Texts()
+    changes: list[Difference] = []
+    own = texts.mapping(wanted.template, 'the root template')
+    if own != template:
+        detail = compared.unified(_canonical(template), _canonical(own))
+        changes.append(
+            Difference(
+                kind='template', change='changed', name='', detail=detail
+            )
+        )
     new = answer.get('Environment') or {}
     return [
         dataclasses.replace(
             difference, detail=hiding.mask.value(difference.detail)
         )
         for difference in (
-            *_template(template, wanted, compared),
+            *changes,
             *_files(files, wanted, compared),
             *_parameters(environment, new, hiding),
             *_registry(environment, new),
@@ -99,26 +108,12 @@ class _Hiding:
         return json.dumps(shown, sort_keys=True, ensure_ascii=False)
 
 
-def _template(
-    actual: abc.Mapping[str, Any],
-    wanted: references.Resolved,
-    compared: 'Texts',
-) -> abc.Iterator[Difference]:
-    template = texts.mapping(wanted.template, 'the root template')
-    if template != actual:
-        yield Difference(
-            kind='template',
-            change='changed',
-            name='',
-            detail=compared.unified(_canonical(actual), _canonical(template)),
-        )
-
-
 def _files(
     actual: abc.Mapping[str, str],
     wanted: references.Resolved,
     compared: 'Texts',
 ) -> abc.Iterator[Difference]:
+    """Yield the files that a deployment would change."""
     for name, before, after in _changed(actual, wanted.files):
         # The values of environments are compared one by one.
         if name.startswith(f'{environments.PATH}#'):
