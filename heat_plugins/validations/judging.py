@@ -10,7 +10,7 @@ from heat_plugins import masking
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import validation_ledger
 
-# So much is kept of a playbook: tasks of hosts, and characters.
+# Limits of the details of a playbook: results of tasks, and characters.
 _TASKS = 5000
 _STDOUT = 1024 * 1024
 
