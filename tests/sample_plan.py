@@ -18,8 +18,8 @@ from heat_plugins.content import tarballs
 
 _PLAN = 'tripleo-heat-templates'
 
-#: Later releases, from OpenStack Queens to Train.
-RELEASES = ('8.4.1', '9.4.1', '10.6.2', '11.6.0')
+#: The first and the last of the later releases: OpenStack Queens and Train.
+RELEASES = ('8.4.1', '11.6.0')
 _VALIDATIONS = ('validations-common', '1.9.0')
 
 #: Lies among its environments, and is none.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The content of a plan: files by their paths.
 
-All input is checked here: nothing is read from outside of the given source, no
-path leads out of a plan, and the size is limited.
+All input is checked here: no file outside of the given source is read, no path
+leads out of a plan, and the size is limited.
 """
 
 from collections import abc
@@ -39,7 +39,7 @@ _LIMITS = SourceLimits()
 
 
 class Gathering:
-    """Collects files, one after the other, up to the limits."""
+    """A collection of files, up to the limits."""
 
     def __init__(self, limits: SourceLimits = _LIMITS) -> None:
         self._limits = limits
@@ -74,7 +74,7 @@ class Gathering:
         self.check_total(len(self.files) + 1, self._bytes + size)
 
     def check_total(self, files: int, size: int) -> None:
-        """Check how many files there are, and their bytes.
+        """Check the number of files, and their bytes.
 
         :raises errors.Invalid: they are too large, or too many.
         """
@@ -112,7 +112,19 @@ def from_directory(
                     'directory; name the directory itself'
                 )
             for name in sorted(set(files) - _SKIPPED):
-                _add(gathered, base, pathlib.Path(folder, name))
+                file = pathlib.Path(folder, name)
+                target = file.resolve()
+                if not target.is_relative_to(base):
+                    raise errors.Invalid(
+                        f'{file} is a link to a file outside {base}'
+                    )
+                # Opening a pipe would block.
+                about = target.stat()
+                if not stat.S_ISREG(about.st_mode):
+                    raise errors.Invalid(f'{file} is not an ordinary file')
+                gathered.check_size(str(file), about.st_size)
+                path = file.relative_to(base).as_posix()
+                gathered.add(path, target.read_bytes())
     except OSError as exc:
         raise errors.Invalid(
             f'Cannot read {exc.filename or root}: {exc.strerror}'
@@ -122,18 +134,6 @@ def from_directory(
 
 def _raise(exc: OSError) -> None:
     raise exc
-
-
-def _add(gathered: Gathering, base: pathlib.Path, file: pathlib.Path) -> None:
-    target = file.resolve()
-    if not target.is_relative_to(base):
-        raise errors.Invalid(f'{file} is a link to a file outside {base}')
-    # A pipe would keep us waiting: look before it is opened.
-    about = target.stat()
-    if not stat.S_ISREG(about.st_mode):
-        raise errors.Invalid(f'{file} is not an ordinary file')
-    gathered.check_size(str(file), about.st_size)
-    gathered.add(file.relative_to(base).as_posix(), target.read_bytes())
 
 
 def from_container(

@@ -17,8 +17,7 @@ OWN: Final = '.heat-plugins/'
 #: The most bytes of one file. Heat's requests are smaller by far.
 FILE_LIMIT: Final = 16 * 1024 * 1024
 
-# The object store's listing, by which it tells whether a container is empty,
-# comes after its objects.
+# Attempts to empty a container: the object store's listing lags behind.
 _SWEEPS = 5
 
 
@@ -106,7 +105,15 @@ class Container:
         """Delete the container with all its objects, if it exists."""
         for sweep in range(_SWEEPS):
             with contextlib.suppress(errors.NoObject):
-                self.delete(self._some(), progress)
+                some = self._pool.insist(
+                    lambda: [
+                        entry.name
+                        for entry in itertools.islice(
+                            self._store.iterate(self._name, ''), stores.MOST
+                        )
+                    ]
+                )
+                self.delete(some, progress)
             try:
                 self._pool.insist(self._store.delete_container, self._name)
             except errors.NoObject:
@@ -123,18 +130,6 @@ class Container:
             return self._pool.insist(self._store.head_container, self._name)
         except errors.NoObject:
             return None
-
-    def _some(self) -> list[str]:
-        """List objects, as many as a listing collects."""
-        return self._pool.insist(
-            lambda name: [
-                entry.name
-                for entry in itertools.islice(
-                    self._store.iterate(name, ''), stores.MOST
-                )
-            ],
-            self._name,
-        )
 
     def _read(self, path: str) -> bytes | None:
         try:

@@ -26,18 +26,18 @@ _COMPRESSED: abc.Mapping[bytes, abc.Callable[[Any], Any]] = {
     b'\xfd7zXZ\x00': lzma.open,
 }
 
-# Links to links that lead to one file, as Linux has it.
+# The most links in a chain of links, as in Linux.
 _LINKS = 40
 
 # Bytes of the headers of one entry, with its long names, and the most values
-# of the headers for all entries. Python's tarfile takes their square.
+# of global headers. Python's tarfile takes the square of their number.
 _HEADERS = 8 * 1024
 _GLOBAL = 64
 
 # Bytes to read at a time.
 _CHUNK = 1024 * 1024
 
-# More than a plan may hold, packed.
+# Bytes of a packed plan.
 _UPLOAD_LIMIT = 256 * 1024 * 1024
 
 # git runs programs for some others, such as "ext::".
@@ -49,7 +49,7 @@ _GIT_SECONDS = 600
 class _Unpacked:
     """The unpacked bytes of a tarball, for `tarfile`.
 
-    :ivar left: how many may still be read; more is refused.
+    :ivar left: the number of bytes that may still be read.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -67,7 +67,7 @@ class _Unpacked:
 
 
 class _Entry(tarfile.TarInfo):
-    """An entry; one that is no header does not pass for the end."""
+    """An entry; an invalid header does not count as the end."""
 
     @classmethod
     def frombuf(
@@ -94,14 +94,22 @@ def read(
 
     :param file: must be seekable.
     :param folders: at the top of the plan that the tarball changes. A single
-        one of these at its top is part of the paths; another one, as forges
-        and packages make it, is not.
+        folder at the top of the tarball is left out, as of shop-1.0/root.yaml,
+        unless it is one of these.
     :raises errors.Invalid: it is not a tarball; an entry is neither a file nor
         a folder nor a link to a file in it; or see `sources.Gathering`.
     """
-    limits = limits or sources.SourceLimits()
+    start = file.tell()
+    magic = file.read(6)
+    file.seek(start)
+    openers = [
+        opener
+        for sign, opener in _COMPRESSED.items()
+        if magic.startswith(sign)
+    ]
     try:
-        files = _read(_open(file), limits)
+        unpacked = openers[0](file) if openers else file
+        files = _read(unpacked, limits or sources.SourceLimits())
     except (
         tarfile.TarError,
         RecursionError,
@@ -129,24 +137,13 @@ def from_object(
     return read(io.BytesIO(packed), folders=folders)
 
 
-def _open(file: BinaryIO) -> IO[bytes]:
-    start = file.tell()
-    magic = file.read(6)
-    file.seek(start)
-    for sign, opener in _COMPRESSED.items():
-        if magic.startswith(sign):
-            unpacked: IO[bytes] = opener(file)
-            return unpacked
-    return file
-
-
 def _read(
     file: IO[bytes], limits: sources.SourceLimits
 ) -> abc.Mapping[str, bytes]:
     gathered = sources.Gathering(limits)
     links: dict[str, str] = {}
     unpacked = _Unpacked(file)
-    # A stream needs no more than `read`, whatever the type says.
+    # tarfile calls only `read` of a stream.
     stream: Any = unpacked
     with tarfile.open(
         fileobj=stream,
@@ -165,7 +162,7 @@ def _read(
             if not member.isdir():
                 _take(tarball, member, unpacked, gathered, links)
             unpacked.left = _HEADERS
-    # The checksum of what is compressed comes last.
+    # The checksum of a compressed file comes last.
     unpacked.left = _UPLOAD_LIMIT
     while unpacked.read(_CHUNK):
         pass
@@ -239,7 +236,7 @@ def writer(
 ) -> abc.Iterator[abc.Callable[[str, bytes], None]]:
     """Write a tarball (gzip) that is the same for the same files.
 
-    It gives a function that adds a file by its path and content.
+    :return: a function that adds a file by its path and content.
     """
     with (
         gzip.GzipFile('', 'wb', fileobj=file, mtime=0) as packed,

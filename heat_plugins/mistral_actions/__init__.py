@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Face: actions and workflows for Mistral. They import without Heat.
 
-Mistral hands an action from its engine to its executors as what ``vars``
-says of it, and makes it again there without ``__init__``: an action has its
-arguments for attributes, and nothing else. `making` sees to that.
+Mistral sends the ``vars`` of an action from its engine to its executors, and
+recreates it there without ``__init__``: so the attributes of an action are its
+arguments, see `making`.
 """

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make Mistral's actions from the operations of the core.
+"""Actions of Mistral, made from the operations of the core.
 
-An action has the name, the arguments and the description of its operation,
-and refuses an input that is of another type than the operation has it. A null
-stands for the default.
+An action has the name, the arguments and the description of its operation, and
+refuses an input of another type. A null means the default.
 """
 
 from collections import abc
@@ -21,22 +20,24 @@ from heat_plugins import foreign
 
 LOG = foreign.logger(__name__)
 
-# Seconds until the next try where Heat or the object store is out of order.
+# Seconds until a retry where Heat or the object store is out of order.
 _OUT_OF_ORDER = 60
 
 
 def timed_error(exc: Exception) -> dict[str, Any]:
-    """Return what went wrong as a map: a code for programs, and a message.
+    """Return an error as a map of a code, a message and ``next_look``.
 
-    Its ``next_look``: seconds after which it may have passed; 0 if not.
+    ``next_look`` are the seconds until a retry; 0 for a lasting error.
     """
-    return _timed(errors.report(exc))
+    report = errors.report(exc)
+    passing = report['code'] == errors.Unavailable.code
+    return {**report, 'next_look': _OUT_OF_ORDER if passing else 0}
 
 
 def unexpected(action: Any, context: Any, exc: Exception) -> dict[str, Any]:
-    """Log what should not happen, and return the same for it.
+    """Log an error of the code, and return it as a map without its message.
 
-    Mistral would show all that it says to everybody in the project.
+    Mistral shows results to all users of the project.
     """
     kind, execution = type(action), context.execution
     LOG.error(
@@ -49,18 +50,9 @@ def unexpected(action: Any, context: Any, exc: Exception) -> dict[str, Any]:
         },
         exc_info=exc,
     )
-    return _timed(
-        errors.report(
-            errors.Error(
-                f"{type(exc).__name__}; the executor's log says where"
-            )
-        )
+    return timed_error(
+        errors.Error(f"{type(exc).__name__}; the executor's log says where")
     )
-
-
-def _timed(report: dict[str, Any]) -> dict[str, Any]:
-    passing = report['code'] == errors.Unavailable.code
-    return {**report, 'next_look': _OUT_OF_ORDER if passing else 0}
 
 
 # A field of a docstring, with its continuation lines.
@@ -74,7 +66,7 @@ Report = abc.Callable[[Exception], dict[str, Any]]
 
 
 class _Action(actions.Action):  # type: ignore[misc]
-    """Calls the operation of its name with its own arguments."""
+    """An action, which calls the operation of its name."""
 
     _operation: str
     _signature: inspect.Signature
@@ -104,7 +96,7 @@ class _Action(actions.Action):  # type: ignore[misc]
             try:
                 arguments[name] = _read(value, wanted.annotation)
             except TypeError:
-                # Whatever it is: not to be quoted.
+                # The value may be a secret, and is not quoted.
                 kind = inspect.formatannotation(wanted.annotation)
                 kind = kind.replace('collections.abc.', '')
                 raise errors.Invalid(
@@ -114,12 +106,12 @@ class _Action(actions.Action):  # type: ignore[misc]
 
 
 def _read(value: Any, kind: Any) -> Any:
-    """Return a value of JSON as a type of an argument.
+    """Convert a value of JSON into the type of an argument.
 
     YAML and YAQL write a number as a text, or a text as a number, and a list
     of one text may be that text.
 
-    :raises TypeError: it is of another type.
+    :raises TypeError: it has another type.
     """
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if kind in (Any, inspect.Parameter.empty, type(value)):
@@ -142,11 +134,11 @@ def _read(value: Any, kind: Any) -> Any:
 
 
 class ActionMaker:
-    """Makes the actions of a module.
+    """A maker of the actions of a module.
 
     :param module: its name: Mistral imports an action by its path.
     :param call: calls operations.
-    :param report: describes the errors that they raise.
+    :param report: describes their errors.
     """
 
     def __init__(
@@ -178,26 +170,19 @@ class ActionMaker:
             _, *attributes = given.arguments.items()
             vars(self).update(attributes)
 
-        # Mistral reads there what the action takes.
+        # Mistral reads the arguments of the action there.
         __init__.__signature__ = signature  # type: ignore[attr-defined]
         name = operation.__name__
+        # A result has a code and a message in place of errors.
+        description = _RAISES.sub('', inspect.getdoc(operation) or '')
         return type(
             ''.join(part.capitalize() for part in name.split('_')),
             (_Action,),
             {
                 **self._shared,
-                '__doc__': _description(operation),
+                '__doc__': description.rstrip(),
                 '__init__': __init__,
                 '_operation': name,
                 '_signature': signature,
             },
         )
-
-
-def _description(operation: object) -> str:
-    """Return an operation's docstring without the errors that it raises.
-
-    An action's result holds a code and a message in their place.
-    """
-    text = inspect.getdoc(operation) or ''
-    return _RAISES.sub('', text).rstrip()

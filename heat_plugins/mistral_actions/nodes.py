@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions on bare metal nodes: ``nodes.*``.
 
-``nodes.register`` writes to Ironic what a file says. What Ironic then does
-with nodes takes long; ``nodes.begin`` gathers nodes, and ``nodes.step`` looks
-and sends, until ``next_look`` is 0. The workflows ``nodes.register``,
+``nodes.register`` registers the nodes of a file. Transitions of nodes take
+long: ``nodes.begin`` selects nodes, and ``nodes.step`` polls and sends them,
+until ``next_look`` is 0. The workflows ``nodes.register``,
 ``nodes.introspect`` and ``nodes.move`` take the steps of ``nodes.work``.
 
-What goes wrong is a map of ``code`` and ``message``.
+An error is a map of ``code`` and ``message``.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from heat_plugins.nodes import node_operations
 
 
 def core(context: Any) -> node_operations.NodeOperations:
-    """Return the core, with the credentials of a context."""
+    """Return the operations on nodes, with the credentials of a context."""
     cloud = sessions.cloud(context.security)
     return node_operations.NodeOperations(
         ironic.BaremetalAPI(cloud), swift.connect(cloud)

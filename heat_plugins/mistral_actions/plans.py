@@ -6,8 +6,8 @@ ones, which create, update and delete a plan, have workflows of the same
 names, and so has ``plan.deploy``.
 
 A result of more than 64 KiB comes as a reference: a map of ``container``,
-``object`` and ``bytes``, for a text of JSON in the object store. What goes
-wrong is a map of ``code`` and ``message``.
+``object`` and ``bytes``, for a text of JSON in the object store. An error is a
+map of ``code`` and ``message``.
 """
 
 import time
@@ -30,19 +30,20 @@ CONF = cfg.CONF
 
 
 def core(context: Any) -> plan_operations.PlanOperations:
-    """Return the core, with the credentials of a context."""
+    """Return the operations on plans, with the credentials of a context."""
     cloud = sessions.cloud(context.security)
-    plans = plan_service.Plans(
-        swift.connect(cloud),
-        mistral_plans.MistralRegistry(cloud),
-        heat_plans.PlanStacks(cloud),
-        limits=limits(),
+    return plan_operations.PlanOperations(
+        plan_service.Plans(
+            swift.connect(cloud),
+            mistral_plans.MistralRegistry(cloud),
+            heat_plans.PlanStacks(cloud),
+            limits=limits(),
+        )
     )
-    return plan_operations.PlanOperations(plans)
 
 
 def limits() -> rendering.RenderingLimits:
-    """Return the operator's limits of what templates may take."""
+    """Return the operator's limits for rendering Jinja templates."""
     config.register_opts(CONF)
     options = CONF[config.GROUP]
     return rendering.RenderingLimits(
@@ -56,7 +57,7 @@ def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
     plans = core(context)
     result = getattr(plans, operation)(**arguments)
     if operation == 'deploy':
-        # The workflow reads it.
+        # The workflow reads this result, and cannot follow a reference.
         return result
     return parcels.pack(
         plans.plans.store, arguments.get('plan'), result, time.time()

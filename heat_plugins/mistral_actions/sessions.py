@@ -45,10 +45,10 @@ _OPTS = [
 
 
 def cloud(security: Any) -> rest.Cloud:
-    """Return the way to the services of an action's project.
+    """Return the client for the services of an action's project.
 
     :param security: the security context of the action.
-    :raises errors.Denied: there is nothing to authenticate with.
+    :raises errors.Denied: there is no token and no trust.
     """
     with contextlib.suppress(cfg.DuplicateOptError):
         CONF.register_opts(_OPTS, group=_GROUP)
@@ -84,17 +84,17 @@ def _auth(security: Any) -> Any:
 
 
 def _token(security: Any) -> Any:
-    """Return a token that was issued already.
+    """Return an auth plugin with the user's token.
 
-    What is issued for a token in its place lives no longer, and Keystone may
-    refuse to.
+    A token issued for it would expire at the same time, and Keystone may
+    refuse to issue one.
     """
     token_access = access.create(
         body={'token': security.service_catalog},
         auth_token=security.auth_token,
     )
     plugin = access_plugin.AccessInfoPlugin(token_access)
-    # Another cloud does not know Mistral, and is to learn nothing of it.
+    # Mistral sends no credentials of its own to another cloud.
     if security.is_target or not token_access.will_expire_soon(_SOON):
         return plugin
     own = loading.load_auth_from_conf_options(CONF, _AUTH)
@@ -108,5 +108,5 @@ def _verify(security: Any) -> bool | str:
         return False
     if security.auth_cacert:
         return str(security.auth_cacert)
-    # Mistral itself does not tell for what a trigger starts.
+    # The context of a cron trigger has neither.
     return False if CONF[_AUTH].insecure else CONF[_AUTH].cafile or True

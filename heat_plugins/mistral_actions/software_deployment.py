@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions on running stacks: ``software_deployment.*``.
 
-heat-engine leads a run; the workflow ``software_deployment.wait`` polls how it
-stands. What goes wrong is a map of ``code`` and ``message``.
+heat-engine leads a run; the workflow ``software_deployment.wait`` polls its
+state. An error is a map of ``code`` and ``message``.
 """
 
 from collections import abc
@@ -26,11 +26,21 @@ _FAILURES = 100
 # database.
 _PART, _LEAST, _MOST = 10, 5, 300
 
+# The fields of a target that has failed.
+_FAILURE = (
+    'stack',
+    'resource',
+    'server',
+    'server_name',
+    'state',
+    'reason',
+)
+
 _FAILED = (run_records.State.FAILED.value, run_records.State.TIMED_OUT.value)
 
 
 class RunActions:
-    """What workflows do with the runs of a project.
+    """The operations of workflows on the runs of a project.
 
     Each method returns a run as `runs.Run` has it, and:
 
@@ -131,7 +141,7 @@ class RunActions:
         return self._report(run)
 
     def run_show(self, run_id: str) -> dict[str, Any]:
-        """Return how a run stands.
+        """Return the state of a run.
 
         :param run_id: its ID.
         :returns: the run. Of one with several targets that has ended,
@@ -147,7 +157,10 @@ class RunActions:
         elif run.ended and run.failed:
             failed = self._runs.targets(run_id, state=_FAILED)
             some = itertools.islice(failed, _FAILURES)
-            report['failures'] = [_failure(each) for each in some]
+            report['failures'] = [
+                {name: getattr(each, name) for name in _FAILURE}
+                for each in some
+            ]
         return report
 
     def run_cancel(
@@ -165,28 +178,15 @@ class RunActions:
 
     def _report(self, run: runs.Run) -> dict[str, Any]:
         is_complete = run.state == run_records.Phase.COMPLETE.value
+        began = datetime.datetime.fromisoformat(run.created_at)
+        age = self._clock() - began.timestamp()
+        next_look = int(min(max(age // _PART, _LEAST), _MOST))
         return {
             **dataclasses.asdict(run),
             'stack_id': run.stack_ids[0] if run.stack_ids else None,
             'success': is_complete if run.ended else None,
-            'next_look': 0 if run.ended else self._next_look(run),
+            'next_look': 0 if run.ended else next_look,
         }
-
-    def _next_look(self, run: runs.Run) -> int:
-        began = datetime.datetime.fromisoformat(run.created_at)
-        age = self._clock() - began.timestamp()
-        return int(min(max(age // _PART, _LEAST), _MOST))
-
-
-def _failure(target: runs.Target) -> dict[str, Any]:
-    return {
-        'stack': target.stack,
-        'resource': target.resource,
-        'server': target.server,
-        'server_name': target.server_name,
-        'state': target.state,
-        'reason': target.reason,
-    }
 
 
 def core(context: Any) -> RunActions:
@@ -201,7 +201,7 @@ def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
     try:
         return getattr(core(context), operation)(**arguments)
     except runs.NoDoor as exc:
-        # It passes if engines are just upgraded, so workflows retry.
+        # Engines may be in the middle of an upgrade, so workflows retry.
         raise errors.Unavailable(str(exc)) from exc
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions on validations: ``validations.*``.
 
-``validations.run`` lasts as long as its playbooks do. The workflow of that
-name takes the steps of ``validations.work``, one of which calls it; so does
-``validations.run_group``. When the execution ends before its playbooks, be it
-cancelled or deleted, they end too.
+``validations.run`` lasts as long as its playbooks. The workflows of that name
+and ``validations.run_group`` take the steps of ``validations.work``, one of
+which calls it. Playbooks end with their execution, if that is cancelled or
+deleted.
 
-What goes wrong is a map of ``code`` and ``message``.
+An error is a map of ``code`` and ``message``.
 """
 
 from collections import abc
@@ -16,26 +16,20 @@ from oslo_config import cfg
 
 from heat_plugins import config
 from heat_plugins import errors
-from heat_plugins.clients import heat_plans
 from heat_plugins.clients import mistral_plans
-from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import making
+from heat_plugins.mistral_actions import plans
 from heat_plugins.mistral_actions import sessions
-from heat_plugins.plans import plan_service
 from heat_plugins.validations import validation_operations
 
 CONF = cfg.CONF
 
 
 def core(context: Any) -> validation_operations.ValidationOperations:
-    """Return the core, with the credentials of a context."""
-    cloud = sessions.cloud(context.security)
-    service = plan_service.Plans(
-        swift.connect(cloud),
-        mistral_plans.MistralRegistry(cloud),
-        heat_plans.PlanStacks(cloud),
+    """Return the operations on validations, as the user of a context."""
+    return validation_operations.ValidationOperations(
+        plans.core(context).plans
     )
-    return validation_operations.ValidationOperations(service)
 
 
 def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
@@ -55,10 +49,10 @@ def _run(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
 
 
 def _abandoned(context: Any) -> abc.Callable[[], bool]:
-    """Return what says whether the execution around an action has ended.
+    """Return a function that polls whether an action's execution has ended.
 
-    Mistral cancels and deletes the executions within one, which may take a
-    while. Those within one that fails go on: another branch may have failed.
+    Mistral cancels and deletes nested executions with a delay. Those of a
+    failed execution continue: another branch may have failed.
     """
     execution_id = context.execution.workflow_execution_id
     if execution_id is None:

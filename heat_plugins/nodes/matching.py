@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which node of Ironic's an entry of a file means, and how they differ."""
+"""The node in Ironic for an entry of a file, and their differences."""
 
 from collections import abc
 import dataclasses
@@ -17,7 +17,7 @@ _NAMESPACE: Final = uuids.UUID('6f1d5ad5-3f0e-5a52-9a70-0cbb7f5e8a11')
 
 
 class Matcher:
-    """Finds nodes by uuid, MAC address, or where their BMC is."""
+    """Finds nodes by uuid, MAC address or the address of their BMC."""
 
     def __init__(
         self,
@@ -34,13 +34,13 @@ class Matcher:
     def change(self, wanted: node.Wanted) -> 'NodeChange':
         """Return the changes that an entry needs.
 
-        :raises errors.Refused: it means several nodes at once.
-        """
-        uuid = self._find(wanted)
-        return change(wanted, uuid, self._nodes.get(uuid), self._owners)
+        A node that does not exist gets a UUID that is the same each time, made
+        of its first MAC address or its BMC. So an interrupted registration is
+        resumed, and of two callers who register a machine at once, Ironic
+        refuses one.
 
-    def _find(self, wanted: node.Wanted) -> str:
-        """Return the uuid of a node, or of the one to be made."""
+        :raises errors.Refused: the entry matches several nodes.
+        """
         means = {
             self._owners[mac]: f'MAC address {mac}'
             for mac in wanted.macs
@@ -49,7 +49,7 @@ class Matcher:
         if wanted.uuid in self._nodes:
             means[wanted.uuid] = f'uuid {wanted.uuid}'
         at_place = self._places.get(wanted.place, []) if wanted.place else []
-        # A BMC of several nodes, as of a chassis, tells none of them.
+        # A BMC of several nodes, as of a chassis, identifies none of them.
         if len(at_place) == 1 or not means:
             means |= dict.fromkeys(at_place, 'the BMC')
         if len(means) > 1:
@@ -61,28 +61,21 @@ class Matcher:
                 f'It matches several nodes: {listed}. Remove what belongs to '
                 'another node'
             )
-        return min(means, default=wanted.uuid or _derived(wanted))
-
-
-def _derived(wanted: node.Wanted) -> str:
-    """Return a uuid that is the same each time, and for all who register.
-
-    So what was interrupted is found again, and of two who register a machine
-    at once one is told by Ironic.
-    """
-    mark = min(wanted.macs, default='') or '|'.join(wanted.place or ())
-    return str(uuids.uuid5(_NAMESPACE, mark))
+        mark = min(wanted.macs, default='') or '|'.join(wanted.place or ())
+        derived = str(uuids.uuid5(_NAMESPACE, mark))
+        uuid = min(means, default=wanted.uuid or derived)
+        return _compare(wanted, uuid, self._nodes.get(uuid), self._owners)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NodeChange:
     """The changes of one node.
 
-    :ivar present: what there is of it; None for one to be made.
-    :ivar create: the fields of a node to be made, or None.
-    :ivar patch: of one that is there.
+    :ivar present: the node in Ironic; None for a new node.
+    :ivar create: the fields of a new node, or None.
+    :ivar patch: of a node that exists.
     :ivar ports: the network cards that it lacks.
-    :ivar shown: what would differ, a line each; passwords are hidden.
+    :ivar shown: the differences, a line each; passwords are hidden.
     """
 
     uuid: str
@@ -101,16 +94,16 @@ class NodeChange:
     new_driver: bool = False
 
 
-def change(
+def _compare(
     wanted: node.Wanted,
     uuid: str,
     present: node.Node | None,
     owners: abc.Mapping[str, str],
 ) -> NodeChange:
-    """Return the changes of a node.
+    """Return the changes from the node in Ironic to an entry of the file.
 
-    What the file does not name stays as it is: an inspection may have found
-    it. Passwords are always written: Ironic does not tell the present ones.
+    Fields that the file does not name stay as they are: an inspection may have
+    found them. Passwords are always written: Ironic masks the present ones.
     """
     ports = tuple(
         port for port in wanted.ports if owners.get(port['address']) != uuid
@@ -130,11 +123,12 @@ def change(
         within = former.map(section) if section else former.fields
         now = within.get(name, _MISSING)
         secret = section == 'driver_info' and node.is_secret(name)
-        # Ironic itself has had numbers as text.
+        # Ironic may store a number as a text.
         if str(now) == str(value) and not secret:
             continue
-        # Ironic adds what is not there, and replaces what is.
-        path = f'/{section}/{_escaped(name)}' if section else f'/{name}'
+        # In Ironic "add" replaces a value that exists. RFC 6901 escapes names.
+        key = name.replace('~', '~0').replace('/', '~1')
+        path = f'/{section}/{key}' if section else f'/{name}'
         patch.append({'op': 'add', 'path': path, 'value': value})
         before = '' if now is _MISSING else f'{now} -> '
         if not secret:
@@ -156,7 +150,7 @@ def change(
 def _properties(
     wanted: node.Wanted, present: abc.Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the properties, with the capabilities in one line."""
+    """Return the properties, with all capabilities as one text."""
     properties = dict(wanted.properties)
     if wanted.capabilities:
         now = str(present.get('capabilities') or '').split(',')
@@ -166,8 +160,3 @@ def _properties(
             f'{name}:{value}' for name, value in merged.items()
         )
     return properties
-
-
-def _escaped(name: str) -> str:
-    """Escape a name for a JSON pointer, as RFC 6901 says."""
-    return name.replace('~', '~0').replace('/', '~1')

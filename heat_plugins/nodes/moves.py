@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways of a node from one provision state to another.
+"""The transitions of a node between provision states.
 
 Source: Ironic's state machine, in its documentation for users.
 """
@@ -10,25 +10,25 @@ from typing import Final
 
 
 class Verdict(enum.Enum):
-    """How a node stands on its way."""
+    """The position of a node in a transition."""
 
     #: It has arrived.
     THERE = 'there'
     #: It can be sent.
     READY = 'ready'
-    #: It is on its way, sent by this caller or another.
+    #: It is in transition, sent by this caller or another.
     MOVING = 'moving'
-    #: There is no way from where it is.
+    #: No transition begins in its state.
     NOWHERE = 'nowhere'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Move:
-    """A way, which Ironic begins on a verb.
+    """A transition, which Ironic begins on a verb.
 
-    :ivar ready: states that it begins in; for a node that has been sent they
-        mean that it has failed.
-    :ivar moving: states on the way.
+    :ivar ready: states in which it begins; a node that was sent and is back in
+        one of them has failed.
+    :ivar moving: states of the transition.
     :ivar stoppable: those of them in which Ironic takes the verb abort.
     :ivar there: states that are its end.
     """
@@ -41,7 +41,7 @@ class Move:
     remedy: str
 
     def verdict(self, state: str, *, sent: bool) -> Verdict:
-        """Judge a state.
+        """Judge the state of a node.
 
         :param sent: whether the node has been sent; one that is inspected
             begins and ends in the same state.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moving nodes: Ironic gets a verb for each, and is asked how they stand.
+"""Moving nodes: Ironic gets a verb for each node, and reports their states.
 
-A move is a value that JSON can say. `advance` takes one and returns the next;
-between two of them nothing is held, so a workflow can wait, be restarted or be
-stopped there, and so can a process.
+A move is a value that JSON can hold. `advance` takes one and returns the next;
+nothing is kept between two steps, so a workflow or a process can wait, be
+restarted or be stopped there.
 """
 
 import collections
@@ -16,7 +16,7 @@ from heat_plugins import errors
 from heat_plugins.nodes import moves
 from heat_plugins.nodes import node
 
-#: The most nodes on their way at a time: what DHCP and TFTP bear.
+#: The most nodes in transition at a time: as many as DHCP and TFTP bear.
 CONCURRENCY = 20
 
 #: How often a node is sent, if it fails.
@@ -33,7 +33,7 @@ _ABORTED = 'aborted by request'
 
 
 class NodePhase(enum.StrEnum):
-    """How a node stands in a move."""
+    """The phase of a node in a move."""
 
     WAITING = 'waiting'
     MOVING = 'moving'
@@ -65,9 +65,9 @@ class NodeMember:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NodeMove:
-    """Nodes on one way.
+    """Nodes in one transition.
 
-    :ivar verb: the name of the way; see `moves.BY_VERB`.
+    :ivar verb: of the transition; see `moves.BY_VERB`.
     """
 
     verb: str
@@ -91,14 +91,13 @@ class NodeMove:
 
     @property
     def reason(self) -> str:
-        """Say in a line how many have not arrived; '' until it ends."""
-        if not self.ended or len(self.done) == len(self.members):
-            return ''
-        return self.counted
+        """The counts, if not all nodes have arrived; '' until it ends."""
+        arrived = len(self.done) == len(self.members)
+        return '' if arrived or not self.ended else self.counted
 
     @property
     def counted(self) -> str:
-        """Say in a line how many nodes are in which phase."""
+        """The number of nodes in each phase, as one line."""
         counts = collections.Counter(member.phase for member in self.members)
         phases = ', '.join(
             f'{counts[phase]} {phase}' for phase in sorted(counts)
@@ -107,7 +106,7 @@ class NodeMove:
 
 
 def advance(baremetal: node.Baremetal, move: NodeMove, now: float) -> NodeMove:
-    """Judge the nodes that are on their way, and send others.
+    """Judge the nodes in transition, and send the next ones.
 
     :param now: the time, in seconds since the epoch.
     :raises errors.Unavailable: Ironic cannot be reached; retry.
@@ -117,8 +116,12 @@ def advance(baremetal: node.Baremetal, move: NodeMove, now: float) -> NodeMove:
     for member in move.members:
         if member.phase in _PENDING:
             member = _judged(member, states.get(member.uuid), move, now)
-            if member.phase is NodePhase.TIMED_OUT:
-                _abort(baremetal, states[member.uuid], move)
+            timed_out = member.phase is NodePhase.TIMED_OUT
+            stoppable = moves.BY_VERB[move.verb].stoppable
+            # In other states it continues, or reaches Ironic's time limit.
+            if timed_out and states[member.uuid].state in stoppable:
+                with contextlib.suppress(errors.Error):
+                    baremetal.set_state(member.uuid, 'abort')
         members.append(member)
     moving = sum(member.phase is NodePhase.MOVING for member in members)
     for place, member in enumerate(members):
@@ -131,18 +134,19 @@ def advance(baremetal: node.Baremetal, move: NodeMove, now: float) -> NodeMove:
 def _judged(
     member: NodeMember, seen: node.Node | None, move: NodeMove, now: float
 ) -> NodeMember:
+    """Return a member in the phase that its node's state means."""
     if seen is None:
         return _now(member, NodePhase.FAILED, 'Ironic no longer has the node')
-    way = moves.BY_VERB[move.verb]
+    transition = moves.BY_VERB[move.verb]
     sent = member.phase is NodePhase.MOVING
-    verdict = way.verdict(seen.state, sent=sent)
+    verdict = transition.verdict(seen.state, sent=sent)
     if verdict is moves.Verdict.THERE:
         return _now(member, NodePhase.DONE, '')
     if verdict is moves.Verdict.NOWHERE:
-        reason = f'It is {seen.state}: {way.remedy}'.rstrip(': ')
+        reason = f'It is {seen.state}: {transition.remedy}'.rstrip(': ')
         return _now(member, NodePhase.FAILED, reason)
     if verdict is moves.Verdict.MOVING and not sent:
-        # Another caller has sent it, or this one before a restart.
+        # Another caller sent it, or this one before a restart.
         return _begun(member, move, now)
     reason = member.reason
     if verdict is moves.Verdict.READY and sent:
@@ -159,19 +163,13 @@ def _judged(
     return _now(member, NodePhase.TIMED_OUT, reason)
 
 
-def _abort(baremetal: node.Baremetal, seen: node.Node, move: NodeMove) -> None:
-    # Else it has continued by itself, or reaches Ironic's own time limit.
-    if seen.state in moves.BY_VERB[move.verb].stoppable:
-        with contextlib.suppress(errors.Error):
-            baremetal.set_state(seen.uuid, 'abort')
-
-
 def _sent(
     baremetal: node.Baremetal,
     member: NodeMember,
     move: NodeMove,
     now: float,
 ) -> NodeMember:
+    """Send a node; return the member in its next phase."""
     try:
         baremetal.set_state(member.uuid, move.verb)
     except (errors.NodeLocked, errors.Unavailable) as exc:
@@ -197,7 +195,7 @@ def _now(member: NodeMember, phase: NodePhase, reason: str) -> NodeMember:
 
 
 def report(move: NodeMove) -> dict[str, Any]:
-    """Return a move in terms of JSON, with what to do next."""
+    """Return a move in terms of JSON, with the seconds until the next step."""
     return {
         'convoy': dataclasses.asdict(move),
         'next_look': 0 if move.ended else INTERVAL,

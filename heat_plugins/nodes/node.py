@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes: as a file wants them, and as Ironic has them."""
+"""Nodes: entries of a file, and nodes in Ironic."""
 
 from collections import abc
 import dataclasses
 import re
 from typing import Any, Protocol
 
-# Of IPMI and SNMP, keys and communities are passwords by another name.
+# For IPMI and SNMP, keys and communities are passwords by another name, such
+# as ipmi_hex_kg_key and snmp_community.
 _SECRET = re.compile(
     'password|secret|token|community|(auth|kg|priv|protocol)_key',
     re.IGNORECASE,
@@ -26,12 +27,12 @@ Place = tuple[str, str, str]
 class Wanted:
     """A node that a file asks for.
 
-    :ivar label: what messages call it.
-    :ivar uuid: '' where the file tells none; so with name.
+    :ivar label: its name in messages.
+    :ivar uuid: '' where the file has none; so with name.
     :ivar properties: all but the capabilities.
     :ivar ports: each with its ``address``, in lower case with colons.
     :ivar more: other fields of a node, as Ironic's API names them.
-    :ivar place: where its BMC is; None where that is not told.
+    :ivar place: of its BMC; None where that is unknown.
     :ivar warnings: a sentence each.
     """
 
@@ -57,7 +58,7 @@ class Wanted:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """The values that no message may hold."""
+        """The passwords and keys, which no message may hold."""
         return frozenset(
             str(value)
             for name, value in self.driver_info.items()
@@ -77,7 +78,7 @@ class Flaw:
 class Node:
     """A node of Ironic's.
 
-    :ivar fields: all that Ironic says of it; passwords are masked by it.
+    :ivar fields: as Ironic's API has them; Ironic masks passwords.
     """
 
     uuid: str
@@ -113,10 +114,10 @@ class Baremetal(Protocol):
     """The nodes that a project may see."""
 
     def nodes(self) -> list[Node]:
-        """Return all nodes, with all that Ironic says of them."""
+        """Return all nodes with all fields."""
 
     def states(self) -> list[Node]:
-        """Return all nodes, with what their states are and no more."""
+        """Return all nodes with the fields of their states only."""
 
     def ports(self) -> dict[str, str]:
         """Return the uuids of nodes by the addresses of network cards."""
@@ -148,11 +149,11 @@ class Baremetal(Protocol):
     def set_state(self, uuid: str, verb: str) -> None:
         """Ask for a provision state, by one of Ironic's verbs.
 
-        :raises errors.Refused: there is no way to it from the present one.
+        :raises errors.Refused: it cannot follow the present state.
         """
 
     def inventory(self, uuid: str) -> abc.Mapping[str, Any]:
-        """Return what the last inspection has found.
+        """Return the inventory of the last inspection.
 
         :raises errors.NotFound: there was none.
         """

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that can be done with nodes, in terms of JSON.
+"""The operations on nodes, in terms of JSON.
 
-Commands and Mistral's actions call this; so both ways have one result. Each
-method takes and returns what JSON can say, and raises
-`heat_plugins.errors.Error`.
+Commands and Mistral's actions call them, so both have one result. Each method
+takes and returns values of JSON, and raises `heat_plugins.errors.Error`.
 
-What takes nodes long is a `NodeJob`: a row of verbs of Ironic, one after the
-other, for all nodes that can take the next one. A node that fails does not
-keep the others.
+A `NodeJob` does what takes long: a row of verbs of Ironic, one after another,
+for all nodes that can take the next one. A node that fails does not hold up
+the others.
 """
 
 from collections import abc
@@ -44,7 +43,7 @@ _LISTED = (
 class NodeOperations:
     """The operations on the nodes that a project may see.
 
-    :param baremetal: the way to Ironic.
+    :param baremetal: the client for Ironic.
     :param store: the project's object store.
     """
 
@@ -79,14 +78,14 @@ class NodeOperations:
     def register(
         self, nodes: Any, remove: bool = False, dry_run: bool = False
     ) -> Report:
-        """Let Ironic have the nodes of a file.
+        """Register the nodes of a file with Ironic.
 
-        :param nodes: what the file holds; or a reference to it, as Mistral
-            keeps the input and shows it, passwords and all.
+        :param nodes: the content of the file; or a reference to it, as Mistral
+            keeps and shows its input, passwords included.
         :param remove: whether to delete the unused nodes that it does not
             name.
-        :param dry_run: whether only to say what would be done.
-        :returns: a map: nodes, each with what was done; success; and the uuids
+        :param dry_run: whether to show the changes without making them.
+        :returns: a map: nodes, each with its action; success; and the uuids
             of those that are enrolled, or manageable, now.
         """
         try:
@@ -97,7 +96,7 @@ class NodeOperations:
     def registered(
         self, nodes: Any, *, remove: bool = False, dry_run: bool = False
     ) -> Report:
-        """Do the same, and leave the reference for a repetition."""
+        """Register nodes, and keep the reference for a repetition."""
         given = parcels.received(self._store, nodes)
         results = self._registrar.register(
             node_reading.read(given), remove=remove, dry_run=dry_run
@@ -120,12 +119,20 @@ class NodeOperations:
             ],
             'success': all(result.success for result in results),
             # A new node is enrolled.
-            'enrolled': _in(states, {'', *manage.ready, *manage.moving}),
-            'manageable': _in(states, provide.ready | provide.moving),
+            'enrolled': [
+                uuid
+                for uuid, state in states.items()
+                if state in {'', *manage.ready, *manage.moving}
+            ],
+            'manageable': [
+                uuid
+                for uuid, state in states.items()
+                if state in provide.ready | provide.moving
+            ],
         }
 
     def forget(self, nodes: Any) -> None:
-        """Delete what a reference leads to."""
+        """Delete the object of a reference."""
         parcels.forget(self._store, nodes)
 
     def begin(
@@ -136,11 +143,11 @@ class NodeOperations:
         attempts: int = moving.ATTEMPTS,
         timeout: float = moving.TIMEOUT,
     ) -> Report:
-        """Gather nodes for a way, and send none yet.
+        """Select the nodes for a transition, and send none yet.
 
         :param verb: manage, inspect or provide.
         :param nodes: a list of uuids or names; null for all that can be sent.
-        :param concurrency: the most nodes on their way at a time.
+        :param concurrency: the most nodes in transition at a time.
         :param attempts: how often a node is sent, if it fails.
         :param timeout: seconds that a node may take, all in all.
         :returns: as nodes.step.
@@ -158,7 +165,7 @@ class NodeOperations:
         nodes: abc.Collection[str] | None,
         options: abc.Mapping[str, Any],
     ) -> moving.NodeMove:
-        """Return the nodes of a move, none of which was sent."""
+        """Return a move of nodes, none of which was sent."""
         if verb not in moves.BY_VERB:
             raise errors.Invalid(
                 f'{verb} must be one of {", ".join(moves.BY_VERB)}'
@@ -166,11 +173,11 @@ class NodeOperations:
         for name, value in options.items():
             if value < 1:
                 raise errors.Invalid(f'{name} must be 1 or more')
-        way = moves.BY_VERB[verb]
+        wanted = moves.BY_VERB[verb].ready | moves.BY_VERB[verb].moving
         members = tuple(
             moving.NodeMember(uuid=each.uuid, name=each.name)
             for each in self._named(nodes)
-            if nodes is not None or each.state in way.ready | way.moving
+            if nodes is not None or each.state in wanted
         )
         return moving.NodeMove(verb=verb, members=members, **options)
 
@@ -179,9 +186,9 @@ class NodeOperations:
         return moving.advance(self._baremetal, move, self._clock())
 
     def step(self, convoy: abc.Mapping[str, Any]) -> Report:
-        """Judge the nodes that are on their way, and send others.
+        """Judge the nodes in transition, and send the next ones.
 
-        :param convoy: what nodes.begin or the last nodes.step has returned.
+        :param convoy: as nodes.begin or the last nodes.step has returned it.
         :returns: a map: convoy; done, the uuids of those that have arrived;
             next_look, in seconds, 0 at the end; success, null before that; and
             the reason.
@@ -207,14 +214,14 @@ class NodeOperations:
         return {'nodes': stopped, 'moving': moved}
 
     def summaries(self, nodes: abc.Collection[str]) -> Reports:
-        """Show what the last inspections of nodes have found, in few numbers.
+        """Summarize the last inspections of nodes.
 
         :param nodes: a list of uuids or names.
         """
-        return self._pool.each(self._summary, self._named(nodes))
+        return self._pool.each(self._summarize, self._named(nodes))
 
     def inventory(self, node: str) -> Report:
-        """Return all that the last inspection of a node has found."""
+        """Return the whole inventory of the last inspection of a node."""
         (named,) = self._named([node])
         return dict(self._baremetal.inventory(named.uuid))
 
@@ -229,7 +236,7 @@ class NodeOperations:
 
         :param kind: register, introspect or move, as the workflows.
         :param given: the input of the workflow.
-        :param state: what the last step has returned; null for the first.
+        :param state: as the last step has returned it; null for the first.
         :param outcome: null.
         :returns: a map: state; next_look, the seconds to wait; success, null
             until the end; and the reason.
@@ -237,7 +244,7 @@ class NodeOperations:
         job, begun = begin(self, kind, given)
         return jobs.advance(job, begun, state, outcome)
 
-    def _summary(self, named: node.Node) -> Report:
+    def _summarize(self, named: node.Node) -> Report:
         try:
             inspected = self._baremetal.inventory(named.uuid)
         except errors.NotFound:
@@ -279,25 +286,19 @@ class NodeOperations:
         return [*chosen.values()]
 
 
-def _in(
-    states: abc.Mapping[str, str], wanted: abc.Container[str]
-) -> abc.Sequence[str]:
-    return [uuid for uuid, state in states.items() if state in wanted]
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NodeWork:
-    """The state of such work.
+    """The state of work on nodes.
 
     :ivar verbs: of the moves, in their order.
     :ivar moves: those that have started.
     :ivar chosen: uuids or names for the first move; None for all nodes that
         can take it.
-    :ivar options: of each move; see `node_operations`.
+    :ivar options: of each move; see `NodeOperations.begin`.
     :ivar ready: uuids that skip the first move, and take the second one.
-    :ivar nodes: the outcome of each entry of a file that is registered.
-    :ivar found: the summaries of inspections.
-    :ivar reason: why not all nodes are registered.
+    :ivar nodes: the result of each entry of a file.
+    :ivar inspected: the summaries of inspections.
+    :ivar reason: of failed registrations.
     """
 
     verbs: tuple[str, ...] = ()
@@ -306,7 +307,7 @@ class NodeWork:
     options: abc.Mapping[str, float] = dataclasses.field(default_factory=dict)
     ready: tuple[str, ...] = ()
     nodes: tuple[abc.Mapping[str, Any], ...] = ()
-    found: tuple[abc.Mapping[str, Any], ...] = ()
+    inspected: tuple[abc.Mapping[str, Any], ...] = ()
     reason: str = ''
 
 
@@ -314,9 +315,9 @@ Step = jobs.JobStep[NodeWork]
 
 
 class NodeJob:
-    """Does such work; a `jobs.Job`.
+    """Work on nodes; a `jobs.Job`.
 
-    :param file: what to register, see `node_operations`; None for nothing.
+    :param file: see `NodeOperations.register`; None to register nothing.
     """
 
     def __init__(
@@ -344,12 +345,12 @@ class NodeJob:
         )
 
     def output(self, state: NodeWork) -> Report:
-        """Return the nodes of a file or else of a move, and what they did."""
+        """Return the nodes of the file or of the first move, and all moves."""
         members = [dataclasses.asdict(move)['members'] for move in state.moves]
         return {
             'nodes': [*state.nodes] or [*members[:1], []][0],
             'moved': [member for moved in members for member in moved],
-            'found': [*state.found],
+            'found': [*state.inspected],
             'done': [*state.moves[-1].done] if state.moves else [],
         }
 
@@ -363,19 +364,19 @@ class NodeJob:
         except errors.Error:
             self._core.forget(self._file)
             raise
-        done = report['success']
+        registered = report['success']
         state = dataclasses.replace(
             state,
             nodes=tuple(report['nodes']),
             chosen=tuple(report['enrolled']),
             ready=tuple(report['manageable']),
-            reason='' if done else 'Some nodes are not registered',
+            reason='' if registered else 'Some nodes are not registered',
         )
         return jobs.JobStep(state=state)
 
     def _begin_next(self, state: NodeWork) -> Step:
-        """Gather nodes for the next move; without one, this is the end."""
-        # It has passwords. The step that read it is no longer repeated.
+        """Select the nodes of the next move; without one, end the work."""
+        # The file has passwords. No step reads it again.
         self._core.forget(self._file)
         chosen = state.chosen
         if state.moves:
@@ -384,8 +385,8 @@ class NodeJob:
             if len(state.moves) == 1:
                 chosen += state.ready
             if last.verb == 'inspect':
-                found = tuple(self._core.summaries(last.done))
-                state = dataclasses.replace(state, found=found)
+                summaries = tuple(self._core.summaries(last.done))
+                state = dataclasses.replace(state, inspected=summaries)
         if len(state.moves) < len(state.verbs):
             verb = state.verbs[len(state.moves)]
             move = self._core.gather(verb, chosen, state.options)

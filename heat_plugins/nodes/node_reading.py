@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading files of nodes: ``instackenv.json`` and its like, JSON or YAML.
 
-What Ironic takes is Ironic's to judge. Here an entry is put into its terms,
-and told from others. An entry that is wrong is a `node.Flaw`, and the others
-stay what they are.
+Ironic judges the values. This module translates an entry into Ironic's terms,
+and identifies its node. An invalid entry becomes a `node.Flaw`, and the others
+are read.
 """
 
 from collections import abc
@@ -32,7 +32,7 @@ _REDFISH = _settings('redfish', pm_system_id='redfish_system_id')
 DRIVERS: Final[abc.Mapping[str, abc.Mapping[str, str]]] = {
     'ipmi': _settings('ipmi', pm_port='ipmi_port'),
     'redfish': _REDFISH,
-    # Its own protocol has gone from Ironic; it speaks Redfish now.
+    # Ironic no longer has its own protocol; it speaks Redfish now.
     'idrac': _REDFISH,
     'ilo': _settings('ilo', pm_port='client_port'),
     'irmc': _settings('irmc', pm_port='irmc_port'),
@@ -52,7 +52,7 @@ _PROPERTIES = {
 }
 _IMAGES = {'kernel_id': 'deploy_kernel', 'ramdisk_id': 'deploy_ramdisk'}
 
-# Fields of a node that are handed on as they are.
+# Fields of a node that are passed on unchanged.
 _MORE = {
     'automated_clean',
     'conductor_group',
@@ -80,7 +80,7 @@ _KNOWN = {
 
 _MAC = re.compile('[0-9a-f]{2}(:[0-9a-f]{2}){5}')
 
-# A BMC at its protocol's own port is the same whether the port is told.
+# A BMC has the same place with and without its protocol's own port.
 _USUAL_PORTS = ('443', '623')
 
 
@@ -100,26 +100,27 @@ def read(content: Any) -> list[node.Wanted | node.Flaw]:
         raise errors.Invalid(
             'The file has no nodes, so nothing was registered or removed'
         )
-    return [_entry(entry, place) for place, entry in enumerate(content, 1)]
+    entries: list[node.Wanted | node.Flaw] = []
+    for number, given in enumerate(content, 1):
+        label = f'number {number}'
+        if not isinstance(given, dict):
+            entries.append(node.Flaw(label=label, reason='it must be a map'))
+            continue
+        entry = {
+            str(name): value
+            for name, value in given.items()
+            if value not in (None, '')
+        }
+        label = str(entry.get('name') or entry.get('uuid') or label)
+        try:
+            entries.append(_read_entry(entry, label))
+        except errors.Invalid as exc:
+            entries.append(node.Flaw(label=label, reason=str(exc)))
+    return entries
 
 
-def _entry(given: Any, place: int) -> node.Wanted | node.Flaw:
-    label = f'number {place}'
-    if not isinstance(given, dict):
-        return node.Flaw(label=label, reason='it must be a map')
-    entry = {
-        str(name): value
-        for name, value in given.items()
-        if value not in (None, '')
-    }
-    label = str(entry.get('name') or entry.get('uuid') or label)
-    try:
-        return _wanted(entry, label)
-    except errors.Invalid as exc:
-        return node.Flaw(label=label, reason=str(exc))
-
-
-def _wanted(entry: dict[str, Any], label: str) -> node.Wanted:
+def _read_entry(entry: dict[str, Any], label: str) -> node.Wanted:
+    """Translate an entry into the fields of a node in Ironic."""
     driver = str(entry.get('pm_type') or entry.get('driver') or '').strip()
     if not driver:
         raise errors.Invalid('it has no pm_type')
@@ -130,7 +131,7 @@ def _wanted(entry: dict[str, Any], label: str) -> node.Wanted:
         )
     names = {**DRIVERS.get(driver, {}), **_IMAGES}
     for name in names.keys() & entry.keys() - {'pm_port'}:
-        # To YAML, 0123 is 83.
+        # YAML reads 0123 as 83.
         if not isinstance(entry[name], str):
             raise errors.Invalid(f'{name} must be a text; put it into quotes')
     driver_info = {
@@ -178,6 +179,7 @@ def _wanted(entry: dict[str, Any], label: str) -> node.Wanted:
 
 
 def _ports(entry: abc.Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Return the network cards of an entry, of ``ports`` or ``mac``."""
     given = entry.get('ports', entry.get('mac', []))
     cards = given if isinstance(given, list) else [given]
     ports = []
@@ -219,24 +221,24 @@ def _map(entry: abc.Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def place(driver_info: abc.Mapping[str, Any]) -> node.Place | None:
-    """Return where a BMC is: host, port, and the system behind it.
+    """Return the place of a BMC: host, port, and the system behind it.
 
     A node has the same place after its driver has changed: the port is ''
-    where it is the usual one. None where no address is told.
+    where it is the usual one. It is None without an address.
     """
-    told = {
+    settings = {
         name.partition('_')[2]: str(value).strip()
         for name, value in driver_info.items()
     }
-    address = told.get('address', '').lower()
+    address = settings.get('address', '').lower()
     if not address:
         return None
     try:
         parts = parse.urlsplit(address if '://' in address else f'//{address}')
         host, port = parts.hostname or address, str(parts.port or '')
     except ValueError:
-        # An address of IPv6 without brackets.
+        # An IPv6 address without brackets, such as 2001:db8::1.
         host, port = address, ''
-    port = told.get('port') or port
-    system = told.get('system_id') or told.get('outlet') or ''
+    port = settings.get('port') or port
+    system = settings.get('system_id') or settings.get('outlet') or ''
     return host, '' if port in _USUAL_PORTS else port, system

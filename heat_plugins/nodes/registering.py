@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registering: Ironic gets the nodes of a file.
+"""Registering the nodes of a file with Ironic.
 
-Each node is worked on by itself, and what goes wrong with one is told of
-that one, in Ironic's words. All of it can be done again, and finishes what
-was interrupted.
+Each node is registered by itself, and a failure is reported for its node, in
+Ironic's words. A repeated registration finishes an interrupted one.
 """
 
 from collections import abc
@@ -24,18 +23,18 @@ _ATTEMPTS = 6
 
 
 class NodeAction(enum.StrEnum):
-    """What was done with a node, or would be."""
+    """The action on a node, done or planned."""
 
     CREATED = 'created'
     UPDATED = 'updated'
     UNCHANGED = 'unchanged'
     REMOVED = 'removed'
-    #: It is not in the file, and has to stay.
+    #: It is not in the file, but in use.
     KEPT = 'kept'
     FAILED = 'failed'
 
 
-#: Those that change something in Ironic.
+#: The actions that change something in Ironic.
 CHANGES = frozenset(
     {NodeAction.CREATED, NodeAction.UPDATED, NodeAction.REMOVED}
 )
@@ -43,12 +42,12 @@ CHANGES = frozenset(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Result:
-    """What has become of one node.
+    """The result for one node.
 
-    :ivar uuid: '' where the entry's meaning is unknown.
-    :ivar state: its provision state, before; '' if there was no node.
-    :ivar changes: what differs, a line each; passwords are hidden.
-    :ivar reason: why it has failed, or is kept.
+    :ivar uuid: '' where the entry identifies no node.
+    :ivar state: its former provision state; '' if there was no node.
+    :ivar changes: a line each; passwords are hidden.
+    :ivar reason: of a failure, or for keeping the node.
     """
 
     uuid: str
@@ -64,8 +63,7 @@ class Result:
         return self.action is not NodeAction.FAILED
 
 
-# What has become of an entry of the file, and the change for it; None where it
-# fails.
+# The result for an entry of the file, and its change; None where it fails.
 _Task = tuple[Result, matching.NodeChange | None]
 
 
@@ -99,11 +97,12 @@ class Registrar:
         remove: bool = False,
         dry_run: bool = False,
     ) -> list[Result]:
-        """Let Ironic have these nodes; return what has become of each.
+        """Register nodes with Ironic; return the result for each.
 
         :param remove: whether to delete the unused nodes that are not
-            among them. None goes while an entry is wrong: it may mean one.
-        :param dry_run: whether only to say what would be done.
+            among them. None is deleted while an entry is invalid: it may mean
+            that node.
+        :param dry_run: whether to return the changes without making them.
         """
         nodes = self._insist(self._baremetal.nodes)
         matcher = matching.Matcher(nodes, self._insist(self._baremetal.ports))
@@ -122,6 +121,7 @@ class Registrar:
         return results
 
     def _do(self, task: _Task) -> Result:
+        """Make the change for an entry in Ironic."""
         result, change = task
         if change is None:
             return result
@@ -139,7 +139,7 @@ class Registrar:
             for port in change.ports:
                 self._create_port(change.uuid, port)
         except errors.Error as exc:
-            # Ironic quotes what it refuses.
+            # Ironic quotes the values that it refuses.
             reason = masking.Mask(change.secrets).text(str(exc))
             return dataclasses.replace(
                 result, action=NodeAction.FAILED, reason=reason
@@ -150,7 +150,7 @@ class Registrar:
         try:
             self._insist(lambda: self._baremetal.create_node(fields))
         except errors.Conflict:
-            # It may have come through, and its answer not.
+            # A former attempt may have succeeded, and its answer got lost.
             states = self._insist(self._baremetal.states)
             if fields['uuid'] not in {each.uuid for each in states}:
                 raise
@@ -166,6 +166,7 @@ class Registrar:
     def _remove(
         self, present: node.Node, broken: bool, dry_run: bool
     ) -> Result:
+        """Delete a node that the file does not name, unless it is in use."""
         result = Result(
             uuid=present.uuid,
             name=present.name,
@@ -198,9 +199,9 @@ def _task(
     matcher: matching.Matcher,
     owners: dict[tuple[str, object], node.Wanted],
 ) -> _Task:
-    """Return the change for an entry.
+    """Return the result that is planned for an entry, and its change.
 
-    :param owners: former entries, by what tells nodes apart.
+    :param owners: former entries, by their MAC addresses, names and BMCs.
     """
     failed = Result(uuid='', name=entry.label, action=NodeAction.FAILED)
     if isinstance(entry, node.Flaw):

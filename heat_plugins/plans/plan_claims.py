@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who has the name of a plan, and who may change the plan just now.
+"""Claims on the names of plans, and the locks for changing plans.
 
-A claim is a record of the name in a registry, for as long as there is the
-plan; what the plan is, its container alone tells. Of two callers at once a
-registry lets only one create a record of a name. Who may change the plan holds
-a lease, see `objectstore.lease`, with its epochs in the same registry.
+A claim is a record of the name in a registry, for as long as the plan exists;
+the content of the plan lies in its container. Of two callers at once, a
+registry lets only one create the record of a name. A caller changes a plan
+under a lease, see `objectstore.lease`, with its epochs in the same registry.
 """
 
 from collections import abc
@@ -26,7 +26,7 @@ from heat_plugins.objectstore import lease
 from heat_plugins.objectstore import stores
 from heat_plugins.plans.content import plans
 
-#: What the name of the container with an object of each name begins with.
+#: Prefix of the name of the container with an object for each name.
 CONTAINER: Final = 'heat-plugins-plan-names'
 
 _LIMIT = 64 * 1024
@@ -37,9 +37,9 @@ _NAMES = 2000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Record:
-    """What stands under a name in a registry.
+    """The record of a name in a registry.
 
-    :ivar values: JSON's kinds only; who reads them judges them.
+    :ivar values: of JSON; the reader judges them.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Record:
 
 
 class Registry(Protocol):
-    """Names, each of which one at most can take.
+    """Names, each of which at most one caller can take.
 
     They are Mistral's environments (`heat_plugins.clients`), or objects where
     there is no Mistral (`Names`).
@@ -70,8 +70,8 @@ class Registry(Protocol):
 class Names:
     """A registry in the object store, where there is no Mistral.
 
-    It is a best effort: two who take a name at once may both be told that
-    they have it where listings lag behind; see `objectstore.exclusive`.
+    It is a best effort: where listings lag behind, two callers at once may
+    both get a name; see `objectstore.exclusive`.
     """
 
     def __init__(
@@ -126,40 +126,40 @@ class Names:
         return True
 
 
-# That of a record that is invalid; no caller has it.
+# The token of an invalid record; no caller has it.
 _NO_TOKEN = ''
 
 LOG = foreign.logger(__name__)
 
-# What says that a record is one of ours: environments serve others, too.
+# Keys of our records: Mistral's environments serve other users, too.
 _LOCK: Final = 'heat_plugins_plan_lock'
 _CLAIM: Final = 'heat_plugins_plan'
 
 #: Of the format of records.
 _VERSION: Final = 1
 
-# No plan can have such a name.
+# No name of a plan has a colon.
 _PREFIX: Final = 'plan-lock:'
 
-# So much of a token stands in the name of the next epoch.
+# Characters of a token in the name of the next epoch.
 _TOKEN: Final = 8
 
-# Seconds after which the holder of a lock is taken for dead, and after which
-# it no longer releases it: a request may be long on its way.
+# Seconds until a lock expires, and until its holder no longer releases it: a
+# request may take long to arrive.
 _EXPIRY: Final = 900.0
 _SAFE: Final = _EXPIRY - 120.0
 
-# For so long another one's change is waited for.
+# Seconds to wait for another caller's change, and between two attempts.
 _PATIENCE: Final = 30.0
 _INTERVAL: Final = 0.5
 
-# So often it is tried to give a lock back.
+# Attempts to release a lock.
 _ATTEMPTS: Final = 3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Holder:
-    """Who has an epoch of a plan's lock, and since when."""
+    """The holder of an epoch of a plan's lock."""
 
     who: str = _NO_TOKEN
     at: float = 0.0
@@ -168,10 +168,10 @@ class _Holder:
 class _Epochs:
     """The epochs of a plan's lock, as records; see `lease.Epochs`.
 
-    The name of each but the first is made of the holder of the one before.
-    They are for one attempt to acquire the lock.
+    The name of each but the first contains the holder of the one before. An
+    instance serves one attempt to acquire the lock.
 
-    :ivar since: when the last one that was fetched began, for people.
+    :ivar since: the start of the last epoch that was fetched, for messages.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class _Epochs:
         held, now = _Holder(), self._clock()
         with contextlib.suppress(ValueError):
             held = stored.read(_Holder, record.values.get(_LOCK))
-        # It stays the next one if the record is replaced meanwhile.
+        # The name stays that of the next epoch if the record is replaced.
         self._names.setdefault(
             lease.name(int(name) + 1),
             f'{_PREFIX}{self._plan}~{held.who[:_TOKEN]}',
@@ -221,7 +221,7 @@ class _Epochs:
 class Claim:
     """A name that was taken.
 
-    :ivar token: tells this taking from any other.
+    :ivar token: unique for each taking.
     """
 
     name: str
@@ -232,7 +232,7 @@ class Claim:
 class Claims:
     """The names and the locks of a project's plans.
 
-    Who replaces or releases a claim holds the plan's lock.
+    A caller that replaces or releases a claim holds the plan's lock.
 
     :param clock: the time, in seconds since 1970.
     """
@@ -253,14 +253,31 @@ class Claims:
 
     @contextlib.contextmanager
     def lock(self, name: str) -> abc.Iterator[None]:
-        """Keep others from changing a plan.
+        """Keep other callers from changing a plan.
 
-        What has been done stays done if the lock cannot be released; then
-        it expires.
+        The change stays if the lock cannot be released; the lock then expires.
 
         :raises errors.PlanBusy: another caller changes it, for too long.
         """
-        lock = self._wait(name)
+        deadline = self._clock() + _PATIENCE
+        while True:
+            epochs = _Epochs(self._registry, name, self._clock, self._insist)
+            lock = lease.Lease(
+                epochs,
+                who=str(uuid.uuid4()),
+                expiry=_EXPIRY,
+                safe=_SAFE,
+                clock=self._clock,
+            )
+            if lock.acquire():
+                break
+            if self._clock() >= deadline:
+                raise errors.PlanBusy(
+                    f'Plan {name} has been locked for a change since '
+                    f'{epochs.since}; wait for it, or, if it was interrupted, '
+                    f'delete the Mistral environment {_PREFIX}{name}'
+                )
+            self._sleep(_INTERVAL)
         until = _time(self._clock() + _EXPIRY)
         try:
             yield
@@ -279,27 +296,6 @@ class Claims:
                     name,
                 )
 
-    def _wait(self, name: str) -> lease.Lease:
-        deadline = self._clock() + _PATIENCE
-        while True:
-            epochs = _Epochs(self._registry, name, self._clock, self._insist)
-            lock = lease.Lease(
-                epochs,
-                who=str(uuid.uuid4()),
-                expiry=_EXPIRY,
-                safe=_SAFE,
-                clock=self._clock,
-            )
-            if lock.acquire():
-                return lock
-            if self._clock() >= deadline:
-                raise errors.PlanBusy(
-                    f'Plan {name} has been locked for a change since '
-                    f'{epochs.since}; wait for it, or, if it was interrupted, '
-                    f'delete the Mistral environment {_PREFIX}{name}'
-                )
-            self._sleep(_INTERVAL)
-
     def summaries(self) -> list[plans.Summary]:
         """Return the plans that have names, by name."""
         summaries = [
@@ -316,7 +312,7 @@ class Claims:
     def take(self, name: str, description: str) -> Claim | None:
         """Take a name; None where it is taken.
 
-        :raises errors.Exists: what has it is not a plan.
+        :raises errors.Exists: the name has a record that is not a plan's.
         """
         token, since = str(uuid.uuid4()), _time(self._clock())
         values = {'container': name, 'since': since, 'token': token}
@@ -331,9 +327,9 @@ class Claims:
         return None
 
     def find(self, name: str) -> Claim | None:
-        """Return who has a name.
+        """Return the claim on a name; None if the name is free.
 
-        :raises errors.Exists: what has it is not a plan.
+        :raises errors.Exists: the name has a record that is not a plan's.
         """
         record = self._registry.get(name)
         if record is None:
@@ -346,7 +342,7 @@ class Claims:
         return _claim(record)
 
     def has(self, claim: Claim) -> bool:
-        """Say whether a name is still held by the same taking."""
+        """Return whether the claim on a name is still the same."""
         try:
             return self.find(claim.name) == claim
         except errors.Exists:
@@ -363,7 +359,7 @@ def _created(registry: Registry, record: Record) -> bool:
     try:
         return registry.create(record)
     except errors.Unavailable:
-        # It may have come through all the same.
+        # The request may have succeeded, and its answer got lost.
         if registry.get(record.name) == record:
             return True
         raise

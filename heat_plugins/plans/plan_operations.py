@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that can be done with plans, in terms of JSON.
+"""The operations on plans, in terms of JSON.
 
-Commands and Mistral's actions call this, so both have one result. Each method
-takes and returns what JSON can say, and raises what `heat_plugins.errors` has.
+Commands and Mistral's actions call them, so both have one result. Each method
+takes and returns values of JSON, and raises errors of `heat_plugins.errors`.
 """
 
 from collections import abc
@@ -50,7 +50,7 @@ class PlanOperations:
         content: sources.Content | None = None,
         progress: pools.Progress | None = None,
     ) -> Report:
-        """Make a plan of what lies in the object store.
+        """Create a plan from files in the object store.
 
         :param plan: its name.
         :param container: the objects in it are the plan's files.
@@ -61,7 +61,7 @@ class PlanOperations:
         :param resume: whether to resume a creation that was interrupted.
         :returns: the plan, as plan.show shows it.
         """
-        # A command has files at hand, which Mistral cannot give.
+        # A command gives files, which Mistral cannot.
         if content is None:
             content = self._content(container, object)
         self.plans.create(
@@ -86,13 +86,13 @@ class PlanOperations:
         content: sources.Content | None = None,
         progress: pools.Progress | None = None,
     ) -> Report:
-        """Change the files of a plan; what is enabled and set in it stays.
+        """Change the files of a plan; its environments and parameters stay.
 
         :param plan: its name.
-        :param container: where files to be put into it lie, if any.
+        :param container: of files to add, if any.
         :param object: a tarball in the container, which has the files then.
         :param delete: a list of paths to remove.
-        :param prune: whether to remove all that is not put in.
+        :param prune: whether to remove all other files.
         :returns: the plan, as plan.show shows it.
         """
         if container:
@@ -122,7 +122,7 @@ class PlanOperations:
         ]
 
     def show(self, plan: str) -> Report:
-        """Show what a plan is, without its content.
+        """Show a plan without its content.
 
         :param plan: its name.
         """
@@ -149,7 +149,7 @@ class PlanOperations:
     # Choosing and setting
 
     def get_capabilities(self, plan: str) -> Report:
-        """Show what can be chosen in a plan, and what is.
+        """Show the choices of a plan, and which are enabled.
 
         :param plan: its name.
         """
@@ -166,8 +166,8 @@ class PlanOperations:
 
         :param plan: its name.
         :param choices: a map of paths, each with true or false.
-        :param requirements: whether to enable what is required, too.
-        :returns: what is enabled then.
+        :param requirements: whether to enable required environments, too.
+        :returns: the enabled environments.
         """
         changed = self.plans.select(plan, choices, requirements=requirements)
         return {'environments': [*changed.environment.enabled]}
@@ -176,7 +176,7 @@ class PlanOperations:
         """Show the parameters of a plan, for each of its templates.
 
         :param plan: its name.
-        :param refresh: whether to ask Heat also where nothing has changed.
+        :param refresh: whether to ask Heat even if nothing has changed.
         """
         loaded = self.plans.load(plan)
         return dataclasses.asdict(
@@ -194,10 +194,10 @@ class PlanOperations:
 
         :param plan: its name.
         :param values: a map of parameters and their values; or a reference to
-            one, as Mistral keeps the input and shows it.
+            one, as Mistral keeps and shows its input.
         :param unset: a list of parameters.
-        :param role: do so for one role.
-        :returns: the names of what is set then.
+        :param role: change parameters of this role only.
+        :returns: the names of the parameters that are set.
         """
         with parcels.opened(self._store, values or {}) as given:
             changed = settings.update(
@@ -216,7 +216,7 @@ class PlanOperations:
     # Deploying
 
     def preview(self, plan: str, take_over: bool = False) -> Report:
-        """Let Heat check a plan, and say what a deployment would change.
+        """Let Heat check a plan; return the changes of a deployment.
 
         :param plan: its name.
         :param take_over: whether the stack may be one that no plan has made.
@@ -229,7 +229,7 @@ class PlanOperations:
     ) -> Report:
         """Begin to create or update the stack of a plan, and do not wait.
 
-        The workflow plan.deploy waits, and runs what the plan names for after.
+        The workflow plan.deploy waits, and runs the plan's post_deployment.
 
         :param plan: its name.
         :param timeout: the most minutes that Heat may take.
@@ -240,10 +240,10 @@ class PlanOperations:
         )
 
     def look(self, stack_id: str, before: str = '') -> Report:
-        """Look how a deployment that has started stands.
+        """Show the state of a deployment that has started.
 
-        :param stack_id: what plan.start has returned.
-        :param before: what plan.start has returned.
+        :param stack_id: as plan.start has returned it.
+        :param before: as plan.start has returned it.
         """
         return self.deployer.poll(stack_id, before)
 
@@ -260,7 +260,7 @@ class PlanOperations:
         :param plan: its name.
         :param timeout: the most minutes that Heat may take.
         :param take_over: whether the stack may be one that no plan has made.
-        :param state: what the last step has returned; null for the first.
+        :param state: as the last step has returned it; null for the first.
         :param outcome: of the call that the last step asked for, if it did.
         :returns: a map: state; call, the workflow or action to run next, or
             null; next_look, the seconds to wait; success, null until the
@@ -272,14 +272,14 @@ class PlanOperations:
         return jobs.advance(self.deployment, begun, state, outcome)
 
     def status(self, plan: str) -> Report:
-        """Show how the deployment of a plan stands.
+        """Show the state of the deployment of a plan.
 
         :param plan: its name.
         """
         return dataclasses.asdict(self.deployer.status(plan))
 
     def cancel(self, plan: str) -> Report:
-        """Stop the deployment of a plan where it stands.
+        """Stop the deployment of a plan, without a rollback.
 
         :param plan: its name.
         """
@@ -287,7 +287,7 @@ class PlanOperations:
         return self.status(plan)
 
     def diff(self, plan: str) -> Report:
-        """Show what a deployment of a plan would change in its stack.
+        """Show the changes that a deployment would make in a plan's stack.
 
         :param plan: its name.
         """

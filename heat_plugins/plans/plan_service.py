@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door to plans, for commands, actions and workflows alike."""
+"""The plans of a project, for commands, actions and workflows."""
 
 from collections import abc
 import contextlib
@@ -27,18 +27,16 @@ from heat_plugins.plans.content import selection
 from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.rendering import rendering
 
-# Levels of lists and maps in a record: those of a text of a plan, and those
-# around it.
+# Levels of lists and maps in a record: more than in a text of a plan.
 _DEPTH = 128
 
 
 class Plans:
     """The plans of a project.
 
-    As well as `errors.Error`, each method may raise what
-    `heat_plugins.errors` tells of the object store.
+    Each method may also raise the errors of the object store.
 
-    :param registry: who has which name.
+    :param registry: of the names of plans.
     :param limits: of the rendering of Jinja templates.
     :ivar clock: the time, in seconds since 1970.
     """
@@ -74,11 +72,11 @@ class Plans:
         resume: bool = False,
         progress: pools.Progress | None = None,
     ) -> plans.Plan:
-        """Make a plan; what was made of it is undone if that fails.
+        """Create a plan; undo a creation that fails.
 
         :param content: the files by their paths; see `sources`.
-        :param template: the root template, over what the plan says.
-        :param description: over what the plan says.
+        :param template: the root template, in place of the plan's own.
+        :param description: in place of the plan's own.
         :param render: whether to render Jinja templates.
         :param resume: whether to resume a creation that was interrupted.
         :raises errors.Exists: the name is taken, or a container of it.
@@ -112,12 +110,12 @@ class Plans:
         prune: bool = False,
         progress: pools.Progress | None = None,
     ) -> plans.Plan:
-        """Put files into a plan; what is enabled and set in it stays.
+        """Put files into a plan; enabled environments and parameters stay.
 
-        The Jinja templates of a plan that was made so are rendered again.
-        If it fails in the middle, the same update again makes it whole.
+        The Jinja templates of a rendered plan are rendered again. After a
+        failure in the middle, the same update completes the plan.
 
-        :param prune: whether to remove all that `content` lacks.
+        :param prune: whether to remove all files that `content` lacks.
         :raises errors.Invalid: the plan would lack its root template, or an
             environment that is enabled.
         """
@@ -136,7 +134,7 @@ class Plans:
     def delete(
         self, name: str, progress: pools.Progress | None = None
     ) -> None:
-        """Delete a plan that has no stack; or the rest of one.
+        """Delete a plan that has no stack, or the leftovers of a plan.
 
         :raises errors.NotFound: there is no such plan.
         :raises errors.PlanInUse: a stack of it exists, in whatever state.
@@ -156,8 +154,7 @@ class Plans:
                     f'Plan {name} has a stack ({stack.status}); delete that '
                     'first'
                 )
-            # Without a mark it is a name alone, and a container of that name
-            # is not a plan's.
+            # A container without a mark belongs to another user.
             if mark is not None:
                 container.make(
                     dataclasses.replace(mark, state=plans.PlanState.DELETING)
@@ -182,7 +179,7 @@ class Plans:
     # Looking
 
     def summaries(self) -> list[plans.Summary]:
-        """Return the plans by name, with how far each of them is."""
+        """Return the plans by name, with their states."""
         summaries = self._claims.summaries()
         states = self._pool.each(
             lambda name: self._container(name).state(),
@@ -227,7 +224,7 @@ class Plans:
     def capabilities(
         self, plan: plans.Plan
     ) -> capabilities_module.Capabilities:
-        """Return what can be chosen in a plan, and what is."""
+        """Return the choices of a plan, and which are enabled."""
         path = capabilities_module.PATH
         text = self.read(plan, path) if path in plan.entries else None
         enabled = plan.environment.enabled
@@ -248,8 +245,8 @@ class Plans:
     def annex(self, plan: plans.Plan) -> json_records.Records:
         """Return the records next to the files of a plan.
 
-        They are no part of it: no file of a plan has such a path, no export
-        has them, and the hash of the content does not cover them.
+        They are no part of the plan: no file of a plan has such a path, no
+        export has them, and the hash of the content does not cover them.
         """
         return json_records.Records(
             self.store,
@@ -262,9 +259,9 @@ class Plans:
     def resolve(
         self, plan: plans.Plan, progress: pools.Progress | None = None
     ) -> references.Resolved:
-        """Return what to send to Heat for a plan.
+        """Return the content of a plan for Heat.
 
-        :param progress: told for each round of files.
+        :param progress: called for each round of files.
         """
         container = self._container(plan.container)
         return references.resolve(
@@ -276,7 +273,7 @@ class Plans:
 
     @contextlib.contextmanager
     def lock(self, name: str) -> abc.Iterator[plans.Plan]:
-        """Keep all others from changing, deploying or deleting a plan.
+        """Keep other callers from changing, deploying or deleting a plan.
 
         :raises errors.PlanBusy: another caller does so, for too long.
         """
@@ -293,7 +290,7 @@ class Plans:
     ) -> plans.Plan:
         """Enable and disable environments by their paths.
 
-        :param requirements: whether to enable what is required, too.
+        :param requirements: whether to enable required environments, too.
         :raises errors.Invalid: see `selection.select`.
         """
         choices = {
@@ -307,7 +304,7 @@ class Plans:
                 choices,
                 requirements=requirements,
             )
-            # Whether they are environments at all.
+            # Check that the new ones are environments.
             walk = references.Walk(self._container(plan.container).fetch)
             for path in environment.enabled:
                 if path not in plan.environment.enabled:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The validations in a tree of files, and which of them are meant.
+"""The validations in a tree of files, and the choice among them.
 
 A playbook lies at the top of the tree, or in a folder of one of the names in
 `FOLDERS`; roles and plugins lie in folders of their usual names, wherever
@@ -49,13 +49,11 @@ class Validation:
     name: str
     description: str = ''
     groups: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    products: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
 
 
 class _Loader(yaml_reading.Loader):
-    """Lets Ansible's own tags, such as ``!vault``, pass."""
+    """A loader that accepts Ansible's own tags, such as ``!vault``."""
 
     pure = None
 
@@ -64,10 +62,10 @@ _Loader.add_multi_constructor('!', lambda loader, suffix, node: None)
 
 
 def playbook(content: bytes, path: str) -> Validation | None:
-    """Read a playbook; None if it is one without metadata, or none at all.
+    """Read a validation; None if the file is no playbook with metadata.
 
     :raises errors.Invalid: it is not YAML, or too large; or its metadata
-        are not such as they should be.
+        have the wrong types.
     """
     text = texts.decode(content, path)
     listed = texts.load(text, path, _Loader)
@@ -84,29 +82,28 @@ def playbook(content: bytes, path: str) -> Validation | None:
     return Validation(
         id=own,
         path=path,
-        name=_one(metadata, 'name', path) or own,
-        description=_one(metadata, 'description', path),
+        name=_line(metadata, 'name', path) or own,
+        description=_line(metadata, 'description', path),
         groups=_texts(metadata, 'groups', path),
-        categories=_texts(metadata, 'categories', path),
-        products=_texts(metadata, 'products', path),
         hosts=tuple(
             dict.fromkeys(name for name in hosts if isinstance(name, str))
         ),
     )
 
 
-def _one(metadata: abc.Mapping[Any, Any], key: str, path: str) -> str:
-    texts = ' '.join(_texts(metadata, key, path))
-    return ' '.join(texts.split())[:_LONGEST]
+def _line(metadata: abc.Mapping[Any, Any], key: str, path: str) -> str:
+    """Return a text of the metadata as one line."""
+    words = ' '.join(_texts(metadata, key, path)).split()
+    return ' '.join(words)[:_LONGEST]
 
 
 def _texts(
     metadata: abc.Mapping[Any, Any], key: str, path: str
 ) -> tuple[str, ...]:
-    """Return the texts of a list; a single one needs no list."""
+    """Return a list of texts in the metadata; one text needs no list."""
     value = metadata.get(key) or []
     texts = value if isinstance(value, list) else [value]
-    # What YAML's aliases have made of few bytes must not be written out.
+    # Aliases of YAML make gigabytes of few bytes: only scalars are written.
     if not all(isinstance(text, str | int | float) for text in texts):
         raise errors.Invalid(
             f'metadata.{key} of {path} must be a text, or a list of texts'
@@ -136,7 +133,7 @@ _ENDINGS = ('.yaml', '.yml')
 class Catalogue:
     """The validations of a tree, by their ids.
 
-    :ivar warnings: what was left out, and why; a sentence each.
+    :ivar warnings: a sentence for each file that was left out.
     """
 
     validations: tuple[Validation, ...] = ()
@@ -147,11 +144,11 @@ class Catalogue:
         names: abc.Collection[str] = (),
         groups: abc.Collection[str] = (),
     ) -> tuple[Validation, ...]:
-        """Return those that are named, or in one of the groups.
+        """Return the validations with these names or in these groups.
 
-        Without any name or group it is all of them.
+        Without names and groups, all are chosen.
 
-        :raises errors.NotFound: there is none of a name, or in a group.
+        :raises errors.NotFound: no validation has a name or a group.
         """
         known = {validation.id for validation in self.validations}
         offered = {
@@ -180,7 +177,7 @@ class Catalogue:
 def read(content: sources.Content) -> Catalogue:
     """Return the validations of a tree.
 
-    A playbook that cannot be read spoils only itself.
+    An unreadable playbook is left out with a warning.
     """
     validations: dict[str, Validation] = {}
     warnings = []
@@ -204,7 +201,7 @@ def read(content: sources.Content) -> Catalogue:
 
 
 def is_playbook(path: str) -> bool:
-    """Say whether a file lies where playbooks do."""
+    """Return whether a file lies in a folder for playbooks."""
     place = pathlib.PurePosixPath(path)
     folders = place.parts[:-1]
     return (
@@ -221,7 +218,7 @@ def paths(content: abc.Iterable[str]) -> dict[str, tuple[str, ...]]:
         parents = pathlib.PurePosixPath(path).parts[:-1]
         for depth, name in enumerate(parents, 1):
             if name in PATHS:
-                # What a role brings along, Ansible finds itself.
+                # Ansible itself finds the plugins within a role.
                 folders.setdefault(name, set()).add('/'.join(parents[:depth]))
                 break
     return {name: tuple(sorted(folders[name])) for name in sorted(folders)}
@@ -230,16 +227,16 @@ def paths(content: abc.Iterable[str]) -> dict[str, tuple[str, ...]]:
 #: Where playbooks and their roles lie in a plan.
 FOLDER = 'validations/'
 
-# What a package may bring of them.
+# The folders that are read of a package.
 _WANTED = FOLDERS | PATHS.keys()
 _SKIPPED = frozenset({'tests', '__pycache__'})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PlaybookSource:
-    """Where playbooks come from.
+    """A source of playbooks.
 
-    :ivar name: for people, such as ``plan shop``.
+    :ivar name: shown to users, such as ``plan shop``.
     """
 
     name: str
@@ -256,11 +253,11 @@ def find_playbooks(
     *,
     complete: bool,
 ) -> PlaybookSource:
-    """Return the files that one of the arguments names.
+    """Return the playbooks of a plan, an object or a package.
 
-    :param complete: whether also what the playbooks of a plan need.
-    :raises errors.Invalid: not exactly one of them does.
-    :raises errors.NotFound: there is no such thing.
+    :param complete: whether to read the roles and plugins of a plan, too.
+    :raises errors.Invalid: not exactly one source is given.
+    :raises errors.NotFound: the source does not exist.
     """
     given = [name for name in (plan, container, package) if name]
     if len(given) != 1 or bool(container) != bool(object):
@@ -302,7 +299,7 @@ def of_package(name: str) -> sources.Content:
         ) from exc
     gathering = sources.Gathering()
     for file in package.files or ():
-        # What lies outside of site-packages is named by way of "..".
+        # A file outside of site-packages has a path with "..".
         parts = [part for part in file.parts if part != '..']
         if not _WANTED & set(parts[:-1]) or _SKIPPED & set(parts):
             continue

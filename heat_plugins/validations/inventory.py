@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers of a stack as an inventory of Ansible's.
 
-Which they are the stack's output ``validation_hosts`` says, if there is one:
-a map of names, each with an address, or a map of address and groups::
+The stack's output ``validation_hosts`` names them, if there is one: a map
+from names to addresses, or to maps of address and groups::
 
     outputs:
       validation_hosts:
         value:
           web-0: {address: {get_attr: [web, first_address]}, groups: [web]}
 
-Without it they are the stack's resources, nested ones too, that have
-addresses, as OS::Nova::Server has. Such a server is in a group of the name of
-each resource that it stands in. How to connect is said by who starts the
-run, never by a stack.
+Without it they are the stack's servers, nested ones too, that have addresses.
+A server is in a group with the name of each resource that contains it. The
+caller of a run says how to connect, never a stack.
 """
 
 from collections import abc
@@ -26,7 +25,7 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.plans.deploy import plan_stacks
 
-#: The output that may say which servers there are.
+#: The output that may name the servers.
 OUTPUT = 'validation_hosts'
 
 _GROUP = re.compile('[^A-Za-z0-9_]')
@@ -34,7 +33,6 @@ _GROUP = re.compile('[^A-Za-z0-9_]')
 _RESERVED = ('all', 'ungrouped', 'stack')
 _PLAIN = re.compile('[A-Za-z0-9_.]+')
 _NAME = re.compile('[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}')
-_USER = re.compile('[A-Za-z_][A-Za-z0-9_.-]{0,63}')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,10 +53,10 @@ LOCALHOST = Host(name='localhost')
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Login:
-    """How to come to the servers.
+    """The connection to the servers.
 
-    :ivar connection: ``ssh``, or ``local`` for playbooks that run here, in
-        the name of each server.
+    :ivar connection: ``ssh``, or ``local`` for playbooks that run here, once
+        for each server.
     :ivar user: to log in as; '' for Ansible's own choice.
     :ivar key_file: of a private key.
     """
@@ -72,8 +70,6 @@ class Login:
             raise errors.Invalid(
                 f'The connection must be ssh or local, not {self.connection!r}'
             )
-        if self.user and not _USER.fullmatch(self.user):
-            raise errors.Invalid(f'{self.user!r} is not a name of a user')
 
 
 def hosts(stacks: plan_stacks.Stacks, stack: str) -> tuple[Host, ...]:
@@ -81,14 +77,15 @@ def hosts(stacks: plan_stacks.Stacks, stack: str) -> tuple[Host, ...]:
 
     :raises errors.Invalid: the output that should name them does not.
     """
-    declared = stacks.output(stack, OUTPUT)
-    if declared is not None:
-        return _declared(declared, stack)
+    output = stacks.output(stack, OUTPUT)
+    if output is not None:
+        return _read_output(output, stack)
     hosts_by_name: dict[str, Host] = {}
     for server in stacks.servers(stack):
         name = server.name if _NAME.fullmatch(server.name) else ''
         if not name or name in hosts_by_name:
-            # Heat's names may hold more than Ansible's.
+            # A name in Heat may hold characters that Ansible forbids, or be
+            # that of another server: {{ x }} in resource web becomes web.
             name = '_'.join(_PLAIN.findall('.'.join(server.path)))[:255]
         if server.address:
             hosts_by_name[name] = Host(
@@ -105,11 +102,11 @@ def grouped(
     known: abc.Sequence[Host],
     host_groups: abc.Mapping[str, abc.Sequence[str]],
 ) -> tuple[Host, ...]:
-    """Return hosts, with more groups.
+    """Return hosts with additional groups.
 
-    :param host_groups: names of hosts by the name of a group: of those that
-        were found, and ``localhost``. Without names all found hosts are meant.
-    :raises errors.NotFound: a host is not there.
+    :param host_groups: names of known hosts, or ``localhost``, by the name of
+        a group; an empty list means all hosts.
+    :raises errors.NotFound: a host is unknown.
     """
     hosts = {host.name: host for host in known}
     for group, names in host_groups.items():
@@ -129,7 +126,7 @@ def grouped(
 
 
 def write(listed: abc.Iterable[Host], login: Login) -> dict[str, Any]:
-    """Return an inventory of hosts, in the form that Ansible reads."""
+    """Return an Ansible inventory of hosts."""
     here = {
         'ansible_connection': 'local',
         'ansible_python_interpreter': sys.executable,
@@ -148,7 +145,7 @@ def write(listed: abc.Iterable[Host], login: Login) -> dict[str, Any]:
         shared['ansible_user'] = login.user
     if login.key_file:
         shared['ansible_ssh_private_key_file'] = login.key_file
-    # As a group of its own they do not change how localhost is come to.
+    # In a group of their own they do not change the connection to localhost.
     servers: dict[str, Any] = {
         name: {} for name, host in every.items() if host is not here
     }
@@ -156,10 +153,11 @@ def write(listed: abc.Iterable[Host], login: Login) -> dict[str, Any]:
     return {'all': {'hosts': every, 'children': groups}}
 
 
-def _declared(declared: Any, stack: str) -> tuple[Host, ...]:
+def _read_output(output: Any, stack: str) -> tuple[Host, ...]:
+    """Return the hosts that the output of a stack names."""
     hosts = []
     try:
-        for name, value in declared.items():
+        for name, value in output.items():
             given = {'address': value} if isinstance(value, str) else value
             groups = given.get('groups') or []
             groups = groups if isinstance(groups, list) else [groups]
@@ -185,10 +183,10 @@ def _name(name: str) -> str:
 
 
 def _address(value: Any, name: str) -> str:
-    """Return an address; Ansible would run what is in a template."""
+    """Return an IP address; Ansible would run {{ templates }} in a text."""
     try:
         shown = str(ipaddress.ip_address(str(value)))
-        # A zone may have any name, and means nothing elsewhere.
+        # The name of a zone is free text, as in fe80::1%{{ x }}.
         if '%' in shown:
             raise ValueError('it has a zone')
         return shown

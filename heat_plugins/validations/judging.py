@@ -10,7 +10,7 @@ from heat_plugins import masking
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import validation_ledger
 
-# So much is kept of a playbook: tasks of hosts, and characters.
+# Limits of the details of a playbook: results of tasks, and characters.
 _TASKS = 5000
 _STDOUT = 1024 * 1024
 
@@ -24,11 +24,14 @@ _STATES: abc.Mapping[str, str] = {
     'runner_on_unreachable': 'unreachable',
 }
 
+# The keys of a task's result that may hold its message, the best first.
+_MESSAGES = ('censored', 'msg', 'reason', 'stderr', 'stdout')
+
 _State = validation_ledger.ValidationState
 
 
 class Account:
-    """What is known of a validation that runs; nothing of it is secret.
+    """The account of one validation of a run; it holds no secret.
 
     :param secrets: the values to mask in all that it reports.
     """
@@ -52,13 +55,24 @@ class Account:
 
     @property
     def detail(self) -> validation_ledger.Detail:
-        """All that is kept of it."""
+        """The tasks and the output that are kept of the validation."""
         return validation_ledger.Detail(
             tasks=tuple(self._tasks), stdout=self._stdout, cut=self._cut
         )
 
-    def take(self, events: abc.Iterable[abc.Mapping[str, Any]]) -> None:
-        """Take events of ansible-runner's, in their order."""
+    def change(self, **values: Any) -> None:
+        """Change fields of the outcome."""
+        self.outcome = dataclasses.replace(self.outcome, **values)
+
+    def begun(self, now: float) -> None:
+        """Record that the playbook has started."""
+        self._begun_at = now
+        self.change(state=_State.RUNNING)
+
+    def take(
+        self, events: abc.Iterable[abc.Mapping[str, Any]], now: float
+    ) -> None:
+        """Add the next events of ansible-runner, and the duration so far."""
         for event in events:
             data = event.get('event_data') or {}
             self.say(str(event.get('stdout') or ''))
@@ -66,10 +80,12 @@ class Account:
             if kind == 'playbook_on_task_start':
                 self.change(under_way=self._text(data.get('name')))
             elif kind in _STATES:
-                self._result(_STATES[kind], data)
+                self._add_result(_STATES[kind], data)
+        hosts = {name: dict(counts) for name, counts in self._hosts.items()}
+        self.change(seconds=round(now - self._begun_at, 1), hosts=hosts)
 
     def say(self, text: str) -> None:
-        """Take what was printed, as far as there is room for it."""
+        """Add output of the playbook, up to the limit."""
         if text:
             # As on a terminal.
             text = self._mask.text(text.replace('\r', ''))
@@ -77,96 +93,74 @@ class Account:
             self._cut = self._cut or len(text) >= room
             self._stdout += f'{text}\n'[:room]
 
-    def change(self, **values: Any) -> None:
-        """Change its outcome."""
-        self.outcome = dataclasses.replace(self.outcome, **values)
-
-    def begun(self, now: float) -> None:
-        """Say that it has started."""
-        self._begun_at = now
-        self.change(state=_State.RUNNING)
-
-    def lasts(self, now: float) -> None:
-        """Say how long it has been running, and on which hosts."""
-        hosts = {name: dict(counts) for name, counts in self._hosts.items()}
-        self.change(seconds=round(now - self._begun_at, 1), hosts=hosts)
-
     def ended(self, status: str, left: int = 0) -> None:
-        """Judge it, as its process has ended.
+        """Judge the validation once its process has ended.
 
-        :param status: ansible-runner's; or ``stopped``, ``overflow``, or '' if
-            its process was killed.
+        :param status: ansible-runner's; or ``stopped``, or '' if its process
+            was killed.
         :param left: how many of its processes could not be ended.
         """
-        state, reason = self._judged(status)
+        task = self.outcome.under_way
+        printed = ' '.join(self._stdout.split())[:_REASON]
+        ends = {
+            'stopped': (_State.STOPPED, 'It was stopped'),
+            'timeout': (
+                _State.TIMED_OUT,
+                'It exceeded its time limit'
+                + (f', in task {task}' if task else ''),
+            ),
+            '': (_State.FAILED, f'Its process was killed: {printed}'),
+        }
+        state, reason = _State.FAILED, f'Ansible failed: {printed}'
+        if status in ends:
+            state, reason = ends[status]
+        elif status == 'successful' and self._hosts:
+            state, reason = _State.PASSED, ''
+        elif status == 'successful':
+            wanted = self._hosts_wanted or 'the hosts of its plays'
+            reason = (
+                f'No host was checked: none is in {wanted}; --host-group '
+                '(host_groups) puts hosts into groups'
+            )
+        elif self._failures:
+            first = self._failures[0]
+            more = len({failure.host for failure in self._failures}) - 1
+            others = f' (and {more} more hosts)' if more else ''
+            message = ' '.join(first.message.split())[:300] or first.state
+            reason = f'{first.host}: {first.task}: {message}{others}'
         if left:
             reason = f'{reason}; cannot end {left} of its processes'
         self.change(
             state=state, reason=reason.removeprefix('; '), under_way=''
         )
 
-    def _judged(self, status: str) -> tuple[_State, str]:
-        task = self.outcome.under_way
-        printed = ' '.join(self._stdout.split())[:_REASON]
-        if status == 'stopped':
-            return _State.STOPPED, 'It was stopped'
-        if status == 'timeout':
-            where = f', in task {task}' if task else ''
-            return _State.TIMED_OUT, f'It exceeded its time limit{where}'
-        if status == 'overflow':
-            return _State.FAILED, 'It printed more than the limit allows'
-        if not status:
-            return _State.FAILED, f'Its process was killed: {printed}'
-        if status != 'successful' and self._failures:
-            first = self._failures[0]
-            more = len({failure.host for failure in self._failures}) - 1
-            others = f' (and {more} more hosts)' if more else ''
-            message = ' '.join(first.message.split())[:300] or first.state
-            return (
-                _State.FAILED,
-                f'{first.host}: {first.task}: {message}{others}',
-            )
-        if status != 'successful':
-            return _State.FAILED, f'Ansible failed: {printed}'
-        if not self._hosts:
-            wanted = self._hosts_wanted or 'the hosts of its plays'
-            return _State.FAILED, (
-                f'No host was checked: none is in {wanted}; --host-group '
-                '(host_groups) puts hosts into groups'
-            )
-        return _State.PASSED, ''
-
-    def _result(self, state: str, data: abc.Mapping[str, Any]) -> None:
+    def _add_result(self, state: str, data: abc.Mapping[str, Any]) -> None:
+        """Count the result of a task on a host, and keep it up to a limit."""
         result = data.get('res')
         result = result if isinstance(result, dict) else {}
         if state == 'failed' and data.get('ignore_errors'):
             state = 'ignored'
         elif state == 'ok' and result.get('changed'):
             state = 'changed'
+        texts = (result.get(key) for key in _MESSAGES)
+        message = next(filter(None, texts), '')
+        if not isinstance(message, str):
+            message = json.dumps(message)
         task = validation_ledger.TaskResult(
             play=self._text(data.get('play')),
             task=self._text(data.get('task')),
             host=self._text(data.get('host')),
             state=state,
-            message=self._text(_message(result)),
+            message=self._text(message),
             seconds=round(float(data.get('duration') or 0), 2),
         )
         counts = self._hosts.setdefault(task.host, {})
         counts[state] = counts.get(state, 0) + 1
         if state in ('failed', 'unreachable'):
             self._failures.append(task)
+        self._cut = self._cut or len(self._tasks) >= _TASKS
         if len(self._tasks) < _TASKS:
             self._tasks.append(task)
-        else:
-            self._cut = True
 
     def _text(self, value: Any) -> str:
         return self._mask.text(str(value or ''))[:_MESSAGE]
-
-
-def _message(result: abc.Mapping[str, Any]) -> str:
-    for key in ('censored', 'msg', 'reason', 'stderr', 'stdout'):
-        value = result.get(key)
-        if value:
-            return value if isinstance(value, str) else json.dumps(value)
-    return ''

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process above ansible-runner; it ends all that a playbook has started.
+"""The process above ansible-runner, which ends all processes of a playbook.
 
 ``ansible-runner stop`` ends ansible-runner alone: ansible-playbook and its
-workers each have a session of their own, and go on. Linux hands their orphans
-to this process, so all of them are found as its children.
+workers each have a session of their own, and continue. Linux makes their
+orphans children of this process, which finds all of them so.
 
-It is started with a private data directory and the command. Standard input
-ends when the caller closes it, or dies. Then nothing that was started may be
-left, nor the directory, which holds secrets.
+Its arguments are a private data directory and the command. Standard input
+ends when the caller closes it, or dies. Then this process ends all others,
+and deletes the directory, which holds secrets.
 """
 
 import contextlib
@@ -21,18 +21,18 @@ import subprocess
 import sys
 import time
 
-#: Is written once the playbook has ended, with all that it has started.
+#: The file that says that the playbook and all its processes have ended.
 ENDED = 'ended'
 
 # PR_SET_CHILD_SUBREAPER in linux/prctl.h
 _SUBREAPER = 36
 
-#: Seconds for attempts to end what has started.
+#: Seconds for attempts to end the processes.
 TIMEOUT = 20.0
 
 
 def main(folder: pathlib.Path, command: list[str]) -> int:
-    """Run a command; return how many of its processes cannot be ended."""
+    """Run a command; return the number of its processes that are left."""
     ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0)
     runner = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     while runner.poll() is None and not select.select([0], [], [], 0.2)[0]:
@@ -51,7 +51,7 @@ def end_children() -> int:
     while True:
         running = children.read_text().split()
         for process in running:
-            # It has gone; or it is one of sudo's, and shows as left.
+            # It has ended; or it is one of sudo's, and counts as left.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(int(process), signal.SIGKILL)
         try:

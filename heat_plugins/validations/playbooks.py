@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running a playbook with ansible-runner, in a private data directory.
 
-Nothing of it stands on a command line or in an environment: variables and
-keys lie in files that only their owner may read, and that go with the
-directory. What happens is read from ansible-runner's artifacts.
+No secret is on a command line or in an environment: variables and keys lie in
+files that only their owner may read, and that are deleted with the directory.
+Events are read from ansible-runner's artifacts.
 
-Nothing here waits, and no pipe is read: so it works among green threads too.
+Nothing here waits, and no pipe is read: so it works among green threads, too.
 """
 
 from collections import abc
@@ -28,10 +28,7 @@ from heat_plugins.validations import catalogue
 from heat_plugins.validations import inventory
 from heat_plugins.validations import keeper
 
-#: The most bytes of what a playbook reports.
-LIMIT = 64 * 1024 * 1024
-
-# Seconds for attempts to end what a playbook has started.
+# Seconds for attempts to end the processes of a playbook.
 _TIMEOUT = 60.0
 
 # The most hosts at once.
@@ -39,10 +36,10 @@ _FORKS = 5
 
 _KEY = 'ssh_key'
 
-# Files of events; ansible-runner writes others next to them.
+# Files of events, such as 3-0a1b.json; other files lie next to them.
 _EVENT = re.compile(r'([0-9]{1,9})-[0-9a-f-]+\.json')
 
-# What of our own environment Ansible needs, or ssh.
+# The variables of our own environment that Ansible or ssh need.
 _INHERITED = ('HOME', 'USER', 'LOGNAME', 'TMPDIR', 'SSH_AUTH_SOCK')
 
 
@@ -52,12 +49,12 @@ MOST_AT_ONCE = 16
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ValidationOrder:
-    """The validations to run, and what all of them share.
+    """The validations to run, and their shared settings.
 
     :ivar at_once: the most playbooks at once.
     :ivar secrets: the values to mask in all that they report.
     :ivar content: the tree of files that the playbooks are in.
-    :ivar hosts: what the playbooks check; by default this machine alone.
+    :ivar hosts: of the inventory; by default this machine alone.
     :ivar variables: for the playbooks, over their own.
     :ivar key: a private key for ssh; '' for none.
     :ivar timeout: the most seconds that a playbook may take.
@@ -84,49 +81,52 @@ class ValidationOrder:
 
 
 class Playbook:
-    """A playbook that runs.
-
-    :ivar overflown: whether it has reported more than it may.
-    """
+    """A playbook that runs."""
 
     def __init__(self, order: ValidationOrder, path: str) -> None:
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix='validation-'))
         self._artifacts = self._folder / 'artifacts/run'
-        self._left = LIMIT
-        self.overflown = False
         try:
             _write(self._folder, order)
-            self._process = self._begin(path)
+            runner = ['ansible-runner', 'run', str(self._folder)]
+            options = ['--playbook', path, '--ident', 'run', '--quiet']
+            # -P: the files in the folder are not ours.
+            python = [sys.executable, '-P', '-m', keeper.__name__]
+            inherited = {
+                name: os.environ[name]
+                for name in _INHERITED
+                if name in os.environ
+            }
+            with (self._folder / 'log').open('wb') as log:
+                self._process = subprocess.Popen(
+                    [
+                        *python,
+                        str(self._folder),
+                        *runner,
+                        *options,
+                        f'--forks={_FORKS}',
+                    ],
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    cwd=self._folder,
+                    env={
+                        **inherited,
+                        'PATH': _path(),
+                        'LC_ALL': 'C.UTF-8',
+                        'PYTHONUTF8': '1',
+                        'PYTHONUNBUFFERED': '1',
+                        # The machine's configuration serves other uses.
+                        'ANSIBLE_CONFIG': str(self._folder / 'ansible.cfg'),
+                    },
+                    start_new_session=True,
+                )
         except BaseException:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
 
-    def _begin(self, path: str) -> subprocess.Popen[bytes]:
-        runner = ['ansible-runner', 'run', str(self._folder)]
-        options = ['--playbook', path, '--ident', 'run', '--quiet']
-        with (self._folder / 'log').open('wb') as log:
-            return subprocess.Popen(
-                [
-                    sys.executable,
-                    # What lies in the folder is not ours.
-                    '-P',
-                    '-m',
-                    keeper.__name__,
-                    str(self._folder),
-                    *runner,
-                    *options,
-                    f'--forks={_FORKS}',
-                ],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self._folder,
-                env=_environment(self._folder),
-                start_new_session=True,
-            )
-
     def ended(self) -> bool:
-        """Say whether it is over, and so is all that it has started."""
+        """Return whether the playbook and its processes have ended."""
         done = (self._folder / keeper.ENDED).exists()
         return done or self._process.poll() is not None
 
@@ -139,11 +139,7 @@ class Playbook:
                     events[int(match[1])] = pathlib.Path(entry.path)
         happened = []
         for _, file in sorted(events.items()):
-            self._left -= file.stat().st_size
-            self.overflown = self._left < 0
-            if self.overflown:
-                break
-            # A playbook on this machine can write there, too.
+            # A playbook on this machine can write files there, too.
             with contextlib.suppress(ValueError):
                 event = bounds.read_json(file.read_bytes())
                 happened += [event] if isinstance(event, dict) else []
@@ -151,28 +147,27 @@ class Playbook:
         return happened
 
     def status(self) -> str:
-        """Return how it has ended, by ansible-runner; '' if it was killed."""
-        try:
+        """Return the final status by ansible-runner; '' if it was killed."""
+        with contextlib.suppress(OSError):
             return (self._artifacts / 'status').read_text()
-        except OSError:
-            return ''
+        return ''
 
     def complaint(self) -> str:
-        """Return what ansible-runner itself has printed."""
+        """Return the output of ansible-runner itself."""
         with contextlib.suppress(OSError):
             return (self._folder / 'log').read_text(errors='replace')
         return ''
 
     def stop(self) -> None:
-        """Begin to end it, and all that it has started."""
+        """Ask the keeper to end the playbook and its processes."""
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
 
     def close(self) -> int:
-        """End it if it runs, and tidy up.
+        """End the playbook, and delete its directory.
 
-        :return: how many of its processes are left.
+        :return: the number of its processes that are left.
         """
         self.stop()
         try:
@@ -184,9 +179,9 @@ class Playbook:
 
 
 def check() -> None:
-    """Say no where playbooks cannot be run.
+    """Refuse to run playbooks on a machine without Ansible.
 
-    :raises errors.Refused: what runs them is not installed.
+    :raises errors.Refused: Ansible or ansible-runner is not installed.
     """
     programs = {
         'ansible-runner': 'ansible-runner',
@@ -211,23 +206,8 @@ def _path() -> str:
     return f'{programs}:{os.environ.get("PATH", os.defpath)}'
 
 
-def _environment(folder: pathlib.Path) -> dict[str, str]:
-    inherited = {
-        name: os.environ[name] for name in _INHERITED if name in os.environ
-    }
-    return {
-        **inherited,
-        'PATH': _path(),
-        'LC_ALL': 'C.UTF-8',
-        'PYTHONUTF8': '1',
-        'PYTHONUNBUFFERED': '1',
-        # Whatever else on this machine is meant for others.
-        'ANSIBLE_CONFIG': str(folder / 'ansible.cfg'),
-    }
-
-
 def _write(folder: pathlib.Path, order: ValidationOrder) -> None:
-    """Fill a private data directory, which is there and empty."""
+    """Write the files of an order into an empty private data directory."""
     project = folder / 'project'
     for path, content in order.content.items():
         file = project / path
@@ -238,6 +218,19 @@ def _write(folder: pathlib.Path, order: ValidationOrder) -> None:
     login = order.login
     if order.key:
         login = dataclasses.replace(login, key_file=str(folder / _KEY))
+    variables = {
+        catalogue.PATHS[name]: ':'.join(str(project / path) for path in paths)
+        for name, paths in catalogue.paths(order.content).items()
+    }
+    variables |= {
+        'ANSIBLE_NOCOLOR': '1',
+        'ANSIBLE_LOCAL_TEMP': str(folder / 'tmp'),
+        'ANSIBLE_HOST_KEY_CHECKING': 'True',
+        # A server's key is unknown at first; later it must be the same.
+        'ANSIBLE_SSH_ARGS': '-o BatchMode=yes -o ConnectTimeout=10 '
+        '-o StrictHostKeyChecking=accept-new '
+        f'-o UserKnownHostsFile={folder}/known_hosts -o ControlMaster=no',
+    }
     texts = {
         _KEY: order.key.rstrip() + '\n',
         'ansible.cfg': '',
@@ -254,31 +247,10 @@ def _write(folder: pathlib.Path, order: ValidationOrder) -> None:
                 'fact_cache_type': 'memory',
             }
         ),
-        'env/envvars': json.dumps(_ansible(folder, order.content)),
+        'env/envvars': json.dumps(variables),
     }
     for name, text in texts.items():
         file = folder / name
         file.parent.mkdir(mode=0o700, exist_ok=True)
         file.touch(mode=0o600)
         file.write_text(text)
-
-
-def _ansible(
-    folder: pathlib.Path, content: abc.Iterable[str]
-) -> dict[str, str]:
-    folders = {
-        catalogue.PATHS[name]: ':'.join(
-            str(folder / 'project' / path) for path in paths
-        )
-        for name, paths in catalogue.paths(content).items()
-    }
-    return {
-        **folders,
-        'ANSIBLE_NOCOLOR': '1',
-        'ANSIBLE_LOCAL_TEMP': str(folder / 'tmp'),
-        'ANSIBLE_HOST_KEY_CHECKING': 'True',
-        # A server's key is unknown at first; later it must be the same.
-        'ANSIBLE_SSH_ARGS': '-o BatchMode=yes -o ConnectTimeout=10 '
-        '-o StrictHostKeyChecking=accept-new '
-        f'-o UserKnownHostsFile={folder}/known_hosts -o ControlMaster=no',
-    }

@@ -12,19 +12,19 @@ from heat_plugins.validations import judging
 from heat_plugins.validations import playbooks
 from heat_plugins.validations import validation_ledger as ledgers
 
-# Seconds between two polls of the processes, and of who may stop them.
+# Seconds between two polls of the processes, and of requests to stop.
 _INTERVAL = 2.0
 
-#: Is told how a run stands, whenever that has changed.
+#: Receives a run whenever it has changed.
 Tell = abc.Callable[[ledgers.ValidationRun], None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What playbooks run on: this machine, or a test's.
+    """The machine that runs playbooks: this one, or a test's.
 
-    :ivar check: says no where they cannot be run.
-    :ivar begin: begins the one of a path; an OSError says why it cannot.
+    :ivar check: raises `errors.Refused` where none can run.
+    :ivar begin: starts the playbook of a path, or raises an OSError.
     """
 
     check: abc.Callable[[], None] = playbooks.check
@@ -38,11 +38,11 @@ class Machine:
 class Runner:
     """Runs the validations of one run; used once.
 
-    :param run: it has been written into the ledger.
-    :param abandoned: says whether the caller no longer waits; it is called
+    :param run: its record is in the ledger.
+    :param abandoned: returns whether the caller no longer waits; it is called
         every few seconds, and may take its time.
-    :param conclude: records what follows from a run, before its own record
-        says how it ended.
+    :param conclude: records the consequences of a run before the run's own
+        record says how it ended.
     """
 
     def __init__(
@@ -71,27 +71,30 @@ class Runner:
             zip(order.validations, self._accounts, strict=True)
         )
         self._active: dict[judging.Account, playbooks.Playbook] = {}
-        # Those that have ended, and whose details are on no record yet.
+        # Validations that have ended, and whose details are not written yet.
         self._unwritten: list[judging.Account] = []
         self._stopping = False
         self._begun_at = machine.monotonic()
 
     def run(self) -> ledgers.ValidationRun:
-        """Run them to the end, and return how that was.
+        """Run the validations to their end; return the run.
 
         Whatever happens, none of their processes is left.
         """
         try:
             while self._waiting or self._active:
                 self._begin()
-                # They go on while the object store cannot be reached.
+                # They continue while the object store cannot be reached.
                 with contextlib.suppress(errors.Unavailable):
                     self._write_details()
                     self._ledger.write(self._snapshot())
                 self._tell(self._snapshot())
                 self._machine.sleep(_INTERVAL)
                 self._follow()
-                self._look()
+                with contextlib.suppress(errors.Unavailable):
+                    asked = self._ledger.is_to_stop(self._run.id)
+                    if not self._stopping and (asked or self._abandoned()):
+                        self._stop()
         except BaseException:
             # No caller waits for them now: after an interrupt, or because
             # the object store denies access.
@@ -99,16 +102,18 @@ class Runner:
             for account, playbook in self._active.items():
                 self._end(account, playbook)
             with contextlib.suppress(Exception):
-                self._ledger.write(self._judged())
+                run = ledgers.judged(self._snapshot(), stopped=True)
+                self._ledger.write(run)
             raise
         self._write_details()
-        run = self._judged()
+        run = ledgers.judged(self._snapshot(), stopped=self._stopping)
         self._conclude(run)
         self._ledger.write(run)
         self._tell(run)
         return run
 
     def _begin(self) -> None:
+        """Start as many waiting playbooks as the order permits."""
         while self._waiting and len(self._active) < self._order.at_once:
             validation, account = self._waiting.popleft()
             try:
@@ -123,23 +128,19 @@ class Runner:
             self._active[account] = playbook
 
     def _follow(self) -> None:
+        """Read the events of running playbooks; judge those that ended."""
         for account, playbook in [*self._active.items()]:
             ended = playbook.ended()
-            account.take(playbook.news())
-            account.lasts(self._machine.monotonic())
+            account.take(playbook.news(), self._machine.monotonic())
             if ended:
                 del self._active[account]
                 self._end(account, playbook)
-            elif playbook.overflown:
-                playbook.stop()
 
     def _end(
         self, account: judging.Account, playbook: playbooks.Playbook
     ) -> None:
         status = playbook.status()
-        if playbook.overflown:
-            status = 'overflow'
-        elif not status and self._stopping:
+        if not status and self._stopping:
             status = 'stopped'
         elif not status:
             account.say(playbook.complaint())
@@ -153,13 +154,6 @@ class Runner:
                 self._run.id, account.outcome.validation, account.detail
             )
             del self._unwritten[0]
-
-    def _look(self) -> None:
-        """Stop them if that was asked for, or if the caller has gone."""
-        with contextlib.suppress(errors.Unavailable):
-            asked = self._ledger.is_to_stop(self._run.id)
-            if not self._stopping and (asked or self._abandoned()):
-                self._stop()
 
     def _stop(self) -> None:
         self._stopping = True
@@ -178,6 +172,3 @@ class Runner:
             seconds=round(self._machine.monotonic() - self._begun_at, 1),
             outcomes=tuple(account.outcome for account in self._accounts),
         )
-
-    def _judged(self) -> ledgers.ValidationRun:
-        return ledgers.judged(self._snapshot(), stopped=self._stopping)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of validations in the object store, and how to stop one from afar.
+"""Runs of validations in the object store, and requests to stop them.
 
-All lie in one container of the project, each below its id: what the run is,
-the details of each validation, and a wish to stop it. The process that runs it
+They lie in one container of the project, each below its ID: the run's record,
+the details of each validation, and a request to stop it. The process of a run
 rewrites its record every few seconds. A run whose record has not changed for
-long is lost: its process has died, and no other one repeats it.
+long is lost: its process has died, and no other process repeats it.
 """
 
 from collections import abc
@@ -25,9 +25,9 @@ from heat_plugins.objectstore import stores
 
 
 class ValidationState(enum.StrEnum):
-    """How a validation, or a run of several, stands.
+    """The state of a validation, or of a run of several.
 
-    A run is LOST when the process that ran it died without a word.
+    A run is LOST when the process that ran it died before its end.
     """
 
     WAITING = 'WAITING'
@@ -45,11 +45,10 @@ class ValidationState(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskResult:
-    """What a task has done on a host.
+    """The result of a task on a host.
 
-    :ivar state: that of the host then: ok, changed, skipped, ignored, failed
-        or unreachable.
-    :ivar message: what it says, cut.
+    :ivar state: ok, changed, skipped, ignored, failed or unreachable.
+    :ivar message: of the task, cut.
     """
 
     play: str
@@ -62,7 +61,7 @@ class TaskResult:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ValidationOutcome:
-    """How a validation stands in a run.
+    """The state of a validation in a run.
 
     :ivar under_way: the task that has started last.
     :ivar hosts: of each host, how many tasks ended in which state.
@@ -82,10 +81,10 @@ class ValidationOutcome:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Detail:
-    """All that is kept of a validation in a run.
+    """The details that are kept of a validation in a run.
 
     :ivar tasks: in their order, up to a limit.
-    :ivar stdout: what Ansible has printed, up to a limit.
+    :ivar stdout: the output of Ansible, up to a limit.
     :ivar cut: whether there was more of either.
     """
 
@@ -98,9 +97,10 @@ class Detail:
 class ValidationRun:
     """A run of validations.
 
-    :ivar id: tells when it began, too.
-    :ivar source: where the playbooks are from, such as ``plan shop``.
-    :ivar stack: whose servers; '' for the machine that runs them.
+    :ivar id: contains the time of its start.
+    :ivar source: of the playbooks, such as ``plan shop``.
+    :ivar stack: the stack with the servers; '' for the machine that runs
+        the playbooks.
     :ivar content_hash: of the plan at that time; '' without a plan.
     :ivar started_at: in UTC, as in 2026-11-21T01:40:36Z.
     """
@@ -118,7 +118,7 @@ class ValidationRun:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many of its validations are in which state."""
+        """The number of its validations in each state."""
         states = [outcome.state for outcome in self.outcomes]
         return {
             str(state): states.count(state) for state in dict.fromkeys(states)
@@ -126,7 +126,7 @@ class ValidationRun:
 
 
 def judged(run: ValidationRun, *, stopped: bool) -> ValidationRun:
-    """Return a run that has ended, with a state and a reason.
+    """Return a run that has ended, with its state and reason.
 
     :param stopped: whether a caller has stopped it.
     """
@@ -160,7 +160,7 @@ def judged(run: ValidationRun, *, stopped: bool) -> ValidationRun:
     )
 
 
-#: What the name of the container of a project's runs begins with.
+#: Prefix of the name of the container with a project's runs.
 CONTAINER: Final = 'heat-plugins-validations'
 
 #: Number of finished runs that are kept.
@@ -169,13 +169,11 @@ KEPT: Final = 50
 # Seconds of silence after which the process of a run counts as dead.
 _SILENCE = 100.0
 
-# The most runs that are read for one listing; each takes a request.
-_READ = 500
-
-# It is part of a path.
+# An ID is part of a path.
 _ID = re.compile('[A-Za-z0-9][A-Za-z0-9-]{7,63}')
 _RUN = '/run.json'
 _STOP = '/stop'
+_DETAIL = '{}/results/{}.json'
 
 
 class Ledger:
@@ -195,10 +193,10 @@ class Ledger:
         )
 
     def begin(self, run: ValidationRun) -> None:
-        """Write a run that begins.
+        """Create the record of a run that begins.
 
-        :raises errors.Exists: there is one of its id.
-        :raises errors.Invalid: its id is none.
+        :raises errors.Exists: a run has the same ID.
+        :raises errors.Invalid: the ID is malformed.
         """
         if not _ID.fullmatch(run.id):
             raise errors.Invalid(f'{run.id[:100]!r} is not the ID of a run')
@@ -206,19 +204,21 @@ class Ledger:
             raise errors.Exists(f'Run {run.id} exists already')
 
     def write(self, run: ValidationRun) -> None:
-        """Write how a run stands."""
+        """Update the record of a run."""
         self._records.write(f'{run.id}{_RUN}', _values(run))
 
     def write_detail(
         self, run_id: str, validation: str, detail: Detail
     ) -> None:
-        """Write the outcome of a validation."""
-        self._records.write(_detail(run_id, validation), _values(detail))
+        """Write the details of a validation."""
+        self._records.write(
+            _DETAIL.format(run_id, validation), _values(detail)
+        )
 
     def find(self, run_id: str) -> ValidationRun:
-        """Return a run as it stands.
+        """Return a run; one without a sign of life becomes LOST.
 
-        :raises errors.NotFound: there is no run of that id, or no longer.
+        :raises errors.NotFound: there is no run of that ID, or no longer.
         """
         name = f'{run_id}{_RUN}'
         try:
@@ -240,27 +240,33 @@ class Ledger:
         return run
 
     def detail(self, run_id: str, validation: str) -> Detail:
-        """Return the outcome of a validation in a run.
+        """Return the details of a validation in a run.
 
         :raises errors.NotFound: it has not ended, or was not part of it.
         """
         known = {outcome.validation for outcome in self.find(run_id).outcomes}
         if validation in known:
             with contextlib.suppress(errors.NoObject):
-                return self._records.read(Detail, _detail(run_id, validation))
+                name = _DETAIL.format(run_id, validation)
+                return self._records.read(Detail, name)
         raise errors.NotFound(
             f'Run {run_id} has no result of a validation {validation}'
         )
 
     def every(self) -> list[ValidationRun]:
-        """Return all runs whose records are readable, the latest first."""
-        newest = sorted(_ids(self._records.names()), reverse=True)[:_READ]
-        runs = self._pool.each(self._listed, newest)
-        every = [run for run in runs if run is not None]
-        return sorted(every, key=lambda run: run.started_at, reverse=True)
+        """Return the runs with readable records, the latest first."""
+
+        def read(run_id: str) -> list[ValidationRun]:
+            with contextlib.suppress(errors.NotFound, errors.Unreadable):
+                return [self.find(run_id)]
+            return []
+
+        listed = self._pool.each(read, _ids(self._records.names()))
+        runs = [run for readable in listed for run in readable]
+        return sorted(runs, key=lambda run: run.started_at, reverse=True)
 
     def stop(self, run_id: str) -> None:
-        """Ask the process that runs it to stop.
+        """Ask the process of a run to stop it.
 
         :raises errors.Refused: it has ended.
         """
@@ -270,51 +276,39 @@ class Ledger:
         self._records.write(f'{run_id}{_STOP}', True)
 
     def is_to_stop(self, run_id: str) -> bool:
-        """Say whether a caller has asked for it."""
+        """Return whether a caller has asked to stop a run."""
         return self._records.has(f'{run_id}{_STOP}')
 
     def tidy(self, kept: int = KEPT, spared: str = '') -> None:
-        """Forget the runs that have ended before the last few.
+        """Delete all but the last few of the runs that have ended.
 
-        :param spared: the id of one that stays in any case.
+        :param spared: the ID of a run that stays in any case.
         """
         names = self._records.names()
         if len(_ids(names)) <= kept:
             return
         ended = [run for run in self.every() if run.state.ended]
         for run in ended[kept:]:
-            # What says that there is a run goes last: what is interrupted here
-            # is done the next time.
+            # The record of the run goes last, so that the next call finishes
+            # an interrupted deletion.
             own = [name for name in names if name.startswith(f'{run.id}/')]
             own.sort(key=lambda name: name.endswith(_RUN))
             self._records.delete(*(own if run.id != spared else ()))
 
-    def _listed(self, run_id: str) -> ValidationRun | None:
-        try:
-            return self.find(run_id)
-        except (errors.NotFound, errors.Unreadable):
-            return None
-
 
 def _ids(names: abc.Iterable[str]) -> list[str]:
-    """Return the ids of runs, of names of records."""
+    """Return the IDs of the runs that some records belong to."""
     return [name.removesuffix(_RUN) for name in names if name.endswith(_RUN)]
 
 
-def _values(
-    kept: ValidationRun | Detail,
-) -> Any:
+def _values(kept: ValidationRun | Detail) -> Any:
     return stored.versioned(type(kept), dataclasses.asdict(kept))
 
 
 def new_id(at: str) -> str:
-    """Return the id of a new run.
+    """Return an ID for a run, such as 20261121T014036Z-1421e4.
 
-    :param at: when it begins, as `ValidationRun.started_at`.
+    :param at: its start, as in `ValidationRun.started_at`.
     """
     stamp = re.sub('[^0-9TZ]', '', at)
     return f'{stamp}-{uuid.uuid4().hex[:6]}'
-
-
-def _detail(run_id: str, validation: str) -> str:
-    return f'{run_id}/results/{validation}.json'

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that can be done with validations, in terms of JSON.
+"""The operations on validations, in terms of JSON.
 
-Commands call this directly, or let Mistral's actions call it; so both ways
-have one result. Where a method takes ``plan``, ``container`` and ``object``,
-or ``package``, one of them says where the playbooks are: in the folder
-``validations`` of a plan, in a tarball in the object store, or in a Python
-package on the machine that runs them.
+Commands call them directly, or let Mistral's actions call them. Where a method
+takes ``plan``, ``container`` and ``object``, or ``package``, one of them names
+the source of the playbooks: the folder ``validations`` of a plan, a tarball in
+the object store, or a Python package on the machine that runs them.
 """
 
 from collections import abc
@@ -34,7 +33,8 @@ _POLL: Final = 20
 def read_secrets(given: Any) -> tuple[abc.Mapping[str, Any], str]:
     """Return the secret variables of a run, and its key for ssh.
 
-    :raises errors.Invalid: they are not a map of these; it quotes nothing.
+    :raises errors.Invalid: they are not a map of these; the message quotes
+        nothing.
     """
     wrong = errors.Invalid(
         'secrets must be a map with variables, a map, and ssh_key, a text'
@@ -58,7 +58,7 @@ Reports = list[Report]
 class ValidationOperations:
     """The operations on the validations of a project.
 
-    :param machine: what playbooks run on; by default this one.
+    :param machine: for the playbooks; by default this one.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ValidationOperations:
         *,
         source: catalogue.PlaybookSource | None = None,
     ) -> Report:
-        """List validations; one of plan, object and package says which.
+        """List the validations of a plan, an object or a package.
 
         :param plan: a plan, in whose folder validations they are.
         :param container: of the object.
@@ -103,7 +103,7 @@ class ValidationOperations:
         }
 
     def required(self, plan: str) -> Report:
-        """Say which groups have to pass before a plan is deployed.
+        """List the groups that must pass before a plan is deployed.
 
         :param plan: its name.
         :returns: a map of groups.
@@ -135,7 +135,7 @@ class ValidationOperations:
     ) -> Report:
         """Run validations, and wait for their end.
 
-        The operator of this Mistral has to allow it.
+        The operator of this Mistral must permit it.
 
         :param plan: a plan, in whose folder validations they are.
         :param container: of the object.
@@ -143,8 +143,8 @@ class ValidationOperations:
         :param package: a Python package that is installed here.
         :param validations: a list of names; without it, and groups, all.
         :param groups: a list of groups.
-        :param stack: whose servers are meant; by default the plan's stack, if
-            there is one. Empty: the machine of the executor alone.
+        :param stack: the stack with the servers; by default the plan's stack,
+            if there is one. Empty: the machine of the executor alone.
         :param host_groups: a map of groups that playbooks name: for each a
             list of hosts, such as localhost; an empty one means all.
         :param connection: to the servers, ssh or local.
@@ -157,7 +157,7 @@ class ValidationOperations:
         :param run_id: of the new run; by default one is made up.
         :returns: the run, without the details of its validations.
         """
-        # A command has files at hand, which Mistral cannot give.
+        # A command gives files, which Mistral cannot.
         source = source or catalogue.find_playbooks(
             self._plans, plan, container, object, package, complete=True
         )
@@ -216,7 +216,7 @@ class ValidationOperations:
                     source.plan, required, known, run
                 ),
             ).run()
-        # It has been run, whatever becomes of former ones.
+        # The run counts, even if former ones cannot be deleted.
         with contextlib.suppress(errors.ServiceError):
             self.ledger.tidy(spared=run.id)
         return report(run)
@@ -262,7 +262,7 @@ class ValidationOperations:
         ]
 
     def result(self, run_id: str, validation: str | None = None) -> Report:
-        """Show a run of validations, or all about a validation in it.
+        """Show a run of validations, or the details of one validation.
 
         :param run_id: the run.
         :param validation: the name of a validation.
@@ -278,7 +278,7 @@ class ValidationOperations:
         known: catalogue.Catalogue,
         run: ledgers.ValidationRun,
     ) -> None:
-        """Record which of the groups that a deployment needs have passed."""
+        """Record the groups required for a deployment that have passed."""
         passed = {
             outcome.validation
             for outcome in run.outcomes
@@ -290,7 +290,7 @@ class ValidationOperations:
                 for validation in known.validations
                 if group in validation.groups
             }
-            # What nothing checks has not passed.
+            # A group without validations has not passed.
             if plan and wanted and wanted <= passed:
                 deploy_records.record(
                     self._plans.annex(plan),
@@ -311,22 +311,20 @@ def report(run: ledgers.ValidationRun) -> Report:
 
     Its ``success`` is null until it ends.
     """
-    shown = dataclasses.asdict(run)
-    shown['summary'] = run.counts
-    shown['success'] = (
-        run.state is ledgers.ValidationState.PASSED
-        if run.state.ended
-        else None
-    )
-    return shown
+    passed = run.state is ledgers.ValidationState.PASSED
+    return {
+        **dataclasses.asdict(run),
+        'summary': run.counts,
+        'success': passed if run.state.ended else None,
+    }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ValidationWork:
     """The state of a run of validations.
 
-    :ivar called: whether the action that runs it was called.
-    :ivar reason: why that action has failed; '' if it has not.
+    :ivar called: whether the action that runs the playbooks was called.
+    :ivar reason: of the failure of that action; '' without one.
     """
 
     run_id: str
@@ -338,7 +336,7 @@ Step = jobs.JobStep[ValidationWork]
 
 
 class ValidationJob:
-    """Runs validations, and reads how that ended; a `jobs.Job`.
+    """A run of validations by an action of Mistral; a `jobs.Job`.
 
     :param given: the input of the workflow.
     """
@@ -348,7 +346,7 @@ class ValidationJob:
     ) -> None:
         self._core = core
         self._given = given
-        # Of the run that has ended with the step that was taken.
+        # The report of the run, once the step has found that it has ended.
         self._report: Report | None = None
 
     def step(
@@ -368,7 +366,13 @@ class ValidationJob:
             return jobs.JobStep(state=state, call=call)
         if outcome is not None:
             if outcome.code:
-                raise _final(outcome)
+                error = errors.restore(
+                    {'code': outcome.code, 'message': outcome.reason}
+                )
+                # A job would retry after these, with the same outcome.
+                if isinstance(error, errors.Unavailable | errors.PlanBusy):
+                    error = errors.ServiceError(outcome.reason)
+                raise error
             state = dataclasses.replace(state, reason=outcome.reason)
         try:
             run = self._core.ledger.find(state.run_id)
@@ -377,7 +381,7 @@ class ValidationJob:
                 raise errors.ServiceError(state.reason) from None
             raise
         if not run.state.ended:
-            # Its process is alive, or has died and is not lost yet.
+            # Its process is alive, or has died and does not count as lost yet.
             return jobs.JobStep(state=state, next_look=_POLL)
         if run.state is ledgers.ValidationState.LOST:
             reason = ': '.join(filter(None, (run.reason, state.reason)))
@@ -387,13 +391,5 @@ class ValidationJob:
         return jobs.JobStep(state=state, success=success, reason=run.reason)
 
     def output(self, state: ValidationWork) -> Report:
-        """Return what the workflow returns."""
+        """Return the output of the workflow."""
         return {'run': self._report}
-
-
-def _final(outcome: jobs.CallOutcome) -> errors.Error:
-    """Return the error of an action, which a job does not ride out."""
-    error = errors.restore({'code': outcome.code, 'message': outcome.reason})
-    if isinstance(error, errors.Unavailable | errors.PlanBusy):
-        return errors.ServiceError(outcome.reason)
-    return error

@@ -189,7 +189,14 @@ def test_changes_at_once_are_all_kept(
     at_once(
         lambda: user.plans().select('plan', {'environments/one.yaml': True}),
         lambda: user.plans().select('plan', {'environments/two.yaml': True}),
-        lambda: change(lambda old: secrecy.fill_passwords(old, ['Other'])),
+        lambda: change(
+            lambda old: secrecy.with_passwords(
+                dataclasses.replace(
+                    old, passwords={**old.passwords, 'Other': None}
+                ),
+                {},
+            )
+        ),
         lambda: change(
             lambda old: dataclasses.replace(old, parameter_defaults={'a': 1})
         ),

@@ -169,7 +169,7 @@ def results():
         'plan.look': plans.look('plan-id'),
         'plan.status': plans.status('plan'),
         'plan.cancel': plans.cancel('plan'),
-        'nodes.register': core.register(test_operations.NODES),
+        'nodes.register': core.register(test_operations.nodes(b='nope')),
         'nodes.list': core.list(),
         'nodes.begin': (begun := core.begin('manage', ['a'])),
         'nodes.begin.convoy': begun['convoy'],

@@ -2,7 +2,7 @@
 """``openstack deployment plan node register|list|introspect|provide``."""
 
 import argparse
-from collections import abc
+import contextlib
 import json
 import pathlib
 import time
@@ -53,15 +53,13 @@ def operations(manager: Any) -> node_operations.NodeOperations:
 
 
 def load_nodes(text: str) -> Any:
-    """Return what a file holds.
+    """Read a file of nodes.
 
-    :raises errors.Invalid: it is neither JSON nor YAML, or more than is
-        read; passwords in it are not quoted.
+    :raises errors.Invalid: it is neither JSON nor YAML, or too large; the
+        message quotes no password.
     """
-    try:
+    with contextlib.suppress(ValueError):
         return bounds.read_json(text)
-    except ValueError:
-        pass
     try:
         return yaml_reading.load(text)
     except yaml_reading.UnreadableYAML as exc:
@@ -111,22 +109,16 @@ class NodeCommand(common.Report):
         except KeyboardInterrupt:
             self.log.error('Interrupted; run the command again to continue')
             self.exit_code = common.INTERRUPTED
-            _abort(core, inspected)
+            # A node that was just sent cannot be aborted at once.
+            for _ in range(_ABORTING):
+                if not core.abort(inspected)['moving']:
+                    break
+                time.sleep(1)
             return {'nodes': [], 'moved': [], 'found': []}
         if step.reason:
             self.log.error('%s', step.reason)
             self.exit_code = common.FAILED
         return job.output(step.state)
-
-
-def _abort(
-    core: node_operations.NodeOperations, nodes: abc.Collection[str]
-) -> None:
-    """Abort inspections, also of nodes that have only just been sent."""
-    for _ in range(_ABORTING):
-        if not core.abort(nodes)['moving']:
-            return
-        time.sleep(1)
 
 
 class RegisterNodes(NodeCommand):
@@ -176,13 +168,17 @@ class RegisterNodes(NodeCommand):
         for entry in report['nodes']:
             for warning in entry['warnings']:
                 self.log.warning('%s: %s', entry['name'], warning)
-        # The last way of a node tells where it is.
+        # The last move of a node has its final state.
         moved = {move['uuid']: move for move in report['moved']}
         return ('Name', 'UUID', 'Action', 'Changes', 'Reason'), [
             (
                 entry['name'],
                 entry['uuid'],
-                _action(entry, parsed_args.dry_run),
+                f'would be {entry["action"]}'
+                if parsed_args.dry_run
+                and registering.NodeAction(entry['action'])
+                in registering.CHANGES
+                else str(entry['action']),
                 columns.SentencesCell(entry['changes']),
                 columns.Value(
                     entry['reason']
@@ -266,7 +262,14 @@ class IntrospectNodes(NodeCommand):
             provide=parsed_args.provide,
         )
         if parsed_args.save:
-            _save(self.core(), parsed_args.save, report['found'])
+            with common.access('write', parsed_args.save):
+                path = private_files.folder(pathlib.Path(parsed_args.save))
+                for machine in report['found']:
+                    inventory = self.core().inventory(machine['uuid'])
+                    name = machine['name'] or machine['uuid']
+                    file = private_files.file_name(f'{name}.json')
+                    text = json.dumps(inventory, indent=2) + '\n'
+                    private_files.write(path / file, text)
         machines = {machine['uuid']: machine for machine in report['found']}
         return common.table(
             [
@@ -320,27 +323,7 @@ class ProvideNodes(NodeCommand):
         )
 
 
-def _action(entry: node_operations.Report, dry_run: bool) -> str:
-    action = registering.NodeAction(entry['action'])
-    conditional = dry_run and action in registering.CHANGES
-    return f'would be {action}' if conditional else str(action)
-
-
 def _nodes(parsed_args: argparse.Namespace) -> list[str] | None:
     if bool(parsed_args.nodes) == parsed_args.all:
         raise exceptions.CommandError('Name nodes, or give --all')
     return parsed_args.nodes or None
-
-
-def _save(
-    core: node_operations.NodeOperations,
-    folder: str,
-    machines: abc.Iterable[node_operations.Report],
-) -> None:
-    with common.access('write', folder):
-        path = private_files.folder(pathlib.Path(folder))
-        for machine in machines:
-            text = json.dumps(core.inventory(machine['uuid']), indent=2)
-            name = machine['name'] or machine['uuid']
-            file = private_files.file_name(f'{name}.json')
-            private_files.write(path / file, text + '\n')

@@ -140,24 +140,21 @@ class ListParameters(plan_common.PlanCommand):
             headers += ['Places']
         if parsed_args.long:
             headers += ['Default', 'Constraints', 'Hidden']
-        rows = [_parameter(*entry)[: len(headers)] for entry in listed]
+        rows = [
+            (
+                parameter.name,
+                parameter.type,
+                columns.Value(parameter.value),
+                parameter.origin.value,
+                columns.Value(parameter.description),
+                columns.NamesCell(path or '.' for path in paths),
+                columns.Value(parameter.default),
+                columns.Value(dict(parameter.constraints) or None),
+                parameter.hidden,
+            )[: len(headers)]
+            for parameter, paths in listed
+        ]
         return headers, rows
-
-
-def _parameter(
-    parameter: parameters.Parameter, paths: abc.Iterable[str]
-) -> tuple[Any, ...]:
-    return (
-        parameter.name,
-        parameter.type,
-        columns.Value(parameter.value),
-        parameter.origin.value,
-        columns.Value(parameter.description),
-        columns.NamesCell(path or '.' for path in paths),
-        columns.Value(parameter.default),
-        columns.Value(dict(parameter.constraints) or None),
-        parameter.hidden,
-    )
 
 
 class _ChangeParameters(plan_common.PlanCommand):

@@ -12,7 +12,6 @@ from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.plans import plan_common
-from heat_plugins.plans.content import exporting
 
 
 def _shown(plan: abc.Mapping[str, Any]) -> common.Shown:
@@ -148,7 +147,7 @@ class DeletePlan(plan_common.PlanCommand):
         column_names: abc.Sequence[str],
         data: Any,
     ) -> int:
-        """Print nothing: it is gone."""
+        """Print nothing for a plan that was deleted."""
         return 0
 
 
@@ -171,7 +170,7 @@ class ExportPlan(plan_common.PlanCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.plans().plans
         path = pathlib.Path(parsed_args.file)
-        # All of it or nothing, and readable by the user alone.
+        # The file appears when it is complete, and only its user can read it.
         with (
             common.access('write', parsed_args.file),
             tempfile.TemporaryDirectory(
@@ -186,10 +185,6 @@ class ExportPlan(plan_common.PlanCommand):
                 )
             size = part.stat().st_size
             part.replace(path)
-        self._say(left_out)
-        return ('file', 'bytes'), common.One((parsed_args.file, size))
-
-    def _say(self, left_out: exporting.LeftOut) -> None:
         secret = [*left_out.values]
         if left_out.passwords:
             secret.append(f'generated passwords ({left_out.passwords})')
@@ -206,3 +201,4 @@ class ExportPlan(plan_common.PlanCommand):
                 'that they set: %s',
                 bounds.listed(left_out.files),
             )
+        return ('file', 'bytes'), common.One((parsed_args.file, size))

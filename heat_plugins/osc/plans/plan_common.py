@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands for plans share."""
+"""Shared parts of the commands for plans."""
 
 import argparse
 from collections import abc
@@ -45,7 +45,7 @@ def operations(manager: Any) -> plan_operations.PlanOperations:
 
 
 class PlanCommand(common.Report):
-    """A command about plans; those about no single one have other `shared`."""
+    """A command for plans; one without a plan has other `shared`."""
 
     shared: command_line.Arguments = (
         command_line.value('plan', '<plan>', 'The plan'),
@@ -57,7 +57,7 @@ class PlanCommand(common.Report):
         return operations(self.app.client_manager)
 
     def files(self, what: str) -> abc.Callable[[int, int], None]:
-        """Return what is told how many files are done, and of how many."""
+        """Return a function that shows the progress of files."""
         return functools.partial(self.progress.show, what)
 
     def warn(self, warnings: abc.Iterable[str]) -> None:
@@ -86,9 +86,9 @@ _REVISION = command_line.value(
 def source(
     *others: command_line.Argument, required: bool = False
 ) -> command_line.Argument:
-    """Return options for where the files of a plan come from.
+    """Return the options for the source of a plan's files.
 
-    :param others: options that may stand in their place; last in the help.
+    :param others: alternative options; last in the help.
     """
 
     def add(parser: Any) -> None:
@@ -103,7 +103,7 @@ def source(
 def content(
     parsed_args: argparse.Namespace, folders: abc.Container[str] = ()
 ) -> sources.Content | None:
-    """Return the files that were given; None if none were."""
+    """Return the files of the source; None without a source."""
     if parsed_args.git:
         return tarballs.from_git(parsed_args.git, parsed_args.revision)
     if not parsed_args.source:

@@ -80,7 +80,14 @@ class DeployPlan(plan_common.PlanCommand):
         if parsed_args.cancel:
             return _status(plans.cancel(plan))
         if parsed_args.validate_only:
-            return self._preview(plans, parsed_args)
+            preview = plans.preview(plan, take_over=parsed_args.take_over)
+            self.warn(preview.pop('warnings'))
+            action = preview.pop('action')
+            names = {
+                name: columns.NamesCell(value)
+                for name, value in preview.items()
+            }
+            return plan_common.one({'action': action, **names})
         show = progress.DeploymentProgress(self.progress, plan)
         try:
             step = self._deploy(plans, show, parsed_args)
@@ -140,21 +147,6 @@ class DeployPlan(plan_common.PlanCommand):
             most=_MOST,
             sleep=time.sleep,
         )
-
-    def _preview(
-        self,
-        plans: plan_operations.PlanOperations,
-        parsed_args: argparse.Namespace,
-    ) -> common.Shown:
-        preview = plans.preview(
-            parsed_args.plan, take_over=parsed_args.take_over
-        )
-        self.warn(preview.pop('warnings'))
-        action = preview.pop('action')
-        shown = {
-            name: columns.NamesCell(names) for name, names in preview.items()
-        }
-        return plan_common.one({'action': action, **shown})
 
 
 class ShowStatus(plan_common.PlanCommand):
@@ -249,7 +241,7 @@ def _follower(
     plan: str,
     started: deploying.Started,
 ) -> plan_stacks.StackFollower:
-    """Return what reads the progress of a plan's deployment."""
+    """Return a reader of the progress of a plan's deployment."""
     return plan_stacks.StackFollower(
         plans.plans.stacks,
         started.stack_id,
@@ -265,9 +257,9 @@ def run_call(
     call: jobs.Call,
     description: str,
 ) -> jobs.CallOutcome:
-    """Let Mistral run what a deployment asks for, and wait for its end.
+    """Let Mistral run a call of a deployment, and wait for its end.
 
-    Where there is no Mistral, validations run in this process.
+    Without Mistral, validations run in this process.
     """
     cloud = common.cloud(manager)
     if call.name == plan_deployment.VALIDATIONS and not mistral_api.is_there(

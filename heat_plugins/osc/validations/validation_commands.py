@@ -15,7 +15,6 @@ from heat_plugins import errors
 from heat_plugins import retrying
 from heat_plugins.clients import mistral_plans
 from heat_plugins.clients import swift
-from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import stores
@@ -29,11 +28,11 @@ from heat_plugins.validations import playbooks
 from heat_plugins.validations import validation_ledger
 from heat_plugins.validations import validation_operations
 
-# Seconds for which a run that was stopped is waited for.
+# Seconds to wait for the end of a run that was stopped.
 _TIMEOUT = 90
 _INTERVAL = 1.0
 
-# What no plan has at its top.
+# A folder that no plan has at its top.
 _TOP = '.heat-plugins-upload'
 
 _CODES = {
@@ -53,18 +52,22 @@ def operations(manager: Any) -> validation_operations.ValidationOperations:
 def services(
     manager: Any,
 ) -> tuple[stores.ObjectStore, mistral_plans.WorkflowExecutions]:
-    """Return what a run by Mistral needs: the object store, and Mistral."""
+    """Return the object store, and Mistral, for a run by an executor."""
     cloud = common.cloud(manager)
     return swift.connect(cloud), mistral_plans.WorkflowExecutions(cloud)
 
 
-def exit_code(run: dict[str, Any]) -> int:
-    """Return the exit code for how a run stands."""
-    return _CODES.get(run['state'], common.FAILED)
-
-
 def outcomes(run: dict[str, Any]) -> common.Shown:
-    """Return columns and rows of the outcome of each validation."""
+    """Return a table with the outcome of each validation of a run."""
+
+    def counts(hosts: abc.Mapping[str, Any]) -> columns.Outputs:
+        return columns.Outputs(
+            {
+                host: ', '.join(f'{n} {state}' for state, n in states.items())
+                for host, states in hosts.items()
+            }
+        )
+
     return common.table(
         run['outcomes'],
         {
@@ -72,24 +75,21 @@ def outcomes(run: dict[str, Any]) -> common.Shown:
             'Name': columns.of(columns.Value, 'name'),
             'State': columns.of(str, 'state'),
             'Duration': columns.of(columns.Seconds, 'seconds'),
-            'Hosts': columns.of(_hosts, 'hosts'),
+            'Hosts': columns.of(counts, 'hosts'),
             'Reason': columns.of(columns.Value, 'reason'),
         },
     )
 
 
-def _hosts(
-    hosts: abc.Mapping[str, abc.Mapping[str, int]],
-) -> columns.Outputs:
-    """Return the numbers of each host by their names, as people read them."""
-    return columns.Outputs(
-        {
-            host: ', '.join(
-                f'{count} {name}' for name, count in counts.items()
-            )
-            for host, counts in hosts.items()
-        }
-    )
+class _RunCommand(common.Report):
+    """A command whose exit code says how a run has ended."""
+
+    def report(self, run: dict[str, Any]) -> common.Shown:
+        """Show a run, and set the exit code for its state."""
+        if run['reason']:
+            self.log.warning('%s', run['reason'])
+        self.exit_code = _CODES.get(run['state'], common.FAILED)
+        return outcomes(run)
 
 
 class _HostGroup:
@@ -130,7 +130,7 @@ class _SourceCommand(common.Report):
     def source(
         self, parsed_args: argparse.Namespace
     ) -> tuple[dict[str, str], catalogue.PlaybookSource | None]:
-        """Return what names the validations, and files if those are given."""
+        """Return the arguments that name a source, and the given files."""
         content = plan_common.content(parsed_args)
         given = {'plan': parsed_args.plan, 'package': parsed_args.package}
         given = {name: value for name, value in given.items() if value}
@@ -171,7 +171,7 @@ class ListValidations(_SourceCommand):
         )
 
 
-class RunValidations(_SourceCommand):
+class RunValidations(_RunCommand, _SourceCommand):
     """Run validations, against the servers of a stack or on this machine.
 
     Exit codes: 0 all passed, 3 some failed, 5 the run was stopped, 1 it did
@@ -289,7 +289,11 @@ class RunValidations(_SourceCommand):
                 for variable in parsed_args.variables
             },
         }
-        secrets = _secrets(parsed_args)
+        secrets: dict[str, Any] = {}
+        if parsed_args.secrets:
+            secrets['variables'] = common.read_map(parsed_args.secrets)
+        if parsed_args.ssh_key:
+            secrets['ssh_key'] = common.read_text(parsed_args.ssh_key)
         show = progress.Validations(self.progress)
         core = operations(self.app.client_manager)
         try:
@@ -314,12 +318,17 @@ class RunValidations(_SourceCommand):
                 )
         except KeyboardInterrupt:
             self.exit_code = common.INTERRUPTED
-            self.progress.say(*_interrupted(parsed_args.local, show.run_id))
+            if parsed_args.local:
+                self.progress.say('Interrupted; the playbooks were stopped')
+                return (), []
+            command = 'openstack deployment plan validation'
+            self.progress.say(
+                'Stopped waiting; the run continues. Check or stop it:',
+                f'  {command} result show {show.run_id}',
+                f'  {command} stop {show.run_id}',
+            )
             return (), []
-        if run['reason']:
-            self.log.warning('%s', run['reason'])
-        self.exit_code = exit_code(run)
-        return outcomes(run)
+        return self.report(run)
 
 
 def _run_by_mistral(
@@ -336,11 +345,17 @@ def _run_by_mistral(
     """Let the workflow validations.run run validations; return the run."""
     at = time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())
     run_id = validation_ledger.new_id(at)
-    # Mistral keeps its input and shows it, so it gets references.
+    # Mistral keeps and shows its input, so it gets references.
     given = {**options, 'run_id': run_id, 'secrets': None}
     with contextlib.ExitStack() as uploads:
         if files is not None:
-            place = parcels.send(store, _packed(files.content))
+            file = io.BytesIO()
+            with tarballs.writer(file) as add:
+                # A single folder at the top is left out at reading, unless
+                # the plan has one of that name.
+                for path in sorted(files.content):
+                    add(f'{_TOP}/{path}', files.content[path])
+            place = parcels.send(store, file.getvalue())
             uploads.callback(parcels.forget, store, place)
             given |= {key: place[key] for key in ('container', 'object')}
         if secrets:
@@ -350,7 +365,7 @@ def _run_by_mistral(
         execution_id = executions.start_workflow(
             'validations.run', given, f'validations {run_id}'
         )
-        # The run needs them, whatever becomes of this command.
+        # The run needs them, even if this command is interrupted.
         kept = uploads.pop_all()
     show.begun(run_id)
 
@@ -370,20 +385,10 @@ def _run_by_mistral(
         kept.close()
     with contextlib.suppress(errors.NotFound):
         run = core.result(run_id)
-        # An executor that has died has not said how it ends.
+        # An executor that died has not written the end of the run.
         if run['success'] is not None or not execution.ended:
             return run
     raise execution.error()
-
-
-def _packed(content: sources.Content) -> bytes:
-    file = io.BytesIO()
-    with tarballs.writer(file) as add:
-        for path in sorted(content):
-            # A single folder at the top is taken off again, unless the plan
-            # has one of that name.
-            add(f'{_TOP}/{path}', content[path])
-    return file.getvalue()
 
 
 class StopValidations(common.Report):
@@ -407,26 +412,6 @@ class StopValidations(common.Report):
                 'run becomes LOST'
             )
         return outcomes(run)
-
-
-def _secrets(parsed_args: argparse.Namespace) -> dict[str, Any]:
-    """Return the secret inputs, read from files."""
-    secrets: dict[str, Any] = {}
-    if parsed_args.secrets:
-        secrets['variables'] = common.read_map(parsed_args.secrets)
-    if parsed_args.ssh_key:
-        secrets['ssh_key'] = common.read_text(parsed_args.ssh_key)
-    return secrets
-
-
-def _interrupted(local: bool, run_id: str | None) -> tuple[str, ...]:
-    if local:
-        return ('Interrupted; the playbooks were stopped',)
-    return (
-        'Stopped waiting; the run continues. Check or stop it:',
-        f'  openstack deployment plan validation result show {run_id}',
-        f'  openstack deployment plan validation stop {run_id}',
-    )
 
 
 class ListResults(common.Report):
@@ -457,7 +442,7 @@ class ListResults(common.Report):
         )
 
 
-class ShowResult(common.Report):
+class ShowResult(_RunCommand):
     """Show the outcome of a run, or of a validation in it.
 
     Exit codes: 0 passed, 3 failed, 5 stopped, 6 in progress; with a validation
@@ -482,11 +467,7 @@ class ShowResult(common.Report):
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         core = operations(self.app.client_manager)
         if parsed_args.validation is None:
-            run = core.result(parsed_args.run)
-            self.exit_code = exit_code(run)
-            if run['reason']:
-                self.log.warning('%s', run['reason'])
-            return outcomes(run)
+            return self.report(core.result(parsed_args.run))
         detail = core.result(parsed_args.run, parsed_args.validation)
         if detail['cut']:
             self.log.warning('The output was longer; only a part is kept')

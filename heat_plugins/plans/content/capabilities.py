@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``capabilities-map.yaml``: what can be chosen in a plan."""
+"""``capabilities-map.yaml``: the choices of a plan."""
 
 from collections import abc
 import dataclasses
@@ -13,10 +13,10 @@ from heat_plugins.content import texts
 #: Where it lies in a plan.
 PATH: Final = 'capabilities-map.yaml'
 
-#: The title of the topic with what the map does not name.
+#: The title of the topic with the environments that the map does not name.
 OTHER: Final = 'Other'
 
-# Where environments lie that a map need not name.
+# The folder with environments that a map need not name.
 _FOLDER = 'environments/'
 
 
@@ -62,11 +62,11 @@ class Topic:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Capabilities:
-    """What can be chosen in a plan.
+    """The choices of a plan.
 
     :ivar topics: in the map's order; the environments that the map does not
         name are in a last topic, `OTHER`.
-    :ivar warnings: what is wrong with the map, a sentence each.
+    :ivar warnings: a sentence for each fault of the map.
     """
 
     topics: tuple[Topic, ...]
@@ -91,7 +91,7 @@ def read(
     paths: abc.Collection[str],
     enabled: abc.Collection[str],
 ) -> Capabilities:
-    """Read a map against what a plan has.
+    """Read a map of the choices among the files of a plan.
 
     :param text: the map; None where the plan has none.
     :param enabled: the paths of the environments that are enabled.
@@ -131,7 +131,13 @@ def read(
             for topic in _maps(texts.mapping(text or '', PATH), 'topics', '')
         )
     )
-    others = {path for path in there if _may_be_enabled(path)} | on
+    others = on | {
+        path
+        for path in there
+        if path.startswith(_FOLDER)
+        and path.endswith('.yaml')
+        and not path.endswith('.j2.yaml')
+    }
     others -= listed.environments.keys()
     topics = listed.topics
     if others:
@@ -166,14 +172,6 @@ def _warnings(
         for name in environment.requires:
             if name not in there:
                 yield f'{path} requires {name}, which the plan does not have'
-
-
-def _may_be_enabled(path: str) -> bool:
-    return (
-        path.startswith(_FOLDER)
-        and path.endswith('.yaml')
-        and not path.endswith('.j2.yaml')
-    )
 
 
 def _maps(

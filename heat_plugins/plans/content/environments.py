@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``plan-environment.yaml``: what of a plan is enabled, and what is set."""
+"""``plan-environment.yaml``: enabled environments and set parameters."""
 
 from collections import abc
 import dataclasses
@@ -33,13 +33,13 @@ def _values() -> Any:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PlanEnvironment:
-    """The file, read.
+    """The content of the file.
 
-    :ivar parameter_defaults: what was set, over what environments set.
-    :ivar passwords: what was generated, by the parameter's name; None for
-        what is still to be generated. Environments go over them.
-    :ivar derived_parameters: what workflows have worked out; below
-        `parameter_defaults`.
+    :ivar parameter_defaults: set parameters, which override environments.
+    :ivar passwords: generated ones by the name of the parameter; None before
+        they are generated. Environments override them.
+    :ivar derived_parameters: computed by workflows; `parameter_defaults`
+        override them.
     :ivar more: the sections that plans themselves do not read.
     """
 
@@ -107,7 +107,7 @@ class PlanEnvironment:
             if content:
                 values[section] = dict(content)
         text = texts.dump(values | dict(self.more))
-        # What could not be read again would be the end of the plan.
+        # A file that cannot be read again would make the plan useless.
         texts.load(text, PATH)
         return text
 
@@ -127,7 +127,7 @@ def _entries(listed: Any) -> tuple[Entry, ...]:
     if not isinstance(listed, list):
         raise errors.Invalid(f'environments of {PATH} must be a list')
     entries = [_entry(entry) for entry in listed]
-    # Of one that comes twice the last counts, as in Heat's merging.
+    # The last of equal paths counts, as in Heat's merging.
     later = {entry.path: place for place, entry in enumerate(entries)}
     return tuple(
         entry

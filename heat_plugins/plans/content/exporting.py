@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a plan may leave it without its secrets."""
+"""Exports of plans, with or without their secrets."""
 
 from collections import abc
 import contextlib
@@ -19,11 +19,11 @@ _CHUNK = 64
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """The secrets that a tarball lacks, and those that it has all the same.
+    """The secrets that a tarball lacks, and the files with other secrets.
 
-    :ivar values: names of what was set.
-    :ivar passwords: how many were generated.
-    :ivar files: those that set secrets; they are in the tarball, unchanged.
+    :ivar values: names of set parameters.
+    :ivar passwords: the number of generated passwords.
+    :ivar files: of the plan that set secrets; the tarball has them unchanged.
     """
 
     values: tuple[str, ...] = ()
@@ -60,17 +60,23 @@ def _without_secrets(
 ) -> tuple[environments.PlanEnvironment, LeftOut]:
     """Return a plan's environment without secret values.
 
-    Of generated passwords the names stay, so that others are generated. Left
-    out is what is set for a secret parameter, or for one that no template
-    has. Where the templates cannot be read, all that is set is left out. Files
-    stay as they are.
+    The names of generated passwords stay, so that new ones are generated. The
+    values of secret parameters, and of those that no template has, are left
+    out; all values are where the templates are unreadable. Files stay.
     """
     names = secrecy.SecretNames(secret=frozenset(), known=frozenset())
     files: tuple[str, ...] = ()
     with contextlib.suppress(errors.Error):
         content = references.resolve(plan, fetch)
         names = secrecy.SecretNames.of(content, plan)
-        files = _files_with_secrets(content, names)
+        files = tuple(
+            dict.fromkeys(
+                path
+                for path, values in secrecy.set_in(content)
+                if not path.startswith(f'{environments.PATH}#')
+                and any(names.texts(values))
+            )
+        )
     left_out: set[str] = set()
 
     def shown(section: abc.Mapping[str, Any]) -> dict[str, Any]:
@@ -103,17 +109,4 @@ def _without_secrets(
             password is not None for password in plan.passwords.values()
         ),
         files=files,
-    )
-
-
-def _files_with_secrets(
-    content: references.Resolved, names: secrecy.SecretNames
-) -> tuple[str, ...]:
-    return tuple(
-        dict.fromkeys(
-            path
-            for path, values in secrecy.set_in(content)
-            if not path.startswith(f'{environments.PATH}#')
-            and any(names.texts(values))
-        )
     )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The beginning of a plan, which is there in full or not at all.
+"""The creation of a plan, which is complete or undone.
 
-The name is claimed first, so that of two at once one is told; then come the
-container with its mark, the files, plan-environment.yaml, and last the mark
-that says that all is there. What fails is undone. What is interrupted can be
-resumed: files that are there are not sent again.
+The name is claimed first, so that of two callers at once one is refused; then
+come the container with its mark, the files, plan-environment.yaml, and last
+the mark of a complete plan. A failed creation is undone. An interrupted one
+can be resumed, which sends no file again.
 """
 
 from collections import abc
@@ -27,11 +27,10 @@ from heat_plugins.plans.rendering import rendering
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """The content of a plan to be.
+    """The content of a future plan.
 
     :ivar files: without plan-environment.yaml.
-    :ivar rendered: whether there were Jinja templates, and they were
-        rendered.
+    :ivar rendered: whether Jinja templates were rendered into it.
     """
 
     files: sources.Content
@@ -48,11 +47,9 @@ def prepare(
     render: bool,
     limits: rendering.RenderingLimits,
 ) -> Prepared:
-    """Check the content of a plan before any of it is stored.
+    """Check the content of a plan, and generate its passwords.
 
-    Passwords that it needs are generated.
-
-    :raises errors.Invalid: it is not enough for a plan.
+    :raises errors.Invalid: the content is no complete plan.
     """
     remedy = ''
     if not render and rendering.is_due(content):
@@ -62,7 +59,20 @@ def prepare(
         )
     files = dict(rendering.render(content, limits) if render else content)
     given = files.pop(environments.PATH, None)
-    environment = _environment(given, template, remedy)
+    if template is not None:
+        template = texts.path(template, 'root template')
+    if given is not None:
+        text = texts.decode(given, environments.PATH)
+        environment = environments.PlanEnvironment.from_text(text, template)
+    elif template is not None:
+        environment = environments.PlanEnvironment(template=template)
+    else:
+        raise errors.Invalid(
+            f'The plan has no {environments.PATH}; name the root template '
+            f'(--template){remedy}'
+        )
+    if template is not None:
+        environment = dataclasses.replace(environment, template=template)
     lacking = [
         path
         for path in (environment.template, *environment.enabled)
@@ -94,44 +104,22 @@ def prepare(
 def check(
     environment: environments.PlanEnvironment, fetch: references.Fetch
 ) -> None:
-    """Check a plan's environment, what it enables, and what that refers to.
+    """Check a plan's environment, and all files that Heat would get.
 
-    :raises errors.Invalid: a file cannot be used, the root template or an
-        enabled environment is not there, or it is all too large.
+    :raises errors.Invalid: a file is invalid, the root template or an enabled
+        environment is missing, or all are too large.
     """
     deploy_records.steps(environment)
     deploy_records.required(environment)
     references.check(environment, fetch)
 
 
-def _environment(
-    given: bytes | None,
-    template: str | None,
-    remedy: str,
-) -> environments.PlanEnvironment:
-    """Read plan-environment.yaml, or make one of the root template."""
-    if template is not None:
-        template = texts.path(template, 'root template')
-    if given is not None:
-        text = texts.decode(given, environments.PATH)
-        environment = environments.PlanEnvironment.from_text(text, template)
-        if template is not None:
-            environment = dataclasses.replace(environment, template=template)
-        return environment
-    if template is None:
-        raise errors.Invalid(
-            f'The plan has no {environments.PATH}; name the root template '
-            f'(--template){remedy}'
-        )
-    return environments.PlanEnvironment(template=template)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Maker:
-    """Makes a plan of what was prepared.
+    """The creation of a prepared plan.
 
-    :ivar container: the plan's, to be made.
-    :ivar resume: whether to resume the creation that a caller interrupted.
+    :ivar container: of the future plan.
+    :ivar resume: whether to resume an interrupted creation.
     """
 
     claims: plan_claims.Claims
@@ -141,11 +129,11 @@ class Maker:
     progress: pools.Progress | None
 
     def make(self) -> None:
-        """Make it.
+        """Create the plan.
 
         :raises errors.Exists: the name or the container is taken.
-        :raises errors.PlanUnfinished: another caller is making it, or died
-            before its end.
+        :raises errors.PlanUnfinished: another caller creates it, or died
+            before the end.
         """
         claim = self._claim()
         try:
@@ -155,7 +143,14 @@ class Maker:
                 self.claims.release(claim)
             raise
         try:
-            self._fill()
+            files = self.prepared.files
+            entries = self.container.entries()
+            written = storage.changed(files, entries)
+            self.container.write(written, self.progress)
+            others = set(entries) - set(files) - {environments.PATH}
+            self.container.delete(others)
+            text = self.prepared.environment.to_text()
+            self.container.write({environments.PATH: text.encode()})
             with self.claims.lock(claim.name):
                 if not self.claims.has(claim):
                     raise errors.Exists(
@@ -168,6 +163,7 @@ class Maker:
             raise
 
     def _claim(self) -> plan_claims.Claim:
+        """Take the name of the plan, or that of an interrupted creation."""
         environment = self.prepared.environment
         wanted = environment.name, environment.description
         claim = self.claims.take(*wanted)
@@ -175,7 +171,7 @@ class Maker:
             former = self.claims.find(environment.name)
             self._refuse_taken(former)
             with self.claims.lock(environment.name):
-                # Of two who resume, the first has made the next claim.
+                # Of two callers that resume, the first has replaced the claim.
                 if former is not None and self.claims.has(former):
                     self._refuse_taken(former)
                     self.claims.release(former)
@@ -187,6 +183,7 @@ class Maker:
         return claim
 
     def _refuse_taken(self, claim: plan_claims.Claim | None) -> None:
+        """Raise an error unless the creation can be resumed."""
         name = self.prepared.environment.name
         mark = self.container.mark()
         if mark is not None and mark.state is plans.PlanState.READY:
@@ -207,8 +204,8 @@ class Maker:
             )
 
     def _open(self) -> None:
-        """Make a container of the plan's own, with its mark."""
-        # Another may make it, with its mark, between the two.
+        """Create the container of the plan, with its mark."""
+        # Another caller may create and mark it between the two requests.
         exists = self.container.exists()
         mark = self.container.mark()
         begun = mark is not None and mark.state is plans.PlanState.CREATING
@@ -219,24 +216,16 @@ class Maker:
             )
         self._mark(plans.PlanState.CREATING)
 
-    def _fill(self) -> None:
-        entries = self.container.entries()
-        files = self.prepared.files
-        self.container.write(storage.changed(files, entries), self.progress)
-        self.container.delete(set(entries) - set(files) - {environments.PATH})
-        text = self.prepared.environment.to_text()
-        self.container.write({environments.PATH: text.encode()})
-
     def _mark(self, state: plans.PlanState) -> None:
         self.container.make(
             plans.Mark(state=state, rendered=self.prepared.rendered)
         )
 
     def _undo(self, claim: plan_claims.Claim, exc: BaseException) -> None:
-        """Leave nothing that stands in the way of another attempt."""
+        """Delete the leftovers of a failed creation."""
         try:
             with self.claims.lock(claim.name):
-                # Else it now belongs to another caller.
+                # Without the claim, they belong to another caller.
                 if self.claims.has(claim):
                     self.container.remove()
                     self.claims.release(claim)
@@ -257,11 +246,11 @@ def update(
     prune: bool,
     progress: pools.Progress | None,
 ) -> None:
-    """Check what is written and deleted; then do it.
+    """Check the new and deleted files of a plan; then change it.
 
     :param content: the new files.
     :param delete: paths to remove.
-    :param prune: whether to remove all that the new files lack.
+    :param prune: whether to remove all other files.
     :raises errors.Invalid: a file cannot be used; a path to delete is not in
         the plan, or among the new files; or the plan would lack its root
         template, or an environment that is enabled.
@@ -271,11 +260,11 @@ def update(
         plan, container, content, limits, removed, prune=prune
     )
     written = storage.changed(files, plan.entries)
-    # With passwords for what the root template now asks for.
+    # The new root template may need more passwords.
     environment = secrecy.with_passwords(plan.environment, files)
     paths = set(plan.entries) - gone | set(written)
     check(environment, _over(container, paths, written))
-    # Write first, so that what refers to new files finds them.
+    # Write first: other files may refer to new ones.
     container.write(written, progress)
     if environment != plan.environment:
         text = environment.to_text()
@@ -308,9 +297,9 @@ def _difference(
             paths, _over(container, paths, content), limits
         )
         if not prune:
-            # Of roles, networks and templates that are no more.
+            # Files rendered for former roles, networks and templates.
             gone |= former & entries - set(files)
-    # What is enabled and set is the plan's own.
+    # The plan keeps its own environment.
     files.pop(environments.PATH, None)
     staying = sorted(gone & set(files))
     if staying:
@@ -328,7 +317,7 @@ def _over(
     paths: abc.Container[str],
     new: abc.Mapping[str, bytes],
 ) -> references.Fetch:
-    """Return what fetches new files, and present ones of some paths."""
+    """Return a function that fetches new files, and old ones of some paths."""
 
     def fetch(wanted: abc.Collection[str]) -> dict[str, bytes]:
         given = {path: new[path] for path in wanted if path in new}

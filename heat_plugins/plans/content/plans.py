@@ -12,12 +12,12 @@ from heat_plugins.content import storage
 from heat_plugins.objectstore import stores
 from heat_plugins.plans.content import environments
 
-# Heat allows one to 255 characters, Ceph's gateway 3 to 255 for containers;
-# and the 200 of Mistral's environments have to hold more, see `locks`.
+# Heat allows one to 255 characters, Ceph's gateway 3 to 255 for containers,
+# and Mistral's environments 200, with the prefix of locks; see `plan_claims`.
 _NAME = re.compile('[a-zA-Z][a-zA-Z0-9_.-]{2,179}')
 
 
-# How names of containers begin that serve all plans of a project.
+# Prefix of the containers that serve all plans of a project.
 _RESERVED = 'heat-plugins-'
 
 
@@ -26,7 +26,7 @@ UNKNOWN = 'unknown'
 
 
 class PlanState(enum.Enum):
-    """How far a plan is; its container says so."""
+    """The state of a plan, in the metadata of its container."""
 
     CREATING = 'creating'
     READY = 'ready'
@@ -80,10 +80,10 @@ class Plan:
 
 
 def check_name(name: str) -> str:
-    """Return the name of a plan, if it is one.
+    """Check and return the name of a plan.
 
-    :raises errors.Invalid: Heat would take no stack, or the object store no
-        container of that name.
+    :raises errors.Invalid: the name is not valid for a stack, a container and
+        an environment of Mistral.
     """
     if name.startswith(_RESERVED):
         raise errors.Invalid(
@@ -106,7 +106,7 @@ _RENDERED = 'x-container-meta-heat-plugins-plan-rendered'
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Mark:
-    """What a container says about its plan.
+    """The metadata of a container about its plan.
 
     :ivar rendered: whether Jinja templates were rendered into it.
     """
@@ -116,7 +116,7 @@ class Mark:
 
 
 class PlanContainer(storage.Container):
-    """A container of a plan, or of one to be."""
+    """The container of a plan, or of a future plan."""
 
     def mark(self) -> Mark | None:
         """Return its mark; None if it has none, or is not there."""
@@ -128,12 +128,12 @@ class PlanContainer(storage.Container):
         return Mark(state=state, rendered=headers.get(_RENDERED) == 'true')
 
     def state(self) -> str:
-        """Return how far the plan is that has this container's name."""
+        """Return the state of the plan of this container's name."""
         try:
             mark = self.mark()
         except errors.ServiceError:
             return UNKNOWN
-        # The name comes before the container.
+        # A claim on the name comes before the container.
         return (mark.state if mark else PlanState.CREATING).value
 
     def make(self, mark: Mark) -> None:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan's templates and environments refer to, made whole for Heat.
+"""References between the files of a plan, resolved for Heat.
 
-Heat resolves no relative paths: a reference counts if it is, character by
-character, the key of a file that was sent along. So each file that can be
-reached is fetched once, and the references in it are rewritten as paths from
-the plan's root, which are the keys.
+Heat resolves no relative paths: a reference must be the exact key of a file in
+the request. So each file that is referred to is fetched once, and its
+references are rewritten as paths from the plan's root, which are the keys.
 """
 
 import base64
@@ -24,16 +23,16 @@ from heat_plugins.plans.content import environments
 
 _TEMPLATE = re.compile(r'^[\'"{]{0,2}heat_template_version\b', re.MULTILINE)
 
-# Keys of a resource registry that are no types.
+# Keys of a resource registry that are not types.
 _DIRECTIVES = frozenset({'base_url', 'hooks', 'restricted_actions'})
 
 
 class LinkKind(enum.Enum):
-    """What a file is to the file that refers to it."""
+    """The kind of file that a reference expects."""
 
     TEMPLATE = 'template'
     ENVIRONMENT = 'environment'
-    #: What `get_file` names: it may be a template all the same.
+    #: Of `get_file`; the file may be a template, too.
     FILE = 'file'
 
 
@@ -42,7 +41,7 @@ class Link:
     """A reference.
 
     :ivar path: of the file, from the plan's root.
-    :ivar kind: what it should be.
+    :ivar kind: that the reference expects.
     """
 
     path: str
@@ -50,14 +49,14 @@ class Link:
 
 
 def is_template(text: str) -> bool:
-    """Say whether a text looks like one of Heat's templates."""
+    """Return whether a text looks like a template of Heat."""
     return _TEMPLATE.search(text) is not None
 
 
 def rewrite(text: str, path: str, kind: LinkKind) -> tuple[str, list[Link]]:
-    """Return a file with its references as paths from the root; and those.
+    """Rewrite the references of a file as paths from the root; return both.
 
-    :param path: where it lies in the plan.
+    :param path: of the file in the plan.
     :raises errors.Invalid: it is not YAML, or a reference leaves the plan.
     """
     if kind is LinkKind.FILE:
@@ -67,56 +66,56 @@ def rewrite(text: str, path: str, kind: LinkKind) -> tuple[str, list[Link]]:
         raise errors.Invalid(f'{path} is no {kind.value}')
     finder = _Finder(path)
     if kind is LinkKind.TEMPLATE:
-        finder.look_through(root)
+        finder.walk(root)
     else:
-        finder.look_through_registry(root.get('resource_registry'))
-    return texts.dump(root) if finder.changed else text, finder.found
+        finder.walk_registry(root.get('resource_registry'))
+    return texts.dump(root) if finder.changed else text, finder.links
 
 
 class _Finder:
-    """Walks the values of one file, and rewrites them.
+    """A walk over the values of one file, which rewrites its references.
 
-    :ivar changed: whether some reference was not a path from the root.
+    :ivar changed: whether any reference was not a path from the root.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._folder = posixpath.dirname(path)
-        # By an alias a value stands in several places.
+        # Aliases of YAML put one value into several places.
         self._seen: set[int] = set()
-        self.found: list[Link] = []
+        self.links: list[Link] = []
         self.changed = False
 
-    def look_through(self, value: Any) -> None:
-        """Find the files that a template names."""
+    def walk(self, value: Any) -> None:
+        """Rewrite the references of a template."""
         if id(value) in self._seen:
             return
         self._seen.add(id(value))
         if isinstance(value, list):
             for item in value:
-                self.look_through(item)
+                self.walk(item)
         elif isinstance(value, dict):
             for key, entry in value.items():
                 if not isinstance(entry, str):
-                    self.look_through(entry)
+                    self.walk(entry)
                 elif key == 'get_file' and entry:
                     value[key] = self._path_of(entry, LinkKind.FILE)
                 elif key == 'type' and entry.endswith(('.yaml', '.template')):
                     value[key] = self._path_of(entry, LinkKind.TEMPLATE)
 
-    def look_through_registry(self, registry: Any) -> None:
-        """Find the files that an environment maps types to."""
+    def walk_registry(self, registry: Any) -> None:
+        """Rewrite the templates that an environment maps types to."""
         if not isinstance(registry, dict) or id(registry) in self._seen:
             return
         self._seen.add(id(registry))
         for name, value in registry.items():
             if not isinstance(value, str):
-                self.look_through_registry(value)
+                self.walk_registry(value)
             elif value and '::' not in value and name not in _DIRECTIVES:
                 registry[name] = self._path_of(value, LinkKind.TEMPLATE)
 
     def _path_of(self, written: str, kind: LinkKind) -> str:
-        """Return the path of the file that a reference names."""
+        """Return a reference as a path from the root, and record it."""
         try:
             path = texts.path(posixpath.join(self._folder, written), 'file')
         except errors.Invalid:
@@ -125,7 +124,7 @@ class _Finder:
                 'is no path within the plan. Put the file into the plan, and '
                 f'give its path relative to {self._path}'
             ) from None
-        self.found.append(Link(path=path, kind=kind))
+        self.links.append(Link(path=path, kind=kind))
         self.changed = self.changed or path != written
         return path
 
@@ -136,15 +135,15 @@ Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Resolved:
-    """What to send to Heat.
+    """The content of a plan for Heat.
 
-    :ivar environments: keys in `files`, in the order of merging: generated
-        passwords first, what the plan enables, what was set in it last.
-        They are meant for Heat's ``environment_files``.
+    :ivar environments: keys in `files`, in the order of merging, for Heat's
+        ``environment_files``: generated passwords, enabled environments, set
+        parameters.
     :ivar files: all of the files, environments included, by their keys; the
         root template's references are keys here.
-    :ivar warnings: references that lead nowhere, a sentence each; Heat tells
-        whether they matter, as much of a registry is never used.
+    :ivar warnings: a sentence for each reference to a missing file; many of a
+        registry are never used.
     """
 
     template: str
@@ -153,7 +152,7 @@ class Resolved:
     warnings: tuple[str, ...] = ()
 
 
-#: Keys of the environments that are made of sections of the plan's own.
+#: Keys of the environments made of sections of plan-environment.yaml.
 PASSWORDS: Final = f'{environments.PATH}#passwords'
 SET: Final = f'{environments.PATH}#parameter_defaults'
 
@@ -166,22 +165,21 @@ LARGEST: Final = 4 * 1024 * 1024
 
 
 def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
-    """Collect what a plan consists of, from its root template on.
+    """Collect the content of a plan for Heat.
 
-    What is larger than one request to Heat by its default options is made
-    smaller: templates and environments lose comments and layout.
+    Files that exceed one request by Heat's default limit are made smaller:
+    templates and environments lose comments and layout.
 
-    :param fetch: is asked for no path twice.
-    :raises errors.Invalid: a file is not what it should be, or refers to
-        what lies outside of the plan; or the root template or an enabled
-        environment is not there.
+    :param fetch: is called once for each path.
+    :raises errors.Invalid: a file is invalid, or refers to a file outside of
+        the plan; or the root template or an enabled environment is missing.
     """
     walk, keys = check(plan, fetch)
     files = dict(walk.files)
     # The bytes of the files in a request.
     if sum(len(json.dumps(text)) for text in files.values()) > _BODY:
         for path in walk.yaml:
-            # YAML that says the same, without comments and layout.
+            # The same values, without comments and layout.
             text = texts.dump(texts.load(files[path], path), compact=True)
             files[path] = min(text, files[path], key=len)
     template = files[plan.template]
@@ -198,7 +196,7 @@ def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
 def check(
     plan: environments.PlanEnvironment, fetch: Fetch
 ) -> tuple['Walk', list[str]]:
-    """Read all that a plan refers to; return it, and its environments' keys.
+    """Read all files for Heat; return them, and the keys of environments.
 
     :raises errors.Invalid: see `resolve`.
     """
@@ -224,9 +222,9 @@ def check(
 
 
 def _text(content: bytes, path: str, kind: LinkKind) -> str:
-    """Return a file's text; that of a binary one is in base64.
+    """Return a file's text; a binary file of ``get_file`` is in base64.
 
-    So ``openstack stack create`` sends what ``get_file`` names.
+    ``openstack stack create`` sends it so.
     """
     if kind is LinkKind.FILE:
         with contextlib.suppress(errors.Invalid):
@@ -238,7 +236,7 @@ def _text(content: bytes, path: str, kind: LinkKind) -> str:
 def _merged(
     plan: environments.PlanEnvironment,
 ) -> abc.Iterator[str | tuple[str, abc.Mapping[str, object]]]:
-    """Give the paths of environments, and those that are no files."""
+    """Yield paths of environments, and environments that are no files."""
     passwords = {
         name: value
         for name, value in plan.passwords.items()
@@ -264,7 +262,7 @@ def _merged(
 
 
 class Walk:
-    """Goes from file to file, all of one distance at a time."""
+    """A walk from file to file, which fetches one round at a time."""
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
@@ -276,7 +274,7 @@ class Walk:
         #: Of `files`, the templates and environments.
         self.yaml: list[str] = []
         self.referred: set[str] = set()
-        #: References that lead nowhere.
+        #: A sentence for each reference to a missing file.
         self.missing: list[str] = []
 
     def want(self, path: str, kind: LinkKind) -> None:
@@ -285,7 +283,7 @@ class Walk:
             self._wanted[path] = kind
 
     def take(self, key: str, text: str, kind: LinkKind) -> None:
-        """Take a file, and want what it refers to."""
+        """Add a file, and want the files that it refers to."""
         if kind is LinkKind.FILE and is_template(text):
             kind = LinkKind.TEMPLATE
         if kind is not LinkKind.FILE:

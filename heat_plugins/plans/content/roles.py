@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The roles that servers of a plan play."""
+"""The roles of a plan's servers."""
 
 from collections import abc
 import dataclasses
@@ -9,7 +9,7 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.content import texts
 
-#: Where roles may be written down in a plan.
+#: The file of a plan that may define roles.
 PATH: Final = 'roles_data.yaml'
 
 _GROUPS = frozenset(
@@ -25,7 +25,7 @@ _GROUPS = frozenset(
 class Role:
     """A role.
 
-    :ivar count: how many servers play it by default; None if unknown.
+    :ivar count: the number of servers by default; None if unknown.
     :ivar data: the role as roles_data.yaml has it.
     """
 
@@ -65,49 +65,46 @@ def from_roles_data(text: str) -> tuple[Role, ...]:
 
 
 def check_names(entries: abc.Iterable[Any], path: str) -> None:
-    """Refuse an entry of a list in a file that has no text for a name.
+    """Refuse entries of a list without a text as a name.
 
-    :raises errors.Invalid: there is one; for YAML, ``Off`` is no text.
+    :raises errors.Invalid: an entry has none; YAML reads ``Off`` as false.
     """
     for number, entry in enumerate(entries, 1):
         name = entry.get('name') if isinstance(entry, dict) else None
         if not isinstance(name, str):
-            found = bounds.shortened(repr(name))
+            shown = bounds.shortened(repr(name))
             raise errors.Invalid(
                 f'Entry {number} of {path} must be a map with a name that is '
-                f'a text, and has {found}; YAML takes words such as Off and '
+                f'a text, and has {shown}; YAML takes words such as Off and '
                 'Yes for texts only in quotes'
             )
 
 
 def from_template(text: str, where: str) -> tuple[Role, ...]:
-    """Return the groups of servers, or of stacks, of a root template."""
+    """Return the groups of a root template as roles.
+
+    The count may be a parameter's default, as of count: {get_param: Size}.
+    """
     template = dict(texts.mapping(text, where))
     parameters = texts.section(template, 'parameters', where)
     roles = []
     for name, resource in texts.section(template, 'resources', where).items():
         if isinstance(resource, dict) and resource.get('type') in _GROUPS:
-            what = f'resource {name} of {where}'
-            properties = texts.section(dict(resource), 'properties', what)
+            place = f'resource {name} of {where}'
+            properties = texts.section(dict(resource), 'properties', place)
             size = properties.get('count', properties.get('desired_capacity'))
+            if isinstance(size, dict) and list(size) == ['get_param']:
+                parameter = parameters.get(str(size['get_param']))
+                known = isinstance(parameter, dict)
+                size = parameter.get('default') if known else None
             roles.append(
                 Role(
                     name=name,
                     description=str(resource.get('description') or ''),
-                    count=_count(_value(size, parameters)),
+                    count=_count(size),
                 )
             )
     return tuple(roles)
-
-
-def _value(value: Any, parameters: abc.Mapping[str, Any]) -> Any:
-    """Return a value, or its parameter's default."""
-    if isinstance(value, dict) and list(value) == ['get_param']:
-        parameter = parameters.get(str(value['get_param']))
-        return (
-            parameter.get('default') if isinstance(parameter, dict) else None
-        )
-    return value
 
 
 def _count(value: Any) -> int | None:
@@ -118,7 +115,7 @@ def _count(value: Any) -> int | None:
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    """Return names; newer files map networks to more about them."""
+    """Return names of a list or map; newer files have a map of networks."""
     if isinstance(value, list | dict):
         return tuple(str(name) for name in value)
     return ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Enabling and disabling environments, and the order that they come in."""
+"""Enabling and disabling environments, and their order."""
 
 from collections import abc
 import dataclasses
@@ -19,13 +19,13 @@ def select(
 ) -> environments.PlanEnvironment:
     """Return the plan's environment after choices.
 
-    What was wrong before is no reason to refuse: it may take several steps
-    to mend it.
+    Former violations are no reason to refuse: their repair may take several
+    steps.
 
     :param choices: by path, whether to enable the environment.
-    :param requirements: whether to enable what is required, too.
-    :raises errors.Invalid: what is enabled then would lack what it requires,
-        or exclude each other.
+    :param requirements: whether to enable required environments, too.
+    :raises errors.Invalid: an enabled environment would lack one that it
+        requires, or two would exclude each other.
     """
     known = offered.environments
     if requirements:
@@ -40,7 +40,7 @@ def select(
                 + bounds.did_you_mean(path, [n for n in known if n != path])
             )
     after = [path for path in before if choices.get(path, True)]
-    # In the map's order, whatever order they came in.
+    # New ones come in the map's order.
     after += [
         path for path in known if choices.get(path) and path not in present
     ]
@@ -59,7 +59,7 @@ def _with_requirements(
     choices: abc.Mapping[str, bool],
     known: abc.Mapping[str, capabilities.OptionalEnvironment],
 ) -> dict[str, bool]:
-    """Add what the enabled ones require, but for what is not there."""
+    """Add the requirements of chosen environments, if the plan has them."""
     full = dict(choices)
     rest = [path for path, wanted in choices.items() if wanted]
     while rest:
@@ -74,7 +74,7 @@ def _with_requirements(
 def _enforced(
     required: str, known: abc.Mapping[str, capabilities.OptionalEnvironment]
 ) -> bool:
-    """Say whether a requirement counts: it does not if it cannot be met."""
+    """Return whether a requirement counts: the plan must have the file."""
     return required in known and known[required].present
 
 
@@ -107,7 +107,7 @@ def _arranged(
     paths: abc.Sequence[str],
     known: abc.Mapping[str, capabilities.OptionalEnvironment],
 ) -> environments.PlanEnvironment:
-    """Put environments into order; those written out keep their places."""
+    """Put environments into order; those with data keep their places."""
     ordered = iter(_sorted(paths, known))
     kept = set(paths)
     entries = [
@@ -123,9 +123,9 @@ def _sorted(
     paths: abc.Sequence[str],
     known: abc.Mapping[str, capabilities.OptionalEnvironment],
 ) -> list[str]:
-    """Sort so that each follows what it requires, and else as given.
+    """Put each environment after its requirements, and else keep the order.
 
-    Those that require each other in a circle are as given.
+    A circle of requirements keeps its order.
     """
     wanted, begun = set(paths), set[str]()
     ordered: dict[str, None] = {}

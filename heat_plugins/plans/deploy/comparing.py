@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The difference between a plan and the stack that was deployed from it.
 
-Both sides are Heat's: what the stack holds, and what Heat makes of the plan.
-So a stack that was changed past the plan shows as well.
+Both sides are Heat's: the content of the stack, and Heat's validation of the
+plan. So changes to the stack without the plan show, too.
 """
 
 from collections import abc
@@ -27,7 +27,7 @@ LINES: Final = 20_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Difference:
-    """A difference; what a deployment would change.
+    """A change that a deployment would make.
 
     :ivar kind: template, file, parameter or registry.
     :ivar change: added, removed or changed.
@@ -43,10 +43,10 @@ class Difference:
 
 
 def differences(service: plan_service.Plans, name: str) -> list[Difference]:
-    """Return what deploying a plan would change in its stack.
+    """Return the changes that a deployment would make in a plan's stack.
 
     :raises errors.NotFound: it has no stack.
-    :raises errors.ServiceError: Heat does not take the plan.
+    :raises errors.ServiceError: Heat refuses the plan.
     """
     plan = service.load(name)
     stack = service.stacks.find(name)
@@ -58,13 +58,22 @@ def differences(service: plan_service.Plans, name: str) -> list[Difference]:
     template, environment, files = service.stacks.content(stack)
     hiding = _Hiding(plan, answer, wanted, environment)
     compared = Texts()
+    changes: list[Difference] = []
+    own = texts.mapping(wanted.template, 'the root template')
+    if own != template:
+        detail = compared.unified(_canonical(template), _canonical(own))
+        changes.append(
+            Difference(
+                kind='template', change='changed', name='', detail=detail
+            )
+        )
     new = answer.get('Environment') or {}
     return [
         dataclasses.replace(
             difference, detail=hiding.mask.value(difference.detail)
         )
         for difference in (
-            *_template(template, wanted, compared),
+            *changes,
             *_files(files, wanted, compared),
             *_parameters(environment, new, hiding),
             *_registry(environment, new),
@@ -73,9 +82,9 @@ def differences(service: plan_service.Plans, name: str) -> list[Difference]:
 
 
 class _Hiding:
-    """Knows which values must not be seen.
+    """The secrets of a comparison.
 
-    :ivar mask: masks them, of both sides, wherever else they stand.
+    :ivar mask: masks the secrets of both sides wherever they appear.
     """
 
     def __init__(
@@ -99,28 +108,14 @@ class _Hiding:
         return json.dumps(shown, sort_keys=True, ensure_ascii=False)
 
 
-def _template(
-    actual: abc.Mapping[str, Any],
-    wanted: references.Resolved,
-    compared: 'Texts',
-) -> abc.Iterator[Difference]:
-    template = texts.mapping(wanted.template, 'the root template')
-    if template != actual:
-        yield Difference(
-            kind='template',
-            change='changed',
-            name='',
-            detail=compared.unified(_canonical(actual), _canonical(template)),
-        )
-
-
 def _files(
     actual: abc.Mapping[str, str],
     wanted: references.Resolved,
     compared: 'Texts',
 ) -> abc.Iterator[Difference]:
+    """Yield the files that a deployment would change."""
     for name, before, after in _changed(actual, wanted.files):
-        # Environments hold values; those are compared one by one.
+        # The values of environments are compared one by one.
         if name.startswith(f'{environments.PATH}#'):
             continue
         change, detail = _change(before, after), ''
@@ -138,7 +133,7 @@ def _parameters(
     # Heat can keep hidden values encrypted; those cannot be compared.
     encrypted = set(actual.get('encrypted_param_names') or ())
     for name, before, after in _changed(*sides):
-        # Nor can anybody compare what Heat has masked itself.
+        # Heat may have masked the value itself.
         if name in encrypted or (name in sides[1] and before == masking.MASK):
             continue
         yield Difference(
@@ -174,7 +169,7 @@ def _changed(
     after: abc.Mapping[str, Any],
     read: abc.Callable[[Any], Any] = lambda value: value,
 ) -> abc.Iterator[tuple[str, Any, Any]]:
-    """Give the names whose values differ, with both; None where one lacks."""
+    """Yield names with different values; None stands for a missing value."""
     for name in sorted(before.keys() | after.keys()):
         sides = read(before.get(name)), read(after.get(name))
         if sides[0] != sides[1]:
@@ -188,12 +183,12 @@ def _change(before: Any, after: Any) -> str:
 
 
 def _canonical(value: abc.Mapping[str, Any]) -> str:
-    # Heat keeps templates read; how they were written is lost.
+    # Heat stores parsed templates, without the layout of the text.
     return texts.dump(json.loads(json.dumps(value, sort_keys=True)))
 
 
 class Texts:
-    """Compares texts, up to a number of lines in all.
+    """Comparisons of texts, with a limit for the lines of all.
 
     Python's difflib takes the square of their number.
     """
@@ -202,7 +197,7 @@ class Texts:
         self._left = LINES
 
     def unified(self, before: str, after: str) -> str:
-        """Return a unified diff, or why there is none."""
+        """Return a unified diff, or a reason without one."""
         sides = before.splitlines(), after.splitlines()
         self._left -= sum(map(len, sides))
         if self._left < 0:

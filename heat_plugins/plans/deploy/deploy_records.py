@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was deployed of a plan, and what its environment says of deployments.
+"""Records of deployments, and the sections of a plan about deployments.
 
 ``plan-environment.yaml`` names groups of the plan's own validations::
 
     required_validations: [prep, pre - deployment]
 
-That they have passed counts for the content that they were run with, and for
-a while: they look at a world that changes. It also names the steps that run
-after the plan has been deployed, in order::
+A pass counts for the content that the validations were run with, and for an
+hour. The file also names the steps that run after a deployment, in order::
 
     post_deployment:
       - workflow: shop.configure
@@ -33,7 +32,7 @@ _DEPLOYED = 'deployed'
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DeployRecord:
-    """A content that Heat was given, secrets and all.
+    """A content that Heat was given, secrets included.
 
     :ivar at: in UTC, as in 2026-11-21T01:40:36Z.
     :ivar content_hash: of the plan at that time.
@@ -50,7 +49,7 @@ def write_deployed(
     content: references.Resolved,
     now: float,
 ) -> None:
-    """DeployRecord a content in place of the one before it."""
+    """Record a deployed content in place of the former one."""
     when = datetime.datetime.fromtimestamp(now, datetime.UTC)
     at = when.strftime('%Y-%m-%dT%H:%M:%SZ')
     value = {
@@ -80,14 +79,23 @@ REQUIRED: Final = 'required_validations'
 #: Seconds for which a group that has passed counts as passed.
 VALID: Final = 3600
 
-#: The most groups: of each a record is read.
+#: The most groups; each has a record to be read.
 MOST: Final = 100
 
 _VALIDATED = 'validated/'
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Pass:
+    """The last pass of a group of validations."""
+
+    group: str
+    content_hash: str
+    at: float
+
+
 def required(environment: environments.PlanEnvironment) -> tuple[str, ...]:
-    """Return the groups that a plan names.
+    """Return the groups of validations that a plan requires.
 
     :raises errors.Invalid: its section is not a list of groups.
     """
@@ -112,7 +120,7 @@ def required(environment: environments.PlanEnvironment) -> tuple[str, ...]:
 def record(
     annex: json_records.Records, content_hash: str, group: str, now: float
 ) -> None:
-    """DeployRecord that a group has passed with a content."""
+    """Record that a group of validations has passed with a content."""
     annex.write(
         _name(group),
         {'group': group, 'content_hash': content_hash, 'at': now},
@@ -120,17 +128,16 @@ def record(
 
 
 def check(annex: json_records.Records, plan: plans.Plan, now: float) -> None:
-    """Refuse a deployment for which a group has not passed.
+    """Refuse a deployment before required validations have passed.
 
-    :raises errors.Refused: so it is.
+    :raises errors.Refused: a group has not passed.
     """
     for group in required(plan.environment):
-        passed = annex.find(_name(group))
-        if not (
-            isinstance(passed, dict)
-            and passed.get('content_hash') == plan.content_hash
-            and isinstance(at := passed.get('at'), int | float)
-            and now - at < VALID
+        passed = annex.load(_Pass, _name(group))
+        if (
+            passed is None
+            or passed.content_hash != plan.content_hash
+            or now - passed.at >= VALID
         ):
             raise errors.Refused(
                 f'The validations of group {group} have not passed for the '
@@ -145,9 +152,9 @@ def _name(group: str) -> str:
 
 
 def steps(environment: environments.PlanEnvironment) -> tuple[jobs.Call, ...]:
-    """Return the steps of a plan.
+    """Return the steps after a deployment of a plan.
 
-    :raises errors.Invalid: its section is none of steps.
+    :raises errors.Invalid: its section is no list of steps.
     """
     section = environment.more.get(STEPS)
     if section is None:

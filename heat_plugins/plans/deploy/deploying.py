@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deploying plans: one stack for each, of the plan's name.
 
-A deployment replaces all that the stack was made from, so what has been
-removed from the plan goes from the stack too. How it stands is asked of Heat,
-each time; here is only recorded what Heat was given.
+A deployment replaces the whole content of the stack, so files removed from the
+plan are removed from the stack, too. Its state is always read from Heat; only
+the content that Heat was given is recorded.
 """
 
 from collections import abc
@@ -23,11 +23,11 @@ from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import secrecy
 
-#: Tags of a plan's stack: that it is one, and from which content it is.
+#: Tags of a plan's stack, and of the hash of its content.
 TAG = 'deployment-plan'
 CONTENT_TAG = 'plan-content-'
 
-#: What is shown where there is no stack.
+#: The status without a stack.
 NOT_DEPLOYED = 'NOT_DEPLOYED'
 
 #: Seconds until the next poll of a deployment, at least and at most. Each poll
@@ -39,10 +39,9 @@ SOONEST, LATEST = 2, 60
 class Started:
     """A deployment that has started.
 
-    :ivar before: when the stack's action before this one began; '' for a
-        new stack.
+    :ivar before: the start of the stack's former action; '' for a new stack.
     :ivar after_event: the id of the last event before it.
-    :ivar steps: what runs after the stack is complete.
+    :ivar steps: calls after the stack is complete.
     :ivar warnings: a sentence each.
     """
 
@@ -57,13 +56,13 @@ class Started:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Status:
-    """How the deployment of a plan stands.
+    """The state of the deployment of a plan.
 
     :ivar status: of the stack, or `NOT_DEPLOYED`.
-    :ivar deployed_hash: of the content that the stack is from; '' if no
-        deployment of a plan was its last update.
-    :ivar deployed_at: when that content was given to Heat, if recorded.
-    :ivar current: whether the plan is what was deployed.
+    :ivar deployed_hash: of the stack's content; '' if its last update was not
+        by a plan.
+    :ivar deployed_at: the time at which Heat got that content, if recorded.
+    :ivar current: whether the plan has the deployed content.
     """
 
     plan: str
@@ -79,7 +78,7 @@ class Status:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Preview:
-    """What a deployment would do; names of resources of the root template.
+    """The changes of a deployment: names of resources of the root template.
 
     :ivar action: CREATE or UPDATE.
     """
@@ -101,9 +100,9 @@ class Deployer:
         self._stacks = plans.stacks
 
     def observe(self, name: str) -> Started:
-        """Return what a deployment of a plan follows.
+        """Return the state of a stack before a deployment.
 
-        One that is in progress has nothing before it, so it can be joined.
+        A deployment in progress has no state before it, so it can be joined.
         """
         stack = self._stacks.find(name)
         if stack is None:
@@ -120,21 +119,27 @@ class Deployer:
     ) -> Started:
         """Begin to create or update the stack of a plan.
 
-        Called again with the plan unchanged, it returns the deployment that
-        has started: before that ends, and after it by `before`.
+        A repeated call for an unchanged plan returns the deployment that has
+        started; after the end of that, it needs `before`.
 
-        :param before: what `observe` returned before the first call.
+        :param before: the result of `observe` before the first call.
         :param timeout: the most minutes that Heat may take.
         :param take_over: whether the stack may be one that no plan has made.
-        :raises errors.Refused: no plan has made the stack, or what the plan
-            requires has not passed.
-        :raises errors.ServiceError: Heat does not take the plan, or not now.
+        :raises errors.Refused: no plan has made the stack, or required
+            validations have not passed.
+        :raises errors.ServiceError: Heat refuses the plan, or refuses it now.
         """
         with self._plans.lock(name) as plan:
             wanted = deploy_records.steps(plan.environment)
             stack = self._stacks.find(name)
             _check(stack, plan, take_over)
-            if stack is not None and _has_taken(stack, plan, before):
+            # Without `before`, a deployment that has ended is an older one.
+            changed = stack and before and stack.changed_at != before.before
+            if (
+                stack is not None
+                and _is_content(stack, plan)
+                and (stack.is_deploying or (stack.deploys and changed))
+            ):
                 content = self._plans.resolve(plan)
                 started = dataclasses.replace(
                     before or Started(), stack_id=stack.id, action=stack.action
@@ -159,7 +164,7 @@ class Deployer:
         content: references.Resolved,
         timeout: int | None,
     ) -> Started:
-        """Give a content to Heat, and record it."""
+        """Let Heat deploy a content, and record it."""
         tags = (TAG, f'{CONTENT_TAG}{plan.content_hash}')
         with secrecy.guarding(content, plan.environment):
             if stack is None:
@@ -192,9 +197,9 @@ class Deployer:
         )
 
     def preview(self, name: str, *, take_over: bool = False) -> Preview:
-        """Let Heat check a plan, values too, and change nothing.
+        """Let Heat check a plan and its values, and change nothing.
 
-        :raises errors.ServiceError: Heat does not take the plan.
+        :raises errors.ServiceError: Heat refuses the plan.
         """
         plan = self._plans.load(name)
         deploy_records.steps(plan.environment)
@@ -204,7 +209,7 @@ class Deployer:
         with secrecy.guarding(content, plan.environment):
             if stack is None:
                 self._stacks.preview(name, content)
-                # Of a nested stack Heat's preview has not its name.
+                # Heat's preview lacks the names of nested stacks.
                 names = parameters.section(content.template, 'resources')
                 changes = {'added': tuple(sorted(names))}
             else:
@@ -216,7 +221,7 @@ class Deployer:
         )
 
     def status(self, name: str) -> Status:
-        """Return how the deployment of a plan stands, as Heat says."""
+        """Return the state of the deployment of a plan."""
         plan = self._plans.load(name)
         stack = self._stacks.find(name)
         if stack is None:
@@ -237,7 +242,7 @@ class Deployer:
         )
 
     def cancel(self, name: str) -> None:
-        """Stop a deployment where it stands; the stack fails.
+        """Stop a deployment without a rollback; the stack fails.
 
         :raises errors.Refused: the stack of that name is not the plan's.
         :raises errors.ServiceError: Heat has none in progress.
@@ -257,7 +262,7 @@ class Deployer:
         return [*deploy_records.required(self._plans.load(name).environment)]
 
     def poll(self, stack_id: str, before: str) -> dict[str, Any]:
-        """Return how a deployment stands, and no counts.
+        """Return the state of a deployment.
 
         :param before: as `start` has returned it.
         """
@@ -275,21 +280,25 @@ class Deployer:
         }
 
     def mask(self, name: str) -> abc.Callable[[str], str]:
-        """Return what masks the plan's secrets in words about its stack.
+        """Return a function that masks a plan's secrets in reasons of Heat.
 
-        Resources quote their properties in what they say of a failure. What
-        the secrets are is read when there is such a thing to mask.
+        Resources quote their properties in reasons of failures. Secrets of the
+        deployed content and of the present plan are masked; they are read when
+        there is a reason.
         """
 
         @functools.cache
-        def made() -> masking.Mask:
-            return masking.Mask(self._secrets(name))
+        def mask() -> masking.Mask:
+            plan = self._plans.load(name)
+            record = self._deployed(plan, self._stacks.find(name))
+            content = record.content if record else self._plans.resolve(plan)
+            return masking.Mask(secrecy.of_content(content, plan.environment))
 
         def masked(text: str) -> str:
             if not text:
                 return ''
             try:
-                return made().text(text)
+                return mask().text(text)
             except (errors.NotFound, errors.PlanUnfinished):
                 return (
                     'Heat has the reason. It is not shown here, because it '
@@ -298,17 +307,10 @@ class Deployer:
 
         return masked
 
-    def _secrets(self, name: str) -> abc.Collection[str]:
-        """Return those of what was deployed last, and of the plan now."""
-        plan = self._plans.load(name)
-        record = self._deployed(plan, self._stacks.find(name))
-        content = record.content if record else self._plans.resolve(plan)
-        return secrecy.of_content(content, plan.environment)
-
     def _deployed(
         self, plan: plans.Plan, stack: heat_values.Stack | None
     ) -> deploy_records.DeployRecord | None:
-        """Return the record of the content that a stack is from, if any."""
+        """Return the record of the content of a stack, if any."""
         tag = _content_tag(stack) if stack else ''
         annex = self._plans.annex(plan)
         return deploy_records.find_deployed(annex, tag) if tag else None
@@ -317,7 +319,7 @@ class Deployer:
 def _check(
     stack: heat_values.Stack | None, plan: plans.Plan, take_over: bool
 ) -> None:
-    """Refuse to replace what another user or deployment has made."""
+    """Refuse to replace a stack of another user or deployment."""
     if stack is None:
         return
     if TAG not in stack.tags and not take_over:
@@ -325,25 +327,12 @@ def _check(
             f'No plan created stack {stack.name}. To replace all of it by '
             'the plan, add --take-over (in a workflow, take_over: true)'
         )
-    # Heat itself would let another update in.
+    # Heat itself would accept another update.
     if stack.in_progress and not _is_content(stack, plan):
         raise errors.Refused(
             f'Stack {stack.name} is {stack.status}; wait until that ends, or '
             'cancel it'
         )
-
-
-def _has_taken(
-    stack: heat_values.Stack, plan: plans.Plan, before: Started | None
-) -> bool:
-    """Return whether Heat has been given the plan as it is.
-
-    :param before: what the deployment follows; None if that is unknown.
-    """
-    changed = before is not None and stack.changed_at != before.before
-    return _is_content(stack, plan) and (
-        stack.is_deploying or (stack.deploys and changed)
-    )
 
 
 def _content_tag(stack: heat_values.Stack) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deploy a plan: validations, the stack, and what runs after it."""
+"""The deployment of a plan: validations, the stack, and later steps."""
 
 from collections import abc
 import dataclasses
@@ -16,7 +16,7 @@ VALIDATIONS = 'validations.run'
 
 
 class DeployPhase(enum.StrEnum):
-    """What the next step of a deployment does."""
+    """The phase of a deployment, which the next step performs."""
 
     VALIDATE = 'validate'
     START = 'start'
@@ -30,9 +30,9 @@ class PlanDeployment:
 
     :ivar timeout: the most minutes that Heat may take.
     :ivar take_over: whether the stack may be one that no plan has made.
-    :ivar started: what Heat has started.
-    :ivar stack: how the stack stood last; see `deploying.Deployer.poll`.
-    :ivar configured: how many of the plan's calls have succeeded.
+    :ivar started: the action of Heat.
+    :ivar stack: its last state; see `deploying.Deployer.poll`.
+    :ivar configured: the number of the plan's calls that have succeeded.
     """
 
     plan: str
@@ -54,7 +54,7 @@ Step = jobs.JobStep[PlanDeployment]
 
 
 class Deploy:
-    """Deploys plans; a `jobs.Job`."""
+    """The deployment of plans; a `jobs.Job`."""
 
     def __init__(self, deployer: deploying.Deployer) -> None:
         self._deployer = deployer
@@ -79,7 +79,7 @@ class Deploy:
         return self._phases[state.phase](state, outcome)
 
     def output(self, state: PlanDeployment) -> dict[str, Any]:
-        """Return what the workflow returns."""
+        """Return the output of the workflow."""
         return {'stack': state.stack, 'warnings': [*state.started.warnings]}
 
     def _validate(
@@ -98,7 +98,7 @@ class Deploy:
                 'Validations that the plan requires have not passed: '
                 f'{outcome.reason}'
             )
-        # By this a repetition of the next step knows what it has done.
+        # A repetition of the next step finds its own deployment by this.
         state = dataclasses.replace(
             state,
             phase=DeployPhase.START,

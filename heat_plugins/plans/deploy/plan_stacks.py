@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way to Heat: what plans need of it, as a protocol.
+"""The stacks of Heat, as plans use them.
 
 The real one is `heat_plugins.clients.heat_plans`, over REST; the strict fake
 is in ``tests/unit/plans/fake_heat.py``.
@@ -30,8 +30,8 @@ class StackServer:
 class Stacks(Protocol):
     """Heat's stacks, of one project.
 
-    Each may raise `errors.Denied`, `errors.Unavailable` or another
-    `errors.ServiceError`. Where Heat refuses a content, its words may quote
+    Each method may raise `errors.Denied`, `errors.Unavailable` or another
+    `errors.ServiceError`. Where Heat refuses a content, its message may quote
     values of it.
     """
 
@@ -62,12 +62,12 @@ class Stacks(Protocol):
         """Begin to update a stack so that it is this content alone."""
 
     def cancel(self, stack: heat_values.Stack) -> None:
-        """Stop a create or update where it stands, with no rollback."""
+        """Stop a create or update without a rollback."""
 
     def validate(self, content: references.Resolved) -> abc.Mapping[str, Any]:
-        """Return what Heat's validation says, nested templates included.
+        """Return the result of Heat's validation, nested templates included.
 
-        Values of parameters are not checked by it.
+        It does not check the values of parameters.
         """
 
     def preview(self, name: str, content: references.Resolved) -> None:
@@ -113,13 +113,13 @@ _PAGE = 200
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StackProgress:
-    """How far a deployment is.
+    """The progress of a deployment.
 
     :ivar status: of the stack; '' when it is gone.
-    :ivar since: when it has started, in seconds since 1970.
-    :ivar done: resources that this action is through with.
-    :ivar under_way: the resource that has started last, and what it does.
-    :ivar failures: what has gone wrong, a line each.
+    :ivar since: its start, in seconds since 1970.
+    :ivar done: the number of resources that have ended.
+    :ivar under_way: the resource that started last, with its status.
+    :ivar failures: a line each.
     """
 
     status: str
@@ -136,12 +136,11 @@ class StackProgress:
 
 
 class StackFollower:
-    """Reads what is new of a stack; keeps nothing but counts.
+    """A reader of the new events of a stack, which keeps counts.
 
-    :param before: when the action before this one began; see
-        `deploying.Started`.
+    :param before: the start of the former action; see `deploying.Started`.
     :param after_event: the last event that is not of this action.
-    :param mask: what takes secrets out of Heat's reasons.
+    :param mask: masks secrets in Heat's reasons.
     """
 
     def __init__(
@@ -163,15 +162,20 @@ class StackFollower:
         self._failures: list[str] = []
 
     def look(self) -> StackProgress:
-        """Return how far the deployment is now.
+        """Return the progress of the deployment.
 
-        :raises errors.ServiceError: Heat does not say.
+        :raises errors.ServiceError: Heat cannot be read.
         """
         stack = self._stacks.find(self._stack_id)
         progress = judge(stack, self._before)
         if stack is None:
             return progress
-        self._read(stack)
+        while True:
+            page = self._stacks.events(stack, self._event, _PAGE)
+            for event in page:
+                self._take(event)
+            if len(page) < _PAGE:
+                break
         return dataclasses.replace(
             progress,
             reason=self._mask(progress.reason),
@@ -180,23 +184,17 @@ class StackFollower:
             failures=tuple(self._failures),
         )
 
-    def _read(self, stack: heat_values.Stack) -> None:
-        while True:
-            page = self._stacks.events(stack, self._event, _PAGE)
-            for event in page:
-                self._take(event)
-            if len(page) < _PAGE:
-                return
-
     def _take(self, event: heat_values.Event) -> None:
+        """Count an event."""
         self._event = event.id
+        begins = event.status.endswith('_IN_PROGRESS')
         if event.of_stack:
-            if self._starts_an_action(event):
-                # What came before is of another action.
+            if begins and event.physical_id == self._stack_id:
+                # The events so far belong to another action.
                 self._done.clear()
                 self._failures.clear()
             return
-        if event.status.endswith('_IN_PROGRESS'):
+        if begins:
             self._done.discard(event.place)
             self._under_way = f'{event.resource} {event.status}'
         elif event.status.endswith(('_COMPLETE', '_FAILED')):
@@ -205,22 +203,18 @@ class StackFollower:
             reason = self._mask(event.reason)
             self._failures.append(f'{event.resource} {event.status}: {reason}')
 
-    def _starts_an_action(self, event: heat_values.Event) -> bool:
-        own = event.physical_id == self._stack_id
-        return own and event.status.endswith('_IN_PROGRESS')
-
 
 def judge(stack: heat_values.Stack | None, before: str) -> StackProgress:
-    """Say how a stack stands; of a failure, with the reason as Heat has it.
+    """Return the progress of a stack, with Heat's reason for a failure.
 
     :param stack: None if it is gone.
-    :param before: when the action before this one began.
+    :param before: the start of the former action.
     """
     if stack is None:
         return StackProgress(
             status='', reason='The stack has been deleted', ended=True
         )
-    # Heat may agree to an update before it begins.
+    # Heat may accept an update before it begins.
     begun = stack.action != 'INIT' and stack.changed_at != before
     return StackProgress(
         status=stack.status,

@@ -2,8 +2,8 @@
 """The parameters of a plan, read from Heat's validation of it.
 
 Heat answers with a tree: the parameters of the root template, and of each
-template nested in it. What an environment sets takes the place of a default
-there, so the templates are asked for their own.
+nested template. There the values of environments replace defaults, so defaults
+are read from the templates.
 """
 
 from collections import abc
@@ -22,10 +22,10 @@ def read(
     resolved: references.Resolved,
     environment: environments.PlanEnvironment,
 ) -> parameters.TemplateParameters:
-    """Make of Heat's answer what can be shown.
+    """Return the parameters in Heat's answer, with secrets masked.
 
-    A name that is secret in one template is hidden in all of them; and its
-    value, under whatever name it is handed down.
+    A name that is secret in one template is hidden in all of them; its value
+    is hidden under all names.
 
     :param answer: of `plan_stacks.Stacks.validate`.
     """
@@ -34,7 +34,7 @@ def read(
     merged = answer.get('Environment') or {}
     registry = merged.get('resource_registry') or {}
 
-    # The same few templates stand in many places.
+    # Few templates are nested in many places.
     @functools.cache
     def declared(type_: str) -> abc.Mapping[str, Any]:
         path = str(registry.get(type_, type_))
@@ -47,10 +47,12 @@ def read(
         own: abc.Mapping[str, Any],
     ) -> parameters.TemplateParameters:
         below = given.get('NestedParameters') or {}
+        about = str(given.get('Description') or '').strip()
         return parameters.TemplateParameters(
             path=path,
             type=type_,
-            description=_description(given),
+            # Heat's text for a template without a description.
+            description='' if about == 'No description' else about,
             parameters=tuple(
                 _parameter(
                     name,
@@ -80,7 +82,7 @@ def secret_names(
     resolved: references.Resolved,
     environment: environments.PlanEnvironment,
 ) -> secrecy.SecretNames:
-    """Return which parameters are secret, also of the cloud's templates."""
+    """Return the secret names, also of templates of the cloud."""
     return secrecy.SecretNames.of(
         resolved,
         environment,
@@ -91,7 +93,7 @@ def secret_names(
 def _nested(
     answer: abc.Mapping[str, Any],
 ) -> abc.Iterator[abc.Mapping[str, Any]]:
-    """Give the parameters of each nested template."""
+    """Yield the parameters of each nested template."""
     for below in (answer.get('NestedParameters') or {}).values():
         yield below.get('Parameters') or {}
         yield from _nested(below)
@@ -102,9 +104,9 @@ def secrets(
     environment: environments.PlanEnvironment,
     names: secrecy.SecretNames,
 ) -> frozenset[str]:
-    """Return the texts that secret parameters have.
+    """Return the texts in values of secret parameters.
 
-    A template's defaults are known to all who can read the template.
+    Defaults of templates are not secret.
     """
     handed_down = (
         {
@@ -126,7 +128,7 @@ def secrets(
 
 
 def values(environment: abc.Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an environment sets, by the parameters' names."""
+    """Return the parameters that an environment sets."""
     return {
         **(environment.get('parameter_defaults') or {}),
         **(environment.get('parameters') or {}),
@@ -140,8 +142,13 @@ def _parameter(
     origin: parameters.Origin,
     mask: masking.Mask | None,
 ) -> parameters.Parameter:
-    """Return a parameter; without a mask all of its value is hidden."""
-    shown = _masked if mask is None else mask.value
+    """Return a parameter; without a mask its whole value is hidden."""
+
+    def shown(value: Any) -> Any:
+        if mask is not None:
+            return mask.value(value)
+        return value if value in (None, '') else masking.MASK
+
     return parameters.Parameter(
         name=name,
         type=TYPES.get(given['Type'], str(given['Type']).lower()),
@@ -163,6 +170,7 @@ def _origin(
     environment: environments.PlanEnvironment,
     path: str,
 ) -> parameters.Origin:
+    """Return the origin of the value of a parameter."""
     if path and 'Value' in given:
         return parameters.Origin.PARENT
     if name in environment.parameter_defaults:
@@ -171,7 +179,7 @@ def _origin(
         return parameters.Origin.DERIVED
     set_ = values(merged)
     if name in set_:
-        # An environment goes over what was generated.
+        # An environment overrides a generated password.
         generated = environment.passwords.get(name)
         if generated is not None and set_[name] == generated:
             return parameters.Origin.GENERATED
@@ -190,10 +198,10 @@ TYPES = {
     'Boolean': 'boolean',
 }
 
-#: The same the other way round.
+#: The types of HOT, with Heat's names.
 HEATS_TYPES = {type_: name for name, type_ in TYPES.items()}
 
-#: What limits a value, by Heat's names.
+#: The keys of constraints in Heat's answer.
 CONSTRAINTS = (
     'AllowedValues',
     'AllowedPattern',
@@ -206,13 +214,3 @@ CONSTRAINTS = (
     'CustomConstraint',
     'ConstraintDescription',
 )
-
-
-def _description(template: abc.Mapping[str, Any]) -> str:
-    # What Heat says of a template that says nothing.
-    description = str(template.get('Description') or '').strip()
-    return '' if description == 'No description' else description
-
-
-def _masked(value: Any) -> Any:
-    return value if value in (None, '') else masking.MASK

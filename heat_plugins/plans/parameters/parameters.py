@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parameters of a plan: those of each template, and those to be set."""
+"""The parameters of each template of a plan, and those that can be set."""
 
 from collections import abc
 import dataclasses
@@ -11,11 +11,11 @@ from heat_plugins.content import texts
 
 
 class Origin(enum.StrEnum):
-    """Where the value of a parameter comes from."""
+    """The origin of the value of a parameter."""
 
     #: It was set in the plan.
     PLAN = 'plan'
-    #: A workflow has worked it out for the plan.
+    #: A workflow has computed it for the plan.
     DERIVED = 'derived'
     #: It was generated for the plan.
     GENERATED = 'generated'
@@ -23,9 +23,9 @@ class Origin(enum.StrEnum):
     ENVIRONMENT = 'environment'
     #: The template's own.
     DEFAULT = 'default'
-    #: The template around hands it down; nothing else counts there.
+    #: The parent template passes it down, which overrides all others.
     PARENT = 'parent'
-    #: From nowhere: the plan cannot be deployed before it is set.
+    #: There is none: the plan cannot be deployed before it is set.
     MISSING = 'missing'
 
 
@@ -36,7 +36,7 @@ class Parameter:
     :ivar type: as in HOT: string, number, json, boolean or
         comma_delimited_list.
     :ivar default: the template's own; None if it has none.
-    :ivar value: what counts; None if there is none.
+    :ivar value: the effective one; None without one.
     :ivar hidden: whether `default` and `value` are masked.
     :ivar constraints: by Heat's names, such as ``MinValue``.
     """
@@ -60,7 +60,7 @@ class TemplateParameters:
     """A template, at its place in the tree.
 
     :ivar path: names of resources, from the root down; '' for the root.
-    :ivar type: the resource type that it stands for.
+    :ivar type: the resource type that it implements.
     """
 
     path: str
@@ -76,13 +76,13 @@ class TemplateParameters:
             yield from template.walk()
 
 
-#: A parameter that can be set, as the first template that has it says; and the
-#: paths of all templates that have it.
+#: A parameter that can be set, as the first template with it declares it; and
+#: the paths of all templates with it.
 Effective = tuple[Parameter, tuple[str, ...]]
 
 
 def declared(template: str) -> dict[str, abc.Mapping[str, Any]]:
-    """Return what a template says of its parameters; nothing if it is none."""
+    """Return the declarations of parameters in a text, if it is a template."""
     return {
         name: declaration
         for name, declaration in section(template, 'parameters').items()
@@ -101,7 +101,7 @@ def section(template: str, name: str) -> abc.Mapping[str, Any]:
 
 
 def is_hidden(declaration: abc.Mapping[str, Any]) -> bool:
-    """Say whether Heat, or a template, says that a parameter is hidden."""
+    """Return whether Heat or a template declares a parameter hidden."""
     marks = (declaration.get('NoEcho'), declaration.get('hidden'))
     return any(str(mark).lower() == 'true' for mark in marks)
 
@@ -122,8 +122,8 @@ def is_of_role(
 ) -> bool:
     """Return whether a parameter belongs to a role.
 
-    One does that has the role's name in front, or that a template below the
-    resource of that name has.
+    Its name begins with the role's, as in WebCount, or it is a parameter of a
+    template below the resource of that name.
     """
     return parameter.name.startswith(role) or any(
         f'{path}.'.startswith(f'{role}.') for path in paths

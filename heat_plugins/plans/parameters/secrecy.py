@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeping the secrets of a plan out of what is shown and said of it.
+"""Keeping the secrets of a plan out of lists, messages and exports.
 
-Secret is what a template hides, and what the plan generates. `SecretNames`
-decides that for lists, differences, exports and messages alike. Heat quotes
-values in some of its refusals, those of passwords too; and a template hands
-the value of a hidden parameter down to others, under names that are not
+Hidden parameters of templates and generated passwords are secret: see
+`SecretNames`. Heat quotes values in some of its refusals, passwords too; and a
+template may pass the value of a hidden parameter down under a name that is not
 hidden.
 
-Passwords are generated here, each once: a service that has been given one
-would not notice a new value, so what has a value keeps it.
+Passwords are generated here, each once: a service with a password does not
+notice a new one, so a parameter with a value keeps it.
 """
 
 from collections import abc
@@ -33,11 +32,11 @@ _Values = abc.Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SecretNames:
-    """Which parameters are secret.
+    """The names of the parameters that are secret.
 
-    :ivar secret: those that a template hides, or that the plan has a
-        password for.
-    :ivar known: those that some template has.
+    :ivar secret: parameters that a template hides, or for which the plan has a
+        password.
+    :ivar known: parameters of any template.
     """
 
     secret: frozenset[str]
@@ -50,7 +49,7 @@ class SecretNames:
         plan: environments.PlanEnvironment,
         others: abc.Iterable[abc.Mapping[str, _Values]] = (),
     ) -> Self:
-        """Return what a plan and its templates say.
+        """Collect the names from a plan and its templates.
 
         :param others: parameters of templates that are not in the content.
         """
@@ -68,19 +67,19 @@ class SecretNames:
         return cls(secret=frozenset(secret), known=frozenset(known))
 
     def may_be_seen(self, name: str) -> bool:
-        """Say whether the value of a parameter that was set may be seen.
+        """Return whether the value of a parameter may be shown.
 
-        Of one that no template has that is unknown.
+        A parameter that no template has may be secret.
         """
         return name in self.known and name not in self.secret
 
     def texts(self, values: _Values) -> abc.Iterator[str]:
-        """Give the texts that must not be seen of what is set."""
+        """Yield the secret texts among the values of parameters."""
         for name in self.secret & values.keys():
             yield from masking.texts(values[name])
 
     def without(self, values: _Values) -> dict[str, Any]:
-        """Return what may be seen of what is set."""
+        """Return the values of parameters that may be shown."""
         return {
             name: value
             for name, value in values.items()
@@ -91,7 +90,7 @@ class SecretNames:
 def set_in(
     content: references.Resolved,
 ) -> abc.Iterator[tuple[str, _Values]]:
-    """Give what each environment of a content sets, by its path."""
+    """Yield the path of each environment, with the parameters that it sets."""
     for path in content.environments:
         read = texts.mapping(content.files[path], path)
         for section in SECTIONS:
@@ -103,10 +102,9 @@ def set_in(
 def of_content(
     content: references.Resolved, plan: environments.PlanEnvironment
 ) -> frozenset[str]:
-    """Return the texts sent to Heat that must not be seen.
+    """Return the secret texts among those sent to Heat.
 
-    Among them is what was set in the plan for parameters that no template
-    has.
+    Values set in the plan for parameters that no template has are secret, too.
     """
     names = SecretNames.of(content, plan)
     secrets = set(masking.texts(plan.passwords))
@@ -125,7 +123,7 @@ def of_content(
 def guarding(
     content: references.Resolved, plan: environments.PlanEnvironment
 ) -> abc.Iterator[None]:
-    """Mask the secrets of what is sent in what an error of Heat's says."""
+    """Mask the secrets of a content in errors of Heat."""
     try:
         yield
     except errors.ServiceError as exc:
@@ -137,46 +135,32 @@ def guarding(
 
 _LENGTH = 32
 
-# Nothing that a shell, a URL or a configuration file would read otherwise.
+# No character is special in a shell, a URL or a configuration file.
 _ALPHABET = string.ascii_letters + string.digits
-
-
-def fill_passwords(
-    plan: environments.PlanEnvironment, names: abc.Iterable[str] = ()
-) -> environments.PlanEnvironment:
-    """Give a value to passwords that have none; return the rest as it is.
-
-    :param names: of parameters that need one, as well as those that the
-        plan has among its passwords without a value.
-    """
-    passwords: dict[str, Any] = {**dict.fromkeys(names), **plan.passwords}
-    for name, value in passwords.items():
-        if value is None and name not in plan.parameter_defaults:
-            letters = [secrets.choice(_ALPHABET) for _ in range(_LENGTH)]
-            passwords[name] = ''.join(letters)
-    return dataclasses.replace(plan, passwords=passwords)
 
 
 def with_passwords(
     plan: environments.PlanEnvironment, files: abc.Mapping[str, bytes]
 ) -> environments.PlanEnvironment:
-    """Generate what a root template among files asks for, and nothing sets.
+    """Generate the passwords that a plan or its root template needs.
 
-    Parameters need a password that are hidden, are texts, and have neither a
-    default nor constraints.
+    The root template needs one for each hidden parameter of type string that
+    has neither a default nor constraints.
+
+    :param files: the root template may be among them.
     """
-    path = plan.template
-    if path not in files:
-        return plan
-    declared = parameters.declared(texts.decode(files[path], path))
-    return fill_passwords(
-        plan,
-        [
-            name
-            for name, parameter in declared.items()
-            if parameter.get('type') == 'string'
-            and parameter.get('hidden') in (True, 'true')
-            and 'default' not in parameter
-            and not parameter.get('constraints')
-        ],
-    )
+    template = texts.decode(files.get(plan.template, b''), plan.template)
+    passwords: dict[str, Any] = {
+        name: None
+        for name, parameter in parameters.declared(template).items()
+        if parameter.get('type') == 'string'
+        and parameter.get('hidden') in (True, 'true')
+        and 'default' not in parameter
+        and not parameter.get('constraints')
+    }
+    passwords |= plan.passwords
+    for name, value in passwords.items():
+        if value is None and name not in plan.parameter_defaults:
+            letters = [secrets.choice(_ALPHABET) for _ in range(_LENGTH)]
+            passwords[name] = ''.join(letters)
+    return dataclasses.replace(plan, passwords=passwords)

@@ -19,21 +19,21 @@ from heat_plugins.plans.parameters import heat_validation
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import secrecy
 
-# Another form of what is kept takes another name.
+# The number is the version of the format.
 _KEPT = 'parameters/4/'
 
-# Heat's answer to what is wrong with a content.
+# Heat's status for an invalid content.
 _BAD_REQUEST: Final = 400
 
 # Types whose values a user may write as a text of YAML.
 _WRITTEN: Final = ('number', 'boolean', 'json')
 
-# What a template of the form in which Heat describes parameters cannot say,
-# and what only another service knows, such as which flavors there are.
+# Constraints that a CFN template cannot express, and those that ask another
+# service, such as for flavors.
 _LEFT_TO_HEAT: Final = ('Step', 'Offset', 'CustomConstraint')
 
-# Heat's name of the error where a project has reached its quota of stacks,
-# which it counts before it looks at a preview.
+# Heat's error where a project has reached its quota of stacks, which Heat
+# checks before it reads a preview.
 _QUOTA: Final = 'RequestLimitExceeded'
 
 
@@ -41,7 +41,7 @@ _QUOTA: Final = 'RequestLimitExceeded'
 class Shown:
     """The parameters of a plan, for one content of it.
 
-    :ivar warnings: references that lead nowhere, a sentence each.
+    :ivar warnings: a sentence for each reference to a missing file.
     """
 
     root: parameters.TemplateParameters
@@ -51,12 +51,12 @@ class Shown:
 def show(
     service: plan_service.Plans, plan: plans.Plan, *, refresh: bool = False
 ) -> Shown:
-    """Return the parameters of a plan; nothing of the plan changes.
+    """Return the parameters of a plan.
 
-    What Heat has said is kept for as long as the content stays what it is.
+    Heat's answer is kept until the content changes.
 
     :param refresh: whether to ask Heat in any case, as after an upgrade.
-    :raises errors.ServiceError: Heat does not take the plan.
+    :raises errors.ServiceError: Heat refuses the plan.
     """
     shown = None
     if not refresh:
@@ -80,11 +80,11 @@ def update(
     :param values: by the parameter's name; with a name and a key with a dot
         between them, one entry of a map.
     :param unset: names, as those of `values`.
-    :param role: do so for one role: ``Count`` stands for ``ComputeCount``
-        then, and other names for entries of ``ComputeParameters``.
-    :raises errors.Invalid: there is no such parameter, Heat does not take a
-        value, or one to unset was not set.
-    :raises errors.ServiceError: Heat does not take the plan with it.
+    :param role: such as Compute: ``Count`` then means ``ComputeCount``, and
+        other names are entries of ``ComputeParameters``.
+    :raises errors.Invalid: a parameter does not exist, Heat refuses a value,
+        or a parameter to unset was not set.
+    :raises errors.ServiceError: Heat refuses the plan with the values.
     """
     with service.lock(name) as plan:
         defaults = copy.deepcopy(dict(plan.environment.parameter_defaults))
@@ -97,7 +97,7 @@ def update(
         environment = dataclasses.replace(
             plan.environment, parameter_defaults=defaults
         )
-        # Before it is written: Heat has to take the plan with it.
+        # Heat must accept the plan before it is written.
         shown = _ask(
             service, dataclasses.replace(plan, environment=environment)
         )
@@ -113,11 +113,11 @@ def _check(
 ) -> None:
     """Let Heat check values, by a template that has only parameters.
 
-    Heat's validation of a plan does not look at values; it would find out in
-    the middle of a deployment. A project that has reached its quota of stacks
-    sets values unchecked.
+    Heat's validation of a plan does not check values; a deployment would fail
+    in the middle. Values are not checked where a project has reached its quota
+    of stacks.
 
-    :raises errors.Invalid: Heat does not take one of them.
+    :raises errors.Invalid: Heat refuses a value.
     """
     declared = {}
     for name in values:
@@ -150,9 +150,9 @@ def _check(
         hidden = [
             value for name, value in values.items() if known[name][0].hidden
         ]
-        said = masking.Mask(masking.texts(hidden)).text(str(exc))
-        # No user knows the stack that this was a preview of.
-        raise errors.Invalid(said.rpartition(f'{probe}: ')[2]) from None
+        reason = masking.Mask(masking.texts(hidden)).text(str(exc))
+        # The name of the stack in the preview means nothing to users.
+        raise errors.Invalid(reason.rpartition(f'{probe}: ')[2]) from None
 
 
 def _ask(service: plan_service.Plans, plan: plans.Plan) -> Shown:
@@ -167,7 +167,7 @@ def _ask(service: plan_service.Plans, plan: plans.Plan) -> Shown:
 
 def _keep(service: plan_service.Plans, plan: plans.Plan, shown: Shown) -> None:
     annex, name = service.annex(plan), f'{_KEPT}{plan.content_hash}'
-    # Who may only read does without.
+    # A reader of the project cannot keep it.
     with contextlib.suppress(errors.ServiceError):
         annex.write(name, dataclasses.asdict(shown))
         annex.delete(*{*annex.names('parameters/')} - {name})
@@ -200,7 +200,10 @@ def _place(
     given: str,
     role: str | None,
 ) -> tuple[str, str | None]:
-    """Return the parameter that a name means, and a key in it, if any."""
+    """Return the parameter of a name, and the key of a map, if any.
+
+    For role Compute, ``ntp`` is an entry of ``ComputeParameters``.
+    """
     if role is not None:
         if f'{role}{given}' in known:
             return f'{role}{given}', None
@@ -226,8 +229,10 @@ def _is_map(known: abc.Mapping[str, parameters.Effective], name: str) -> bool:
 
 
 def _take_out(defaults: dict[str, Any], given: str, role: str | None) -> None:
-    # What was set may have been taken from the templates since, so only
-    # what is set says what a name means.
+    """Remove a set parameter, or one entry of a map.
+
+    The templates may no longer have it, so only the set values are searched.
+    """
     head, _, key = given.partition('.')
     places: list[tuple[str, str]] = [(given, ''), (head, key)]
     if role is not None:

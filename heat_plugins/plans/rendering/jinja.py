@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inside of `rendering`: what a template is given, and its sandbox.
+"""The inside of `rendering`: the values of templates, and the sandbox.
 
-It runs in a process of its own, which `rendering` starts: that limits itself
-first, reads a map of files in JSON from its standard input, and writes a map
-of what was made of them, or of an ``error``.
+It runs in a process of its own, which `rendering` starts: the process limits
+itself first, reads a map of files in JSON from its standard input, and writes
+a map with the rendered ``files``, or with an ``error``.
 """
 
 from collections import abc
@@ -22,7 +22,7 @@ from heat_plugins import errors
 from heat_plugins.content import texts
 from heat_plugins.plans.content import roles
 
-#: What templates are rendered with, as well as the roles.
+#: The files of data for templates, as well as roles_data.yaml.
 NETWORKS: Final = 'network_data.yaml'
 EXCLUDES: Final = 'j2_excludes.yaml'
 
@@ -31,21 +31,21 @@ SUFFIX: Final = '.j2.yaml'
 _ROLE: Final = '.role.j2.yaml'
 _NETWORK: Final = '.network.j2.yaml'
 
-# Characters of what Jinja says, which quotes the template.
+# Characters of a message of Jinja, which quotes the template.
 _LONGEST_REASON = 500
 
-#: Files that are made in all, as `sources.SourceLimits` has it.
+#: The most rendered files, as in `sources.SourceLimits`.
 FILES = 50_000
 
-# Characters of what one template renders to.
+# The most characters of one rendered file.
 _LARGEST = 1024 * 1024
 
 
 def render(content: abc.Mapping[str, str]) -> dict[str, str]:
-    """Return what is made of the templates in a plan.
+    """Render the templates of a plan.
 
-    :param content: the templates, the data that they are rendered with, and
-        what they include.
+    :param content: the templates, their data, and the files that they
+        include.
     :raises errors.Invalid: one of them cannot be rendered.
     """
     sandbox = _Sandbox(content)
@@ -56,9 +56,9 @@ def render(content: abc.Mapping[str, str]) -> dict[str, str]:
 
 
 def targets(content: abc.Mapping[str, str]) -> dict[str, str]:
-    """Return the paths of what is made of templates, and those of these.
+    """Return the paths of rendered files, with those of their templates.
 
-    :param content: of templates, the paths are enough.
+    :param content: as for `render`; the texts of templates may be empty.
     """
     return {
         target: template
@@ -69,7 +69,7 @@ def targets(content: abc.Mapping[str, str]) -> dict[str, str]:
 def _renderings(
     content: abc.Mapping[str, str],
 ) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Return, by target, the template and its values."""
+    """Return the template and the values for each rendered file."""
     data = _Data(content)
     excluded = data.excluded()
     rendered: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -86,15 +86,25 @@ def _renderings(
 
 
 class _Data:
-    """What templates are rendered with."""
+    """The roles and networks of a plan, as values for its templates."""
 
     def __init__(self, content: abc.Mapping[str, str]) -> None:
         self._content = content
-        text = self._content.get(roles.PATH)
-        self._roles = [
-            role.data for role in roles.from_roles_data(text or '[]')
+        text = content.get(roles.PATH) or '[]'
+        self._roles = [role.data for role in roles.from_roles_data(text)]
+        networks = texts.load(content.get(NETWORKS) or '[]', NETWORKS)
+        if not isinstance(networks, list):
+            raise errors.Invalid(f'{NETWORKS} must be a list of maps')
+        roles.check_names(networks, NETWORKS)
+        self._networks: list[dict[str, Any]] = [
+            network
+            | {
+                'name_lower': str(
+                    network.get('name_lower') or network['name'].lower()
+                )
+            }
+            for network in networks
         ]
-        self._networks = self._read_networks()
 
     def excluded(self) -> set[str]:
         excludes = texts.mapping(self._content.get(EXCLUDES) or '', EXCLUDES)
@@ -106,7 +116,7 @@ class _Data:
     def renderings(
         self, path: str
     ) -> abc.Iterator[tuple[str, dict[str, Any]]]:
-        """Give the paths that a file is rendered to, with the values."""
+        """Yield the paths that a template renders to, with its values."""
         if not path.endswith(SUFFIX):
             return
         folder, name = posixpath.split(path)
@@ -141,40 +151,22 @@ class _Data:
         values: dict[str, Any] = {'role': role, 'networks': self._networks}
         if '{{role.name}}' in (self._content.get(path) or ''):
             return values
-        # In templates from before roles had more than a name, it is that.
+        # Old templates write {{role}} for the name, as roles had nothing else.
         values['role'] = role['name']
         if role.get('disable_constraints'):
             values['disable_constraints'] = True
         return values
 
-    def _read_networks(self) -> list[dict[str, Any]]:
-        networks = texts.load(self._content.get(NETWORKS) or '[]', NETWORKS)
-        if not isinstance(networks, list):
-            raise errors.Invalid(f'{NETWORKS} must be a list of maps')
-        roles.check_names(networks, NETWORKS)
-        return [
-            network
-            | {
-                'name_lower': str(
-                    network.get('name_lower') or network['name'].lower()
-                )
-            }
-            for network in networks
-        ]
-
 
 class _Sandbox(sandbox.SandboxedEnvironment):
-    """Renders a plan's files; the process around it has limits."""
+    """Jinja's sandbox for a plan's files; its process has limits."""
 
     def __init__(self, content: abc.Mapping[str, str]) -> None:
         super().__init__(loader=jinja2.FunctionLoader(content.get))
         self._content = content
 
     def join_path(self, template: str, parent: str) -> str:
-        """Return the path of what a file includes or imports.
-
-        It is looked for next to that file, and then at the root.
-        """
+        """Return the path of an included file, first looked for nearby."""
         sibling = posixpath.join(posixpath.dirname(parent), template)
         sibling = posixpath.normpath(sibling)
         return sibling if sibling in self._content else template
@@ -182,13 +174,23 @@ class _Sandbox(sandbox.SandboxedEnvironment):
     def rendered(self, path: str, values: abc.Mapping[str, Any]) -> str:
         """Render a file.
 
-        :raises errors.Invalid: it cannot be done.
+        :raises errors.Invalid: the template is wrong or renders to too much.
         """
+        size = 0
+        parts = []
         try:
-            return self._rendered(path, values)
+            # Templates may change their values.
+            given = copy.deepcopy(dict(values))
+            for part in self.get_template(path).generate(given):
+                size += len(part)
+                if size > _LARGEST:
+                    raise errors.Invalid(
+                        f'{path} renders to more than {_LARGEST} characters'
+                    )
+                parts.append(part)
         except (errors.Invalid, MemoryError):
             raise
-        # Whatever a template brings about, in Jinja or in Python's compiler.
+        # A template can raise anything in Jinja and in Python's compiler.
         except Exception as exc:
             line = getattr(exc, 'lineno', None)
             place = f' (line {line})' if line else ''
@@ -196,19 +198,6 @@ class _Sandbox(sandbox.SandboxedEnvironment):
             raise errors.Invalid(
                 f'Cannot render {path}{place}: {type(exc).__name__}: {reason}'
             ) from exc
-
-    def _rendered(self, path: str, values: abc.Mapping[str, Any]) -> str:
-        size = 0
-        parts = []
-        # Templates may change what they are given.
-        given = copy.deepcopy(dict(values))
-        for part in self.get_template(path).generate(given):
-            size += len(part)
-            if size > _LARGEST:
-                raise errors.Invalid(
-                    f'{path} renders to more than {_LARGEST} characters'
-                )
-            parts.append(part)
         return ''.join(parts)
 
 
@@ -227,19 +216,17 @@ def main() -> None:
     try:
         text = json.dumps({'files': render(json.load(sys.stdin))})
     except errors.Invalid as exc:
-        text = _error(str(exc))
+        text = json.dumps({'error': str(exc)})
     except MemoryError:
-        text = _error(
+        message = (
             f'The Jinja templates need more than {memory // 1024**2} MiB of '
             'memory'
         )
+        text = json.dumps({'error': message})
     if len(text) > output:
-        text = _error(f'The Jinja templates render more than {output} bytes')
+        message = f'The Jinja templates render more than {output} bytes'
+        text = json.dumps({'error': message})
     sys.stdout.write(text)
-
-
-def _error(message: str) -> str:
-    return json.dumps({'error': message})
 
 
 if __name__ == '__main__':

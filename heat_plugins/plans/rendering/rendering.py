@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jinja templates of Heat templates, rendered once for all.
 
-A file's name says for what it is rendered:
+The name of a template says how often it is rendered:
 
 - ``x.role.j2.yaml`` for each role of roles_data.yaml, as ``<role>-x.yaml``;
 - ``port_x.network.j2.yaml`` in a folder ``ports``, and elsewhere
@@ -9,13 +9,13 @@ A file's name says for what it is rendered:
   is enabled, as ``<network>_x.yaml``;
 - any other ``x.j2.yaml`` once, as ``x.yaml``.
 
-They may include and import files of the plan, and nothing else. The names of
-roles and networks are in lower case there, and what j2_excludes.yaml names
-is not made.
+Templates may include and import files of the plan, and nothing else. Paths
+have the names of roles and networks in lower case; those that j2_excludes.yaml
+names are not rendered.
 
-They are parsed and run in Jinja's sandbox, which keeps them from Python and
-from the machine, and in a process of their own, which keeps them from taking
-long and from making large things: Python stops neither a loop nor a match.
+They run in Jinja's sandbox, which keeps them from Python and from the machine,
+and in a process of their own, whose time and memory are limited: Python can
+stop neither a loop nor a match.
 """
 
 from collections import abc
@@ -40,21 +40,21 @@ Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
 
 _DATA: Final = frozenset({roles.PATH, jinja.NETWORKS, jinja.EXCLUDES})
 
-# Many times the processor time: for a machine that has much else to do.
+# Seconds to wait for each second of processor time: the machine may be busy.
 _SLACK: Final = 20
 
-# How a process ends that took more time than it was given.
+# The exit codes of a process that exceeded its time.
 _TIMED_OUT: Final = (-signal.SIGXCPU, -signal.SIGKILL)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RenderingLimits:
-    """What the rendering of a plan may take.
+    """The limits of the rendering of a plan.
 
     :ivar seconds: of processor time.
     :ivar memory: bytes of address space.
-    :ivar source: characters of the templates, their data, and what they
-        include.
+    :ivar source: characters of the templates, their data, and included
+        files.
     :ivar output: bytes of all that is rendered.
     """
 
@@ -68,7 +68,7 @@ _LIMITS: Final = RenderingLimits()
 
 
 def is_due(paths: abc.Iterable[str]) -> bool:
-    """Say whether there is anything to render."""
+    """Return whether there are templates to render."""
     return any(path.endswith(jinja.SUFFIX) for path in paths)
 
 
@@ -91,15 +91,18 @@ def render(
 def outputs(
     paths: abc.Collection[str], fetch: Fetch, limits: RenderingLimits = _LIMITS
 ) -> dict[str, bytes]:
-    """Return what is made of a plan's templates, by its paths.
+    """Render the templates of a plan; return the rendered files.
 
-    :param fetch: is asked for what the rendering takes of them.
+    :param fetch: is called with all paths.
     :raises errors.Invalid: one of the templates cannot be rendered.
     """
     if not is_due(paths):
         return {}
-    # A template may include any file.
-    needed = _texts(paths, fetch)
+    # A template may include any text file.
+    needed = {}
+    for path, file in fetch(sorted(paths)).items():
+        with contextlib.suppress(errors.Invalid):
+            needed[path] = texts.decode(file, path)
     if sum(map(len, needed.values())) > limits.source:
         raise errors.Invalid(
             'The texts of the plan, which Jinja templates may include, exceed '
@@ -107,7 +110,18 @@ def outputs(
         )
     code, outcome = _confined(needed, limits)
     if 'files' not in outcome:
-        raise errors.Invalid(outcome.get('error') or _cause(code, limits))
+        cause = (
+            'Cannot render the Jinja templates with '
+            f'{limits.memory // 1024**2} MiB of memory: the process ended '
+            f'with code {code}'
+        )
+        if code in _TIMED_OUT:
+            cause = (
+                'Rendering the Jinja templates took more than '
+                f'{limits.seconds} seconds of processor time; look for nested '
+                'loops'
+            )
+        raise errors.Invalid(outcome.get('error') or cause)
     gathered = sources.Gathering()
     for path, text in outcome['files'].items():
         gathered.add(path, text.encode())
@@ -115,7 +129,7 @@ def outputs(
 
 
 def targets(paths: abc.Collection[str], fetch: Fetch) -> dict[str, str]:
-    """Return the paths of what is made of a plan's templates, and theirs."""
+    """Return the paths of rendered files, with those of their templates."""
     data = fetch(sorted(_DATA & set(paths)))
     return jinja.targets(
         {
@@ -125,26 +139,16 @@ def targets(paths: abc.Collection[str], fetch: Fetch) -> dict[str, str]:
     )
 
 
-def _texts(paths: abc.Collection[str], fetch: Fetch) -> dict[str, str]:
-    """Return the files that are texts."""
-    contents = {}
-    for path, file in fetch(sorted(paths)).items():
-        with contextlib.suppress(errors.Invalid):
-            contents[path] = texts.decode(file, path)
-    return contents
-
-
 def _confined(
     given: abc.Mapping[str, str], limits: RenderingLimits
 ) -> tuple[int, abc.Mapping[str, Any]]:
-    """Run `jinja` in a process that can be stopped, and is small.
+    """Run `jinja` in a process with limits.
 
-    :return: how it has ended, and what it wrote; an empty map if that is
-        none.
+    :return: its exit code and its output; an empty map if that is unreadable.
     """
     output = limits.output
     sizes = (limits.seconds, limits.memory, output)
-    # Files on a disk cannot keep either side waiting, and have an end.
+    # Unlike with pipes, neither side waits for the other.
     with tempfile.TemporaryFile() as reads, tempfile.TemporaryFile() as writes:
         reads.write(json.dumps(given).encode())
         reads.seek(0)
@@ -153,7 +157,7 @@ def _confined(
             stdin=reads,
             stdout=writes,
             stderr=subprocess.DEVNULL,
-            # The same code as here, and nothing else that is known here.
+            # It finds our code, and none of our secrets.
             env={'PYTHONPATH': os.pathsep.join(filter(None, sys.path))},
         )
         try:
@@ -170,15 +174,3 @@ def _confined(
     except ValueError:
         written = None
     return code, written if isinstance(written, dict) else {}
-
-
-def _cause(code: int, limits: RenderingLimits) -> str:
-    if code in _TIMED_OUT:
-        return (
-            f'Rendering the Jinja templates took more than {limits.seconds} '
-            'seconds of processor time; look for nested loops'
-        )
-    return (
-        f'Cannot render the Jinja templates with {limits.memory // 1024**2} '
-        f'MiB of memory: the process ended with code {code}'
-    )

@@ -22,6 +22,7 @@ REFUSED = {'code': 'refused', 'message': 'no'}
 BUSY = {'code': 'busy', 'message': 'locked since noon'}
 UNAVAILABLE = {'code': 'unavailable', 'message': 'down'}
 DIED = "Heartbeat wasn't received."
+CALL = {'kind': 'action', 'name': 'std.noop', 'input': {}}
 
 #: What is no map is Mistral's: of an executor that died, and of a time limit.
 MISTRALS_OWN = (DIED, None)
@@ -106,7 +107,7 @@ def step(**more):
 
 class TestJob:
     @pytest.mark.parametrize('error', [UNAVAILABLE, *MISTRALS_OWN])
-    def test_what_passes_is_repeated_a_thousand_times(self, error):
+    def test_a_temporary_failure_is_repeated_a_thousand_times(self, error):
         task = job()
         assert task.end('on-error', error) == ['step']
         task.context['failures'] = 99800
@@ -148,13 +149,9 @@ class TestJob:
         task = job()
         assert task.end('on-success', step()) == ['step']
         assert task.context['pause'] == 50
-        call = {'kind': 'action', 'name': 'std.noop', 'input': {}}
-        assert task.end('on-success', step(call=call)) == ['call']
+        assert task.end('on-success', step(call=CALL)) == ['call']
         assert task.end('on-success', step(success=True)) == []
         assert task.context['error'] is None
-
-    def test_a_job_that_fails_says_why(self):
-        task = job()
         found = task.end('on-success', step(success=False, reason='boom'))
         assert found == ['fail: boom']
         assert task.context['error'] == {'code': 'failed', 'message': 'boom'}
@@ -293,38 +290,35 @@ class TestCalls:
 class TestTimeLimit:
     """The hour before and after now stand for the time limit."""
 
+    PASSED = 'fail: The time limit has passed'
     passed, ahead = time.time() - 3600, time.time() + 3600
 
     def test_a_job_ends_with_it_and_keeps_the_last_result(self):
         task = job(until=self.passed)
         last = step()
-        found = task.end('on-success', last)
-        assert found == ['fail: The time limit has passed']
+        assert task.end('on-success', last) == [self.PASSED]
         assert task.context['error']['code'] == 'time-limit'
         assert task.context['result'] == last
         assert task.end('on-error', UNAVAILABLE) == []
 
-    @pytest.mark.parametrize('success', [True, False])
+    @pytest.mark.parametrize(
+        ('found', 'commands'),
+        [
+            (step(success=True), []),
+            (step(success=False, reason='boom'), ['fail: boom']),
+            (step(call=CALL), [PASSED]),
+        ],
+    )
     def test_a_job_that_ended_before_it_was_polled_has_its_result(
-        self, success
+        self, found, commands
     ):
-        task = job(until=self.passed)
-        found = task.end('on-success', step(success=success, reason='boom'))
-        assert found == ([] if success else ['fail: boom'])
+        assert job(until=self.passed).end('on-success', found) == commands
 
-    def test_a_call_is_not_begun_after_it(self):
-        call = {'kind': 'action', 'name': 'std.noop', 'input': {}}
-        found = job(until=self.passed).end('on-success', step(call=call))
-        assert found == ['fail: The time limit has passed']
-
-    def test_before_it_a_job_goes_on(self):
+    def test_before_it_a_job_goes_on_until_a_last_poll(self):
         task = job(until=self.ahead)
         assert task.end('on-success', step()) == ['step']
         assert task.context['pause'] == 50
         assert task.end('on-error', UNAVAILABLE) == ['step']
-
-    def test_the_last_poll_is_at_the_limit(self):
-        task = job(until=self.ahead)
         task.end('on-success', step(next_look=10**6))
         assert isinstance(task.context['pause'], int)
         assert task.context['pause'] <= 3601

@@ -77,8 +77,7 @@ class SessionsTest(testtools.TestCase):
         found = requests.Response()
         found.status_code = self.status
         found.headers['X-Subject-Token'] = 'a-token-of-the-trust'
-        found.raw = io.BytesIO()
-        found._content = json.dumps(token()).encode()
+        found.raw = io.BytesIO(json.dumps(token()).encode())
         found.url, found.request = request.url, request
         return found
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many nodes on one way: how many at a time, how often, and how long."""
+"""Many nodes in one transition: how many at a time, how often, how long."""
 
 import dataclasses
 import json
@@ -12,7 +12,7 @@ from heat_plugins.nodes import moves
 from heat_plugins.nodes import moving
 from tests.unit.nodes import fake_ironic
 
-NAMES = ('a', 'b', 'c')
+ABORTED = 'Inspection was aborted by request.'
 
 
 class MovingTest(testtools.TestCase):
@@ -20,127 +20,93 @@ class MovingTest(testtools.TestCase):
         super().setUp()
         self.now = 1000.0
         self.ironic = fake_ironic.Ironic()
-        for name in NAMES:
+        for name in 'abc':
             self.ironic.add(
                 f'id-{name}', name=name, provision_state='manageable'
             )
 
-    def move(self, *names, verb='inspect', **options):
-        return moving.NodeMove(
-            verb=verb,
-            members=tuple(
-                moving.NodeMember(uuid=f'id-{name}', name=name)
-                for name in names or NAMES
-            ),
-            **options,
-        )
+    def move(self, names='a', verb='inspect', **options):
+        members = (moving.NodeMember(uuid=f'id-{n}', name=n) for n in names)
+        return moving.NodeMove(verb=verb, members=tuple(members), **options)
 
-    def step(self, move):
+    def step(self, move, phases, reason=None):
         """Take a step, with the move as JSON has it in between."""
-        text = json.dumps(
-            dataclasses.asdict(moving.advance(self.ironic, move, self.now))
+        move = moving.advance(self.ironic, move, self.now)
+        text = json.dumps(dataclasses.asdict(move))
+        move = stored.read(moving.NodeMove, json.loads(text))
+        self.assertEqual(phases, ' '.join(one.phase for one in move.members))
+        if reason is not None:
+            self.assertEqual(reason, move.members[0].reason)
+        return move
+
+    def test_only_so_many_are_in_transition_at_a_time(self):
+        move = self.step(
+            self.move('abc', concurrency=2), 'moving moving waiting'
         )
-        return stored.read(moving.NodeMove, json.loads(text))
+        move = self.step(move, 'moving moving waiting')
+        self.ironic.finish('b')
+        self.step(move, 'moving done moving')
 
-    def phases(self, move):
-        return ' '.join(one.phase for one in move.members)
+    def test_a_failed_node_is_sent_again_and_an_aborted_one_is_not(self):
+        move = self.step(self.move(), 'moving')
+        self.ironic.finish('a', 'disk on fire')
+        move = self.step(move, 'moving', 'disk on fire')
+        self.ironic.finish('a')
+        self.step(move, 'done', '')
+        move = self.step(self.move(attempts=1), 'moving')
+        self.ironic.finish('a', 'disk on fire')
+        self.step(move, 'failed', 'disk on fire')
+        self.ironic.row('a')['provision_state'] = 'manageable'
+        move = self.step(self.move(), 'moving')
+        self.ironic.finish('a', ABORTED)
+        self.step(move, 'aborted', ABORTED)
 
-    def finish(self, *names, error=None):
-        for name in names:
-            self.ironic.finish(name, error)
-
-    def test_only_so_many_are_on_their_way_at_a_time(self):
-        move = self.step(self.move(concurrency=2))
-        self.assertEqual('moving moving waiting', self.phases(move))
-        move = self.step(move)
-        self.assertEqual('moving moving waiting', self.phases(move))
-        self.finish('b')
-        move = self.step(move)
-        self.assertEqual('moving done moving', self.phases(move))
-
-    def test_what_fails_is_sent_again_unless_somebody_has_stopped_it(self):
-        for error, phase in (
-            ('disk on fire', 'moving'),
-            ('Inspection was aborted by request.', 'aborted'),
-        ):
-            self.ironic.row('a')['provision_state'] = 'manageable'
-            move = self.step(self.move('a'))
-            self.finish('a', error=error)
-            move = self.step(move)
-            self.assertEqual(phase, self.phases(move))
-            self.assertEqual(error, move.members[0].reason)
-            if phase == 'moving':
-                self.finish('a')
-                move = self.step(move)
-                self.assertEqual('done', self.phases(move))
-                self.assertEqual('', move.members[0].reason)
-
-    def test_a_node_that_takes_too_long_has_failed_and_is_stopped(self):
-        move = self.step(self.move('a', timeout=60))
-        self.ironic.row('a')['provision_state'] = 'inspect wait'
+    def test_a_node_that_takes_too_long_is_aborted(self):
+        move = self.step(self.move(timeout=60), 'moving')
+        row = self.ironic.row('a')
+        row['provision_state'] = 'inspect wait'
         self.now += 59
-        move = self.step(move)
-        self.assertEqual('moving', self.phases(move))
+        move = self.step(move, 'moving')
         self.now += 1
-        move = self.step(move)
-        self.assertEqual('timed-out', self.phases(move))
-        self.assertIn('inspect wait after 60 s', move.members[0].reason)
-        self.assertEqual(
-            'inspect failed', self.ironic.row('a')['provision_state']
-        )
+        self.step(move, 'timed-out', 'It was still inspect wait after 60 s')
+        self.assertEqual('inspect failed', row['provision_state'])
 
     def test_the_limit_is_for_all_attempts_together(self):
-        move = self.step(self.move('a', timeout=60, attempts=9))
+        move = self.step(self.move(timeout=60, attempts=9), 'moving')
         self.now += 60
-        self.finish('a', error='disk on fire')
-        move = self.step(move)
-        self.assertEqual('timed-out', self.phases(move))
-        self.assertEqual('disk on fire', move.members[0].reason)
+        self.ironic.finish('a', 'disk on fire')
+        self.step(move, 'timed-out', 'disk on fire')
 
-    def test_what_is_on_its_way_already_is_waited_for(self):
+    def test_a_node_that_moves_or_has_arrived_is_not_sent(self):
         self.ironic.row('a')['provision_state'] = 'inspecting'
-        move = self.step(self.move('a'))
-        self.assertEqual('moving', self.phases(move))
+        self.step(self.move(), 'moving')
+        self.step(self.move('b', verb='manage'), 'done')
         self.assertEqual([], self.ironic.sent)
 
-    def test_from_elsewhere_or_nowhere_there_is_no_way(self):
+    def test_some_states_lead_nowhere(self):
         self.ironic.row('a')['provision_state'] = 'active'
-        move = self.step(self.move('a', 'b', 'x'))
-        self.assertEqual('failed moving failed', self.phases(move))
-        self.assertEqual(
+        self.step(
+            self.move('abx'),
+            'failed moving failed',
             'It is active: only a manageable node is inspected',
-            move.members[0].reason,
         )
 
     def test_a_locked_node_is_sent_later_until_its_time_is_over(self):
         self.ironic.failing['set_state'] = [errors.NodeLocked('locked')] * 2
-        first = self.step(self.move('a', timeout=60))
-        self.assertEqual('waiting', self.phases(first))
+        first = self.step(self.move(timeout=60), 'waiting')
         self.now += 60
-        self.assertEqual('timed-out', self.phases(self.step(first)))
+        self.step(first, 'timed-out')
         self.now -= 60
         self.ironic.failing.clear()
-        move = self.step(first)
-        self.assertEqual('moving', self.phases(move))
+        move = self.step(first, 'moving')
         self.assertEqual(1, move.members[0].attempts)
 
-    def test_what_ironic_refuses_has_failed(self):
+    def test_errors_of_ironic(self):
         self.ironic.failing['set_state'] = [errors.Refused('no boot image')]
-        move = self.step(self.move('a', 'b'))
-        self.assertEqual('failed moving', self.phases(move))
-        self.assertEqual('no boot image', move.members[0].reason)
-
-    def test_an_ironic_that_is_away_takes_no_step(self):
+        self.step(self.move('ab'), 'failed moving', 'no boot image')
         self.ironic.failing['states'] = [errors.Unavailable('503')]
-        self.assertRaises(errors.Unavailable, self.step, self.move())
+        self.assertRaises(errors.Unavailable, self.step, self.move(), '')
 
-    def test_a_node_that_is_there_already_is_not_sent(self):
-        move = self.step(self.move('a', verb='manage'))
-        self.assertEqual('done', self.phases(move))
-        self.assertEqual([], self.ironic.sent)
-
-
-class MoveTest(testtools.TestCase):
     def test_no_state_means_two_things(self):
         for move in moves.BY_VERB.values():
             self.assertEqual(frozenset(), move.ready & move.moving)

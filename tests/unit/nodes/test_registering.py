@@ -32,25 +32,25 @@ class RegisteringCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.ironic = fake_ironic.Ironic()
-        self.registrar = registering.Registrar(self.ironic, wait=0)
 
     def register(self, *entries, **options):
-        return self.registrar.register(
-            node_reading.read([*entries]), **options
-        )
+        registrar = registering.Registrar(self.ironic, wait=0)
+        return registrar.register(node_reading.read([*entries]), **options)
 
-    def one(self, *entries, **options):
+    def one(self, *entries, action=None, **options):
         (found,) = self.register(*entries, **options)
+        self.assertEqual(action or found.action, found.action)
         return found
 
-    def actions(self, *entries, **options):
-        return [str(one.action) for one in self.register(*entries, **options)]
+    def assert_actions(self, actions, *entries, **options):
+        found = self.register(*entries, **options)
+        self.assertEqual(actions, ' '.join(one.action for one in found))
+        return found
 
 
 class RegisteringTest(RegisteringCase):
-    def test_a_node_is_made_with_all_that_the_file_says(self):
-        found = self.one(entry(resource_class='gold'))
-        self.assertEqual(registering.NodeAction.CREATED, found.action)
+    def test_a_node_gets_all_fields_of_the_file(self):
+        found = self.one(entry(resource_class='gold'), action='created')
         row = self.ironic.row('node1')
         self.assertEqual(found.uuid, row['uuid'])
         self.assertEqual('ipmi', row['driver'])
@@ -61,35 +61,34 @@ class RegisteringTest(RegisteringCase):
         self.assertEqual('gold', row['resource_class'])
         self.assertEqual({MAC}, self.ironic.macs('node1'))
 
-    def test_a_password_is_written_again_as_nobody_knows_the_old_one(self):
+    def test_a_password_is_always_written(self):
         self.register(entry())
-        found = self.one(entry(pm_password='correct horse'))
-        self.assertEqual(registering.NodeAction.UNCHANGED, found.action)
+        new = entry(pm_password='correct horse')
+        found = self.one(new, action='unchanged')
         row = self.ironic.row('node1')
         self.assertEqual('correct horse', row['driver_info']['ipmi_password'])
         self.assertNotIn('horse', repr(found))
 
-    def test_a_dry_run_says_all_and_does_nothing(self):
+    def test_a_dry_run_shows_all_changes_and_makes_none(self):
         self.register(entry())
         self.ironic.writes = 0
-        found = self.register(
-            entry(cpu=8, mac=[MAC, OTHER]), entry(3), dry_run=True
+        first, _ = self.assert_actions(
+            'updated created',
+            entry(cpu=8, mac=[MAC, OTHER]),
+            entry(3),
+            dry_run=True,
         )
         self.assertEqual(
-            ['updated', 'created'], [str(one.action) for one in found]
-        )
-        self.assertEqual(
-            (f'port {OTHER}', 'properties/cpus: 4 -> 8'), found[0].changes
+            (f'port {OTHER}', 'properties/cpus: 4 -> 8'), first.changes
         )
         self.assertEqual(0, self.ironic.writes)
 
-    def test_what_the_file_does_not_name_stays(self):
+    def test_other_fields_stay(self):
         properties = {'vendor': 'x', 'cpus': 4, 'capabilities': 'cpu_vt:true'}
         self.ironic.add(
             'id-1', MAC, name='mine', driver='ipmi', properties=properties
         )
-        found = self.one(entry(name=None))
-        self.assertEqual('mine', found.name)
+        self.assertEqual('mine', self.one(entry(name=None)).name)
         merged = 'cpu_vt:true,boot_mode:uefi'
         # Numbers that Ironic has as text are no change.
         self.assertEqual(
@@ -97,26 +96,21 @@ class RegisteringTest(RegisteringCase):
             self.ironic.row('mine')['properties'],
         )
 
-    def test_a_new_driver_takes_its_own_interfaces(self):
+    def test_drivers(self):
         self.register(entry())
         found = self.one(entry(pm_type='redfish'))
         self.assertIn('driver: ipmi -> redfish', found.changes)
         self.assertEqual('redfish', self.ironic.row('node1')['driver'])
-
-    def test_a_kind_that_ironic_lacks_spoils_only_itself(self):
-        found = self.register(
-            entry(1), entry(2, pm_type='snmp'), entry(3, pm_type='x'), entry(4)
+        # A node keeps a driver that is no longer enabled.
+        self.ironic.enabled.remove('redfish')
+        self.assert_actions('unchanged', entry(pm_type='redfish'))
+        found = self.assert_actions(
+            'failed failed created',
+            entry(2, pm_type='snmp'),
+            entry(3, pm_type='x'),
+            entry(4),
         )
-        self.assertEqual(
-            ['created', 'failed', 'failed', 'created'],
-            [str(one.action) for one in found],
-        )
-        self.assertIn('No conductor for snmp', found[1].reason)
-
-    def test_a_node_may_keep_a_driver_that_is_no_longer_enabled(self):
-        self.register(entry())
-        self.ironic.enabled.remove('ipmi')
-        self.assertEqual(['unchanged'], self.actions(entry()))
+        self.assertIn('No conductor for snmp', found[0].reason)
 
     def test_no_message_holds_a_password_or_another_key_of_the_bmc(self):
         found = self.one(entry(pm_type='snmp'))
@@ -138,7 +132,6 @@ class MatchingTest(RegisteringCase):
             (other, settings, {}),
         ):
             self.ironic = fake_ironic.Ironic()
-            self.registrar = registering.Registrar(self.ironic, wait=0)
             self.ironic.add(mine, mac, driver_info=settings_there)
             self.assertEqual(mine, self.one(entry(**more)).uuid)
             self.assertIn(MAC, self.ironic.macs(mine))
@@ -146,33 +139,21 @@ class MatchingTest(RegisteringCase):
         found = self.one(entry(2, pm_addr='192.0.2.1', pm_port='6230'))
         self.assertNotEqual(mine, found.uuid)
 
-    def test_an_entry_may_say_the_uuid_of_a_node_to_be_made(self):
+    def test_an_entry_may_have_the_uuid_of_a_new_node(self):
         mine = str(uuid.uuid4())
         self.assertEqual(mine, self.one(entry(uuid=mine)).uuid)
         self.assertEqual('node1', self.ironic.row(mine)['name'])
 
-    def test_an_entry_that_means_two_nodes_is_refused(self):
+    def test_an_entry_that_matches_two_nodes_is_refused(self):
         self.ironic.add('id-1', MAC, name='one')
-        self.ironic.add(
-            'id-2', name='two', driver_info={'ipmi_address': '192.0.2.1'}
-        )
-        found = self.one(entry())
-        self.assertEqual(registering.NodeAction.FAILED, found.action)
+        bmc = {'ipmi_address': '192.0.2.1'}
+        self.ironic.add('id-2', name='two', driver_info=bmc)
+        found = self.one(entry(), action='failed')
         self.assertIn('is of one', found.reason)
         self.assertIn('is of two', found.reason)
         self.assertEqual(0, self.ironic.writes)
 
-    def test_two_entries_that_mean_one_node_are_told(self):
-        self.ironic.add('id-1', MAC, OTHER)
-        found = self.register(entry(1), entry(2))
-        self.assertEqual(
-            ['updated', 'failed'], [str(one.action) for one in found]
-        )
-        self.assertEqual(
-            'Its node in Ironic is that of node1', found[1].reason
-        )
-
-    def test_two_entries_of_one_machine_are_told(self):
+    def test_two_entries_of_one_machine_are_refused(self):
         for more, said in (
             ({'pm_addr': '192.0.2.2', 'mac': [OTHER, MAC]}, 'MAC address'),
             ({'mac': [OTHER]}, 'BMC'),
@@ -181,8 +162,11 @@ class MatchingTest(RegisteringCase):
             second = entry(2, **{'pm_addr': '192.0.2.1', **more})
             _, found = self.register(entry(), second, dry_run=True)
             self.assertEqual(f'Its {said} is that of node1', found.reason)
+        self.ironic.add('id-1', MAC, OTHER)
+        _, found = self.assert_actions('updated failed', entry(1), entry(2))
+        self.assertEqual('Its node in Ironic is that of node1', found.reason)
 
-    def test_a_bmc_of_several_nodes_tells_none_of_them(self):
+    def test_a_bmc_of_several_nodes_identifies_none_of_them(self):
         for number in (1, 2):
             self.ironic.add(
                 f'id-{number}',
@@ -192,17 +176,15 @@ class MatchingTest(RegisteringCase):
         self.assertEqual('id-1', self.one(entry()).uuid)
 
 
-class BrokenOffTest(RegisteringCase):
-    def test_what_was_broken_off_before_the_ports_is_finished(self):
+class InterruptedTest(RegisteringCase):
+    def test_an_interrupted_registration_is_finished(self):
         for place in ('192.0.2.1', None):
-            more = {'pm_addr': place, 'pm_type': 'fake-hardware'}
+            given = entry(pm_addr=place, pm_type='fake-hardware')
             self.ironic = fake_ironic.Ironic()
-            self.registrar = registering.Registrar(self.ironic, wait=0)
             self.ironic.failing['create_port'] = [KeyboardInterrupt()]
-            self.assertRaises(KeyboardInterrupt, self.register, entry(**more))
+            self.assertRaises(KeyboardInterrupt, self.register, given)
             self.ironic.forget_ports()
-            found = self.one(entry(**more))
-            self.assertEqual(registering.NodeAction.UPDATED, found.action)
+            self.one(given, action='updated')
             self.assertEqual({MAC}, self.ironic.macs('node1'))
 
     def test_a_request_whose_answer_was_lost_is_no_failure(self):
@@ -212,20 +194,19 @@ class BrokenOffTest(RegisteringCase):
             'nodes': [errors.Unavailable('503')],
             'ports': [errors.Unavailable('503')],
         }
-        self.assertEqual(['created'], self.actions(entry()))
+        self.assert_actions('created', entry())
         self.assertEqual({MAC}, self.ironic.macs('node1'))
 
-    def test_a_locked_node_is_asked_again(self):
+    def test_a_locked_node_is_retried(self):
         self.register(entry())
         self.ironic.failing['update_node'] = [errors.NodeLocked('locked')] * 3
-        self.assertEqual(['updated'], self.actions(entry(cpu=9)))
+        self.assert_actions('updated', entry(cpu=9))
         self.assertEqual(9, self.ironic.row('node1')['properties']['cpus'])
 
-    def test_an_ironic_that_stays_away_is_told_node_by_node(self):
+    def test_an_ironic_that_stays_away_is_reported_for_each_node(self):
         self.register(entry())
         self.ironic.failing['update_node'] = [errors.Unavailable('503')] * 99
-        found = self.one(entry(cpu=9))
-        self.assertEqual(registering.NodeAction.FAILED, found.action)
+        found = self.one(entry(cpu=9), action='failed')
         self.assertEqual('503', found.reason)
 
 
@@ -235,8 +216,9 @@ class RemovingTest(RegisteringCase):
         self.ironic.add('spare', '52:54:00:00:00:99', name='spare')
 
     def test_a_dry_run_removes_nothing(self):
-        found = self.register(entry(), remove=True, dry_run=True)
-        self.assertEqual(registering.NodeAction.REMOVED, found[1].action)
+        self.assert_actions(
+            'created removed', entry(), remove=True, dry_run=True
+        )
         self.assertEqual('spare', self.ironic.row('spare')['name'])
 
     def test_a_node_in_use_is_never_removed(self):
@@ -246,22 +228,23 @@ class RemovingTest(RegisteringCase):
             ('instance_uuid', 'vm-1', 'instance vm-1 is on it'),
         ):
             self.ironic.row('spare')[field] = value
-            found = self.register(entry(), remove=True)
-            self.assertEqual(registering.NodeAction.KEPT, found[1].action)
-            self.assertEqual(said, found[1].reason)
+            _, found = self.register(entry(), remove=True)
+            self.assertEqual(('kept', said), (found.action, found.reason))
 
-    def test_a_wrong_entry_may_mean_any_node_so_none_is_removed(self):
-        found = self.register(entry(), entry(2, pm_type='pxe_x'), remove=True)
-        self.assertEqual(registering.NodeAction.KEPT, found[2].action)
-        self.assertIn('an invalid entry', found[2].reason)
-
-    def test_a_removal_that_fails_is_told(self):
-        self.ironic.failing['delete_node'] = [errors.Refused('it is used')]
-        found = self.register(entry(), remove=True)
-        self.assertEqual(registering.NodeAction.FAILED, found[1].action)
-
-    def test_what_somebody_else_has_removed_is_removed(self):
-        self.ironic.failing['delete_node'] = [errors.NotFound('gone')]
-        self.assertEqual(
-            ['created', 'removed'], self.actions(entry(), remove=True)
+    def test_none_is_removed_while_an_entry_is_invalid(self):
+        *_, found = self.assert_actions(
+            'created failed kept',
+            entry(),
+            entry(2, pm_type='pxe_x'),
+            remove=True,
         )
+        self.assertIn('an invalid entry', found.reason)
+
+    def test_errors_of_ironic(self):
+        for error, action in (
+            (errors.Refused('it is used'), 'failed'),
+            (errors.NotFound('gone'), 'removed'),
+        ):
+            self.ironic.failing['delete_node'] = [error]
+            *_, found = self.register(entry(), remove=True)
+            self.assertEqual(action, found.action)

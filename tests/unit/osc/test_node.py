@@ -53,22 +53,23 @@ class NodeCase(base.FolderCase):
     def register(self, line=''):
         return self.json(f'node register {self.file} {line}')
 
-    def states(self):
-        return {one.name: one.state for one in self.ironic.states()}
+    def assert_states(self, **states):
+        found = {one.name: one.state for one in self.ironic.states()}
+        self.assertEqual(states, found)
 
 
 class RegisterTest(NodeCase):
-    def test_or_available_or_are_left_as_they_are(self):
+    def test_nodes_become_manageable_or_available_or_stay(self):
         self.register('--no-manage')
-        self.assertEqual({'a': 'enroll', 'b': 'enroll'}, self.states())
+        self.assert_states(a='enroll', b='enroll')
         with self.assertLogs('', 'WARNING') as logs:
-            _, found = self.register()
+            self.register()
         self.assertIn('b: the key colour is unknown', logs.output[0])
-        self.assertEqual({'a': 'manageable', 'b': 'manageable'}, self.states())
+        self.assert_states(a='manageable', b='manageable')
         code, found = self.register('--provide')
         self.assertEqual(0, code)
         self.assertEqual(['unchanged'] * 2, [one['Action'] for one in found])
-        self.assertEqual({'a': 'available', 'b': 'available'}, self.states())
+        self.assert_states(a='available', b='available')
 
     def test_a_dry_run_registers_nothing(self):
         code, found = self.register('--dry-run')
@@ -77,9 +78,9 @@ class RegisterTest(NodeCase):
         self.assertEqual(
             ['would be created'] * 2, [one['Action'] for one in found]
         )
-        self.assertEqual({}, self.states())
+        self.assert_states()
 
-    def test_one_that_fails_is_told_with_the_others(self):
+    def test_a_node_that_fails_is_shown_with_the_others(self):
         self.wrong['b'] = 'no route to host'
         with self.assertLogs('', 'ERROR') as logs:
             code, found = self.register('--provide')
@@ -88,18 +89,15 @@ class RegisterTest(NodeCase):
         self.assertEqual(
             ['', 'no route to host'], [one['Reason'] for one in found]
         )
-        self.assertEqual({'a': 'available', 'b': 'enroll'}, self.states())
+        self.assert_states(a='available', b='enroll')
 
     def test_removal_is_opt_in(self):
         self.ironic.add('id-x', name='x')
-        _, found = self.register()
-        self.assertEqual(2, len(found))
-        _, found = self.register('--remove')
-        self.assertEqual(
-            ('x', 'removed'), (found[2]['Name'], found[2]['Action'])
-        )
+        self.assertEqual(2, len(self.register()[1]))
+        *_, last = self.register('--remove')[1]
+        self.assertEqual(('x', 'removed'), (last['Name'], last['Action']))
 
-    def test_a_file_that_is_none_is_an_error(self):
+    def test_an_unreadable_file_is_an_error(self):
         self.refused('node register', str(self.folder / 'nope'))
         self.file.write_text('pm_password: [hunter22')
         said = self.refused(f'node register {self.file}')
@@ -117,35 +115,20 @@ class IntrospectTest(NodeCase):
     def introspect(self, line):
         return self.json(f'node introspect {line}')
 
-    def test_what_was_found_is_shown(self):
-        code, found = self.introspect('--all')
+    def test_inventories_are_shown_and_saved(self):
+        folder = self.folder / 'found'
+        code, found = self.introspect(f'--all --save {folder}')
+        names = ('Name', 'State', 'CPUs', 'Memory MB', 'Disks GB', 'MACs')
         self.assertEqual(0, code)
         self.assertEqual(
             ['a', 'done', 4, 8192, ['40'], ['52:54:00:00:00:01']],
-            [
-                found[0][name]
-                for name in (
-                    'Name',
-                    'State',
-                    'CPUs',
-                    'Memory MB',
-                    'Disks GB',
-                    'MACs',
-                )
-            ],
+            [found[0][name] for name in names],
         )
         self.assertIn('inspect: 2 moving', self.stderr.getvalue())
+        text = (folder / 'a.json').read_text()
+        self.assertEqual(test_operations.INVENTORY, json.loads(text))
 
-    def test_all_that_was_found_can_be_saved(self):
-        folder = self.folder / 'found'
-        self.introspect(f'a --save {folder}')
-        (file,) = folder.iterdir()
-        self.assertEqual('a.json', file.name)
-        self.assertEqual(
-            test_operations.INVENTORY, json.loads(file.read_text())
-        )
-
-    def test_what_was_inspected_may_become_available(self):
+    def test_inspected_nodes_may_become_available(self):
         self.wrong['b'] = 'disk on fire'
         with self.assertLogs('', 'ERROR'):
             code, found = self.introspect('--all --provide --attempts=2')
@@ -154,9 +137,7 @@ class IntrospectTest(NodeCase):
             [('done', 1, ''), ('failed', 2, 'disk on fire')],
             [(one['State'], one['Attempts'], one['Reason']) for one in found],
         )
-        self.assertEqual(
-            {'a': 'available', 'b': 'inspect failed'}, self.states()
-        )
+        self.assert_states(a='available', b='inspect failed')
 
     def test_an_interruption_stops_them(self):
         def interrupted(seconds):
@@ -168,9 +149,7 @@ class IntrospectTest(NodeCase):
         with self.assertLogs('', 'ERROR'):
             code, found = self.introspect('--all')
         self.assertEqual((common.INTERRUPTED, []), (code, found))
-        self.assertEqual(
-            {'a': 'inspect failed', 'b': 'inspect failed'}, self.states()
-        )
+        self.assert_states(a='inspect failed', b='inspect failed')
 
     def test_inspections_of_others_can_be_stopped(self):
         self.ironic.row('a')['provision_state'] = 'inspect wait'

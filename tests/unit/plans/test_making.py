@@ -156,11 +156,6 @@ class CreateTest(testtools.TestCase):
         error = self.assertRaises(ZeroDivisionError, self.create)
         self.assertIn('Cannot undo the incomplete', error.__notes__[0])
 
-    def test_an_object_store_that_is_out_of_order_is_ridden_out(self):
-        self.cloud.swift.fail(times=3, status=503, method='PUT')
-        self.create()
-        self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
-
     def test_a_name_is_ours_if_mistral_breaks_off_after_taking_it(self):
         self.cloud.registry.failing['create'] = errors.Unavailable('cut')
         claims = plan_claims.Claims(self.cloud.registry)

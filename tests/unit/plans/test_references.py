@@ -40,11 +40,6 @@ class ResolveTest(testtools.TestCase):
         )
         return references.resolve(plan, self.fetch)
 
-    def refused(self, *words, enabled=()):
-        error = self.assertRaises(errors.Invalid, self.resolve, *enabled)
-        for word in words:
-            self.assertIn(word, str(error))
-
     def test_files_are_keyed_by_paths_from_the_root(self):
         self.files |= {
             'root.yaml': f'{ROOT}resources: {{a: {{type: ./n/one.yaml}}}}\n',
@@ -99,20 +94,6 @@ class ResolveTest(testtools.TestCase):
         self.files |= {'root.yaml': text, 'a.yaml': ROOT}
         self.assertEqual(text, self.resolve().template)
 
-    def test_an_anchor_keeps_its_place(self):
-        self.files |= {
-            'n/root.yaml': (
-                f'{ROOT}resources:\n'
-                '  a: {type: &t ./one.yaml}\n'
-                '  b: {type: *t}\n'
-            ),
-            'n/one.yaml': ROOT,
-        }
-        self.plan = environments.PlanEnvironment(template='n/root.yaml')
-        found = yaml.safe_load(self.resolve().template)
-        for name in 'ab':
-            self.assertEqual('n/one.yaml', found['resources'][name]['type'])
-
     def test_registries_lead_to_templates(self):
         self.files |= {
             'e/env.yaml': (
@@ -120,6 +101,7 @@ class ResolveTest(testtools.TestCase):
                 '  OS::Own::A: ../n/one.yaml\n'
                 '  OS::Own::*: two.yaml\n'
                 '  OS::Own::B: OS::Heat::None\n'
+                '  OS::Own::D:\n'
                 '  resources:\n'
                 '    server: {OS::Own::C: three.yaml, hooks: pre-create}\n'
                 '    other: {restricted_actions: replace}\n'
@@ -164,26 +146,31 @@ class ResolveTest(testtools.TestCase):
         # It is not only the root, but also what another one refers to.
         self.assertEqual(found.template, found.files['root.yaml'])
 
-    def test_what_leaves_the_plan_is_refused(self):
+    def test_a_reference_out_of_the_plan_is_refused(self):
         for path in (
             '../x.yaml',
             '/etc/x.yaml',
             'a/../../x.yaml',
             'file:///etc/x.yaml',
         ):
-            self.files['root.yaml'] = f'{ROOT}x: {{type: {path}}}'
-            self.refused(
-                f'root.yaml refers to {path!r}, which is no path within the '
-                'plan. Put the file into the plan, and give its path relative '
-                'to root.yaml'
-            )
-            self.files['root.yaml'] = f'{ROOT}x: {{get_file: "{path}"}}'
-            self.refused('root.yaml', path)
-            self.files['root.yaml'] = ROOT
-            self.files['env.yaml'] = f'resource_registry: {{A::B: {path}}}'
-            self.refused('env.yaml', path, enabled=['env.yaml'])
+            for root, environment, by in (
+                (f'x: {{type: {path}}}', '', 'root.yaml'),
+                (f'x: {{get_file: "{path}"}}', '', 'root.yaml'),
+                ('', f'resource_registry: {{A::B: {path}}}', 'env.yaml'),
+            ):
+                self.files['root.yaml'] = f'{ROOT}{root}'
+                self.files['env.yaml'] = environment or '{}'
+                error = self.assertRaises(
+                    errors.Invalid, self.resolve, 'env.yaml'
+                )
+                self.assertIn(
+                    f'{by} refers to {path!r}, which is no path within the '
+                    'plan. Put the file into the plan, and give its path '
+                    f'relative to {by}',
+                    str(error),
+                )
 
-    def test_what_is_not_there_is_told(self):
+    def test_missing_files(self):
         self.files |= {
             'root.yaml': f'{ROOT}x: {{get_file: n/nope}}',
             'env.yaml': 'resource_registry: {OS::A::B: lost.yaml}',
@@ -195,31 +182,25 @@ class ResolveTest(testtools.TestCase):
             },
             {*self.resolve('env.yaml').warnings},
         )
+        # The root template and environments are necessary.
+        for path in ('env.yaml', 'root.yaml'):
+            del self.files[path]
+            error = self.assertRaises(errors.Invalid, self.resolve, 'env.yaml')
+            self.assertIn(path, str(error))
 
-    def test_a_root_template_or_environment_has_to_be_there(self):
-        error = self.assertRaises(errors.Invalid, self.resolve, 'env.yaml')
-        self.assertIn('env.yaml', str(error))
-        self.files = {}
-        error = self.assertRaises(errors.Invalid, self.resolve)
-        self.assertIn('root.yaml', str(error))
+    def test_binary_files(self):
+        def resolve(**files):
+            files = {f'{name}.yaml': data for name, data in files.items()}
+            return references.resolve(
+                self.plan, lambda paths: {path: files[path] for path in paths}
+            )
 
-    def resolve_bytes(self, **files):
-        return references.resolve(
-            self.plan,
-            lambda paths: {
-                path: files[path.partition('.')[0]] for path in paths
-            },
-        )
-
-    def test_a_binary_that_get_file_names_is_sent_in_base64(self):
-        root = f'{ROOT}x: {{get_file: image}}'.encode()
-        found = self.resolve_bytes(root=root, image=b'\xff\xd8')
-        self.assertEqual('/9g=\n', found.files['image'])
-
-    def test_a_template_that_is_not_text_is_told(self):
+        root = f'{ROOT}x: {{get_file: image.yaml}}'.encode()
+        found = resolve(root=root, image=b'\xff\xd8')
+        self.assertEqual('/9g=\n', found.files['image.yaml'])
         root = f'{ROOT}x: {{type: n.yaml}}'.encode()
         error = self.assertRaises(
-            errors.Invalid, self.resolve_bytes, root=root, n=b'\xff\xd8'
+            errors.Invalid, resolve, root=root, n=b'\xff\xd8'
         )
         self.assertIn('n.yaml is not in UTF-8', str(error))
 

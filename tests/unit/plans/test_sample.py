@@ -26,7 +26,8 @@ class SampleTest(testtools.TestCase):
             'sample', sample_plan.content(), render=True
         )
 
-    def test_its_templates_are_rendered_for_roles_and_networks(self):
+    def test_it_is_rendered_and_read(self):
+        plans = self.cloud.plans
         for path in (
             'overcloud.yaml',
             'puppet/controller-role.yaml',
@@ -35,18 +36,33 @@ class SampleTest(testtools.TestCase):
         ):
             self.assertIn(path, self.plan.entries)
         self.assertEqual(1092, len(self.plan.entries))
-
-    def test_what_its_map_names_and_it_lacks_is_told(self):
-        found = self.cloud.plans.capabilities(self.plan)
+        found = plans.capabilities(self.plan)
+        self.assertEqual(33, len(found.groups) - 1)
+        warning = (
+            'capabilities-map.yaml names {}, which the plan does not have'
+        )
+        self.assertEqual([*map(warning.format, LOST)], list(found.warnings))
+        found = plans.resolve(self.plan)
+        self.assertEqual(((), 128), (found.warnings, len(found.files)))
         self.assertEqual(
             [
-                f'capabilities-map.yaml names {path}, which the plan does '
-                'not have'
-                for path in LOST
+                'Controller',
+                'Compute',
+                'BlockStorage',
+                'ObjectStorage',
+                'CephStorage',
             ],
-            list(found.warnings),
+            [role.name for role in plans.roles(self.plan)],
         )
-        self.assertEqual(33, len(found.groups) - 1)
+        # A broken reference of an environment is a warning.
+        path = 'environments/storage/cinder-netapp-config.yaml'
+        plan = plans.select('sample', {path: True})
+        [missing] = plans.resolve(plan).warnings
+        self.assertIn(
+            f'{path} refers to environments/puppet/services/'
+            'cinder-backend-netapp.yaml,',
+            missing,
+        )
 
     def test_each_environment_is_enabled_and_disabled_again(self):
         offered = self.cloud.plans.capabilities(self.plan)
@@ -66,35 +82,6 @@ class SampleTest(testtools.TestCase):
             )
             tried += 1
         self.assertEqual(200, tried)
-
-    def test_its_references_lead_somewhere(self):
-        found = self.cloud.plans.resolve(self.plan)
-        self.assertEqual((), found.warnings)
-        self.assertEqual(128, len(found.files))
-
-    def test_references_that_are_broken_are_told(self):
-        plans = self.cloud.plans
-        path = 'environments/storage/cinder-netapp-config.yaml'
-        plan = plans.select('sample', {path: True})
-        [missing] = plans.resolve(plan).warnings
-        self.assertIn(
-            f'{path} refers to environments/puppet/services/'
-            'cinder-backend-netapp.yaml,',
-            missing,
-        )
-        plans.select('sample', {path: False})
-
-    def test_its_roles_are_listed(self):
-        self.assertEqual(
-            [
-                'Controller',
-                'Compute',
-                'BlockStorage',
-                'ObjectStorage',
-                'CephStorage',
-            ],
-            [role.name for role in self.cloud.plans.roles(self.plan)],
-        )
 
 
 @pytest.mark.parametrize('version', sample_plan.RELEASES)

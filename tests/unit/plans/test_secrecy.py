@@ -41,19 +41,16 @@ def names(passwords=None, **files):
 
 
 class NamesTest(testtools.TestCase):
-    def test_a_name_is_secret_if_some_template_hides_it(self):
+    def test_a_name_is_hidden_by_a_template_or_has_a_password(self):
         found = names(
-            a={'Root': {'hidden': True}, 'Password': {}},
+            a={'Root': {'hidden': True}, 'Password': {}, 'Own': {}},
             b={'Root': {}, 'Who': {'hidden': 'false'}},
+            passwords={'Own': None},
         )
-        self.assertEqual({'Root'}, found.secret)
-        self.assertEqual({'Root', 'Password', 'Who'}, found.known)
+        self.assertEqual({'Root', 'Own'}, found.secret)
+        self.assertEqual({'Root', 'Password', 'Who', 'Own'}, found.known)
 
-    def test_so_is_a_password_of_the_plan_that_was_set_by_hand(self):
-        found = names(a={'Root': {}}, passwords={'Root': None})
-        self.assertEqual({'Root'}, found.secret)
-
-    def test_all_of_a_secret_value_is_secret(self):
+    def test_the_whole_value_of_a_secret_is_secret(self):
         found = names(a={'Keys': {'hidden': True}, 'Extra': {}})
         values = {'Extra': {'a': 'visible'}, 'Keys': {'a': ['heimlich']}}
         self.assertEqual({'heimlich'}, set(found.texts(values)))

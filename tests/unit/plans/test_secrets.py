@@ -38,28 +38,27 @@ class WantedTest(testtools.TestCase):
 
 
 class FillTest(testtools.TestCase):
+    def made(self, *names, **sections):
+        """Return the passwords for a root template that hides parameters."""
+        lines = ''.join(
+            f'  {name}: {{type: string, hidden: true}}\n' for name in names
+        )
+        files = {'root.yaml': f'parameters:\n{lines}'.encode()}
+        return secrecy.with_passwords(plan(**sections), files).passwords
+
     def test_a_password_is_long_and_plain_and_no_two_are_the_same(self):
-        found = secrecy.fill_passwords(
-            plan(passwords={'A': None}), ['B']
-        ).passwords
+        found = self.made('B', passwords={'A': None})
         self.assertEqual({'A', 'B'}, set(found))
         for value in found.values():
             self.assertTrue(re.fullmatch('[A-Za-z0-9]{32}', value))
         self.assertNotEqual(found['A'], found['B'])
 
-    def test_what_has_a_value_keeps_it(self):
-        first = secrecy.fill_passwords(
-            plan(passwords={'A': 'mine', 'B': ''}), ['C']
+    def test_a_value_stays_and_a_set_parameter_needs_none(self):
+        given = {'A': 'mine', 'B': ''}
+        found = self.made(
+            'A', 'B', 'C', passwords=given, parameter_defaults={'C': 'mine'}
         )
-        self.assertEqual('mine', first.passwords['A'])
-        self.assertEqual('', first.passwords['B'])
-        self.assertEqual(first, secrecy.fill_passwords(first, ['A', 'B', 'C']))
-
-    def test_what_was_set_by_hand_needs_none(self):
-        found = secrecy.fill_passwords(
-            plan(parameter_defaults={'A': 'mine'}), ['A']
-        )
-        self.assertIsNone(found.passwords['A'])
+        self.assertEqual({**given, 'C': None}, found)
 
 
 class RolesTest(testtools.TestCase):

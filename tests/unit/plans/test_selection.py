@@ -10,6 +10,7 @@ from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import selection
 from tests.unit.plans import fakes
 
+BASE = 'base.yaml'
 SMALL = 'environments/small.yaml'
 LARGE = 'environments/large.yaml'
 BACKUP = 'environments/backup.yaml'
@@ -55,30 +56,21 @@ class CapabilitiesTest(testtools.TestCase):
             large,
         )
 
-    def test_what_the_map_names_and_the_plan_lacks_is_a_warning(self):
+    def test_missing_files_are_warnings(self):
         found = read(**{'base.yaml': None})
         self.assertFalse(found.environments[LOST].present)
-        self.assertIn(
+        for warning in (
             f'capabilities-map.yaml names {LOST}, which the plan does not '
             'have',
-            found.warnings,
-        )
-        self.assertIn(
             f'{SMALL} requires base.yaml, which the plan does not have',
-            found.warnings,
-        )
+        ):
+            self.assertIn(warning, found.warnings)
 
-    def test_what_the_map_does_not_name_is_in_a_last_topic(self):
-        found = read(
-            enabled=('own.yaml',),
-            **{
-                'environments/more.yaml': b'',
-                'environments/more.j2.yaml': b'',
-                'environments/README': b'',
-            },
-        )
-        [group] = found.topics[-1].groups
-        self.assertEqual(capabilities.OTHER, found.topics[-1].title)
+    def test_other_environments_are_in_a_last_topic(self):
+        more = ('environments/more.yaml', 'environments/more.j2.yaml')
+        more = dict.fromkeys([*more, 'environments/README'], b'')
+        *_, topic = read(enabled=('own.yaml',), **more).topics
+        self.assertEqual(capabilities.OTHER, topic.title)
         self.assertEqual(
             [
                 ('environments/more.yaml', False, True),
@@ -86,21 +78,17 @@ class CapabilitiesTest(testtools.TestCase):
             ],
             [
                 (one.path, one.enabled, one.present)
-                for one in group.environments
+                for one in topic.groups[0].environments
             ],
         )
+        [topic] = read(text=None).topics
+        paths = [one.path for one in topic.groups[0].environments]
+        self.assertEqual(['base.yaml', BACKUP, LARGE, SMALL], paths)
 
     def test_an_environment_may_come_twice(self):
         text = fakes.MAP.replace(LOST.encode(), SMALL.encode())
         found = read(text=text)
         self.assertEqual(('base.yaml',), found.environments[SMALL].requires)
-
-    def test_a_plan_without_a_map_has_its_environments(self):
-        [topic] = read(text=None).topics
-        self.assertEqual(
-            ['base.yaml', BACKUP, LARGE, SMALL],
-            [one.path for one in topic.groups[0].environments],
-        )
 
     def test_a_map_that_is_none_is_refused(self):
         for text in (
@@ -118,88 +106,64 @@ class CapabilitiesTest(testtools.TestCase):
 
 class SelectTest(testtools.TestCase):
     def select(self, enabled, choices, offered=None, **options):
+        entries = [environments.Entry(path=path) for path in enabled]
         plan = environments.PlanEnvironment(
-            template='root.yaml',
-            environments=tuple(
-                environments.Entry(path=path) for path in enabled
-            ),
+            template='root.yaml', environments=tuple(entries)
         )
         offered = offered or read(enabled=enabled)
-        return selection.select(plan, offered, choices, **options).enabled
+        found = selection.select(plan, offered, choices, **options)
+        return [*found.enabled]
 
-    def refused(self, enabled, choices, *words, offered=None):
-        error = self.assertRaises(
-            errors.Invalid, self.select, enabled, choices, offered
-        )
-        for word in words:
-            self.assertIn(word, str(error))
+    def test_environments_are_enabled_and_disabled(self):
+        for before, choices, after in (
+            ([BASE], {SMALL: True}, [BASE, SMALL]),
+            ([BASE, SMALL], {SMALL: True}, [BASE, SMALL]),
+            ([BASE, SMALL], {SMALL: False}, [BASE]),
+            ([BASE], {BACKUP: True, LARGE: True}, [BASE, LARGE, BACKUP]),
+            ([BASE, SMALL], {LARGE: True, SMALL: False}, [BASE, LARGE]),
+            ([LOST], {LOST: False}, []),
+            # Former violations can be repaired in steps.
+            ([SMALL, LARGE], {BASE: True}, [BASE, SMALL, LARGE]),
+            ([BASE, SMALL, LARGE], {SMALL: False}, [BASE, LARGE]),
+        ):
+            self.assertEqual(after, self.select(before, choices))
 
-    def test_what_is_chosen_is_enabled_and_disabled(self):
-        enabled = self.select(['base.yaml'], {SMALL: True})
-        self.assertEqual(('base.yaml', SMALL), enabled)
-        self.assertEqual(('base.yaml',), self.select(enabled, {SMALL: False}))
-        self.assertEqual(enabled, self.select(enabled, {SMALL: True}))
-
-    def test_what_is_required_has_to_be_enabled(self):
-        self.refused(
-            ['base.yaml'], {BACKUP: True}, f'{BACKUP} requires {LARGE}'
-        )
-        self.assertEqual(
-            ('base.yaml', LARGE, BACKUP),
-            self.select(['base.yaml'], {BACKUP: True, LARGE: True}),
-        )
-
-    def test_what_is_required_cannot_be_disabled(self):
-        self.refused(['base.yaml', SMALL], {'base.yaml': False}, SMALL)
-
-    def test_what_excludes_each_other_is_not_enabled_together(self):
-        self.refused(
-            ['base.yaml', SMALL], {LARGE: True}, SMALL, LARGE, '(Size)'
-        )
-        self.assertEqual(
-            ('base.yaml', LARGE),
-            self.select(['base.yaml', SMALL], {LARGE: True, SMALL: False}),
-        )
-
-    def test_what_is_not_there_is_not_enabled(self):
-        self.refused([], {LOST: True}, LOST, 'not an environment of the plan')
-        self.refused([], {'nope.yaml': True}, 'nope.yaml')
-        self.refused([], {'nope.yaml': False}, 'nope.yaml')
-
-    def test_an_environment_that_may_be_meant_is_named(self):
-        self.refused([], {'bse.yaml': True}, 'did you mean "base.yaml"?')
-        self.assertEqual((), self.select([LOST], {LOST: False}))
+    def test_a_wrong_choice_is_refused(self):
+        for before, choices, words in (
+            ([BASE], {BACKUP: True}, [f'{BACKUP} requires {LARGE}']),
+            ([BASE, SMALL], {BASE: False}, [SMALL]),
+            ([BASE, SMALL], {LARGE: True}, [SMALL, LARGE, '(Size)']),
+            ([], {LOST: True}, [LOST, 'not an environment of the plan']),
+            ([], {'nope.yaml': True}, ['nope.yaml']),
+            ([], {'nope.yaml': False}, ['nope.yaml']),
+            ([], {'bse.yaml': True}, ['did you mean "base.yaml"?']),
+        ):
+            error = self.assertRaises(
+                errors.Invalid, self.select, before, choices
+            )
+            for word in words:
+                self.assertIn(word, str(error))
 
     def test_a_requirement_that_the_plan_lacks_does_not_count(self):
-        offered = read(enabled=(), **{'base.yaml': None})
-        self.assertEqual(
-            (SMALL,), self.select([], {SMALL: True}, offered=offered)
-        )
+        offered = read(enabled=(), **{BASE: None})
+        self.assertEqual([SMALL], self.select([], {SMALL: True}, offered))
 
-    def test_what_was_wrong_before_can_be_mended_in_steps(self):
-        after = self.select([SMALL, LARGE], {'base.yaml': True})
-        self.assertEqual(('base.yaml', SMALL, LARGE), after)
-        self.assertEqual(
-            ('base.yaml', LARGE), self.select(after, {SMALL: False})
-        )
-
-    def test_each_follows_what_it_requires(self):
-        offered = requiring(c=['b'], b=['a'], a=[])
-        self.assertEqual(
-            ('a.yaml', 'b.yaml', 'c.yaml'),
-            self.select([], {f'{name}.yaml': True for name in 'cba'}, offered),
-        )
-
-    def test_else_the_order_stays(self):
-        offered = requiring(z=[], y=[], c=['y'], a=[], x=['a'])
-        self.assertEqual(
-            ('z.yaml', 'y.yaml', 'c.yaml', 'a.yaml', 'x.yaml'),
-            self.select(
-                ['z.yaml', 'c.yaml', 'y.yaml'],
-                {'x.yaml': True, 'a.yaml': True},
-                offered,
+    def test_each_follows_its_requirements_and_else_the_order_stays(self):
+        for requires, before, choices, after in (
+            ({'c': ['b'], 'b': ['a'], 'a': []}, '', 'cba', 'abc'),
+            (
+                {'z': [], 'y': [], 'c': ['y'], 'a': [], 'x': ['a']},
+                'zcy',
+                'xa',
+                'zycax',
             ),
-        )
+        ):
+            found = self.select(
+                [f'{name}.yaml' for name in before],
+                {f'{name}.yaml': True for name in choices},
+                requiring(**requires),
+            )
+            self.assertEqual([f'{name}.yaml' for name in after], found)
 
     def test_environments_written_out_keep_their_places(self):
         data = environments.Entry(data={'parameters': {}})
@@ -222,7 +186,8 @@ class SelectTest(testtools.TestCase):
     def test_those_that_require_each_other_are_enabled_together(self):
         offered = requiring(a=['b'], b=['c'], c=['a'], d=[])
         everything = {f'{name}.yaml': True for name in 'abcd'}
-        self.assertEqual(
-            everything.keys(), set(self.select([], everything, offered))
+        found = self.select([], everything, offered)
+        self.assertEqual(everything.keys(), set(found))
+        self.assertRaises(
+            errors.Invalid, self.select, [], {'a.yaml': True}, offered
         )
-        self.refused([], {'a.yaml': True}, 'requires', offered=offered)

@@ -62,18 +62,25 @@ class DirectoryTest(testtools.TestCase):
             link.symlink_to(target)
             self.refused(said)
 
-    def test_what_is_no_file_of_a_plan_is_refused(self):
-        os.mkfifo(self.plan / 'pipe')
-        self.refused('pipe', 'not an ordinary file')
-        (self.plan / 'pipe').unlink()
-        (self.plan / 'a\nb').write_bytes(b'')
-        self.refused('not a path within the plan')
-        (self.plan / 'a\nb').unlink()
-        (self.plan / '.heat-plugins').mkdir()
-        (self.plan / '.heat-plugins' / 'x').write_bytes(b'')
-        self.refused('.heat-plugins')
-        self.plan = self.plan / 'nope'
-        self.refused('not a directory')
+    def test_other_entries_are_refused(self):
+        pipe, own = self.plan / 'pipe', self.plan / '.heat-plugins'
+        for make, remove, said in (
+            (lambda: os.mkfifo(pipe), pipe.unlink, 'pipe is not an ordinary'),
+            (
+                lambda: (self.plan / 'a\nb').write_bytes(b''),
+                lambda: (self.plan / 'a\nb').unlink(),
+                'not a path within the plan',
+            ),
+            (
+                lambda: (own.mkdir(), (own / 'x').write_bytes(b'')),
+                lambda: setattr(self, 'plan', self.plan / 'nope'),
+                '.heat-plugins',
+            ),
+            (lambda: None, lambda: None, 'not a directory'),
+        ):
+            make()
+            self.refused(said)
+            remove()
 
     def test_there_is_an_end_to_its_size(self):
         self.assertEqual(FILES, sources.from_directory(self.plan, SMALL))

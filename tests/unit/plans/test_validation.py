@@ -95,35 +95,35 @@ class ReadTest(testtools.TestCase):
         )
         self.assertEqual('', root.nested[0].description)
 
-    def test_the_default_is_the_template_s_own(self):
-        self.assertEqual(1, self.named('Size').default)
-        self.assertEqual(3, self.named('Size', 'tier').default)
-        self.assertEqual(4, self.named('Size', 'tier').value)
-
-    def test_constraints_are_those_of_the_place(self):
-        self.assertEqual({}, self.named('Size').constraints)
-        self.assertEqual(
-            {'MaxValue': 9}, self.named('Size', 'tier').constraints
-        )
+    def test_values_are_those_of_the_place(self):
+        root, tier = self.named('Size'), self.named('Size', 'tier')
+        self.assertEqual((1, 3, 4), (root.default, tier.default, tier.value))
+        self.assertEqual({}, root.constraints)
+        self.assertEqual({'MaxValue': 9}, tier.constraints)
 
     def test_origins(self):
-        origin = parameters.Origin
-        self.assertIs(origin.MISSING, self.named('Name').origin)
-        self.assertIs(origin.ENVIRONMENT, self.named('Size').origin)
-        self.assertIs(origin.PARENT, self.named('Region', 'tier').origin)
-        set_here = {'parameter_defaults': {'Size': 4}}
-        self.assertIs(origin.PLAN, self.named('Size', **set_here).origin)
-        derived = {'derived_parameters': {'Size': 4}}
-        self.assertIs(origin.DERIVED, self.named('Size', **derived).origin)
-
-    def test_an_environment_goes_over_a_generated_password(self):
-        origin = parameters.Origin
-        own = {'passwords': {'Password': 'secret'}}
-        self.assertIs(origin.GENERATED, self.named('Password', **own).origin)
-        other = {'passwords': {'Password': 'other'}}
-        self.assertIs(
-            origin.ENVIRONMENT, self.named('Password', **other).origin
-        )
+        size = {'Size': 4}
+        for origin, name, path, more in (
+            ('missing', 'Name', '', {}),
+            ('environment', 'Size', '', {}),
+            ('parent', 'Region', 'tier', {}),
+            ('plan', 'Size', '', {'parameter_defaults': size}),
+            ('derived', 'Size', '', {'derived_parameters': size}),
+            (
+                'generated',
+                'Password',
+                '',
+                {'passwords': {'Password': 'secret'}},
+            ),
+            # An environment overrides a generated password.
+            (
+                'environment',
+                'Password',
+                '',
+                {'passwords': {'Password': 'other'}},
+            ),
+        ):
+            self.assertEqual(origin, self.named(name, path, **more).origin)
 
     def test_what_one_template_hides_is_hidden_everywhere(self):
         self.assertNotIn('secret', json.dumps(dataclasses.asdict(read())))
@@ -143,25 +143,21 @@ class ReadTest(testtools.TestCase):
         root = read(given, passwords=passwords)
         return {one.name: one.value for one in root.nested[0].parameters}
 
-    def test_a_secret_is_masked_under_every_name(self):
-        found = self.handed_down(
-            Plain='k' * 32,
-            Url=f'http://me:{"k" * 32}@host',
-            Deep={'list': [1, 'k' * 32]},
-            Number=4711,
-            Set='secret',
-        )
-        self.assertEqual('******', found['Plain'])
-        self.assertEqual('http://me:******@host', found['Url'])
-        self.assertEqual({'list': [1, '******']}, found['Deep'])
-        self.assertEqual('******', found['Number'])
-        self.assertEqual('******', found['Set'])
-
-    def test_what_only_looks_like_a_secret_is_not_masked(self):
-        found = self.handed_down(Path='my-secret-path', On=True, Port=14711)
-        self.assertEqual('my-secret-path', found['Path'])
-        self.assertEqual(True, found['On'])
-        self.assertEqual(14711, found['Port'])
+    def test_a_secret_is_masked_under_every_name_and_nothing_else_is(self):
+        key = 'k' * 32
+        given = {
+            'Plain': (key, '******'),
+            'Url': (f'http://me:{key}@host', 'http://me:******@host'),
+            'Deep': ({'list': [1, key]}, {'list': [1, '******']}),
+            'Number': (4711, '******'),
+            'Set': ('secret', '******'),
+            'Path': ('my-secret-path', 'my-secret-path'),
+            'On': (True, True),
+            'Port': (14711, 14711),
+        }
+        found = self.handed_down(**{name: v[0] for name, v in given.items()})
+        for name, (_, shown) in given.items():
+            self.assertEqual(shown, found[name])
 
     def test_what_a_hidden_parameter_is_handed_is_a_secret(self):
         def given():

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine that runs no playbook, and servers, for tests."""
 
-import io
 import json
 
 from heat_plugins import errors
-from heat_plugins.content import tarballs
 from heat_plugins.validations import running
 from heat_plugins.validations import validation_operations
 from tests.unit.plans import fakes
@@ -16,15 +14,6 @@ def playbook(name, *groups, hosts='all', **more):
     metadata = {'name': name, 'groups': list(groups), **more}
     play = {'hosts': hosts, 'vars': {'metadata': metadata}, 'tasks': []}
     return json.dumps([play]).encode()
-
-
-def tarball(files):
-    """Return a tarball of files."""
-    file = io.BytesIO()
-    with tarballs.writer(file) as add:
-        for path, content in files.items():
-            add(f'top/{path}', content)
-    return file.getvalue()
 
 
 RESULTS = {
@@ -62,8 +51,6 @@ class Process:
     It ends a second after it has begun, unless its report has no end; then
     it does when it is stopped.
     """
-
-    overflown = False
 
     def __init__(self, machine, setting, path):
         self._machine = machine

@@ -25,9 +25,6 @@ class PlaybookTest(testtools.TestCase):
     def read(self, text):
         return catalogue.playbook(text.encode(), 'validations/check.yaml')
 
-    def refused(self, text):
-        return str(self.assertRaises(errors.Invalid, self.read, text))
-
     def test_it_is_what_its_metadata_say(self):
         found = self.read("""\
 - hosts: web
@@ -38,7 +35,6 @@ class PlaybookTest(testtools.TestCase):
         Is there
         enough?
       groups: [prep, prep, size]
-      categories: ram
 - hosts: all
 """)
         self.assertEqual(
@@ -48,17 +44,14 @@ class PlaybookTest(testtools.TestCase):
                 name='Memory',
                 description='Is there enough?',
                 groups=('prep', 'size'),
-                categories=('ram',),
                 hosts=('web', 'all'),
             ),
             found,
         )
 
-    def test_without_a_name_it_has_that_of_its_file(self):
+    def test_its_name_is_by_default_that_of_its_file(self):
         found = self.read('[{hosts: all, vars: {metadata: {}}}]')
         self.assertEqual(('check', ()), (found.name, found.groups))
-
-    def test_what_has_no_metadata_is_no_validation(self):
         for text in (
             '',
             'heat_template_version: 2021-04-16',
@@ -90,7 +83,7 @@ class PlaybookTest(testtools.TestCase):
             ('[' * 100_000, 'validations/check.yaml'),
             (f'- vars:\n    metadata:\n      {BOMB}name: *i\n', 'check.yaml'),
         ):
-            message = self.refused(text)
+            message = str(self.assertRaises(errors.Invalid, self.read, text))
             self.assertIn(said, message)
             self.assertNotIn('hunter2', message)
             self.assertLess(len(message), 200)
@@ -136,7 +129,7 @@ class CatalogueTest(testtools.TestCase):
         [warning] = found.warnings
         self.assertIn('validations/a.yaml', warning)
 
-    def test_those_that_are_named_or_in_a_group_are_chosen(self):
+    def test_validations_are_chosen_by_name_or_group(self):
         found = catalogue.read(
             {
                 'a.yaml': fakes.playbook('A', 'x'),
@@ -144,20 +137,21 @@ class CatalogueTest(testtools.TestCase):
                 'c.yaml': fakes.playbook('C'),
             }
         )
-
-        def chosen(*arguments):
-            return [one.id for one in found.choose(*arguments)]
-
-        self.assertEqual(['a', 'b', 'c'], chosen())
-        self.assertEqual(['a', 'c'], chosen(['c', 'a']))
-        self.assertEqual(['b', 'c'], chosen(['c'], ['y']))
-
-    def test_what_is_not_there_is_named_with_what_is(self):
-        found = catalogue.read({'a.yaml': fakes.playbook('A', 'x')})
-        error = self.assertRaises(errors.NotFound, found.choose, ['b'])
-        self.assertEqual('There is no validation b; there are: a', str(error))
-        error = self.assertRaises(errors.NotFound, found.choose, [], ['y'])
-        self.assertEqual('There is no group y; there are: x', str(error))
+        for chosen, names, groups in (
+            ('abc', [], []),
+            ('ac', ['c', 'a'], []),
+            ('bc', ['c'], ['y']),
+        ):
+            ids = [one.id for one in found.choose(names, groups)]
+            self.assertEqual(chosen, ''.join(ids))
+        for names, groups, said in (
+            (['d'], [], 'There is no validation d; there are: a, b, c'),
+            ([], ['z'], 'There is no group z; there are: x, y'),
+        ):
+            error = self.assertRaises(
+                errors.NotFound, found.choose, names, groups
+            )
+            self.assertEqual(said, str(error))
 
     def test_folders_of_roles_and_plugins_are_found(self):
         found = catalogue.paths(

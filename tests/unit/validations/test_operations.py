@@ -12,7 +12,6 @@ import testtools
 from heat_plugins import errors
 from heat_plugins import jobs
 from heat_plugins import pools
-from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import deploying
 from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.validations import inventory
@@ -57,13 +56,9 @@ class OperationsTest(testtools.TestCase):
     def report(self, name, *news):
         self.machine.reports[f'validations/{name}.yaml'] = list(news)
 
-    def fall_silent(self):
-        """Let the time pass after which a run is lost."""
-        self.cloud.swift.now = lambda: time.time() + 101
-
 
 class RunTest(OperationsTest):
-    def test_one_place_has_to_be_named(self):
+    def test_one_source_must_be_named(self):
         for given in (
             {},
             {'plan': 'plan', 'package': 'p'},
@@ -82,34 +77,30 @@ class RunTest(OperationsTest):
         )
         self.assertIn('vars.metadata', str(said))
         self.run_all(validations=['dns'])
-        [process] = self.machine.begun
-        content = process.setting.content
+        content = self.machine.begun[0].setting.content
         self.assertIn('validations/roles/look/tasks/main.yaml', content)
         self.assertNotIn('root.yaml', content)
 
-    def test_one_that_fails_fails_the_run_and_says_why(self):
+    def test_a_validation_that_fails_fails_the_run(self):
         self.report('ram', *BAD)
         run = self.run_all()
         self.assertEqual(
             {'cpu': 'PASSED', 'dns': 'PASSED', 'ram': 'FAILED'},
             self.states(run),
         )
-        self.assertEqual(False, run['success'])
         self.assertEqual(
-            '1 of 3 did not pass: ram: localhost: look: bad', run['reason']
+            (False, '1 of 3 did not pass: ram: localhost: look: bad'),
+            (run['success'], run['reason']),
         )
-
-    def test_one_that_cannot_be_begun_fails_alone(self):
+        self.machine.reports.clear()
         self.machine.broken = ('validations/ram.yaml',)
         run = self.run_all()
-        self.assertEqual('FAILED', self.states(run)['ram'])
         self.assertEqual({'PASSED': 2, 'FAILED': 1}, run['summary'])
         self.assertIn('No space left', run['reason'])
 
-    def test_no_more_at_once_than_asked_for_and_each_change_is_told(self):
-        seen = []
+    def test_the_number_of_playbooks_at_once_is_limited(self):
         for most in (1, 2):
-            seen.clear()
+            seen = []
             self.machine.most = 0
             self.run_all(at_once=most, tell=seen.append)
             self.assertEqual(most, self.machine.most)
@@ -117,25 +108,26 @@ class RunTest(OperationsTest):
             self.assertEqual({'RUNNING': most, 'WAITING': 3 - most}, first)
             self.assertEqual({'PASSED': 3}, last)
 
-    def test_what_cannot_be_is_refused_before_anything_begins(self):
+    def test_a_wrong_order_is_refused_before_anything_begins(self):
         for kind, options in (
             (errors.Invalid, {'at_once': 0}),
-            (errors.Invalid, {'at_once': 100}),
+            (errors.Invalid, {'at_once': 17}),
             (errors.Invalid, {'connection': 'docker'}),
-            (errors.Invalid, {'user': '{{ x }}'}),
             (errors.Invalid, {'secrets': {'other': 'hunter2'}}),
             (errors.Invalid, {'secrets': 'hunter2'}),
             (errors.Invalid, {'secrets': {'ssh_key': ['hunter2']}}),
             (errors.NotFound, {'stack': 'nope'}),
+            *(
+                (errors.Invalid, {'run_id': run_id})
+                for run_id in ('../plan/x', 'short', 'a' * 65, 'my run 1')
+            ),
         ):
             error = self.assertRaises(kind, self.run_all, **options)
             self.assertNotIn('hunter2', str(error))
-        for run_id in ('../plan/x', 'short', 'a' * 65, 'my run 1'):
-            self.assertRaises(errors.Invalid, self.run_all, run_id=run_id)
         self.assertEqual([], self.machine.begun)
         self.assertIsNone(self.objects())
 
-    def test_it_is_for_the_servers_of_the_plans_stack(self):
+    def test_the_servers_are_those_of_the_plans_stack(self):
         self.cloud.heat.become('plan', 'CREATE_COMPLETE')
         web = {'path': ('web',), 'name': 'web', 'address': '10.0.0.1'}
         self.cloud.servers.found['plan'] = [plan_stacks.StackServer(**web)]
@@ -147,12 +139,9 @@ class RunTest(OperationsTest):
             (inventory.LOCALHOST,), self.machine.begun[-1].setting.hosts
         )
 
-    SECRETS = {
-        'variables': {'password': 'hun"ter2', 'pin': 12345, 'on': True},
-        'ssh_key': '-----BEGIN KEY-----\nabcdefgh\n-----END KEY-----\n',
-    }
-
     def test_secrets_reach_the_playbook_and_no_record(self):
+        variables = {'password': 'hun"ter2', 'pin': 12345, 'on': True}
+        key = '-----BEGIN KEY-----\nabcdefgh\n-----END KEY-----\n'
         texts = ('hun"ter2', 'hun\\"ter2', '12345', 'abcdefgh')
         self.report(
             'dns',
@@ -163,17 +152,14 @@ class RunTest(OperationsTest):
         run = self.run_all(
             validations=['dns'],
             variables={'size': 'large'},
-            secrets=self.SECRETS,
+            secrets={'variables': variables, 'ssh_key': key},
         )
-        [process] = self.machine.begun
-        self.assertEqual(
-            {'size': 'large', **self.SECRETS['variables']},
-            process.setting.variables,
-        )
-        self.assertIn('abcdefgh', process.setting.key)
+        setting = self.machine.begun[0].setting
+        self.assertEqual({'size': 'large', **variables}, setting.variables)
+        self.assertEqual(key, setting.key)
         for secret in ('hun', '12345', 'abcdefgh'):
             self.assertNotIn(secret, json.dumps(run))
-            self.assertNotIn(secret, repr(process.setting))
+            self.assertNotIn(secret, repr(setting))
         found = self.validations.result(run['id'], 'dns')
         self.assertEqual(
             ['is ******'] * 4, [task['message'] for task in found['tasks']]
@@ -188,15 +174,23 @@ class StopTest(OperationsTest):
         super().setUp()
         self.report('dns', *SLOW)
 
-    def test_a_run_is_stopped_from_afar(self):
-        def stop():
-            if self.machine.now > 1005:
-                self.machine.while_waiting = lambda: None
-                found = self.validations.stop(*self.ids())
-                self.assertIsNone(found['success'])
+    def after(self, seconds, act):
+        """Let something happen once a run has lasted for a while."""
 
-        self.machine.while_waiting = stop
+        def wait():
+            if self.machine.now > 1000 + seconds:
+                self.machine.while_waiting = lambda: None
+                act()
+
+        self.machine.while_waiting = wait
+
+    def test_a_run_is_stopped_from_afar(self):
+        stopped = []
+        self.after(
+            5, lambda: stopped.append(self.validations.stop(*self.ids()))
+        )
         run = self.run_all(at_once=1)
+        self.assertIsNone(stopped[0]['success'])
         self.assertEqual(('STOPPED', False), (run['state'], run['success']))
         self.assertEqual(
             {'cpu': 'PASSED', 'dns': 'STOPPED', 'ram': 'STOPPED'},
@@ -205,28 +199,23 @@ class StopTest(OperationsTest):
         self.assertEqual([], self.machine.running)
         self.assertRaises(errors.NotFound, self.validations.stop, 'nope-nope')
 
-    def test_it_ends_with_whoever_waited_for_it(self):
+    def test_a_run_ends_with_its_caller(self):
         def abandoned():
-            # It goes on while nobody can say whether to stop.
+            # It continues while that is unknown.
             if self.machine.now < 1010:
                 raise errors.Unavailable('no')
             return True
 
-        run = self.run_all(abandoned=abandoned)
-        self.assertEqual('STOPPED', run['state'])
+        self.assertEqual('STOPPED', self.run_all(abandoned=abandoned)['state'])
         self.assertEqual([], self.machine.running)
         self.assertLess(1010, self.machine.now)
 
-    def test_nothing_is_left_when_the_object_store_lets_nobody_in(self):
-        def refuse():
-            if self.machine.now > 1003:
-                self.cloud.swift.fail(times=999, status=403)
-
-        self.machine.while_waiting = refuse
+    def test_nothing_is_left_when_the_object_store_denies_access(self):
+        self.after(3, lambda: self.cloud.swift.fail(times=999, status=403))
         self.assertRaises(errors.Denied, self.run_all)
         self.assertEqual([], self.machine.running)
 
-    def test_they_go_on_while_the_object_store_is_out_of_order(self):
+    def test_a_run_continues_while_the_object_store_is_out_of_order(self):
         self.report('dns', fakes.result(), fakes.end())
         self.validations.ledger = ledgers.Ledger(
             self.cloud.swift.store(), pools.Pool(wait=0)
@@ -244,7 +233,7 @@ class StopTest(OperationsTest):
             found = self.validations.result(run['id'], name)
             self.assertEqual(1, len(found['tasks']))
 
-    def test_one_that_lasts_is_not_lost(self):
+    def test_a_long_run_is_not_lost(self):
         seen = set()
 
         def look():
@@ -266,24 +255,19 @@ class ResultsTest(OperationsTest):
         for number in range(1, 4):
             self.cloud.now += 60
             self.run_all(run_id=f'my-run-{number}')
-        self.cloud.plans.create(
-            'other',
-            fakes.fakes.content(**{'validations/a.yaml': fakes.playbook('A')}),
-        )
+        files = {'validations/a.yaml': fakes.playbook('A')}
+        self.cloud.plans.create('other', fakes.fakes.content(**files))
         self.cloud.now += 60
         self.validations.run('other', run_id='my-run-4')
         kept = [f'my-run-{number}' for number in (4, 3, 2, 1, 0)]
         self.assertEqual(kept, self.ids())
         self.assertEqual(['my-run-4'], self.ids('other'))
         self.ledger.tidy(kept=2)
-        # One that goes on stays in any case.
+        # A run in progress stays in any case.
         self.assertEqual(['my-run-4', 'my-run-3', 'my-run-0'], self.ids())
+        self.assertRaises(errors.Exists, self.run_all, run_id='my-run-4')
 
-    def test_an_id_serves_once(self):
-        self.run_all(run_id='my-run-1')
-        self.assertRaises(errors.Exists, self.run_all, run_id='my-run-1')
-
-    def test_a_long_run_does_not_forget_itself(self):
+    def test_a_long_run_does_not_delete_itself(self):
         tidy = functools.partial(self.ledger.tidy, kept=1)
         self.patch(self.ledger, 'tidy', tidy)
         self.run_all(run_id='my-run-1')
@@ -291,7 +275,7 @@ class ResultsTest(OperationsTest):
         self.run_all(run_id='my-run-0')
         self.assertEqual(['my-run-1', 'my-run-0'], self.ids())
 
-    def test_what_broke_off_while_one_was_forgotten_goes_the_next_time(self):
+    def test_an_interrupted_deletion_is_finished_the_next_time(self):
         self.run_all(run_id='my-run-1')
         left = []
 
@@ -306,21 +290,11 @@ class ResultsTest(OperationsTest):
         self.assertNotEqual({}, self.objects())
         self.ledger.tidy(kept=0)
         self.assertEqual({}, self.objects())
-
-    def test_former_runs_that_cannot_be_forgotten_spoil_no_new_one(self):
         refuse = mock.Mock(side_effect=errors.Unavailable('no', 503))
         self.patch(self.ledger, 'tidy', refuse)
         self.assertEqual('PASSED', self.run_all()['state'])
 
-    def test_one_that_nobody_runs_any_more_is_lost(self):
-        self.ledger.begin(silent())
-        found = self.validations.result('my-run-0')
-        self.assertEqual('RUNNING', found['state'])
-        self.fall_silent()
-        found = self.validations.result('my-run-0')
-        self.assertEqual(('LOST', False), (found['state'], found['success']))
-
-    def test_an_unreadable_record_is_told_and_spoils_no_list(self):
+    def test_an_unreadable_record_is_left_out_of_lists(self):
         run, other = self.run_all(), self.run_all()
         for content in (b'corrupt', gzip.compress(b'{"id": 7}')):
             self.objects()[f'{run["id"]}/run.json'] = content
@@ -379,11 +353,6 @@ class RequiredTest(OperationsTest):
         self.run_all()
         self.cloud.plans.update('plan', {'scripts/run.sh': b'#!/bin/bash\n'})
         self.refused()
-        plan = self.cloud.plans.load('plan')
-        annex = self.cloud.plans.annex(plan)
-        for at in ('soon', [], None):
-            deploy_records.record(annex, plan.content_hash, 'prep', at)
-            self.refused()
 
     def test_they_count_once_the_run_has_passed_whoever_dies_then(self):
         write = self.ledger.write
@@ -442,10 +411,6 @@ class WorkTest(OperationsTest):
         )
         return self.validations.run(**step['call']['input'])
 
-    def die(self, step):
-        """Begin the call of a step in a process that dies."""
-        self.ledger.begin(silent(step['call']['input']['run_id']))
-
     def test_it_ends_as_the_playbooks_do(self):
         step = self.step()
         run = self.call(step)
@@ -464,30 +429,36 @@ class WorkTest(OperationsTest):
         )
         self.assertEqual('FAILED', ended['output']['run']['state'])
 
-    def test_what_the_action_refuses_is_its_error(self):
+    def test_an_error_of_the_action_is_that_of_the_workflow(self):
         self.step()
         for code, kind in (
             ('refused', errors.Refused),
             ('exists', errors.Exists),
-            # A job would ride these out, and ask for the same outcome.
+            # A job would retry after these, with the same outcome.
             ('unavailable', errors.ServiceError),
             ('busy', errors.ServiceError),
+            ('', errors.ServiceError),
         ):
+            state = self.state
             raised = self.assertRaises(
                 kind, self.step, success=False, reason='no', code=code
             )
+            self.state = state
             self.assertNotIsInstance(raised, errors.Unavailable)
             self.assertEqual('no', str(raised))
+        # Its process died before it wrote anything.
+        self.assertRaises(errors.NotFound, self.step, success=False)
 
     def test_a_run_whose_process_died_is_lost_and_not_repeated(self):
         step = self.step()
-        self.die(step)
+        run_id = step['call']['input']['run_id']
+        self.ledger.begin(silent(run_id))
         # The process may be alive, so it is waited for.
         waits = self.step(success=False, reason='no heartbeat')
         self.assertEqual((None, None), (waits['call'], waits['success']))
         self.assertGreater(waits['next_look'], 0)
         self.assertIsNone(waits['output']['run'])
-        self.fall_silent()
+        self.cloud.swift.now = lambda: time.time() + 101
         ended = self.step()
         self.assertEqual((None, False), (ended['call'], ended['success']))
         self.assertEqual('LOST', ended['output']['run']['state'])
@@ -495,22 +466,11 @@ class WorkTest(OperationsTest):
         self.assertIn(': no heartbeat', ended['reason'])
         self.assertEqual(ended['reason'], ended['output']['run']['reason'])
         self.assertEqual([], self.machine.begun)
-        run_id = step['call']['input']['run_id']
         self.assertRaises(errors.Exists, self.call, step)
         self.assertRaises(errors.Refused, self.validations.stop, run_id)
-        # Nor once it is forgotten.
+        # Nor once its record is deleted.
         self.objects().clear()
         self.assertRaises(errors.NotFound, self.step, success=True)
-
-    def test_why_its_process_died_before_it_wrote_anything_is_told(self):
-        self.step()
-        state = self.state
-        self.assertRaises(errors.NotFound, self.step, success=False)
-        self.state = state
-        raised = self.assertRaises(
-            errors.ServiceError, self.step, success=False, reason='no memory'
-        )
-        self.assertEqual('no memory', str(raised))
 
     def test_its_end_is_read_once(self):
         self.call(self.step())

@@ -189,16 +189,6 @@ class EventsTest(PlaybookCase):
         self.assertEqual('no memory\n', playbook.complaint())
         self.assertEqual(0, playbook.close())
 
-    def test_there_is_an_end_to_what_is_read(self):
-        self.patch(playbooks, 'LIMIT', 100)
-        playbook = self.begin(
-            'for n in 1 2 3; do echo \'{{"stdout": "'
-            + 'x' * 40
-            + '"}}\' > artifacts/run/job_events/$n-0a.json; done'
-        )
-        self.until(playbook.ended)
-        self.assertEqual(1, len(playbook.news()))
-
 
 class EndTest(PlaybookCase):
     def begin(self, script=FAMILY):

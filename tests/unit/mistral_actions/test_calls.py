@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The actions on plans, nodes and validations, run as by Mistral."""
+
+from oslo_config import cfg
+from oslo_config import fixture as config_fixture
+import testtools
+
+from heat_plugins import config
+from heat_plugins import errors
+from heat_plugins.clients import mistral_plans
+from heat_plugins.mistral_actions import nodes
+from heat_plugins.mistral_actions import plans
+from heat_plugins.mistral_actions import sessions
+from heat_plugins.mistral_actions import validations
+from heat_plugins.nodes import node_operations
+from heat_plugins.objectstore import parcels
+from heat_plugins.plans import plan_operations
+from heat_plugins.plans.rendering import rendering
+from tests.unit import fake_swift
+from tests.unit.mistral_actions import base
+from tests.unit.nodes import fake_ironic
+from tests.unit.plans import fake_heat
+from tests.unit.plans import fakes as plan_fakes
+from tests.unit.validations import fakes
+
+UPLOADS = 'heat-plugins-uploads-project-1'
+
+
+class NodesTest(testtools.TestCase):
+    def test_nodes_go_from_a_file_to_a_move(self):
+        ironic = fake_ironic.Ironic()
+        core = node_operations.NodeOperations(
+            ironic, fake_swift.Cluster().store(), clock=lambda: 1000.0
+        )
+        self.patch(nodes, 'core', lambda context: core)
+        entry = {
+            'name': 'a',
+            'pm_type': 'fake-hardware',
+            'pm_password': 'hunter22',
+            'mac': ['52:54:00:00:00:01'],
+        }
+        found = base.run(nodes.Register(nodes={'nodes': [entry]}))
+        self.assertNotIn('hunter22', str(found))
+        move = base.run(nodes.Begin(verb='manage', nodes=found['enrolled']))
+        move = base.run(nodes.Step(convoy=move['convoy']))
+        ironic.finish('a')
+        move = base.run(nodes.Step(convoy=move['convoy']))
+        self.assertTrue(move['success'])
+        (listed,) = base.run(nodes.List())
+        self.assertEqual('manageable', listed['provision_state'])
+
+
+class PlansTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = plan_fakes.Cloud()
+        self.cloud.heat.answer = fake_heat.answer
+        self.cloud.plans.create('plan', plan_fakes.content())
+        core = plan_operations.PlanOperations(self.cloud.plans)
+        self.patch(plans, 'core', lambda context: core)
+        self.store = self.cloud.swift.store()
+
+    def test_a_small_result_is_that_of_the_operation(self):
+        found = base.run(plans.Show(plan='plan'))
+        self.assertEqual('root.yaml', found['template'])
+
+    def test_a_large_result_is_put_beside_the_plan_or_among_uploads(self):
+        self.patch(parcels, 'LIMIT', 10)
+        found = base.run(plans.GetCapabilities(plan='plan'))
+        self.assertEqual('plan', found['container'])
+        whole = parcels.unpack(self.store, found)
+        self.assertEqual('Basics', whole['topics'][0]['title'])
+        found = base.run(plans.List())
+        self.assertEqual(UPLOADS, found['container'])
+        there = self.cloud.swift.container(UPLOADS)
+        self.assertEqual({found['object']: '86400'}, there.lifetimes)
+        [listed] = parcels.unpack(self.store, found)
+        self.assertEqual('plan', listed['name'])
+
+    def test_a_step_of_a_deployment_is_never_a_reference(self):
+        self.patch(parcels, 'LIMIT', 10)
+        self.assertIn('state', base.run(plans.Deploy(plan='plan')))
+
+    def test_values_may_come_by_reference(self):
+        self.store.put_object('plan', '.heat-plugins/in', b'{"who": "me"}')
+        place = parcels.reference('plan', '.heat-plugins/in', b'')
+        base.run(plans.UpdateParameters(plan='plan', values=place))
+        environment = self.cloud.plans.load('plan').environment
+        self.assertEqual({'who': 'me'}, environment.parameter_defaults)
+
+    def test_the_operator_limits_the_rendering(self):
+        self.assertEqual(rendering.RenderingLimits(), plans.limits())
+        fixture = self.useFixture(config_fixture.Config(plans.CONF))
+        fixture.config(group='heat_plugins', plan_render_seconds=3)
+        fixture.config(group='heat_plugins', plan_render_memory=200)
+        fixture.config(group='heat_plugins', plan_render_output=2)
+        self.assertEqual(
+            rendering.RenderingLimits(
+                seconds=3, memory=200 * 1024**2, output=2 * 1024**2
+            ),
+            plans.limits(),
+        )
+
+
+class Executions:
+    """Mistral, asked for the state of an execution.
+
+    :ivar root: the state of the execution around it, if there is one.
+    """
+
+    def __init__(self, answer, root):
+        self.answer = answer
+        self.root = root
+
+    def execution(self, execution_id):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return mistral_plans.WorkflowExecution(
+            id=execution_id,
+            state=self.root if execution_id == 'root' else self.answer,
+            root_id='root' if self.root and execution_id != 'root' else '',
+        )
+
+
+class ValidationsTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = fakes.Cloud()
+        self.cloud.make()
+        self.machine = self.cloud.machine
+        self.patch(validations, 'core', lambda context: self.cloud.validations)
+        config.register_opts(cfg.CONF)
+        self.fixture = self.useFixture(config_fixture.Config(cfg.CONF))
+        self.fixture.config(group='heat_plugins', run_validations=True)
+        self.patch(sessions, 'cloud', lambda security: None)
+
+    def run_plan(self, answer, root=''):
+        """Run all validations in an execution of a state."""
+        executions = Executions(answer, root)
+        self.patch(
+            mistral_plans, 'WorkflowExecutions', lambda cloud: executions
+        )
+        return base.run(validations.Run(plan='plan'), 'execution-1')
+
+    def test_a_run_is_its_result(self):
+        run = base.run(validations.Run(plan='plan', groups=['prep']))
+        self.assertEqual({'PASSED': 2}, run['summary'])
+        found = base.run(validations.Result(run_id=run['id']))
+        self.assertEqual(run, found)
+
+    def test_nothing_runs_unless_the_operator_permits_it(self):
+        conf = cfg.ConfigOpts()
+        config.register_opts(conf)
+        conf([], default_config_files=[])
+        self.assertFalse(conf.heat_plugins.run_validations)
+        self.fixture.config(group='heat_plugins', run_validations=False)
+        found = base.run(validations.Run(plan='plan'))
+        self.assertEqual('refused', found.error['code'])
+        self.assertIn('run_validations', found.error['message'])
+        self.assertEqual([], self.machine.begun)
+
+    def test_playbooks_end_with_their_execution(self):
+        endless = [fakes.began('wait')]
+        self.machine.reports['validations/dns.yaml'] = endless
+        for answer, root in (
+            ('CANCELLED', ''),
+            ('ERROR', ''),
+            ('RUNNING', 'CANCELLED'),
+            (errors.NotFound('gone', 404), ''),
+        ):
+            run = self.run_plan(answer, root)
+            self.assertEqual('STOPPED', run['state'], answer)
+            self.assertEqual([], self.machine.running)
+        # The user's token has expired.
+        found = self.run_plan(errors.Denied('expired', 401))
+        self.assertEqual('denied', found.error['code'])
+        self.assertEqual([], self.machine.running)
+
+    def test_playbooks_continue_with_their_execution(self):
+        self.machine.reports['validations/dns.yaml'] = [fakes.result()]
+
+        def end_after_polls():
+            if self.machine.now - begun > 10:
+                for process in self.machine.running:
+                    process.end = fakes.end()
+
+        self.machine.while_waiting = end_after_polls
+        for answer, root in (
+            ('RUNNING', 'RUNNING'),
+            ('PAUSED', 'PAUSED'),
+            # Another branch has failed.
+            ('RUNNING', 'ERROR'),
+        ):
+            begun = self.machine.now
+            self.assertEqual('PASSED', self.run_plan(answer, root)['state'])
