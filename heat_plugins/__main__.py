@@ -74,18 +74,15 @@ def print_example(args: abc.Sequence[str]) -> None:
     if chosen:
         sys.stdout.write(paths[chosen].read_text())
     else:
-        print('\n'.join(_summary(path) for path in paths.values()))
-
-
-def _summary(path: pathlib.Path) -> str:
-    """Return the name of a template, and the first line of its description."""
-    described: str = yaml.safe_load(path.read_text())['description']
-    return textwrap.fill(
-        described.partition('\n')[0],
-        _WIDTH,
-        initial_indent=f'{path.stem:17}',
-        subsequent_indent=' ' * 17,
-    )
+        for name, path in paths.items():
+            described: str = yaml.safe_load(path.read_text())['description']
+            summary = textwrap.fill(
+                described.partition('\n')[0],
+                _WIDTH,
+                initial_indent=f'{name:17}',
+                subsequent_indent=' ' * 17,
+            )
+            print(summary)
 
 
 def main(args: abc.Sequence[str] | None = None) -> None:
@@ -100,7 +97,7 @@ def main(args: abc.Sequence[str] | None = None) -> None:
     elif given[:1] == ['tables']:
         make_tables(given[1:])
     else:
-        _print_line(given)
+        print_plugin_dirs(given)
 
 
 def make_tables(args: abc.Sequence[str]) -> None:
@@ -123,7 +120,8 @@ def make_tables(args: abc.Sequence[str]) -> None:
     print("The tables of runs are in Heat's database.")
 
 
-def _print_line(args: abc.Sequence[str]) -> None:
+def print_plugin_dirs(args: abc.Sequence[str]) -> None:
+    """Print the line for heat.conf; exits with a message if that fails."""
     conf = cfg.CONF
     try:
         conf.import_opt('plugin_dirs', 'heat.common.config')

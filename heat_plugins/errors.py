@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong, in one tree; no message holds a secret.
+"""All errors, in one tree; no message holds a secret.
 
 ::
 
@@ -42,7 +42,7 @@ from heat_plugins import foreign
 
 
 class Error(Exception):
-    """Base of all errors; the message says what to do.
+    """Base of all errors; the message names the remedy.
 
     :cvar code: says to programs which one it is.
     """
@@ -115,7 +115,7 @@ class LaterRelease(Unreadable):
 
 
 class Failed(Error):
-    """A deployment, or what runs after it, has started and failed."""
+    """A deployment, or a later step of its command, has failed."""
 
     code = 'failed'
 
@@ -232,7 +232,7 @@ _BY_STATUS: abc.Mapping[int, type[ServiceError]] = {
 
 
 def of_status(status: int) -> type[ServiceError]:
-    """Return which error the HTTP status of an answer means."""
+    """Return the class of the error that an HTTP status means."""
     other = Unavailable if status >= 500 else ServiceError
     return _BY_STATUS.get(status, other)
 

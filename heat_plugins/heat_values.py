@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Heat has, as values: stacks, resources, configs and deployments.
+"""Values of Heat: stacks, resources, configs and deployments.
 
 All rooms use these, wherever they were read: by REST, in heat-engine, or from
 its database.
@@ -150,7 +150,7 @@ class Event:
 
     @property
     def place(self) -> str:
-        """What is the same for all events of one resource."""
+        """The stack and the name of its resource, as one key."""
         return f'{self.stack_id}/{self.resource}'
 
 
@@ -258,7 +258,7 @@ class DerivedConfig:
 
     @property
     def given_timeout(self) -> Any:
-        """In how many seconds a server must answer; None if it is not told."""
+        """Seconds in which a server must answer; None if it is not told."""
         for each in self.inputs:
             if each['name'] == body.TIMEOUT_INPUT:
                 return each.get('value')
@@ -368,7 +368,7 @@ class DeploymentRow:
 
     @property
     def mask(self) -> masking.Mask:
-        """What masks the hidden parts of its inputs."""
+        """The mask of the hidden parts of its inputs."""
         return hidden_inputs.mask(self.config.inputs, self.config.options)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What heat-engine counts and measures for its operator.
+"""Metrics that heat-engine shows to its operator.
 
 `TABLE` names each metric once; the documentation, the alert rules and the
 dashboard are held to it. Where something happens, one line counts it. That

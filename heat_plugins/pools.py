@@ -78,14 +78,6 @@ class Pool:
                     raise failed[0] from None
                 raise
 
-    def shared(self, number: int) -> 'Pool':
-        """Return a pool for each of N parallel calls of this one.
-
-        Together they make at most as many calls at a time as this one.
-        """
-        calls = max(1, min(number, self._workers))
-        return Pool(self._workers // calls, self._wait, self._attempts)
-
     def pause(self) -> None:
         """Sleep before the next attempt."""
         time.sleep(self._wait)

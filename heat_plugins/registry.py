@@ -46,7 +46,7 @@ class LoadError(Exception):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Offer:
-    """What there is for Heat.
+    """Resource classes for Heat, and the types that are left to it.
 
     :ivar classes: a class for each resource type that can be served.
     :ivar left_out: why others cannot be, by the types that are left out
@@ -78,14 +78,26 @@ def examine(conf: cfg.ConfigOpts) -> Offer:
     """Load the resource classes; return them, and why others are left out."""
     config.register_opts(conf)
     disabled = frozenset(conf.heat_plugins.disabled_resource_types)
-    offers = _offers()
+    # Two distributions that offer the same class count once.
+    offers: dict[str, dict[str, metadata.EntryPoint]]
+    offers = collections.defaultdict(dict)
+    for entry_point in metadata.entry_points(group=ENTRY_POINT_GROUP):
+        offers[entry_point.name][entry_point.value] = entry_point
     alone = sorted(offers.keys() - DEPLOYMENT_TYPES)
     classes: dict[str, type[Any]] = {}
     left_out: dict[tuple[str, ...], LoadError] = {}
     for bundle in (DEPLOYMENT_TYPES, *({name} for name in alone)):
         try:
             require_heat()
-            classes.update(_load_bundle(bundle, offers, disabled))
+            # Before anything is imported: what it does on import may be the
+            # reason why the operator has disabled it.
+            if excluded := bundle & disabled:
+                names = ', '.join(sorted(excluded))
+                raise LoadError(f'disabled_resource_types names {names}')
+            classes |= {
+                name: _loaded(name, list(offers[name].values()))
+                for name in sorted(bundle)
+            }
         except LoadError as exc:
             left_out[tuple(sorted(bundle))] = exc
     return Offer(classes=classes, left_out=left_out)
@@ -105,35 +117,10 @@ def require_heat() -> None:
         )
 
 
-def _offers() -> abc.Mapping[str, abc.Collection[metadata.EntryPoint]]:
-    """Find the entry points for each type; equal ones count once."""
-    entries: dict[str, dict[str, metadata.EntryPoint]]
-    entries = collections.defaultdict(dict)
-    for entry_point in metadata.entry_points(group=ENTRY_POINT_GROUP):
-        entries[entry_point.name][entry_point.value] = entry_point
-    return {name: by_value.values() for name, by_value in entries.items()}
-
-
-def _load_bundle(
-    bundle: abc.Set[str],
-    offers: abc.Mapping[str, abc.Collection[metadata.EntryPoint]],
-    disabled: abc.Set[str],
-) -> dict[str, type[Any]]:
-    """Load the types of a bundle, all of them or (LoadError) none."""
-    # Before anything is imported: what it does on import may be the reason
-    # why the operator has disabled it.
-    if excluded := bundle & disabled:
-        raise LoadError(
-            f'disabled_resource_types names {", ".join(sorted(excluded))}'
-        )
-    return {
-        name: _load_one(name, offers.get(name, ())) for name in sorted(bundle)
-    }
-
-
-def _load_one(
+def _loaded(
     name: str, offers: abc.Collection[metadata.EntryPoint]
 ) -> type[Any]:
+    """Return the class that one entry point offers for a resource type."""
     if not offers:
         raise LoadError(f'no installed distribution offers {name}')
     if len(offers) > 1:

@@ -74,11 +74,11 @@ def follow(
     most: float = 60.0,
     sleep: abc.Callable[[float], None] = time.sleep,
 ) -> _Result:
-    """Look at something until it has ended; return it as it was last.
+    """Poll something until it has ended; return it as it was last.
 
     It continues even while the service that it polls is unavailable.
 
-    :param interval: seconds between two looks, which grows up to `most`.
+    :param interval: seconds between two polls, which grows up to `most`.
     """
 
     def observed() -> tuple[_Result, bool]:
@@ -96,7 +96,7 @@ def follow(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outage:
-    """What has failed since its last success.
+    """The failures of a service since its last success.
 
     :ivar since: when it first failed, by `clock`.
     :ivar error: the last error.

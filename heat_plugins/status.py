@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``heat-plugins-status``: what works here, and what is wrong.
+"""The command ``heat-plugins-status``: features that work here, and faults.
 
 ``upgrade check`` begins with a table of what works on this cloud; the checks
 follow. ``feature list`` prints that table alone, or as JSON. ``--version``
@@ -72,7 +72,7 @@ class _Asks(enum.Enum):
 
 
 class Checks(upgradecheck.UpgradeCommands):
-    """The checks, by what they are called in the output."""
+    """The checks of ``upgrade check``, by their names in the output."""
 
     display_title = 'heat-plugins: what is right and wrong with this cloud'
 
@@ -135,13 +135,13 @@ class Checks(upgradecheck.UpgradeCommands):
     )
 
     def check(self) -> upgradecheck.Code:
-        """Print what works here, unless JSON is asked for, and the checks."""
+        """Print the features that work here (not as JSON), and the checks."""
         if not cfg.CONF.command.json:
             print(_table_of_features(self.features()))
         return super().check()
 
     def list_features(self) -> int:
-        """Print what works here; the exit code."""
+        """Print the features that work here; return the exit code."""
         found = self.features()
         if cfg.CONF.command.format == 'json':
             print(json.dumps([dataclasses.asdict(each) for each in found]))
@@ -150,7 +150,7 @@ class Checks(upgradecheck.UpgradeCommands):
         return 0
 
     def features(self) -> 'list[features.Feature]':
-        """Return what works here, and what does not."""
+        """Return all features, each with whether it works here."""
         from heat_plugins.checks import features
 
         session = self._session

@@ -51,11 +51,7 @@ def _dumped(held: Any) -> Any:
 
 def versioned(kind: Any, values: abc.Mapping[str, Any]) -> dict[str, Any]:
     """Return a record as it is stored, with the version of its form."""
-    return {**values, 'version': _version(kind)}
-
-
-def _version(kind: Any) -> int:
-    return int(getattr(kind, 'VERSION', 1))
+    return {**values, 'version': getattr(kind, 'VERSION', 1)}
 
 
 def read(kind: type[_Kind], value: object) -> _Kind:
@@ -68,31 +64,26 @@ def read(kind: type[_Kind], value: object) -> _Kind:
     """
     if not isinstance(value, abc.Mapping):
         raise ValueError(f'it is not a map for a {kind.__name__}')
-    _check_version(kind, value)
+    hints = _hints(typing.cast(Any, kind))
+    version, known = value.get('version', 1), getattr(kind, 'VERSION', 1)
+    if 'version' not in hints:
+        if type(version) is not int or version < 1:
+            raise ValueError('version is no number, at least 1')
+        if version > known:
+            raise LaterVersion(
+                f'it has version {min(version, _LAST)}, and this release of '
+                f'heat-plugins reads {kind.__name__} up to version {known}; '
+                'upgrade heat-plugins here'
+            )
     values = {
         name: _value(hint, value[name], name)
-        for name, hint in _hints(typing.cast(Any, kind)).items()
+        for name, hint in hints.items()
         if name in value
     }
     try:
         return kind(**values)
     except TypeError as exc:
         raise ValueError(f'it is not a {kind.__name__}: {exc}') from exc
-
-
-def _check_version(kind: Any, value: abc.Mapping[str, Any]) -> None:
-    hints = _hints(kind)
-    version = value.get('version', 1)
-    if 'version' in hints:
-        return
-    if type(version) is not int or version < 1:
-        raise ValueError('version is no number, at least 1')
-    if version > _version(kind):
-        raise LaterVersion(
-            f'it has version {min(version, _LAST)}, and this release of '
-            f'heat-plugins reads {kind.__name__} up to version '
-            f'{_version(kind)}; upgrade heat-plugins here'
-        )
 
 
 @functools.cache
@@ -104,6 +95,7 @@ def _hints(kind: Any) -> abc.Mapping[str, Any]:
 
 
 def _value(hint: Any, value: Any, name: str) -> Any:
+    """Return the value of a field, if it is of the field's type."""
     if hint is Any:
         return value
     if isinstance(hint, types.UnionType):
@@ -131,14 +123,8 @@ def _value(hint: Any, value: Any, name: str) -> Any:
     elif issubclass(hint, enum.Enum):
         return hint(value)
     elif type(value) is hint or (hint is float and type(value) is int):
-        return _in_range(value, name)
-    raise ValueError(f'{name} is of another type, or too long')
-
-
-def _in_range(value: Any, name: str) -> Any:
-    is_bad = (type(value) is int and not 0 <= value <= _LAST) or (
-        type(value) is float and not math.isfinite(value)
-    )
-    if is_bad:
+        is_finite = type(value) is not float or math.isfinite(value)
+        if is_finite and (type(value) is not int or 0 <= value <= _LAST):
+            return value
         raise ValueError(f'{name} is out of range')
-    return value
+    raise ValueError(f'{name} is of another type, or too long')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts for people: numbers, the failures of many, and what a cloud lacks.
+"""Texts for people: numbers, failures of many, and services that lack.
 
 Commands, events of stacks and ``heat-plugins-status`` name a service that a
 cloud lacks in the same words. Such a text has no full stop at its end.
@@ -135,10 +135,19 @@ class Alike:
 
 
 def grouped(failures: abc.Iterable[Fault]) -> list[Alike]:
-    """Group failures by their reason, the most frequent reason first."""
+    """Group failures by their reason, the most frequent reason first.
+
+    Reasons that differ in an ID or in the failure's name alone are one:
+    ``db1 is off`` of db1 and ``db2 is off`` of db2.
+    """
     groups: dict[str, list[Fault]] = {}
     for failure in failures:
-        groups.setdefault(_pattern(failure), []).append(failure)
+        pattern = _ID.sub('<ID>', failure.reason)
+        for name in (failure.name, *failure.also):
+            if name in pattern and len(name) > _SHORT and not name.isdecimal():
+                word = rf'(?<![\w.-]){re.escape(name)}(?![\w-])'
+                pattern = re.sub(word, '<name>', pattern)
+        groups.setdefault(pattern, []).append(failure)
     alike = [
         Alike(
             names=tuple(failure.name for failure in members),
@@ -167,13 +176,3 @@ def lines(
     if rest := sum(len(group.names) for group in groups[len(shown) :]):
         texts.append(f'and {counted(rest, noun)} more: {more}')
     return texts
-
-
-def _pattern(failure: Fault) -> str:
-    """Return a reason without its IDs and names."""
-    text = _ID.sub('<ID>', failure.reason)
-    for name in (failure.name, *failure.also):
-        if name in text and len(name) > _SHORT and not name.isdecimal():
-            pattern = rf'(?<![\w.-]){re.escape(name)}(?![\w-])'
-            text = re.sub(pattern, '<name>', text)
-    return text

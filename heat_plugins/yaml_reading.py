@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reader and the writer of YAML: what Heat reads, this reads.
+"""Reader and writer of YAML, which accept all that Heat accepts.
 
 Executors and engines serve every project of a cloud, so reading must cost no
 more than a small multiple of the text. The parser's events are counted before
@@ -138,7 +138,17 @@ def load(text: str, loader: type[Loader] = Loader) -> Any:
     :param loader: `Loader`, or a subclass of it for other tags and values.
     :raises UnreadableYAML: it is not YAML, or exceeds a limit of this module.
     """
-    return _read(text, loader)
+    if len(text) > LARGEST:
+        raise UnreadableYAML(f'has more than {LARGEST} characters')
+    if text.count('%TAG') > _DIRECTIVES:
+        raise UnreadableYAML(f'has more than {_DIRECTIVES} %TAG directives')
+    try:
+        return _read_by(text, loader)
+    except yaml.YAMLError as exc:
+        if loader.pure is not None and len(text) <= LARGEST_PURE:
+            with contextlib.suppress(yaml.YAMLError):
+                return _read_by(text, loader.pure)
+        raise _refusal(exc) from exc
 
 
 class _Dumper(yaml.CSafeDumper):  # type: ignore[misc]
@@ -169,25 +179,8 @@ def dump(value: Any, *, compact: bool = False) -> str:
     return text
 
 
-def _read(text: str, loader: type[Loader]) -> Any:
-    _check_size(text)
-    if text.count('%TAG') > _DIRECTIVES:
-        raise UnreadableYAML(f'has more than {_DIRECTIVES} %TAG directives')
-    try:
-        return _read_by(text, loader)
-    except yaml.YAMLError as exc:
-        if loader.pure is not None and len(text) <= LARGEST_PURE:
-            with contextlib.suppress(yaml.YAMLError):
-                return _read_by(text, loader.pure)
-        raise _refusal(exc) from exc
-
-
-def _check_size(text: str) -> None:
-    if len(text) > LARGEST:
-        raise UnreadableYAML(f'has more than {LARGEST} characters')
-
-
 def _read_by(text: str, loader: type[Loader] | type[PureLoader]) -> Any:
+    """Return the value of a text by one of the two parsers."""
     reader = None
     try:
         _count_events(text, loader)
@@ -262,7 +255,9 @@ def _count_written_out(root: yaml.Node) -> None:
             known[id(node)] = 1, len(node.value)
             waiting.pop()
             continue
-        parts = _parts(node)
+        parts = list(node.value)
+        if isinstance(node, yaml.MappingNode):
+            parts = [part for pair in node.value for part in pair]
         if id(node) not in known:
             known[id(node)] = None
             for part in parts:
@@ -290,9 +285,3 @@ def _count_written_out(root: yaml.Node) -> None:
                 node.start_mark,
             )
         known[id(node)] = values, characters
-
-
-def _parts(node: yaml.Node) -> list[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return [part for pair in node.value for part in pair]
-    return list(node.value)

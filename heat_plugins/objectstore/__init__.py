@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rooms keep in the object store, and how they reach it.
+"""Access to the object store, and the forms in which rooms use it.
 
 ``stores`` has the verbs, names the containers of a project, and sends requests
 over ``wire``, within a budget of time and bytes, and by the store's clock.

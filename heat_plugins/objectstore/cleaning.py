@@ -47,11 +47,18 @@ def delete(
 
     :raises errors.ServiceError: some of them remain.
     """
-    rest = list(objects)
+    remaining = list(objects)
     known = keys.KeyKeeper.known(store.cluster_url)
-    if known is not None and known.bulk and len(rest) > 1:
-        rest = _delete_together(store, container, rest, known.bulk)
-    for name in rest:
+    if known is not None and known.bulk and len(remaining) > 1:
+        names, remaining = remaining, []
+        for start in range(0, len(names), known.bulk):
+            chunk = names[start : start + known.bulk]
+            try:
+                remaining += store.delete_at_once(container, chunk)
+            except errors.ServiceError:
+                # Single requests will show the cause.
+                remaining += chunk
+    for name in remaining:
         store.delete_object(container, name)
 
 
@@ -74,29 +81,11 @@ def delete_below(
     )
 
 
-def _delete_together(
-    store: stores.ObjectStore,
-    container: str,
-    objects: abc.Sequence[str],
-    size: int,
-) -> list[str]:
-    """Delete objects, up to `size` with a request; return what remains."""
-    remaining: list[str] = []
-    for start in range(0, len(objects), size):
-        chunk = objects[start : start + size]
-        try:
-            remaining += store.delete_at_once(container, chunk)
-        except errors.ServiceError:
-            # Single requests will show the cause.
-            remaining += chunk
-    return remaining
-
-
 def drop(store: stores.ObjectStore, container: str) -> None:
-    """Delete a container and what is left in it.
+    """Delete a container and the objects in it.
 
-    What arrives meanwhile makes it not empty again, hence the attempts,
-    and an end to all URLs if the first fails.
+    An object that arrives meanwhile fills it again. Hence the attempts, and
+    an end to all URLs if the first fails.
 
     :raises errors.Conflict: something kept arriving, or there is more than
         `_DROP_ATTEMPTS` times `DROPPED` objects; it can be called again.

@@ -74,7 +74,7 @@ class Records:
         return own if isinstance(own, str) else self._insist(lambda: own.name)
 
     def names(self, prefix: str = '', most: int = stores.MOST) -> list[str]:
-        """List the records whose names begin with a prefix, in order.
+        """List the records below a prefix, in order.
 
         :raises errors.TooManyObjects: there are more than `most`.
         """

@@ -164,10 +164,11 @@ class Signer:
         return self.given or self.url(_PROBE, int(now) + _PROBE_SECONDS)
 
     def behind(self, name: str, url: str) -> 'Signer':
-        """Return what has signed the URL of an object that a server has.
+        """Return the signer of a URL that a server has for an object.
 
-        This one, or an account's key of before, of which only the URL tells
-        whether the store still takes it. A container's keys are all ours.
+        It is this one, or a former key of the account: only a request of the
+        URL tells whether the store still accepts that. A container's keys are
+        all ours.
         """
         signed = _signed(url)
         if self.kind == CONTAINER or signed == _signed(
@@ -231,35 +232,22 @@ def _refused(
 
     :param passing: the error's class if the refusal may be temporary.
     """
-    error = _refusal(exc, passing)
-    error.is_denial = True
-    return error
-
-
-def _refusal(
-    exc: errors.Denied, passing: type[errors.Unavailable]
-) -> errors.ServiceError:
+    error: errors.ServiceError
     if exc.status is None:
         # Keystone refuses a token: roles are not the cause.
-        return errors.TempURLsUnusable(str(exc))
-    if exc.may_pass:
-        return passing(
+        error = errors.TempURLsUnusable(str(exc))
+    elif exc.may_pass:
+        error = passing(
             f"{exc}: it refuses every token of the stack's owner. If it can "
             f'check tokens, {_ROLE}',
             exc.status,
         )
-    return errors.TempURLsUnusable(
-        f'{exc}. To create containers and TempURLs, {_ROLE}'
-    )
-
-
-def most_deletes(info: abc.Mapping[str, Any] | None) -> int:
-    """Return how many objects one request may delete, by ``/info``."""
-    about = (info or {}).get('bulk_delete')
-    if not isinstance(about, abc.Mapping):
-        return 0
-    most = about.get('max_deletes_per_request')
-    return most if isinstance(most, int) else 0
+    else:
+        error = errors.TempURLsUnusable(
+            f'{exc}. To create containers and TempURLs, {_ROLE}'
+        )
+    error.is_denial = True
+    return error
 
 
 class KeyKeeper:
@@ -291,7 +279,7 @@ class KeyKeeper:
 
     @classmethod
     def forget_abilities(cls) -> None:
-        """Forget what clusters accept."""
+        """Forget the abilities of all clusters."""
         cls._abilities.clear()
         cls._attempts.clear()
 
@@ -311,7 +299,9 @@ class KeyKeeper:
         :raises errors.ServiceError: any other failure.
         """
         try:
-            there = self._look(container)
+            there = self._store.head_container(container)
+        except errors.NoObject:
+            there = None
         except errors.Denied as exc:
             raise _refused(exc, errors.TokenRejected) from exc
         except errors.Unavailable as exc:
@@ -337,19 +327,16 @@ class KeyKeeper:
             now=self._store.now,
         )
 
-    def _look(self, container: str) -> abc.Mapping[str, str] | None:
-        """Return the headers of a container; None if there is none."""
-        try:
-            return self._store.head_container(container)
-        except errors.NoObject:
-            return None
-
     def _ensure_container(
         self,
         container: str,
         there: abc.Mapping[str, str] | None,
         former: Signer | None,
     ) -> str:
+        """Create a container, or set its key if needed; return the key.
+
+        :param there: the headers of the container; None if there is none.
+        """
         header, header_2 = _KEY.format(CONTAINER), _KEY_2.format(CONTAINER)
         if there is None:
             key = self._own_key(container)
@@ -362,7 +349,11 @@ class KeyKeeper:
             return current
         key = self._own_key(container)
         if key == current:
-            self._drop_stale_key(container, there)
+            # A former key goes once its URLs have expired.
+            until = there.get(_KEY_2_EXPIRES, '')
+            if until.isdigit() and int(until) < self._store.now():
+                gone = {header_2: '', _KEY_2_EXPIRES: ''}
+                self._store.post_container(container, gone)
             return key
         # Also if ours is the second key: another engine that has another
         # secret put it there, and each URL that may be signed with it
@@ -373,8 +364,8 @@ class KeyKeeper:
             headers[header_2] = current
             headers[_KEY_2_EXPIRES] = ''
             if self._overlap is not None:
-                until = int(self._store.now()) + self._overlap
-                headers[_KEY_2_EXPIRES] = str(until)
+                expires = int(self._store.now()) + self._overlap
+                headers[_KEY_2_EXPIRES] = str(expires)
         self._store.post_container(container, headers)
         return self._settled(container, key)
 
@@ -389,15 +380,6 @@ class KeyKeeper:
             return key
         there = self._store.head_container(container)
         return there.get(_KEY.format(CONTAINER)) or key
-
-    def _drop_stale_key(
-        self, container: str, there: abc.Mapping[str, str]
-    ) -> None:
-        """Remove a former key once its URLs have expired."""
-        until = there.get(_KEY_2_EXPIRES, '')
-        if until.isdigit() and int(until) < self._store.now():
-            gone = {_KEY_2.format(CONTAINER): '', _KEY_2_EXPIRES: ''}
-            self._store.post_container(container, gone)
 
     def _ensure_account(self) -> str:
         """Return the account's key; set one only where there is none."""
@@ -415,7 +397,7 @@ class KeyKeeper:
         return self._store.head_account().get(header) or key
 
     def _ability(self, container: str, key: str) -> Ability:
-        """Find out what the cluster accepts, at most once an interval."""
+        """Return the abilities of the cluster, probed once an interval."""
         cluster = self._store.cluster_url
         known = self.known(cluster)
         if known is not None:
@@ -430,16 +412,42 @@ class KeyKeeper:
             return self._new_ability(container, key)
 
     def _new_ability(self, container: str, key: str) -> Ability:
+        """Probe keys and digests, unless an earlier attempt just has."""
         cluster = self._store.cluster_url
-        # An earlier attempt may just have found it out.
-        if (known := self.known(cluster)) is None:
-            known = self._find_ability(container, key)
-            self._abilities[cluster] = known
-        return known
+        if (known := self.known(cluster)) is not None:
+            return known
+        now = time.monotonic()
+        info = self._store.info()
+        digests = self._usable_digests(info)
+        about = (info or {}).get('bulk_delete') or {}
+        bulk = int(about.get('max_deletes_per_request') or 0)
+        for kind in (CONTAINER, ACCOUNT):
+            if kind == ACCOUNT:
+                key = self._ensure_account()
+            for digest in digests:
+                signer = self._signer(container, kind, key, digest)
+                if self._store.probe(signer.probe_url(self._store.now())):
+                    ability = Ability(
+                        kind=kind, digest=digest, bulk=bulk, known_at=now
+                    )
+                    self._abilities[cluster] = ability
+                    return ability
+        remedy = wording.no_account(self._store.url)
+        if self._store.names_account:
+            remedy = (
+                'In Swift, its tempurl middleware must come before the '
+                'middleware that authenticates. In Ceph RGW, no RGW account '
+                'may own the container'
+            )
+        raise errors.TempURLsUnusable(
+            'The object store accepts no TempURL, neither with a key of the '
+            f'container nor with one of the account ({", ".join(digests)}). '
+            + remedy
+        )
 
     @classmethod
     def known(cls, cluster: str) -> Ability | None:
-        """Return what a cluster accepts, if that was found out lately.
+        """Return the abilities of a cluster, if it was probed lately.
 
         :param cluster: its `stores.ObjectStore.cluster_url`.
         """
@@ -448,39 +456,10 @@ class KeyKeeper:
             return known
         return None
 
-    def _find_ability(self, container: str, key: str) -> Ability:
-        now = time.monotonic()
-        info = self._store.info()
-        digests = self._usable_digests(info)
-        bulk = most_deletes(info)
-        for kind in (CONTAINER, ACCOUNT):
-            if kind == ACCOUNT:
-                key = self._ensure_account()
-            for digest in digests:
-                signer = self._signer(container, kind, key, digest)
-                if self._store.probe(signer.probe_url(self._store.now())):
-                    return Ability(
-                        kind=kind, digest=digest, bulk=bulk, known_at=now
-                    )
-        raise errors.TempURLsUnusable(
-            'The object store accepts no TempURL, neither with a key of the '
-            f'container nor with one of the account ({", ".join(digests)}). '
-            + self._remedy()
-        )
-
-    def _remedy(self) -> str:
-        """Return what the operator can do so that TempURLs work."""
-        if self._store.names_account:
-            return (
-                'In Swift, its tempurl middleware must come before the '
-                'middleware that authenticates. In Ceph RGW, no RGW account '
-                'may own the container'
-            )
-        return wording.no_account(self._store.url)
-
     def _usable_digests(
         self, info: abc.Mapping[str, Any] | None
     ) -> abc.Sequence[str]:
+        """Return the digests to try, by ``/info``; the most wanted first."""
         if info is None:
             # The store does not say; the signed requests will tell.
             return self._digests

@@ -16,6 +16,7 @@ hold the next epoch.
 """
 
 from collections import abc
+import contextlib
 import time
 from typing import Any, Protocol
 
@@ -43,7 +44,7 @@ class Epochs(Protocol):
 
 
 def has_expired(age: float, expiry: float) -> bool:
-    """Say whether the holder of what has that age counts as dead."""
+    """Say whether the holder of an epoch of that age counts as dead."""
     return age > expiry
 
 
@@ -85,8 +86,12 @@ class Lease:
         # process has dropped the lease meanwhile.
         first = self._holder(1)
         epoch = 0 if first is None else self._last()
-        if epoch and self._is_held(epoch):
-            return False
+        if epoch:
+            # It may be dropped meanwhile, and then is free.
+            with contextlib.suppress(errors.NoObject):
+                age = self._epochs.fetch(name(epoch)).age
+                if not has_expired(age, self._expiry):
+                    return False
         self._first = first if epoch else self._who
         begun = self._clock()
         value = {'who': self._who, 'at': begun}
@@ -100,9 +105,9 @@ class Lease:
         return True
 
     def drop(self) -> None:
-        """Release it, and leave nothing of it.
+        """Release it, and delete its epochs.
 
-        Who comes too late leaves that to the next holder: another process may
+        A holder that is late leaves them to the next one: another process may
         have taken over, or is about to.
         """
         epoch, self._epoch = self._epoch, 0
@@ -119,17 +124,9 @@ class Lease:
         )
 
     def _holder(self, epoch: int) -> str | None:
-        """Return who has recorded an epoch; None if it is not there."""
+        """Return the holder of an epoch; None if it is not there."""
         try:
             who: str = self._epochs.fetch(name(epoch)).value['who']
         except errors.NoObject:
             return None
         return who
-
-    def _is_held(self, epoch: int) -> bool:
-        """Say whether a process holds an epoch."""
-        try:
-            age = self._epochs.fetch(name(epoch)).age
-        except errors.NoObject:
-            return False
-        return not has_expired(age, self._expiry)

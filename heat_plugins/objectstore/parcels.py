@@ -114,7 +114,7 @@ def unpack(store: stores.ObjectStore, value: Any, limit: int = _MOST) -> Any:
 
 @contextlib.contextmanager
 def opened(store: stores.ObjectStore, value: Any) -> abc.Iterator[Any]:
-    """Give what `unpack` returns, and delete the uploaded object at the end.
+    """Unpack an upload, and delete its object at the end.
 
     The object is a secret, and the client that uploaded it may be dead. It
     stays until the end, since Mistral repeats an action whose executor has
@@ -128,12 +128,12 @@ def opened(store: stores.ObjectStore, value: Any) -> abc.Iterator[Any]:
 
 
 def received(store: stores.ObjectStore, value: Any) -> Any:
-    """Return what a client sent, as a value or as a reference."""
+    """Unpack a value that a client has sent, up to the limit of uploads."""
     return unpack(store, value, _MOST_SENT)
 
 
 def forget(store: stores.ObjectStore, value: Any) -> None:
-    """Delete what was uploaded, if `value` is a reference to it."""
+    """Delete the object of an upload, if `value` is a reference to it."""
     if not isinstance(value, abc.Mapping) or value.keys() != _KEYS:
         return
     if str(value['container']).startswith(UPLOADS):

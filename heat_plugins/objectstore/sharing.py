@@ -28,7 +28,7 @@ class SharedAttempt(Generic[T]):
         """Run the function, or wait for the attempt that is running.
 
         :returns: the result of the attempt.
-        :raises Exception: what the attempt has raised, for all who share it.
+        :raises Exception: the error of the attempt, for all its callers.
         :raises errors.Unavailable: the thread that ran it was stopped.
         """
         with self._lock:
@@ -173,7 +173,7 @@ class Batches(Generic[Key, Item]):
 
 
 def _shared_error(exc: BaseException) -> Exception:
-    """Return the error for all who share a failed attempt.
+    """Return the error of a failed attempt for its other callers.
 
     What stops a thread, such as GreenletExit, is for that thread alone.
     """

@@ -95,7 +95,7 @@ class ObjectStore:
 
     @property
     def project_id(self) -> str | None:
-        """The project whose account this is; None if that is not known.
+        """The ID of the project that owns the account; None if unknown.
 
         The storage URL does not tell it on Ceph.
         """
@@ -103,22 +103,17 @@ class ObjectStore:
 
     @property
     def cluster_url(self) -> str:
-        """What stands before ``/v1`` in the storage URL.
+        """The part of the storage URL before ``/v1``.
 
         It is the same for all accounts of a cluster; ``/info`` lies there
         (on Ceph too, where the storage URL is ``/swift/v1``).
         """
         parts = parse.urlsplit(self.url)
-        segments = parts.path.split('/')
-        version = next(
-            (
-                place
-                for place, segment in enumerate(segments)
-                if _VERSION.fullmatch(segment)
-            ),
-            len(segments),
+        segments = itertools.takewhile(
+            lambda segment: not _VERSION.fullmatch(segment),
+            parts.path.split('/'),
         )
-        path = '/'.join(segments[:version])
+        path = '/'.join(segments)
         return parse.urlunsplit((parts.scheme, parts.netloc, path, '', ''))
 
     @property
@@ -186,7 +181,7 @@ class ObjectStore:
     def list_objects(
         self, container: str, prefix: str, most: int = MOST
     ) -> list[ListedObject]:
-        """List all objects whose names begin with `prefix`.
+        """List all objects below a prefix.
 
         :raises errors.TooManyObjects: there are more than `most`.
         """
@@ -217,7 +212,7 @@ class ObjectStore:
         *,
         folded: bool = False,
     ) -> abc.Iterator[ListedObject]:
-        """List objects whose names begin with `prefix`, page by page.
+        """List objects below a prefix, page by page.
 
         A page is read when its first entry is asked for.
 
@@ -283,7 +278,15 @@ class ObjectStore:
         )
         if response.truncated:
             raise errors.TooLarge(f'it is larger than {limit} bytes')
-        return Fetched(content=response.body, age=_age(response.headers))
+        try:
+            then, now = (
+                email_utils.parsedate_to_datetime(response.headers[header])
+                for header in ('last-modified', 'date')
+            )
+            age = max(0.0, (now - then).total_seconds())
+        except (KeyError, TypeError, ValueError):
+            age = 0.0
+        return Fetched(content=response.body, age=age)
 
     def put_object(
         self,
@@ -314,8 +317,8 @@ class ObjectStore:
     def owned_containers(self, prefix: str) -> list[str]:
         """List containers of the account itself, at most one page.
 
-        A HEAD would not tell whose a container is: where all projects share
-        one namespace, another one may let this one read its container.
+        A HEAD would not tell the owner of a container: where all projects
+        share one namespace, another one may let this one read its container.
         """
         query = {'format': 'json', 'prefix': prefix, 'limit': str(PAGE)}
         return [entry.name for entry in self._entries('', query)]
@@ -431,18 +434,6 @@ def _quoted(container: str, name: str) -> str:
         return f'{parse.quote(container)}/{parse.quote(name)}'
     quoted = parse.quote(name, safe='').replace('.', '%2E')
     return f'{parse.quote(container)}/{quoted}'
-
-
-def _age(headers: abc.Mapping[str, str]) -> float:
-    """Return how old an object was when the store answered."""
-    try:
-        then, now = (
-            email_utils.parsedate_to_datetime(headers[name])
-            for name in ('last-modified', 'date')
-        )
-        return max(0.0, (now - then).total_seconds())
-    except (KeyError, TypeError, ValueError):
-        return 0.0
 
 
 class OwnContainer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seam to the object store: a request, its answer, and what sends it.
+"""The seam to the object store: a request, its answer, and the transport.
 
 The real transport is in `heat_plugins.clients.swift`, on a keystoneauth
 session; the strict fake is in ``tests/unit/fake_swift.py``. It is no
@@ -30,6 +30,9 @@ LOG = foreign.logger(__name__)
 #: Seconds by which the clocks of hosts may differ without a warning.
 APART = 60.0
 
+#: Warnings that this process has logged.
+warned: set[str] = set()
+_lock = threading.Lock()
 
 # A response says its time in whole seconds, and may come late.
 _ROUNDING = 2.0
@@ -81,7 +84,7 @@ class Transport(Protocol):
         """
 
     def project_id(self) -> str | None:
-        """Return the id of the project whose account this is, if known.
+        """Return the ID of the project that owns the account, if known.
 
         :raises errors.Denied: Keystone gives no token.
         :raises errors.Unavailable: Keystone does not answer.
@@ -119,10 +122,13 @@ class Clock:
         :param sent: when the request was sent.
         :param date: the response's header.
         """
-        answered = _seconds(date)
-        if answered is None:
+        try:
+            when = email_utils.parsedate_to_datetime(date or '')
+        except (TypeError, ValueError, IndexError):
             return
-        received = self._now()
+        if when.tzinfo is None:
+            when = when.replace(tzinfo=datetime.UTC)
+        answered, received = when.timestamp(), self._now()
         # The store's clock stood somewhere between these when it answered;
         # nothing is learnt from what fits what is known.
         least, most = answered - received, answered + 1.0 - sent
@@ -133,31 +139,13 @@ class Clock:
             return
         self._offset = (least + most) / 2
         if abs(self._offset) > APART:
-            _warn(
-                "This host's clock differs from the object store's by "
-                f'{abs(self._offset):.0f} s. heat-plugins takes the object '
-                "store's time; correct this host's clock",
-            )
-
-
-_lock = threading.Lock()
-warned: set[str] = set()
-
-
-def _warn(message: str) -> None:
-    """Log a warning about this host's clock, once in a process."""
-    with _lock:
-        is_first = not warned
-        warned.add(message)
-    if is_first:
-        LOG.warning('%s', message)
-
-
-def _seconds(date: str | None) -> float | None:
-    try:
-        when = email_utils.parsedate_to_datetime(date or '')
-    except (TypeError, ValueError, IndexError):
-        return None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=datetime.UTC)
-    return when.timestamp()
+            with _lock:
+                is_first = not warned
+                warned.add('clock')
+            if is_first:
+                LOG.warning(
+                    "This host's clock differs from the object store's by "
+                    "%.0f s. heat-plugins takes the object store's time; "
+                    "correct this host's clock",
+                    abs(self._offset),
+                )
