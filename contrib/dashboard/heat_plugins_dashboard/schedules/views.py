@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages of the panel Schedules."""
+
+import datetime
+import time
+
+from django import shortcuts
+from django import urls
+from django.utils.translation import gettext_lazy as _
+from horizon import forms
+from horizon import messages
+from horizon import tables
+
+from heat_plugins import errors
+from heat_plugins.runs.schedules import schedule_signals
+from heat_plugins.timeline import schedule_week
+from heat_plugins_dashboard import cloud
+from heat_plugins_dashboard.runs import tables as run_tables
+from heat_plugins_dashboard.schedules import tables as schedule_tables
+
+_INDEX = urls.reverse_lazy('horizon:project:schedules:index')
+
+# Times that a page lists.
+_NEXT = 5
+
+
+class IndexView(tables.DataTableView):
+    """The schedules of all stacks of the project."""
+
+    table_class = schedule_tables.SchedulesTable
+    template_name = 'heat_plugins_dashboard/schedules.html'
+    page_title = _('Schedules')
+
+    def get_data(self):
+        try:
+            # An engine without heat-plugins has none, and says nothing.
+            cloud.runs(self.request).door()
+            return cloud.schedules(self.request).list()
+        except errors.Error as exc:
+            messages.error(self.request, cloud.line(exc))
+            return []
+
+
+class DetailView(tables.MultiTableView):
+    """A schedule: its next times, its runs, and the week around today."""
+
+    table_classes = (schedule_tables.SchedulesTable, run_tables.RunsTable)
+    template_name = 'heat_plugins_dashboard/schedule.html'
+
+    def dispatch(self, request, *args, **kwargs):
+        place = kwargs['stack'], kwargs['schedule']
+        known, self.now = cloud.schedules(request), time.time()
+        try:
+            self.shown = known.show(*place)
+            self.times = known.times(*place)
+            begin, end = schedule_week.span(self.times, self.now)
+            self.ran = [
+                *cloud.runs(request).list(
+                    schedule=self.times.key, since=begin, until=end
+                )
+            ]
+        except errors.Error as exc:
+            messages.error(request, cloud.line(exc))
+            return shortcuts.redirect(_INDEX)
+        return super().dispatch(request, *args, **kwargs)
+
+    def get_schedules_data(self):
+        return [self.shown]
+
+    def get_runs_data(self):
+        return self.ran
+
+    def get_context_data(self, **kwargs):
+        context = super().get_context_data(**kwargs)
+        week = schedule_week.week(
+            kwargs['stack'],
+            kwargs['schedule'],
+            self.times,
+            self.ran,
+            self.now,
+        )
+        table = context['schedules_table']
+        context |= {
+            'page_title': cloud.line(
+                f'{kwargs["stack"]} {kwargs["schedule"]}'
+            ),
+            'url': self.request.path,
+            'actions': table.render_row_actions(self.shown),
+            'schedule': self.shown,
+            'week': cloud.picture(week),
+            'notes': week.notes,
+            'times': [
+                {
+                    'own': datetime.datetime.fromtimestamp(
+                        tick.time, self.times.zone
+                    ),
+                    'utc': datetime.datetime.fromtimestamp(
+                        tick.time, datetime.UTC
+                    ),
+                }
+                for tick in self.times.next(_NEXT, self.now)
+            ],
+        }
+        table._meta.row_actions = ()
+        return context
+
+
+class PauseForm(forms.SelfHandlingForm):
+    """Why to pause a schedule."""
+
+    note = forms.CharField(
+        label=_('Note for colleagues'), required=False, max_length=200
+    )
+
+    def handle(self, request, data):
+        place = self.initial['place']
+        signal = schedule_signals.ScheduleSignal(
+            do=schedule_signals.PAUSE, note=data['note']
+        )
+        try:
+            cloud.schedules(request).signal(*place, signal)
+        except errors.Error as exc:
+            messages.error(request, cloud.line(exc))
+            return False
+        messages.success(request, cloud.line(f'Paused: {" ".join(place)}'))
+        return True
+
+
+class PauseView(forms.ModalFormView):
+    """The form to pause a schedule."""
+
+    form_class = PauseForm
+    template_name = 'heat_plugins_dashboard/pause.html'
+    page_title = modal_header = _('Pause Schedule')
+    submit_label = _('Pause')
+    success_url = _INDEX
+
+    def dispatch(self, request, *args, **kwargs):
+        cloud.require(request, cloud.CHANGE_SCHEDULES)
+        self.submit_url = request.path
+        self.cancel_url = _INDEX
+        return super().dispatch(request, *args, **kwargs)
+
+    def get_initial(self):
+        return {'place': [self.kwargs['stack'], self.kwargs['schedule']]}
