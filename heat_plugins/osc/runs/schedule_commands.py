@@ -10,7 +10,6 @@ from typing import Any
 from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins import retrying
-from heat_plugins.clients import runs as run_client
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import timeline

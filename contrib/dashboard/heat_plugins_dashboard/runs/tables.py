@@ -180,7 +180,6 @@ class RunsTable(tables.DataTable):
     class Meta:
         name = 'runs'
         verbose_name = _('Runs')
-        hidden_title = False
         pagination_param = 'after'
         status_columns = ('state',)
         row_class = RunRow

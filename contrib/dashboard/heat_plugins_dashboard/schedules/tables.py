@@ -98,7 +98,6 @@ class SchedulesTable(tables.DataTable):
     class Meta:
         name = 'schedules'
         verbose_name = _('Schedules')
-        hidden_title = False
         row_class = shared.Row
         multi_select = False
         row_actions = (RunNow, Pause, Resume)
