@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The forms of the panel Runs."""
 
+import hashlib
 import html
+import json
 import re
 import uuid
 
@@ -88,6 +90,7 @@ class StartForm(forms.Form):
     """
 
     run_id = forms.UUIDField(widget=forms.HiddenInput)
+    seen = forms.CharField(required=False, widget=forms.HiddenInput)
     expected = forms.IntegerField(required=False, widget=forms.HiddenInput)
     action = forms.ChoiceField(
         label=_('What to run'),
@@ -223,11 +226,12 @@ class StartForm(forms.Form):
 
     def limits(self):
         """Return the fields of the limits, and of which targets."""
-        return [
-            self[name]
-            for name in ('resources', *run_records.LIMIT_NAMES)
-            if name in self.fields
-        ]
+        names = ('resources', *run_records.LIMIT_NAMES)
+        return [self[name] for name in names if name in self.fields]
+
+    def has_limits(self):
+        """Say whether any of those is filled in."""
+        return any(field.value() for field in self.limits())
 
     def clean(self):
         given = super().clean()
@@ -270,6 +274,12 @@ class StartForm(forms.Form):
         }
         action = self._actions[int(given['action'][1:])]
         return {**order, 'action': action, 'inputs': inputs}
+
+
+def digest(order):
+    """Return what tells an order apart from any other one."""
+    text = json.dumps(order, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _input_field(declared):

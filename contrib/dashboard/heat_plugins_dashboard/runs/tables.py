@@ -211,6 +211,14 @@ class RunsTable(tables.DataTable):
         return query.urlencode()
 
 
+class RunTable(RunsTable):
+    """The same for one run."""
+
+    class Meta(RunsTable.Meta):
+        footer = False
+        table_actions = ()
+
+
 class CancelTarget(shared.Request):
     name, icon, action_type = 'cancel_target', 'stop', 'danger'
     present, past = _('Cancel Target'), _('Cancelled')

@@ -19,7 +19,7 @@ from horizon.utils import functions
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import wording
-from heat_plugins.clients import runs as run_client
+from heat_plugins.runs import overview
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_store
 from heat_plugins.runs import summary
@@ -27,7 +27,7 @@ from heat_plugins_dashboard import cloud
 from heat_plugins_dashboard.runs import forms
 from heat_plugins_dashboard.runs import tables as run_tables
 
-# The most targets that start without a confirmation, and that a preview or a
+# The most targets that start without a check mark, and that a preview or a
 # page shows.
 _CONFIRMED, _SHOWN = 10, 100
 
@@ -77,7 +77,7 @@ class IndexView(tables.DataTableView):
 class DetailView(tables.MultiTableView):
     """A run with its targets."""
 
-    table_classes = (run_tables.RunsTable, run_tables.TargetsTable)
+    table_classes = (run_tables.RunTable, run_tables.TargetsTable)
     template_name = 'heat_plugins_dashboard/run.html'
     _more = False
 
@@ -85,8 +85,6 @@ class DetailView(tables.MultiTableView):
         try:
             self.run = cloud.runs(request).show(str(kwargs['run']))
             return super().dispatch(request, *args, **kwargs)
-        except errors.NotFound as exc:
-            return _unavailable(request, exc)
         except errors.Error as exc:
             return _unavailable(request, exc)
 
@@ -120,12 +118,11 @@ class DetailView(tables.MultiTableView):
         context |= {
             'run': run,
             'page_title': table.get_object_display(run),
-            'url': self.request.path,
-            'actions': table.render_row_actions(run),
             'created': cloud.local(run.created_at),
             'ended': cloud.local(run.ended_at),
             'likely': cloud.local(run.estimated_end),
             'limits': _limits(run.limits),
+            'states': overview.COUNTED,
             'failures': [
                 foreign.line(each)
                 for each in wording.lines(
@@ -138,8 +135,6 @@ class DetailView(tables.MultiTableView):
                 for each in run.requests
             ],
         }
-        # They stand above.
-        table._meta.row_actions = ()
         return context
 
 
@@ -179,8 +174,9 @@ class TargetView(views.HorizonTemplateView):
             'outputs': _outputs(target.outputs, target.cut),
             'late': _outputs(target.late_result, {}),
             'attempts': [
-                {**each, 'started_at': cloud.local(each.get('started_at'))}
+                {**each, 'started_at': cloud.local(each['started_at'])}
                 for each in target.attempts
+                if each['attempt'] != target.attempt
             ],
         }
 
@@ -262,7 +258,12 @@ class ChooseView(views.HorizonTemplateView):
 
 
 class StartView(views.HorizonFormView):
-    """The second page of a start: the action, its inputs and limits."""
+    """The second page of a start: the action, its inputs and limits.
+
+    Its first answer is a preview. What was previewed starts if it is sent
+    again as it is. The name of a button cannot tell the two apart: Horizon's
+    script disables buttons before the browser sends a form.
+    """
 
     template_name = 'heat_plugins_dashboard/start.html'
     form_class = forms.StartForm
@@ -297,22 +298,17 @@ class StartView(views.HorizonFormView):
     def form_valid(self, form):
         given = form.cleaned_data
         order = {**form.order(), 'stacks': self.stacks, 'tags': self.tags}
+        self.seen = forms.digest(order)
         try:
-            if 'preview' in self.request.POST:
+            if given['seen'] != self.seen or not given['expected']:
                 self.selection = self.client.select(**order)
-                return self.render_to_response(
-                    self.get_context_data(form=form)
-                )
-            expected = given['expected']
+                context = self.get_context_data(form=form)
+                return self.render_to_response(context)
             run = self.client.start(
                 run_id=str(given['run_id']),
-                expected=expected,
-                confirm_above=None if expected else _CONFIRMED,
+                expected=given['expected'],
                 **order,
             )
-        except run_client.Unconfirmed as exc:
-            self.selection = exc.selection
-            return self.render_to_response(self.get_context_data(form=form))
         except errors.Error as exc:
             form.add_error(None, cloud.line(exc))
             return self.form_invalid(form)
@@ -331,6 +327,8 @@ class StartView(views.HorizonFormView):
         chosen = self.selection
         if chosen:
             context['selection'] = chosen
+            context['seen'] = self.seen
+            context['has_changed'] = bool(self.request.POST.get('seen'))
             context['targets'] = [e for e in chosen.rows if e['is_target']]
             context['left_out'] = [
                 each for each in chosen.rows if not each['is_target']

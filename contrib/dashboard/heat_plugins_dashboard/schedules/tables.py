@@ -111,3 +111,10 @@ class SchedulesTable(tables.DataTable):
     def get_object_by_id(self, lookup):
         stack, _slash, path = lookup.partition('/')
         return cloud.schedules(self.request).show(stack, path)
+
+
+class ScheduleTable(SchedulesTable):
+    """The same for one schedule."""
+
+    class Meta(SchedulesTable.Meta):
+        footer = False

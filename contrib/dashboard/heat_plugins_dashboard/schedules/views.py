@@ -44,7 +44,7 @@ class IndexView(tables.DataTableView):
 class DetailView(tables.MultiTableView):
     """A schedule: its next times, its runs, and the week around today."""
 
-    table_classes = (schedule_tables.SchedulesTable, run_tables.RunsTable)
+    table_classes = (schedule_tables.ScheduleTable, run_tables.RunTable)
     template_name = 'heat_plugins_dashboard/schedule.html'
 
     def dispatch(self, request, *args, **kwargs):
@@ -79,13 +79,10 @@ class DetailView(tables.MultiTableView):
             self.ran,
             self.now,
         )
-        table = context['schedules_table']
         context |= {
             'page_title': cloud.line(
                 f'{kwargs["stack"]} {kwargs["schedule"]}'
             ),
-            'url': self.request.path,
-            'actions': table.render_row_actions(self.shown),
             'schedule': self.shown,
             'week': cloud.picture(week),
             'notes': week.notes,
@@ -101,7 +98,6 @@ class DetailView(tables.MultiTableView):
                 for tick in self.times.next(_NEXT, self.now)
             ],
         }
-        table._meta.row_actions = ()
         return context
 
 
