@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The user's cloud behind a request, and texts from it made safe.
 
-Django escapes HTML. Horizon's pages are also templates of AngularJS, which
-evaluates what stands between ``{$`` and ``$}``, even in text that users and
-servers have written. Rows and blocks with such text bear ``ng-non-bindable``;
-where they cannot, `line` takes the braces apart.
+Django escapes HTML, and Horizon's part of that the braces that AngularJS
+would evaluate; control characters and bidirectional overrides are ours.
 """
 
 import base64
@@ -39,9 +37,6 @@ CHANGE_RUNS = (
     ('orchestration', 'stacks:update'),
 )
 CHANGE_SCHEDULES = (('orchestration', 'resource:signal'),)
-
-#: Keeps AngularJS away from an element.
-UNBOUND = {'ng-non-bindable': 'ng-non-bindable'}
 
 
 class _RequestToken(plugin.BaseAuthPlugin):
@@ -116,12 +111,7 @@ def told(request):
     try:
         yield
     except errors.Error as exc:
-        messages.error(request, line(exc))
-
-
-def line(text):
-    """Return foreign text as one line that no template evaluates."""
-    return foreign.line(text).replace('{$', '{ $')
+        messages.error(request, foreign.line(exc))
 
 
 def local(time):
@@ -149,5 +139,5 @@ def picture(drawn):
         'style="min-width: 640px; max-width: 100%" '
         'data="data:image/svg+xml;base64,{}">{}</object></div>',
         data,
-        line(f'{drawn.stack}: {len(drawn.rows)} rows'),
+        foreign.line(f'{drawn.stack}: {len(drawn.rows)} rows'),
     )

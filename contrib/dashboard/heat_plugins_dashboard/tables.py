@@ -9,15 +9,7 @@ from horizon import messages
 from horizon import tables
 
 from heat_plugins import errors
-from heat_plugins_dashboard import cloud
-
-
-class Row(tables.Row):
-    """A row of foreign text."""
-
-    def load_cells(self, datum=None):
-        super().load_cells(datum)
-        self.attrs.update(cloud.UNBOUND)
+from heat_plugins import foreign
 
 
 class Request(tables.BatchAction):
@@ -40,7 +32,7 @@ class Request(tables.BatchAction):
         try:
             self.ask(request, obj_id)
         except errors.Error as exc:
-            messages.error(request, cloud.line(exc))
+            messages.error(request, foreign.line(exc))
             # Horizon would add that it was unable to.
             raise exceptions.HandledException(sys.exc_info()) from exc
 

@@ -11,6 +11,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from heat_plugins import errors
+from heat_plugins import foreign
 from heat_plugins.configs import actions
 from heat_plugins.runs import run_records
 from heat_plugins_dashboard import cloud
@@ -73,7 +74,7 @@ class ChooseForm(forms.Form):
     def __init__(self, names, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.fields['stack'].choices = [
-            (name, cloud.line(name)) for name in names
+            (name, foreign.line(name)) for name in names
         ]
 
     def clean(self):
@@ -150,7 +151,7 @@ class StartForm(forms.Form):
         )
         self.fields['action'].choices = [
             *(
-                (f'a{number}', cloud.line(name))
+                (f'a{number}', foreign.line(name))
                 for number, name in enumerate(self._actions)
             ),
             (_SCRIPT, _('a script of my own')),
@@ -243,7 +244,7 @@ class StartForm(forms.Form):
         try:
             run_records.RunLimits.asked(limits)
         except errors.Refused as exc:
-            raise forms.ValidationError(cloud.line(exc)) from exc
+            raise forms.ValidationError(foreign.line(exc)) from exc
         if given.get('approve_after_canary') and not given.get('canary'):
             self.add_error('canary', _('An approval needs canaries'))
         return {**given, 'limits': limits}
@@ -300,13 +301,13 @@ def _input_field(declared):
     parts = [kind, declared.get('description') or '']
     if default not in (None, '') and not is_secret:
         parts.append(_('default: {}').format(default))
-        widget.attrs['placeholder'] = cloud.line(default)
+        widget.attrs['placeholder'] = foreign.line(default)
     return forms.CharField(
-        label=cloud.line(name),
+        label=foreign.line(name),
         required=False,
         widget=widget,
         strip=False,
-        help_text=cloud.line('; '.join(filter(None, map(str, parts)))),
+        help_text=foreign.line('; '.join(filter(None, map(str, parts)))),
     )
 
 

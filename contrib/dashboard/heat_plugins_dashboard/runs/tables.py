@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from horizon import tables
 
 from heat_plugins import errors
+from heat_plugins import foreign
 from heat_plugins.runs import run_records
 from heat_plugins.runs import summary
 from heat_plugins_dashboard import cloud
@@ -126,7 +127,7 @@ class StartRun(tables.LinkAction):
     policy_rules = cloud.CHANGE_RUNS
 
 
-class RunRow(shared.Row):
+class RunRow(tables.Row):
     ajax = True
 
     def get_data(self, request, obj_id):
@@ -156,7 +157,7 @@ def progress(run):
 
 class RunsTable(tables.DataTable):
     run = tables.Column(
-        lambda run: cloud.line(f'{run.action} {run.id[:8]}'),
+        lambda run: foreign.line(f'{run.action} {run.id[:8]}'),
         verbose_name=_('Run'),
         link=lambda run: detail_url(run.id),
     )
@@ -165,10 +166,11 @@ class RunsTable(tables.DataTable):
     )
     progress = tables.Column(progress, verbose_name=_('Targets'))
     stacks = tables.Column(
-        lambda run: cloud.line(', '.join(run.stacks)), verbose_name=_('Stacks')
+        lambda run: foreign.line(', '.join(run.stacks)),
+        verbose_name=_('Stacks'),
     )
     who = tables.Column(
-        lambda run: cloud.line(run.created_by), verbose_name=_('Started by')
+        lambda run: foreign.line(run.created_by), verbose_name=_('Started by')
     )
     created = tables.Column(
         lambda run: cloud.local(run.created_at), verbose_name=_('Started')
@@ -195,7 +197,7 @@ class RunsTable(tables.DataTable):
         )
 
     def get_object_display(self, run):
-        return cloud.line(f'{run.action} {run.id[:8]}')
+        return foreign.line(f'{run.action} {run.id[:8]}')
 
     def get_object_by_id(self, lookup):
         # It may be on another page by now.
@@ -234,7 +236,7 @@ class CancelTarget(shared.Request):
         cloud.runs(request).cancel(self.table.run_id, int(obj_id))
 
 
-class TargetRow(shared.Row):
+class TargetRow(tables.Row):
     ajax = True
 
     def get_data(self, request, obj_id):
@@ -245,21 +247,22 @@ def _reason(target):
     parts = [target.reason, target.message or '']
     if target.progress is not None:
         parts.insert(0, f'{target.progress:.0f} %')
-    return cloud.line(' '.join(filter(None, parts)))
+    return foreign.line(' '.join(filter(None, parts)))
 
 
 class TargetsTable(tables.DataTable):
     server = tables.Column(
-        lambda target: cloud.line(
+        lambda target: foreign.line(
             target.server_name or target.server or target.resource
         ),
         verbose_name=_('Server'),
     )
     stack = tables.Column(
-        lambda target: cloud.line(target.stack), verbose_name=_('Stack')
+        lambda target: foreign.line(target.stack), verbose_name=_('Stack')
     )
     resource = tables.Column(
-        lambda target: cloud.line(target.resource), verbose_name=_('Resource')
+        lambda target: foreign.line(target.resource),
+        verbose_name=_('Resource'),
     )
     state = tables.Column(
         'state', verbose_name=_('State'), status=True, status_choices=STATES
@@ -295,7 +298,7 @@ class TargetsTable(tables.DataTable):
         return str(target.number)
 
     def get_object_display(self, target):
-        return cloud.line(target.fault.name)
+        return foreign.line(target.fault.name)
 
     def get_object_by_id(self, lookup):
         return cloud.runs(self.request).target(self.run_id, int(lookup))

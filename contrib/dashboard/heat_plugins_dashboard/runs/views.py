@@ -39,7 +39,7 @@ _INDEX = urls.reverse_lazy('horizon:project:runs:index')
 
 def _unavailable(request, exc):
     """Go back to the list, and say why."""
-    messages.error(request, cloud.line(exc))
+    messages.error(request, foreign.line(exc))
     return shortcuts.redirect(_INDEX)
 
 
@@ -166,8 +166,8 @@ class TargetView(views.HorizonTemplateView):
             **context,
             'run': run,
             'target': target,
-            'page_title': cloud.line(target.fault.name),
-            'run_title': cloud.line(f'{run.action} {run.id[:8]}'),
+            'page_title': foreign.line(target.fault.name),
+            'run_title': foreign.line(f'{run.action} {run.id[:8]}'),
             'started': cloud.local(target.started_at),
             'ended': cloud.local(target.ended_at),
             'duration': summary.spell(target.duration),
@@ -310,11 +310,11 @@ class StartView(views.HorizonFormView):
                 **order,
             )
         except errors.Error as exc:
-            form.add_error(None, cloud.line(exc))
+            form.add_error(None, foreign.line(exc))
             return self.form_invalid(form)
         targets = wording.counted(run.targets, 'target')
         messages.success(
-            self.request, cloud.line(f'{run.action} started on {targets}')
+            self.request, foreign.line(f'{run.action} started on {targets}')
         )
         return shortcuts.redirect(run_tables.detail_url(run.id))
 

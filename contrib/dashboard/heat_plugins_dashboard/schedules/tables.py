@@ -5,6 +5,7 @@ from django import urls
 from django.utils.translation import gettext_lazy as _
 from horizon import tables
 
+from heat_plugins import foreign
 from heat_plugins.runs.schedules import schedule_signals
 from heat_plugins_dashboard import cloud
 from heat_plugins_dashboard import tables as shared
@@ -64,15 +65,15 @@ class Pause(tables.LinkAction):
 
 class SchedulesTable(tables.DataTable):
     schedule = tables.Column(
-        lambda each: cloud.line(each['schedule'] or '-'),
+        lambda each: foreign.line(each['schedule'] or '-'),
         verbose_name=_('Schedule'),
         link=lambda each: link('detail', place(each)) if place(each) else None,
     )
     stack = tables.Column(
-        lambda each: cloud.line(each['stack']), verbose_name=_('Stack')
+        lambda each: foreign.line(each['stack']), verbose_name=_('Stack')
     )
     when = tables.Column(
-        lambda each: cloud.line(
+        lambda each: foreign.line(
             f'{each["when"] or ""} {each["timezone"] or ""}'
         ),
         verbose_name=_('When'),
@@ -84,21 +85,20 @@ class SchedulesTable(tables.DataTable):
         lambda each: cloud.local(each['last_at']), verbose_name=_('Last')
     )
     outcome = tables.Column(
-        lambda each: cloud.line(each['last_outcome'] or ''),
+        lambda each: foreign.line(each['last_outcome'] or ''),
         verbose_name=_('Outcome'),
     )
     missed = tables.Column(
         lambda each: each['missed'], verbose_name=_('Missed')
     )
     paused = tables.Column(
-        lambda each: cloud.line(each['paused'] or each['reason'] or ''),
+        lambda each: foreign.line(each['paused'] or each['reason'] or ''),
         verbose_name=_('Paused, or reason'),
     )
 
     class Meta:
         name = 'schedules'
         verbose_name = _('Schedules')
-        row_class = shared.Row
         multi_select = False
         row_actions = (RunNow, Pause, Resume)
 
@@ -106,7 +106,7 @@ class SchedulesTable(tables.DataTable):
         return f'{schedule["stack"]}/{schedule["schedule"]}'
 
     def get_object_display(self, schedule):
-        return cloud.line(schedule['schedule'] or schedule['stack'])
+        return foreign.line(schedule['schedule'] or schedule['stack'])
 
     def get_object_by_id(self, lookup):
         stack, _slash, path = lookup.partition('/')

@@ -6,12 +6,14 @@ import time
 
 from django import shortcuts
 from django import urls
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from horizon import forms
 from horizon import messages
 from horizon import tables
 
 from heat_plugins import errors
+from heat_plugins import foreign
 from heat_plugins.runs.schedules import schedule_signals
 from heat_plugins.timeline import schedule_week
 from heat_plugins_dashboard import cloud
@@ -37,7 +39,7 @@ class IndexView(tables.DataTableView):
             cloud.runs(self.request).door()
             return cloud.schedules(self.request).list()
         except errors.Error as exc:
-            messages.error(self.request, cloud.line(exc))
+            messages.error(self.request, foreign.line(exc))
             return []
 
 
@@ -60,7 +62,7 @@ class DetailView(tables.MultiTableView):
                 )
             ]
         except errors.Error as exc:
-            messages.error(request, cloud.line(exc))
+            messages.error(request, foreign.line(exc))
             return shortcuts.redirect(_INDEX)
         return super().dispatch(request, *args, **kwargs)
 
@@ -80,25 +82,26 @@ class DetailView(tables.MultiTableView):
             self.now,
         )
         context |= {
-            'page_title': cloud.line(
+            'page_title': foreign.line(
                 f'{kwargs["stack"]} {kwargs["schedule"]}'
             ),
             'schedule': self.shown,
             'week': cloud.picture(week),
             'notes': week.notes,
             'times': [
-                {
-                    'own': datetime.datetime.fromtimestamp(
-                        tick.time, self.times.zone
-                    ),
-                    'utc': datetime.datetime.fromtimestamp(
-                        tick.time, datetime.UTC
-                    ),
-                }
+                (
+                    _spelt(tick.time, self.times.zone),
+                    _spelt(tick.time, timezone.get_current_timezone()),
+                )
                 for tick in self.times.next(_NEXT, self.now)
             ],
         }
         return context
+
+
+def _spelt(seconds, zone):
+    """Return a time in some zone."""
+    return f'{datetime.datetime.fromtimestamp(seconds, zone):%a %F %H:%M %Z}'
 
 
 class PauseForm(forms.SelfHandlingForm):
@@ -116,9 +119,9 @@ class PauseForm(forms.SelfHandlingForm):
         try:
             cloud.schedules(request).signal(*place, signal)
         except errors.Error as exc:
-            messages.error(request, cloud.line(exc))
+            messages.error(request, foreign.line(exc))
             return False
-        messages.success(request, cloud.line(f'Paused: {" ".join(place)}'))
+        messages.success(request, foreign.line(f'Paused: {" ".join(place)}'))
         return True
 
 
@@ -127,6 +130,7 @@ class PauseView(forms.ModalFormView):
 
     form_class = PauseForm
     template_name = 'heat_plugins_dashboard/pause.html'
+    ajax_template_name = 'heat_plugins_dashboard/_pause.html'
     page_title = modal_header = _('Pause Schedule')
     submit_label = _('Pause')
     success_url = _INDEX
