@@ -31,12 +31,13 @@ from heat_plugins.clients import swift
 from heat_plugins.runs.schedules import schedule_signals
 from heat_plugins.timeline import svg
 
-#: Rules of Heat's policy: to change runs, and to change schedules.
+#: Rules of Heat's policy: to change runs, and to change schedules, which
+#: heat-engine checks as for runs.
 CHANGE_RUNS = (
     ('orchestration', 'software_deployments:create'),
     ('orchestration', 'stacks:update'),
 )
-CHANGE_SCHEDULES = (('orchestration', 'resource:signal'),)
+CHANGE_SCHEDULES = (('orchestration', 'stacks:update'),)
 
 
 class _RequestToken(plugin.BaseAuthPlugin):

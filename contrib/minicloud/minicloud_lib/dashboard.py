@@ -27,8 +27,6 @@ _OURS = layout.CHECKOUT / 'contrib/dashboard'
 _SOURCES = (
     _REQUIREMENTS,
     _OURS / 'pyproject.toml',
-    layout.CHECKOUT / 'requirements.txt',
-    layout.CHECKOUT / 'setup.cfg',
 )
 
 
@@ -63,12 +61,12 @@ def _install(home: layout.Home) -> None:
         processes.run([sys.executable, '-m', 'venv', home.dashboard], env, log)
     pip = [python, '-m', 'pip', '--disable-pip-version-check', 'install']
     processes.run([*pip, '-r', _REQUIREMENTS], env, log)
-    trees = ['--editable', layout.CHECKOUT, '--editable', _OURS]
     # All that they need is there.
-    processes.run(
-        [*pip, '--no-build-isolation', '--no-deps', *trees], env, log
-    )
+    ours = ['--no-build-isolation', '--no-deps', '--editable', _OURS]
+    processes.run([*pip, *ours], env, log)
     packages = _packages(python)
+    # The tree itself is not installed again: others use it meanwhile.
+    files.write(packages / 'heat_plugins.pth', f'{layout.CHECKOUT}\n')
     local = packages / 'openstack_dashboard/local'
     for folder in (local, local / 'enabled'):
         folder.mkdir(exist_ok=True)
