@@ -7,6 +7,7 @@ VENV ?= $(MINICLOUD_HOME)/venv
 PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.heat-plugins-installed
 DOCS_STAMP := $(VENV)/.heat-plugins-docs-installed
+BROWSER_STAMP := $(VENV)/.heat-plugins-browser-installed
 DIST_STAMP := $(VENV)/.heat-plugins-dist-installed
 
 # Prints errors only: pip warns of each package that an index of the machine's
@@ -34,13 +35,15 @@ RERUN = --reruns $(RERUNS) --max-suite-reruns $(RERUNS_AT_MOST) \
     --rerun-show-tracebacks
 
 # Which functional tests run, by their markers; pyproject.toml explains them.
-FUNCTIONAL ?= not heats_classes and not server and not installations
+FUNCTIONAL ?= not heats_classes and not server and not installations \
+    and not browser
 
 # Where test-production and test-server find their tests, what test-heats runs,
 # with which options of tox, and which Python it finds there, and which Pythons
 # test-pythons and test-rest look for, if not for all that are supported.
 PRODUCTION ?= tests/functional
 SERVER ?= tests/functional
+BROWSER ?= tests/functional/test_dashboard.py
 HEATS ?= heat24,heat25,heat26,heat27
 TOX ?=
 DISCOVER ?=
@@ -62,9 +65,10 @@ TIMES := $(MINICLOUD_HOME)/times.json
 # Each of these has a recipe under `do-<name>`, and keeps the time it took.
 TIMED := lint unit docs functional functional-quick test test-rest test-all \
     test-production test-pythons test-rgw test-server test-installations \
+    test-browser demo-dashboard dashboard-pictures \
     test-heats test-heats-classes coverage soak kills bench demo demo-plan demo-server venv \
     pictures links agent-packages dist
-.PHONY: help install-production install-rgw $(TIMED) $(TIMED:%=do-%)
+.PHONY: help install-production install-rgw install-browser $(TIMED) $(TIMED:%=do-%)
 
 help:
 	@python3 tests/timing.py list $(TIMES) Makefile
@@ -72,6 +76,8 @@ help:
 pictures: ## draw the pages' pictures again; needs Debian's graphviz
 demo: ## watch a real Heat deploy software and run workflows
 demo-plan: ## watch templates become a plan that is deployed
+demo-dashboard: ## press the button in Horizon: a cloud, servers, a login
+dashboard-pictures: ## draw the pictures of that page again
 demo-server: ## watch Nova start, rebuild and delete a server of a stack
 lint: ## ruff, mypy, import-linter, words, spelling, bandit and pip-audit
 unit: ## the tests without a cloud; BAD_INPUT=long makes up input for an hour
@@ -85,6 +91,7 @@ test-all: ## everything, as CI runs it
 test-production: ## all and more on RabbitMQ, MariaDB, TLS; as root, on Debian
 test-rgw: ## the object store's tests on Ceph's gateway; as root, on Debian
 test-server: ## virtual machines, and the add-on; as root, on Debian
+test-browser: ## the pages in Horizon, in chromium; as root, on Debian
 test-installations: ## Heat of Debian, of Ubuntu, in a venv; as root, on Debian
 test-pythons: ## unit tests on each Python found, functional on the newest
 test-heats: ## the unit tests under each Heat that is supported
@@ -176,6 +183,24 @@ do-test-installations: $(STAMP)
 	$(MINICLOUD) install
 	$(PYTHON) -m pytest --durations 30 -m installations \
 	    tests/functional/test_installations.py $(ARGS)
+
+# Alone, as the tests of others may run meanwhile.
+$(BROWSER_STAMP): $(STAMP)
+	$(PIP) $(CONSTRAINTS:%=--constraint %) playwright
+	@touch $@
+
+install-browser: $(BROWSER_STAMP)
+	$(MINICLOUD) install --with dashboard
+
+do-test-browser: install-browser
+	$(PYTHON) -m pytest --durations 30 $(RERUN) -m browser \
+	    $(BROWSER) $(ARGS)
+
+do-demo-dashboard: $(STAMP)
+	contrib/demo/run-dashboard $(ARGS)
+
+do-dashboard-pictures: install-browser
+	$(PYTHON) -m tests.functional.dashboard_pictures
 
 # One machine at a time: each takes a core.
 do-test-server: $(STAMP)

@@ -6,11 +6,13 @@ for much of its time:
 
 - the functional tests that are not marked ``quick``;
 - the unit tests under each older Python, with an older Heat;
-- the tests on other services, each when Debian's packages are installed.
+- the tests on other services, each when Debian's packages are installed;
+- the tests in a browser, if that is installed.
 
 The output of the first appears as it comes, that of the others in the end.
 
-``python -m tests.rest prepare [VERSION...]`` installs the older Heats before.
+``python -m tests.rest prepare [VERSION...]`` installs the older Heats before,
+and the browser.
 
 ``python -m tests.rest sum LOG`` adds up what the runs of pytest in a log say
 in their closing lines.
@@ -33,7 +35,7 @@ HEATS = {'3.12': 'heat26', '3.11': 'heat24'}
 #: The functional tests of `make test-rest`: none of them computes for long.
 FUNCTIONAL = (
     'FUNCTIONAL=not quick and not heats_classes and not server '
-    'and not installations',
+    'and not installations and not browser',
     'JOBS=4',
 )
 
@@ -88,6 +90,13 @@ SERVICES = (
         '::test_they_run_what_their_user_data_leads_them_to',
         'server build',
     ),
+)
+
+BROWSER = Services(
+    'test-browser',
+    'the pages in Horizon',
+    'BROWSER=tests/functional/test_dashboard.py',
+    'install --with dashboard',
 )
 
 
@@ -173,6 +182,14 @@ def on_services() -> Ending:
     return ending
 
 
+def in_browser() -> Ending:
+    """Run the tests in a browser."""
+    ending = Ending()
+    if _is_installed(BROWSER, _install(BROWSER), ending):
+        ending.add(_run(*_MAKE, BROWSER.target, BROWSER.selection, *RETRY))
+    return ending
+
+
 def _install(services: Services) -> subprocess.CompletedProcess[str]:
     # Not by make, which has one exit code for whatever goes wrong.
     minicloud = os.environ.get('MINICLOUD', 'contrib/minicloud/minicloud')
@@ -198,7 +215,7 @@ def _is_installed(
     return False
 
 
-_MAKE = ('make', '--no-print-directory')
+_MAKE, _BROWSER = ('make', '--no-print-directory'), 'install-browser'
 
 
 def _run(
@@ -221,6 +238,7 @@ def run(versions: Sequence[str]) -> int:
         others = (
             executor.submit(older, versions, nice=NICE),
             executor.submit(on_services),
+            executor.submit(in_browser),
         )
         endings = [functional(), *(other.result() for other in others)]
     for ending in endings:
@@ -263,7 +281,9 @@ def main(arguments: Sequence[str]) -> int:
     if verb == 'run':
         return run(versions)
     if verb == 'prepare':
-        older(versions, nice=LAST, options='--notest')
+        with futures.ThreadPoolExecutor() as executor:
+            executor.submit(_run, 'nice', '-n', str(LAST), *_MAKE, _BROWSER)
+            older(versions, nice=LAST, options='--notest')
         return 0
     (log,) = rest
     text = pathlib.Path(log).read_text(errors='replace')

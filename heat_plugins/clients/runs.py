@@ -329,10 +329,14 @@ class Runs:
         state: abc.Sequence[str] = (),
         outputs: bool = False,
         attempt: int | None = None,
+        first: int = 0,
+        limit: int = run_records.MOST,
     ) -> abc.Iterator[Target]:
         """Yield the targets of a run.
 
         :param state: only those in one of these states.
+        :param first: the number from which on.
+        :param limit: the most targets of one answer of Heat.
         :param attempt: only those that had an attempt of this number, as they
             were then; None for the last attempt of each.
         """
@@ -341,7 +345,8 @@ class Runs:
             state=state,
             outputs=outputs,
             attempt=attempt,
-            limit=run_records.MOST,
+            first=first,
+            limit=limit,
         )
         for _run, *answers in self._pages(query, 'first'):
             for each in answers:

@@ -6,7 +6,7 @@ process of ours, and more on demand; ``rgw`` and ``production`` are packages
 of their own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import dataclasses
 import importlib
 import pathlib
@@ -116,6 +116,29 @@ SMALL = {
             stage=2,
             on_demand=True,
         ),
+        Service(
+            'dashboard',
+            ('dashboard',),
+            '/auth/login/',
+            ('dashboard.json',),
+            program=(
+                '{home}/dashboard/bin/python',
+                '-m',
+                'django',
+                'runserver',
+                '--insecure',
+                '--noreload',
+                '127.0.0.1:{dashboard}',
+            ),
+            env={
+                'DJANGO_SETTINGS_MODULE': 'minicloud_lib.horizon_settings',
+                'MINICLOUD_DASHBOARD': '{conf}/dashboard.json',
+                'PYTHONPATH': '{source}',
+                'VIRTUAL_ENV': '{home}/dashboard',
+            },
+            stage=2,
+            on_demand=True,
+        ),
     )
 }
 
@@ -124,7 +147,8 @@ SMALL = {
 class Extra:
     """What ``up --with`` adds to a cloud, from then on.
 
-    ``requirements-NAME.txt`` names its packages.
+    ``requirements-NAME.txt`` names its packages, which are installed with
+    the others, or as its module's ``install`` does that.
     """
 
     #: For the help: what it is.
@@ -133,6 +157,12 @@ class Extra:
     services: tuple[str, ...]
     #: A module whose ``fill`` makes what the services are to have.
     module: str = ''
+
+    @property
+    def install(self) -> Callable[[layout.Home], None] | None:
+        """What installs its packages; None if they are like others."""
+        module = importlib.import_module(self.module) if self.module else None
+        return getattr(module, 'install', None)
 
     def fill(self, settings: Any) -> None:
         if self.module:
@@ -146,6 +176,11 @@ EXTRAS = {
         'Nova, Placement and Glance, with agents as servers',
         ('glance', 'nova'),
         'minicloud_lib.compute.images',
+    ),
+    'dashboard': Extra(
+        'Horizon with the pages of heat-plugins',
+        ('dashboard',),
+        'minicloud_lib.dashboard',
     ),
 }
 

@@ -136,11 +136,13 @@ def add_packages(
     home: layout.Home, profile: str | None, extras: Sequence[str]
 ) -> None:
     """Install what the profile and the extras need of PyPI."""
-    for name in (
-        *(['production'] if profile == 'production' else ()),
-        *extras,
-    ):
-        venv.add(home, name)
+    if profile == 'production':
+        venv.add(home, profile)
+    for name in extras:
+        if install := catalog.EXTRAS[name].install:
+            install(home)
+        else:
+            venv.add(home, name)
 
 
 def _chosen(

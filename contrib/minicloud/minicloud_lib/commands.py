@@ -23,7 +23,8 @@ from minicloud_lib import venv
 
 def install(options: argparse.Namespace) -> None:
     profile = _profile(options)
-    packages.install(profile)
+    for name in (profile, *options.extras):
+        packages.install(name)
     venv.ensure(options.instance.home)
     cloud.add_packages(options.instance.home, profile, options.extras)
 

@@ -7,6 +7,7 @@ import importlib
 import pathlib
 
 from minicloud_lib import catalog
+from minicloud_lib import dashboard
 from minicloud_lib import files
 from minicloud_lib import layout
 from minicloud_lib import ports
@@ -53,6 +54,7 @@ def write(instance: layout.Instance, settings: Settings) -> None:
         compute.make_folders(instance)
         rendered |= compute.render(instance, settings)
         rendered['ironic.conf'] = _ironic(instance, settings)
+        texts = {'dashboard.json': dashboard.render(instance, settings)}
     for name, text in texts.items():
         files.write(instance.conf / name, text)
     for name, sections in rendered.items():

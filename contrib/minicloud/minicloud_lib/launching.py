@@ -90,6 +90,7 @@ def _places(
         'home': instance.home.path,
         'logs': instance.logs,
         'name': instance.name,
+        'source': layout.SOURCE,
         'user': getpass.getuser(),
         'venv': instance.home.venv,
     }

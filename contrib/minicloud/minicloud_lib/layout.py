@@ -14,7 +14,15 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent
 CHECKOUT = SOURCE.parent.parent
 
 #: Folders of the home that no instance may be named after.
-SHARED = ('bin', 'cache', 'heat-agents', 'locks', 'server-image', 'venv')
+SHARED = (
+    'bin',
+    'cache',
+    'dashboard',
+    'heat-agents',
+    'locks',
+    'server-image',
+    'venv',
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +58,11 @@ class Home:
     @property
     def heat_agents(self) -> pathlib.Path:
         return self.path / 'heat-agents'
+
+    @property
+    def dashboard(self) -> pathlib.Path:
+        """Horizon's own environment."""
+        return self.path / 'dashboard'
 
     @property
     def server_image(self) -> pathlib.Path:

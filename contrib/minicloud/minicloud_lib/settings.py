@@ -29,6 +29,7 @@ _SECRETS = (
     'ironic',
     'glance',
     'nova',
+    'dashboard',
     'demo',
     'other',
     'reader',

@@ -1,0 +1,529 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages in Horizon, in a real browser.
+
+They need Debian's chromium, and playwright, which drives it; without them
+each test says what it skips.
+"""
+
+import base64
+from collections.abc import Iterator
+import contextlib
+import pathlib
+import re
+import sqlite3
+import time
+from typing import Any
+import uuid
+import zipfile
+
+import pytest
+
+from heat_plugins import errors
+from tests.functional import base
+from tests.functional import conftest
+from tests.functional import running
+
+sync_api = pytest.importorskip('playwright.sync_api')
+
+CHROMIUM = pathlib.Path('/usr/bin/chromium')
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.long,
+    pytest.mark.xdist_group('horizon'),
+    pytest.mark.skipif(
+        not CHROMIUM.exists(), reason="Debian's package chromium is missing"
+    ),
+    pytest.mark.skipif(
+        conftest.PROFILE != 'small', reason='Horizon is for the profile small'
+    ),
+]
+
+#: What Heat lets a reader do where its new defaults hold.
+POLICY = """\
+"software_deployments:create": "role:member"
+"stacks:update": "role:member"
+"""
+
+SERVERS = ('db1', 'db2', 'db3')
+
+#: Waits for a file if it has to, and prints what no page should obey.
+HOSTILE = """\
+#!/bin/sh
+echo '<script>document.title = "owned"</script>'
+echo '<img src="x" onerror="document.title = 1">'
+echo '{$ constructor.constructor("document.title = 2")() $}'
+printf 'left \\342\\200\\256 right \\033[31m red\\n'
+head -c 900000 /dev/zero | tr '\\0' x
+"""
+
+
+@pytest.fixture(scope='module')
+def horizon(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[base.Cloud]:
+    """A cloud with Horizon, and a user who only reads."""
+    folder = tmp_path_factory.mktemp('conf')
+    (folder / 'policy.yaml').write_text(POLICY)
+    conf = folder / 'heat.conf'
+    conf.write_text(f'[oslo_policy]\npolicy_file = {folder / "policy.yaml"}\n')
+    yield from conftest.clouds(
+        request,
+        'horizon',
+        plugin=base.ROOT,
+        conf=[conf],
+        extras=['dashboard'],
+    )
+
+
+@pytest.fixture(scope='module')
+def journal(tmp_path_factory: pytest.TempPathFactory) -> running.Journal:
+    return running.Journal(tmp_path_factory.mktemp('journal'), 'shop')
+
+
+@pytest.fixture(scope='module')
+def shop(
+    horizon: base.Cloud, journal: running.Journal
+) -> Iterator[base.Stack]:
+    """Three databases with agents, and a schedule."""
+    resources: dict[str, Any] = {
+        'config': running.component(
+            {
+                'CREATE': '#!/bin/sh\n',
+                'BACKUP': running.GATED,
+                'HOSTILE': HOSTILE,
+            },
+            {**running.GATE, **journal.inputs, 'db_password': 'none'},
+        ),
+        'nightly': {
+            'type': 'OS::Heat::SoftwareSchedule',
+            'properties': {
+                'cron': '30 2 * * *',
+                'timezone': 'Europe/Berlin',
+                'action': 'BACKUP',
+                'targets': [{'get_resource': 'db1-notes'}],
+            },
+        },
+    }
+    for name in SERVERS:
+        resources[name] = {
+            'type': 'OS::Heat::DeployedServer',
+            'properties': {'name': name},
+        }
+        resources[f'{name}-notes'] = {
+            'type': 'OS::Heat::SoftwareDeployment',
+            'properties': {
+                'server': {'get_resource': name},
+                'config': {'get_resource': 'config'},
+                'signal_transport': 'NO_SIGNAL',
+            },
+        }
+    stack = base.Stack(
+        horizon.session(),
+        {'heat_template_version': '2021-04-16', 'resources': resources},
+        name='shop',
+    )
+    with contextlib.ExitStack() as agents:
+        for name in SERVERS:
+            agents.enter_context(
+                horizon.agent(
+                    name, stack='shop', resource=name, supervised=True
+                )
+            )
+        stack.wait('CREATE_COMPLETE')
+        yield stack
+
+
+@pytest.fixture(scope='module')
+def chromium() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=['--no-sandbox']
+        )
+        yield browser
+        browser.close()
+
+
+#: What stands on the field, link or button that has the focus.
+FOCUSED = """() => {
+    const e = document.activeElement;
+    const labels = [...e.labels || []].map(label => label.innerText);
+    return e === document.body ? '' : [e.innerText, e.value, ...labels].join();
+}"""
+
+
+class Browser:
+    """A user's browser.
+
+    :ivar page: its page.
+    """
+
+    def __init__(self, cloud: base.Cloud, chromium: Any) -> None:
+        self._env = cloud.env()
+        services = cloud.status()['services']
+        (self.url,) = (
+            each['url'] for each in services if each['name'] == 'dashboard'
+        )
+        self.context = chromium.new_context(
+            viewport={'width': 1280, 'height': 900}
+        )
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(30_000)
+        self.dialogs: list[str] = []
+        self.page.on('dialog', lambda dialog: self.dialogs.append(str(dialog)))
+
+    def open(self, path: str) -> Any:
+        answer = self.page.goto(f'{self.url}{path}')
+        # What is drawn with Horizon's scripts is there.
+        self.page.wait_for_load_state('networkidle')
+        return answer
+
+    def log_in(self, name: str = 'demo', password: str = '') -> 'Browser':
+        self.open('/auth/login/')
+        self.page.fill('#id_username', name)
+        self.page.fill('#id_password', password or self._env['OS_PASSWORD'])
+        self.page.keyboard.press('Enter')
+        self.page.wait_for_url(re.compile('/project/'))
+        return self
+
+    def tab_to(self, text: str) -> None:
+        """Press Tab until the field or button with a text has the focus."""
+        for _press in range(80):
+            if text in self.page.evaluate(FOCUSED):
+                return
+            self.page.keyboard.press('Tab')
+        raise AssertionError(f'no press of Tab leads to {text}')
+
+    def follow(self, text: str) -> None:
+        """Press Enter on a link or button, and wait for the next page."""
+        self.tab_to(text)
+        with self.page.expect_navigation(wait_until='networkidle'):
+            self.page.keyboard.press('Enter')
+
+    def start(self, action: str = 'BACKUP', **fields: str) -> str:
+        """Start a run on the shop; return the path of its page."""
+        self.open('/project/runs/start/form?stack=shop')
+        self.page.select_option('#id_action', label=action)
+        self.page.click('summary')
+        for name, value in fields.items():
+            field = self.page.locator(f'#id_{name}')
+            field.check() if value == 'yes' else field.fill(value)
+        self.page.click('text=Preview')
+        self.page.click('text=/Start on . target/')
+        self.page.wait_for_url(re.compile('/project/runs/[0-9a-f-]{36}/'))
+        return str(self.page.url).removeprefix(self.url)
+
+    def ask(self, label: str) -> None:
+        """Press a button of a run's row; Horizon has a red one confirmed."""
+        row = self.page.locator('#runs tbody tr').first
+        if not row.get_by_text(label).first.is_visible():
+            row.locator('.dropdown-toggle').click()
+        row.get_by_text(label).first.click()
+        if label in ('Cancel Run', 'Delete Run'):
+            self.page.click(f'.modal-footer >> text={label}')
+
+    def await_state(self, state: str) -> None:
+        """Wait until the row of a run says so, without a reload."""
+        self.page.wait_for_selector(
+            f'#runs tbody tr td:text-is("{state}")', timeout=90_000
+        )
+
+
+@pytest.fixture(scope='module')
+def cookies(horizon: base.Cloud, chromium: Any) -> Any:
+    """The cookies of demo."""
+    browser = Browser(horizon, chromium).log_in()
+    found = browser.context.cookies()
+    browser.context.close()
+    return found
+
+
+@pytest.fixture
+def user(
+    horizon: base.Cloud, chromium: Any, cookies: Any
+) -> Iterator[Browser]:
+    browser = Browser(horizon, chromium)
+    browser.context.add_cookies(cookies)
+    yield browser
+    browser.context.close()
+
+
+@pytest.fixture
+def gate(journal: running.Journal) -> Iterator[pathlib.Path]:
+    """What servers wait for; closed before the test and open after it."""
+    journal.gate.unlink(missing_ok=True)
+    yield journal.gate
+    journal.gate.touch()
+
+
+def test_from_login_to_a_finished_backup_by_keyboard(
+    horizon: base.Cloud, shop: base.Stack, chromium: Any, gate: pathlib.Path
+) -> None:
+    browser = Browser(horizon, chromium)
+    keys = browser.page.keyboard
+    browser.open('/auth/login/')
+    browser.tab_to('User Name')
+    keys.type('demo')
+    browser.tab_to('Password')
+    keys.type(horizon.env()['OS_PASSWORD'])
+    keys.press('Enter')
+    browser.page.wait_for_url(re.compile('/project/'))
+    browser.follow('Runs')
+    browser.follow('Start Run')
+    browser.tab_to('shop')
+    keys.press('Space')
+    browser.follow('Next')
+    browser.follow('Preview')
+    browser.follow('Start on 3 targets')
+    browser.await_state('running')
+    gate.touch()
+    browser.await_state('complete')
+    browser.follow('db2')
+    browser.page.wait_for_selector('pre:text("backed up db2-notes")')
+    browser.context.close()
+
+
+def test_canary_is_approved_and_the_rest_cancelled(
+    user: Browser, shop: base.Stack, gate: pathlib.Path
+) -> None:
+    gate.touch()
+    user.start(canary='1', approve_after_canary='yes', max_concurrent='1')
+    user.await_state('waiting-for-approval')
+    gate.unlink()
+    user.ask('Approve Run')
+    user.await_state('running')
+    user.ask('Cancel Run')
+    user.await_state('cancelled')
+    requests = user.page.locator('h4:text("Requests") + ul')
+    user.page.reload()
+    assert 'cancel by demo' in requests.inner_text()
+    gate.touch()
+    user.ask('Retry Run')
+    user.await_state('complete')
+    user.ask('Delete Run')
+    user.page.wait_for_url(re.compile('/project/runs/$'))
+
+
+def test_what_changed_after_the_preview_is_previewed_again(
+    user: Browser, horizon: base.Cloud, shop: base.Stack
+) -> None:
+    before = len([*running.client(horizon).list()])
+    user.open('/project/runs/start/form?stack=shop')
+    user.page.click('text=Preview')
+    user.page.click('summary')
+    user.page.fill('#id_resources', 'db1*')
+    user.page.click('text=Start on 3 targets')
+    user.page.wait_for_selector('text=nothing was started')
+    assert user.page.is_visible('text=Start on 1 target')
+    assert len([*running.client(horizon).list()]) == before
+
+
+def test_schedule_is_paused_with_a_note(
+    user: Browser, shop: base.Stack
+) -> None:
+    user.open('/project/schedules/shop/nightly/')
+    assert '02:30 CE' in user.page.inner_text('h4:text("Next times") + ul')
+    assert user.page.locator('object[type="image/svg+xml"]').count() == 1
+    user.page.click('#schedules .dropdown-toggle')
+    user.page.click('text=Pause Schedule')
+    user.page.fill('#id_note', 'until the release')
+    user.page.click('.modal-footer >> text=Pause')
+    row = user.page.locator('#schedules tbody tr')
+    row.get_by_text('until the release').wait_for()
+    row.locator('.dropdown-toggle').click()
+    row.get_by_text('Resume Schedule').click()
+    user.page.wait_for_selector('text=Resumed')
+    assert not row.get_by_text('until the release').count()
+
+
+def test_stack_has_a_timeline(user: Browser, shop: base.Stack) -> None:
+    user.open(f'/project/stacks/stack/{shop.id}/')
+    user.page.click('text=Timeline')
+    drawn = user.page.wait_for_selector('object[type="image/svg+xml"]')
+    data = drawn.get_attribute('data').partition('base64,')[2]
+    assert b'db1-notes BACKUP' in base64.b64decode(data)
+
+
+@pytest.fixture
+def reader(
+    horizon: base.Cloud, chromium: Any
+) -> Iterator[tuple[Browser, str]]:
+    """A user whose role in the project of demo is that of a reader."""
+    admin, password = horizon.session('admin'), uuid.uuid4().hex
+    name = f'auditor-{password[:6]}'
+    made = admin.post(
+        'identity',
+        '/users',
+        {'user': {'name': name, 'password': password}},
+    )
+    user_id = made.json()['user']['id']
+    roles = admin.get('identity', '/roles?name=reader').json()['roles']
+    project = horizon.session().project_id
+    path = f'/projects/{project}/users/{user_id}/roles/{roles[0]["id"]}'
+    assert admin.put('identity', path).ok
+    browser = Browser(horizon, chromium).log_in(name, password)
+    yield browser, password
+    browser.context.close()
+
+
+def test_reader_is_offered_nothing_and_refused(
+    reader: tuple[Browser, str],
+    user: Browser,
+    horizon: base.Cloud,
+    shop: base.Stack,
+    gate: pathlib.Path,
+) -> None:
+    path, (browser, _password) = user.start(), reader
+    browser.open(path)
+    page = browser.page
+    assert page.locator('#runs tbody tr').count() == 1
+    for offered in ('Pause Run', 'Cancel Run', 'Cancel Target', 'Start Run'):
+        assert not page.get_by_text(offered).count()
+    assert browser.open('/project/runs/start').status == 403
+    assert browser.open('/project/runs/start/form?stack=shop').status == 403
+    assert browser.open('/project/schedules/shop/nightly/pause').status == 403
+    browser.open('/project/schedules/')
+    assert not page.get_by_text('Run Now').count()
+    # What Horizon does not send, a program may.
+    run_id = path.split('/')[-2]
+    sent = browser.context.request.post(
+        f'{browser.url}{path}',
+        form={
+            'csrfmiddlewaretoken': _token(browser),
+            'action': f'runs__cancel__{run_id}',
+        },
+        headers={'Referer': f'{browser.url}{path}'},
+    )
+    assert 'not allowed to cancel' in sent.text()
+    assert running.client(horizon).show(run_id).state == 'running'
+
+
+def _token(browser: Browser) -> str:
+    cookies = {
+        each['name']: each['value'] for each in browser.context.cookies()
+    }
+    return str(cookies['csrftoken'])
+
+
+def test_form_without_its_token_is_refused(
+    user: Browser, horizon: base.Cloud, shop: base.Stack, gate: pathlib.Path
+) -> None:
+    path = user.start()
+    run_id = path.split('/')[-2]
+    sent = user.context.request.post(
+        f'{user.url}{path}',
+        form={'action': f'runs__cancel__{run_id}'},
+        max_redirects=0,
+    )
+    # Horizon's own answer is its page for that.
+    assert sent.status in (302, 403)
+    assert running.client(horizon).show(run_id).state == 'running'
+
+
+def test_hostile_output_harms_nothing(
+    user: Browser, shop: base.Stack, tmp_path: pathlib.Path
+) -> None:
+    user.start('HOSTILE')
+    user.await_state('complete')
+    with user.page.expect_download() as download:
+        user.page.click('text=Download all')
+    file = tmp_path / 'outputs.zip'
+    download.value.save_as(file)
+    with zipfile.ZipFile(file) as archive:
+        sizes = [each.file_size for each in archive.infolist()]
+    assert max(sizes) > 900_000
+    user.page.click('#targets tbody tr a')
+    user.page.wait_for_load_state('networkidle')
+    assert user.page.title().startswith('shop db')
+    assert user.page.locator('pre img, pre script').count() == 0
+    assert not user.dialogs
+
+
+def test_bidirectional_and_terminal_controls_are_escaped(
+    user: Browser, shop: base.Stack
+) -> None:
+    user.open('/project/runs/start/form?stack=shop')
+    user.page.select_option('#id_action', 'script')
+    user.page.fill(
+        '#id_script', "#!/bin/sh\nprintf 'a \\342\\200\\256 b \\033[31m'\n"
+    )
+    user.page.click('text=Preview')
+    user.page.click('text=/Start on . target/')
+    user.await_state('complete')
+    user.page.click('#targets tbody tr a')
+    shown = user.page.locator('pre').first.inner_text()
+    assert shown == r'a \u202e b \x1b[31m'
+
+
+@pytest.mark.parametrize('width', [400, 1280])
+def test_pages_fit_the_screen(
+    user: Browser, shop: base.Stack, width: int
+) -> None:
+    user.page.set_viewport_size({'width': width, 'height': 900})
+    for path in (
+        '/project/runs/',
+        '/project/runs/start',
+        '/project/runs/start/form?stack=shop',
+        '/project/schedules/',
+        '/project/schedules/shop/nightly/',
+    ):
+        user.open(path)
+        wide = user.page.evaluate('document.documentElement.scrollWidth')
+        assert wide <= width, path
+
+
+def test_page_of_many_runs_opens_soon(
+    user: Browser, horizon: base.Cloud, shop: base.Stack
+) -> None:
+    run = next(running.client(horizon).list(action='BACKUP'))
+    with sqlite3.connect(
+        horizon.path / 'data/heat.sqlite', timeout=60
+    ) as database:
+        cursor = database.execute(
+            'SELECT * FROM heat_plugins_run WHERE id = ?', [run.id]
+        )
+        names = [each[0] for each in cursor.description]
+        row = dict(zip(names, cursor.fetchone(), strict=True))
+        copies = []
+        for _number in range(10_000):
+            copy = str(uuid.uuid4())
+            copies.append(
+                [
+                    str(value).replace(run.id, copy)
+                    if isinstance(value, str)
+                    else value
+                    for value in {**row, 'ended_at': 1}.values()
+                ]
+            )
+        marks = ', '.join('?' * len(names))
+        database.executemany(
+            f'INSERT INTO heat_plugins_run VALUES ({marks})', copies
+        )
+    user.open('/project/runs/')
+    begun = time.monotonic()
+    answer = user.page.goto(f'{user.url}/project/runs/')
+    taken = time.monotonic() - begun
+    assert answer.ok and taken < 2, taken
+    user.page.click('text=Next')
+    user.page.wait_for_url(re.compile('after='))
+    with sqlite3.connect(
+        horizon.path / 'data/heat.sqlite', timeout=60
+    ) as database:
+        database.execute('DELETE FROM heat_plugins_run WHERE ended_at = 1')
+
+
+def test_cloud_without_heat_plugins_says_so(
+    user: Browser, horizon: base.Cloud
+) -> None:
+    # The last one: the stacks' types are then Heat's.
+    horizon.up(plugin='none', extras=['dashboard'])
+    try:
+        for path in ('/project/runs/', '/project/schedules/'):
+            assert user.open(path).ok
+            user.page.wait_for_selector(
+                'text=heat-engine takes no orders of runs'
+            )
+        with pytest.raises(errors.ServiceError):
+            running.client(horizon).door()
+    finally:
+        horizon.up(plugin=base.ROOT, extras=['dashboard'])
