@@ -114,29 +114,6 @@ def test_servers_come_and_go(cloud: Any, stacks: Make, members: str) -> None:
         stack.wait('DELETE_COMPLETE')
 
 
-@conftest.single_is_quick
-@pytest.mark.timeout(300)
-def test_a_group_keeps_its_kind_until_its_template_names_the_other(
-    stacks: Make, members: str
-) -> None:
-    whole = template(signal_transport='NO_SIGNAL', members=members)
-    stack = stacks(whole)
-    stack.wait('CREATE_COMPLETE')
-    before = stack.resource('group')['physical_resource_id']
-    properties = whole['resources']['group']['properties']
-    del properties['members']
-    stack.update(whole, who='moon')
-    stack.wait('UPDATE_COMPLETE')
-    assert stack.resource('group')['physical_resource_id'] == before
-    other = {'single': 'nested', 'nested': 'single'}[members]
-    properties['members'] = other
-    assert 'group' in stack.preview(whole, who='moon')['replaced']
-    stack.update(whole, who='moon')
-    stack.wait('UPDATE_COMPLETE')
-    assert stack.resource('group')['physical_resource_id'] != before
-    assert bool(stack.members('group')) == (other == 'nested')
-
-
 @pytest.mark.quick
 @pytest.mark.timeout(300)
 def test_the_whole_life_of_a_group(stacks: Make, members: str) -> None:
@@ -220,7 +197,7 @@ def ids(found: dict[str, base.Template]) -> set[str]:
 
 @conftest.single_is_quick
 @pytest.mark.timeout(300)
-def test_what_is_marked_unhealthy_runs_again_in_place(
+def test_a_group_marked_unhealthy_runs_again_and_keeps_its_kind(
     stacks: Make, members: str
 ) -> None:
     whole = template(signal_transport='NO_SIGNAL', members=members)
@@ -230,8 +207,10 @@ def test_what_is_marked_unhealthy_runs_again_in_place(
     def given() -> dict[str, base.Template]:
         return {name: stack.metadata(name)[-1] for name in NAMES}
 
-    kept = stack.resource('group')['physical_resource_id']
-    before = given()
+    def kept() -> str:
+        return str(stack.resource('group')['physical_resource_id'])
+
+    made, before = kept(), given()
     stack.mark('group')
     stack.update(whole)
     stack.wait('UPDATE_COMPLETE')
@@ -239,8 +218,19 @@ def test_what_is_marked_unhealthy_runs_again_in_place(
     actions = {base.value(one, 'deploy_action') for one in after.values()}
     assert actions == {'UPDATE'}
     assert not ids(before) & ids(after)
-    assert stack.resource('group')['physical_resource_id'] == kept
     # Once.
     stack.update(whole)
     stack.wait('UPDATE_COMPLETE')
     assert ids(given()) == ids(after)
+    # Until the template names the other kind.
+    properties = whole['resources']['group']['properties']
+    del properties['members']
+    stack.update(whole, who='moon')
+    stack.wait('UPDATE_COMPLETE')
+    assert kept() == made
+    properties['members'] = {'single': 'nested', 'nested': 'single'}[members]
+    assert 'group' in stack.preview(whole, who='moon')['replaced']
+    stack.update(whole, who='moon')
+    stack.wait('UPDATE_COMPLETE')
+    assert kept() != made
+    assert bool(stack.members('group')) == (members == 'single')

@@ -6,7 +6,6 @@ These make an instance of their own and throw it away.
 
 from collections.abc import Iterator
 import pathlib
-import time
 from typing import Any
 
 import pytest
@@ -14,11 +13,6 @@ import pytest
 from tests.functional import base
 
 minicloud_client = base.minicloud_client
-
-SCRIPT = """\
-#!/bin/sh
-printf '%s' "$who ümlaut" > $heat_outputs_path.greeting
-"""
 
 
 def made(cloud: minicloud_client.Cloud, name: str, **options: Any) -> Any:
@@ -34,28 +28,6 @@ def cloud() -> Iterator[minicloud_client.Cloud]:
     instance.up(plugin='none')
     yield instance
     instance.down(purge=True)
-
-
-@pytest.mark.parametrize(
-    'transport', ['POLL_SERVER_CFN', 'POLL_SERVER_HEAT', 'POLL_TEMP_URL']
-)
-def test_real_agent_deploys_to_server(
-    cloud: minicloud_client.Cloud, transport: str
-) -> None:
-    name = transport.lower()
-    begun = time.time()
-    server = {'software_config_transport': transport}
-    stack = made(cloud, name, script=SCRIPT, server=server)
-    with cloud.agent(name, stack=name, resource='server') as agent:
-        stack.wait('CREATE_COMPLETE')
-        assert stack.outputs['deployment_greeting'] == 'world ümlaut'
-        puts = cloud.swift_requests(begun, 'PUT', f'.*/{name}-deployment-.*')
-        signal = [entry for entry in puts if not entry['token']]
-        assert [entry['status'] for entry in signal] == [201]
-        assert 'temp_url_sig=***' in signal[0]['query']
-        stack.purge()
-    agent.stop(remove=True)
-    assert not agent.path.exists()
 
 
 def test_agent_stops_with_its_hooks(cloud: minicloud_client.Cloud) -> None:
@@ -89,32 +61,6 @@ def test_fault_rules_apply_as_told(cloud: minicloud_client.Cloud) -> None:
         assert demo.put('object-store', '/faults/b', b'y').status == 500
     names = demo.get('object-store', '/faults').body.split()
     assert names == [b'a', b'b']
-
-
-def test_services_survive_restart_and_crash(
-    cloud: minicloud_client.Cloud,
-) -> None:
-    demo = cloud.session()
-    cloud.restart('swift')
-    assert demo.get('object-store').ok
-    cloud.kill('heat')
-    assert not cloud.usage('heat')['running']
-    cloud.start('heat')
-    assert demo.get('orchestration', '/stacks').ok
-
-
-def test_users_see_their_own_project(cloud: minicloud_client.Cloud) -> None:
-    assert cloud.session('other').get('object-store').status in (200, 204)
-    assert cloud.session('reader').get('object-store').status == 403
-    assert cloud.session('reader').get('orchestration', '/stacks').ok
-    project = cloud.session('demo').project_id
-    assert project != cloud.session('other').project_id
-
-
-def test_heat_has_its_own_classes(cloud: minicloud_client.Cloud) -> None:
-    classes = cloud.resource_classes()
-    assert len(classes) > 100
-    assert not [name for name in classes.values() if 'heat_plugins' in name]
 
 
 def test_failed_start_leaves_no_process(

@@ -28,12 +28,8 @@ pytestmark = [
 
 OURS = os.environ.get('FUNCTIONAL_CLASSES', 'ours') != 'heat'
 
-TRANSPORTS = ('TEMP_URL_POLL', 'CFN_SIGNAL')
-
 #: Seconds for an emulated machine to boot and to answer.
 _BOOT_SECONDS = 600
-
-each_transport = pytest.mark.parametrize('transport', TRANSPORTS)
 
 
 class Nova:
@@ -161,7 +157,6 @@ def reasons(stack: base.Stack) -> list[str]:
     ]
 
 
-@pytest.mark.quick
 def test_nova_starts_it_and_its_user_data_does_the_rest(nova, stacks):
     stack = stacks(template('TEMP_URL_POLL'))
     stack.wait('CREATE_COMPLETE')
@@ -178,15 +173,12 @@ def test_nova_starts_it_and_its_user_data_does_the_rest(nova, stacks):
     assert not disk.path.exists()
 
 
-@each_transport
-def test_a_server_that_is_off_or_resized_keeps_its_disk(
-    nova, stacks, transport
-):
-    stack = stacks(template(transport))
+def test_a_server_that_is_off_or_resized_keeps_its_disk(nova, stacks):
+    stack = stacks(template('TEMP_URL_POLL'))
     stack.wait('CREATE_COMPLETE')
     server, created = server_of(stack), config_of(stack)
     nova.stop(server)
-    stack.update(template(transport), who='moon')
+    stack.update(template('TEMP_URL_POLL'), who='moon')
     stack.waiting(action='UPDATE')
     assert server_of(stack) == server
     nova.start(server)
@@ -202,7 +194,7 @@ def test_a_server_that_is_off_or_resized_keeps_its_disk(
     stack.action(check=None)
     stack.wait('CHECK_COMPLETE')
     updated = config_of(stack)
-    resized = template(transport, server={'flavor': 'medium'})
+    resized = template('TEMP_URL_POLL', server={'flavor': 'medium'})
     stack.update(resized, who='mars')
     stack.wait('UPDATE_COMPLETE')
     assert greeting(stack) == 'hello mars'
@@ -219,10 +211,7 @@ _SLOW = base.SCRIPT + '[ "$who" = moon ] || sleep 4\n'
 
 @pytest.mark.parametrize(
     'transport',
-    [
-        'TEMP_URL_POLL',
-        pytest.param('CFN_SIGNAL', marks=pytest.mark.quick),
-    ],
+    ['TEMP_URL_POLL', 'CFN_SIGNAL'],
 )
 def test_a_rebuilt_server_answers_an_update_by_its_own_result(
     nova, stacks, transport
@@ -252,7 +241,6 @@ def test_a_rebuilt_server_answers_an_update_by_its_own_result(
 @pytest.mark.parametrize(
     ('transport', 'polling'),
     [
-        ('TEMP_URL_POLL', 'POLL_TEMP_URL'),
         ('CFN_SIGNAL', 'POLL_SERVER_CFN'),
         ('HEAT_SIGNAL', 'POLL_SERVER_HEAT'),
     ],
@@ -282,22 +270,21 @@ def test_a_server_that_is_replaced_runs_delete_before(
     assert 'DELETE for world' in log.read()
 
 
-@each_transport
-def test_a_server_that_is_gone_is_replaced(nova, stacks, transport):
-    stack = stacks(template(transport))
+def test_a_server_that_is_gone_is_replaced(nova, stacks):
+    stack = stacks(template('CFN_SIGNAL'))
     stack.wait('CREATE_COMPLETE')
     former = server_of(stack)
     nova.delete(former)
     stack.action(check=None)
     stack.wait('CHECK_FAILED')
     assert stack.resource('server')['resource_status'] == 'CHECK_FAILED'
-    stack.update(template(transport), who='moon')
+    stack.update(template('CFN_SIGNAL'), who='moon')
     stack.wait('UPDATE_COMPLETE')
     assert greeting(stack) == 'hello moon'
     second = server_of(stack)
     assert nova.servers() == {second: 'ACTIVE'}
     stack.mark('server')
-    stack.update(template(transport), who='sun')
+    stack.update(template('CFN_SIGNAL'), who='sun')
     stack.wait('UPDATE_COMPLETE')
     assert greeting(stack) == 'hello sun'
     assert nova.servers().keys() == {server_of(stack)} != {second}

@@ -278,48 +278,6 @@ def test_a_command_that_ends_ends_what_it_runs(
     assert process.returncode == expected[number]
 
 
-def test_what_is_bad_fails_alone(
-    plan: planning.Plan,
-) -> None:
-    flood = {
-        'ansible.builtin.debug': {'msg': "{{ 'x' * 2000000 }}"},
-        'loop': [*range(100)],
-    }
-    plan.make(
-        plan_files(
-            {
-                'flood': playbook(flood),
-                'wrong': playbook({'no_such_module': {}, 'name': 'x'}),
-                'good': playbook({'ansible.builtin.ping': {}}),
-            }
-        )
-    )
-    code, output, said = plan.run('validation run', '--local')
-    assert code == 3, said
-    found = json.loads(output)
-    assert outcomes(found) == {
-        'flood': 'FAILED',
-        'wrong': 'FAILED',
-        'good': 'PASSED',
-    }
-    reasons = {one['Validation']: one['Reason'] for one in found}
-    assert reasons['flood'] == 'It printed more than the limit allows'
-    assert 'no_such_module' in reasons['wrong']
-
-
-def test_what_does_not_end_is_ended(plan: planning.Plan) -> None:
-    sleepers = Sleepers()
-    plan.make(plan_files({'endless': sleepers.playbook()}))
-    code, output, said = plan.run(
-        'validation run', '--local', '--timeout', '10'
-    )
-    assert code == 3, said
-    [found] = json.loads(output)
-    assert found['State'] == 'TIMED_OUT'
-    assert found['Reason'].startswith('It exceeded its time limit')
-    assert sleepers.found() == []
-
-
 def test_a_deployment_needs_what_the_plan_requires(
     plan: planning.Plan,
 ) -> None:

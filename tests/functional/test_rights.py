@@ -3,7 +3,6 @@
 
 from collections.abc import Iterator
 import json
-from typing import Any
 import uuid
 
 import pytest
@@ -142,33 +141,6 @@ def test_runs_are_ordered_through_an_unchanged_heat_api(
     assert b'a-secret-name' not in answer.body
     demo.delete(run_id)
     assert list(demo.list(stack=stack.name)) == []
-
-
-@pytest.mark.quick
-@pytest.mark.parametrize(
-    ('order', 'said'),
-    [
-        ({'stacks': ['x' * 2**20]}, ''),
-        ({'stacks': ['']}, 'Heat has no stack'),
-        ({'stacks': ['a\0b']}, 'NUL'),
-        ({'stacks': ['\ud800']}, 'surrogate'),
-        ({'resource': ['db']}, 'did you mean'),
-    ],
-    ids=['long', 'empty', 'NUL', 'surrogate', 'unknown'],
-)
-def test_an_order_that_makes_no_sense_is_refused(
-    cloud: base.Cloud, order: dict[str, Any], said: str
-) -> None:
-    values = {'do': 'start', 'run': str(uuid.uuid4()), 'action': 'BACKUP'}
-    body = {
-        'server_id': ordering.SERVER,
-        'input_values': {**values, **order},
-    }
-    answer = cloud.session().request(
-        'POST', 'orchestration', '/software_deployments', body
-    )
-    assert answer.status == 400
-    assert said in str(answer.body)
 
 
 @pytest.mark.quick

@@ -179,37 +179,6 @@ def test_delete_ends_what_the_resource_began_and_nothing_else(made, mistral):
 # Refusals -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ('definition', 'said'),
-    [
-        (f'name: b\nworkflows: {{w: {{{flows.NOOP}}}}}', 'is a workbook'),
-        (
-            'w:\n  tasks:\n    b:\n'
-            '      action: std.echo\n      input: {output: <% nope( %>}',
-            'workflow w: Mistral says: Parse error',
-        ),
-    ],
-)
-def test_bad_definition_is_refused_with_the_reason(mistral, definition, said):
-    assert said in flows.refusal(mistral, flows.template(definition))
-
-
-def test_bad_signals_leave_events_and_the_reason(made):
-    stack = made(flows.template('w:\n  input: [needed]\n  ' + flows.NOOP))
-    bodies = [
-        ({'workflow': 'gone'}, 'one of w, not "gone"'),
-        # Heat drops what is no map before anybody sees it.
-        ('text', "missing=['needed']"),
-    ]
-    for number, (body, said) in enumerate(bodies, 1):
-        stack.signal('workflow', body)
-        result = flows.signalled(stack, count=number)
-        assert said in result['error']
-        assert result['execution_id'] is None
-    assert len(flows.events(stack)) == len(bodies)
-    assert stack.outputs['executions'] == []
-
-
 # By the clock -------------------------------------------------------------
 
 #: Ends at once, or stays paused.
