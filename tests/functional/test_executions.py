@@ -3,8 +3,6 @@
 
 import pytest
 
-from tests.functional import base
-from tests.functional import conftest
 from tests.functional import flows
 
 WORKFLOWS = """\
@@ -148,17 +146,6 @@ def test_an_action_and_an_environment_of_the_stack(
         assert mistral.session.get(flows.MISTRAL, path).status == 404
 
 
-def test_a_cancelled_or_deleted_stack_cancels_the_run(stacks, executions):
-    stack = stacks(template(workflow='wait'))
-    base.until(lambda: executions() == ['RUNNING'], 30)
-    stack.action(cancel_without_rollback=None)
-    base.until(lambda: executions() == ['CANCELLED'], 30)
-    deleted(stack, executions)
-    stack = stacks(template(workflow='wait'))
-    base.until(lambda: executions() == ['RUNNING'], 30)
-    deleted(stack, executions)
-
-
 def test_the_example_does_what_it_says(stacks, executions):
     text = (flows.EXAMPLES / 'execution.yaml').read_text()
     stack = stacks(text)
@@ -168,28 +155,3 @@ def test_the_example_does_what_it_says(stacks, executions):
     stack.wait('UPDATE_COMPLETE')
     assert stack.outputs == {'said': 'Good evening, moon!', 'when': 'UPDATE'}
     deleted(stack, executions)
-
-
-@conftest.counted
-@pytest.mark.usefixtures('executions')
-def test_the_external_resource_of_heat_works_beside(stacks, cloud):
-    classes = cloud.resource_classes()
-    name = 'OS::Mistral::ExternalResource'
-    assert classes[name].startswith('heat.engine.')
-    stack = stacks(
-        {
-            'heat_template_version': '2021-04-16',
-            'resources': {
-                'it': {
-                    'type': name,
-                    'properties': {
-                        'actions': {'CREATE': {'workflow': 'external'}}
-                    },
-                }
-            },
-        }
-    )
-    stack.wait('CREATE_COMPLETE')
-    assert stack.resource('it')['physical_resource_id'] == 'outside'
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')

@@ -21,7 +21,7 @@ COUNT = 50
 
 #: Seconds after which an engine dies, of each action. There may be more:
 #: MOMENTS='0.1 0.5 1 2 3 4 5'.
-MOMENTS = [float(one) for one in os.environ.get('MOMENTS', '0.3 2').split()]
+MOMENTS = [float(one) for one in os.environ.get('MOMENTS', '1').split()]
 
 pytestmark = [
     pytest.mark.long,

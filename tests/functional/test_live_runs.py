@@ -318,14 +318,14 @@ def test_a_quick_server_begins_at_once(
         stack=stack.name,
         resource='server',
         supervised=True,
-        interval=30,
+        interval=20,
     )
     with agent:
         stack.wait('CREATE_COMPLETE')
         # Until os-collect-config has gone back to its own pace.
-        time.sleep(40)
+        time.sleep(25)
         delays = []
-        for _ in range(4):
+        for _ in range(3):
             before = time.time()
             run = commands.start('CLOCK', *commands.on)
             given = time.time()

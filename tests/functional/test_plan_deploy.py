@@ -2,7 +2,6 @@
 """Plans are deployed with a real Heat, Swift, Mistral and agents."""
 
 from collections.abc import Iterator
-import copy
 import pathlib
 from typing import Any
 
@@ -242,55 +241,6 @@ def test_a_deployment_outlives_a_mistral_that_is_killed_in_each_step(
         ended = mistral.end(execution_id)
     assert ended['state'] == 'SUCCESS', str(ended)
     assert ended['output']['stack']['status'] == 'CREATE_COMPLETE'
-
-
-@pytest.fixture
-def impatient(cloud: base.Cloud) -> Iterator[None]:
-    """Let Mistral take an executor for dead after a minute, not after five."""
-    conf = cloud.path / 'conf/mistral.conf'
-    former = conf.read_text()
-    section = '[action_heartbeat]\n'
-    assert section in former
-    conf.write_text(former.replace(section, f'{section}check_interval = 4\n'))
-    cloud.restart('mistral')
-    yield
-    conf.write_text(former)
-    cloud.restart('mistral')
-
-
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_of_a_mistral_that_is_killed_as_it_validates_the_deployment_tells(
-    plans: Any,
-    cloud: base.Cloud,
-    mistral: executions.Mistral,
-    impatient: None,
-    tmp_path: pathlib.Path,
-) -> None:
-    plan, mark = plans('checked'), tmp_path / 'begun'
-    files = planning.files(planning.empty(), [{'action': 'std.noop'}])
-    files['plan-environment.yaml']['required_validations'] = ['before']
-    lasts_once = f'test -e {mark} || (touch {mark}; sleep 1000)'
-    ready = copy.deepcopy(_READY)
-    ready[0]['tasks'] = [{'ansible.builtin.shell': lasts_once}]
-    files['validations/ready.yaml'] = ready
-    plan.make(files)
-    execution_id = mistral.start('plan.deploy', plan=plan.name)
-    base.until(mark.exists)
-    cloud.crash('mistral')
-    cloud.start('mistral')
-    ended = mistral.end(execution_id, 400)
-    assert ended['state'] == 'ERROR', str(ended)
-    assert ended['output']['error']['message'].startswith(
-        'Validations that the plan requires have not passed: '
-        'The process that ran it has not reported for '
-    )
-    [run] = plan('validation result list')
-    assert run['State'] == 'LOST'
-    # No validation is repeated by itself; a deployment can be.
-    assert plan('status')['status'] == 'NOT_DEPLOYED'
-    ended = mistral.run('plan.deploy', plan=plan.name)
-    assert ended['state'] == 'SUCCESS', str(ended)
 
 
 @pytest.mark.long

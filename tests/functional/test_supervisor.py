@@ -173,6 +173,7 @@ def test_a_result_is_sent_until_it_is_accepted_also_after_a_reboot(
     assert signature not in said
 
 
+@pytest.mark.heats_classes
 @pytest.mark.timeout(240)
 def test_to_heats_own_classes_it_reports_nothing(
     heats_own: base.Cloud, heats_own_stacks: base.Make

@@ -8,6 +8,7 @@ import pytest
 
 from tests.functional import base
 from tests.functional import flows
+from tests.functional import mistral_proxy
 
 # What the examples say ----------------------------------------------------
 
@@ -176,7 +177,37 @@ def test_delete_ends_what_the_resource_began_and_nothing_else(made, mistral):
         mistral.session.delete(flows.MISTRAL, f'/executions/{one}?force=true')
 
 
-# Refusals -----------------------------------------------------------------
+# Faults -------------------------------------------------------------------
+
+Fault = mistral_proxy.Fault
+
+
+@pytest.mark.quick
+def test_workflow_rides_out_passing_errors(made, mistral):
+    done = True
+    with mistral.failing(
+        Fault('GET', '/workflows', 1),
+        Fault('POST', '/workflows\\?', 1, done),
+        Fault('POST', '/executions', 1, done),
+    ):
+        stack = made(flows.template())
+        stack.signal('workflow', {})
+        assert flows.signalled(stack)['error'] is None
+    assert flows.finished(stack)['state'] == 'SUCCESS'
+    assert len(stack.outputs['executions']) == 1
+    with mistral.failing(
+        Fault('PUT', '/workflows', 1, done),
+        Fault('POST', '/workflows\\?', 1, done),
+    ):
+        stack.update(flows.template(f'{flows.ECHO}more:\n  {flows.NOOP}\n'))
+        stack.wait('UPDATE_COMPLETE')
+    with mistral.failing(
+        Fault('GET', '/executions', 1),
+        Fault('DELETE', '/executions', 1, done),
+        Fault('DELETE', '/workflows', 1, done),
+    ):
+        stack.delete()
+        stack.wait('DELETE_COMPLETE')
 
 
 # By the clock -------------------------------------------------------------

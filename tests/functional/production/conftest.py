@@ -16,10 +16,10 @@ from tests.functional import conftest as functional
 CONF = (
     functional.CONF
     + """\
-rescue_interval = 10
+rescue_interval = 5
 
 [DEFAULT]
-periodic_interval = 10
+periodic_interval = 5
 """
 )
 
@@ -41,7 +41,7 @@ def cloud(
     tmp_path_factory: pytest.TempPathFactory,
     metrics_port: int,
 ) -> Iterator[base.Cloud]:
-    """A cloud whose engines report every ten seconds."""
+    """A cloud whose engines report every five seconds."""
     conf = tmp_path_factory.mktemp('conf') / 'heat.conf'
     conf.write_text(f'{CONF}\n[heat_plugins]\nmetrics_port={metrics_port}\n')
     yield from functional.clouds(

@@ -13,7 +13,7 @@ from tests.functional import servers
 from tests.functional.production import waits
 
 #: Long enough for another engine to continue.
-_OUTAGE = 60
+_OUTAGE = 40
 
 
 def kill(cloud: base.Cloud) -> None:
