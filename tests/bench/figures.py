@@ -107,8 +107,7 @@ P95 = Figure('PUT to COMPLETE, 95th of 100, s', _latency(0.95))
 WORST = Figure('PUT to COMPLETE, worst, s', _latency(1))
 SETUP = Figure('set-up, s', lambda one: one.create)
 COMPLETE = Figure(
-    'first PUT to stack COMPLETE, s',
-    lambda one: one.signals.seconds,
+    'first PUT to stack COMPLETE, s', lambda one: one.signals.seconds
 )
 LAST = Figure('last PUT to COMPLETE, s', lambda one: one.signals.last)
 UPDATE = Figure('update set-up, s', lambda one: one.update)
@@ -127,16 +126,7 @@ HEAT_PEAK = Figure('heat-engine, peak MB', _peak('heat'))
 SWIFT_PEAK = Figure('Swift, peak MB', _peak('swift'))
 
 WAITING = (SWIFT, QUIET, RPC, DB, HEAT_CPU, SWIFT_CPU)
-TIMES = (
-    SETUP,
-    MEDIAN,
-    P95,
-    WORST,
-    COMPLETE,
-    UPDATE,
-    UPDATE_WORST,
-    DELETE,
-)
+TIMES = (SETUP, MEDIAN, P95, WORST, COMPLETE, UPDATE, UPDATE_WORST, DELETE)
 COSTS = (LIFE_SWIFT, LIFE_RPC, LIFE_DB, HEAT_PEAK, SWIFT_PEAK)
 GOALS = (
     Goal(MEDIAN, n=10, most=0.3, part=1),

@@ -70,11 +70,7 @@ LOADS = (
     Load(title='1 server', servers=1, blocks=90, lines=0, rest=0.33),
     Load(title='10 servers', servers=10, blocks=90, lines=0, rest=0.33),
     Load(
-        title='50 servers, 100 MB',
-        servers=50,
-        blocks=100,
-        lines=200,
-        rest=0.6,
+        title='50 servers, 100 MB', servers=50, blocks=100, lines=200, rest=0.6
     ),
 )
 

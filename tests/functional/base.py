@@ -270,10 +270,7 @@ def token(keystone: str, user: Template, project_id: str) -> str:
     """Return a token of a user: an ID, or a name with a domain; a password."""
     body = {
         'auth': {
-            'identity': {
-                'methods': ['password'],
-                'password': {'user': user},
-            },
+            'identity': {'methods': ['password'], 'password': {'user': user}},
             'scope': {'project': {'id': project_id}},
         }
     }

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Executions of a real Mistral."""
 
-from collections.abc import Container
 import json
 import pathlib
 from typing import Any
@@ -112,29 +111,11 @@ class Mistral:
         answer = self._session.get(MISTRAL, place)
         return list(answer.json()['action_executions'])
 
-    def pauses(self, workflow: str, but: Container[str] = ()) -> None:
-        """Wait until a workflow is between two tasks: it runs no action.
-
-        :param but: the ids of tasks of other executions.
-        """
-        base.until(
-            lambda: any(
-                task['state'] == 'DELAYED'
-                for task in self.tasks(workflow)
-                if task['id'] not in but
-            )
-        )
-
     def stop(self, execution: str) -> None:
         answer = self._session.put(
             MISTRAL, f'/executions/{execution}', {'state': 'CANCELLED'}
         )
         assert answer.ok, answer
-
-    def tasks(self, workflow: str) -> list[Template]:
-        """Return the tasks of all executions of a workflow."""
-        answer = self._session.get(MISTRAL, f'/tasks?workflow_name={workflow}')
-        return list(answer.json()['tasks'])
 
     def names(self, kind: str) -> set[str]:
         answer = self._session.get(MISTRAL, f'/{kind}')

@@ -62,10 +62,7 @@ def template(definition=ECHO, **properties):
     return {
         'heat_template_version': '2021-04-16',
         'resources': {
-            'workflow': {
-                'type': 'OS::Mistral::Workflow',
-                'properties': given,
-            }
+            'workflow': {'type': 'OS::Mistral::Workflow', 'properties': given}
         },
         'outputs': {
             name: {'value': {'get_attr': ['workflow', name]}}

@@ -8,7 +8,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import time
 from typing import Any
 from unittest import mock
 
@@ -262,51 +261,6 @@ class Plan:
         return self._cloud.agent(
             f'{self.name}-server', stack=self.tier(), resource='server'
         )
-
-    def reaches(self, process: Any, line: str) -> None:
-        """Wait until a command that was begun has said something."""
-        for said in process.stderr:
-            self.said += said
-            if line in said:
-                return
-        raise AssertionError(self.said)
-
-    def lock(self) -> None:
-        """Lock it for a change that goes on."""
-        lock = {'version': 1, 'who': 'test', 'at': time.time()}
-        answer = self._cloud.session().post(
-            'workflowv2',
-            '/environments',
-            {
-                'name': f'plan-lock:{self.name}',
-                'variables': {'heat_plugins_plan_lock': lock},
-            },
-        )
-        assert answer.ok, answer
-
-    def release(self) -> None:
-        """Release its lock, whoever has it."""
-        place = f'/environments/plan-lock:{self.name}'
-        self._cloud.session().delete('workflowv2', place)
-
-    def locked(self) -> Template:
-        """Wait until it is locked for a change; return the lock."""
-        session = self._cloud.session()
-        place = f'/environments/plan-lock:{self.name}'
-        base.until(lambda: session.get('workflowv2', place).ok)
-        return dict(session.get('workflowv2', place).json())
-
-    def unlock(self) -> None:
-        """Let the lock of one who has died with it expire now."""
-        lock = self.locked()
-        values = json.loads(lock['variables'])
-        values['heat_plugins_plan_lock']['at'] = 0
-        answer = self._cloud.session().put(
-            'workflowv2',
-            '/environments',
-            {'name': lock['name'], 'variables': values},
-        )
-        assert answer.ok, answer
 
     def purge(self) -> None:
         """Delete its stack, and then the plan."""

@@ -107,35 +107,9 @@ def test_a_trigger_fires_and_runs_out(tidy, stacks, mistral, trusts):
 def test_every_update_leaves_one_trigger_and_one_trust(
     tidy, stacks, mistral, trusts
 ):
-    stack = stacks(template(name='nightly'))
-    stack.wait('CREATE_COMPLETE')
-    tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(1)
-    for changed in (
-        {'pattern': '0 0 2 1 *'},
-        {
-            'workflow': {
-                'name': 'tidy',
-                'input': {'text': 'little'},
-                'params': {'env': {'a': 1}},
-            },
-            'count': 7,
-        },
-        {'name': 'daily', 'first_time': tomorrow.strftime('%Y-%m-%d %H:%M')},
-    ):
-        updated(stack, **{'name': 'nightly', **changed})
-        assert trusts.count() == 1
-        (row,) = mistral.triggers()
-        assert row['name'] == changed.get('name', 'nightly')
-    assert row['first_execution_time']
-    deleted(stack, mistral, trusts)
-
-
-@pytest.mark.quick
-def test_the_former_trigger_comes_back_if_mistral_refuses_the_new_one(
-    tidy, stacks, mistral, trusts
-):
     stack = stacks(template(name='nightly', count=7))
     stack.wait('CREATE_COMPLETE')
+    # The former trigger comes back if Mistral refuses the new one.
     past = {'pattern': None, 'first_time': '2020-01-01 00:00'}
     updated(stack, 'UPDATE_FAILED', name='nightly', count=7, **past)
     assert '1 minute in' in stack.reason
@@ -144,7 +118,18 @@ def test_the_former_trigger_comes_back_if_mistral_refuses_the_new_one(
     assert (row['pattern'], row['remaining_executions']) == (flows.YEARLY, 7)
     assert row['workflow_input'] == '{"text": "all"}'
     assert trusts.count() == 1
-    updated(stack, name='nightly', count=7)
+    tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(1)
+    other = {'name': 'tidy', 'input': {'text': 'little'}}
+    for changed in (
+        {'pattern': '0 0 2 1 *'},
+        {'workflow': {**other, 'params': {'env': {'a': 1}}}, 'count': 8},
+        {'name': 'daily', 'first_time': tomorrow.strftime('%Y-%m-%d %H:%M')},
+    ):
+        updated(stack, **{'name': 'nightly', **changed})
+        assert trusts.count() == 1
+        (row,) = mistral.triggers()
+        assert row['name'] == changed.get('name', 'nightly')
+    assert row['first_execution_time']
     deleted(stack, mistral, trusts)
 
 

@@ -99,9 +99,7 @@ def test_an_action_and_an_environment_of_the_stack(
                 'type': 'OS::Mistral::Action',
                 'properties': {
                     'base': 'std.echo',
-                    'base_input': {
-                        'output': f'{greeting} <% $.output %>',
-                    },
+                    'base_input': {'output': f'{greeting} <% $.output %>'},
                     'input': ['output'],
                 },
             },
@@ -117,9 +115,7 @@ def test_an_action_and_an_environment_of_the_stack(
             input={'what': 'world', 'act': {'get_resource': 'greet'}},
             # One that changes, so that the update runs it again.
             params={
-                'env': {
-                    'where': {'get_attr': ['env', 'variables', 'where']},
-                }
+                'env': {'where': {'get_attr': ['env', 'variables', 'where']}}
             },
         )
 

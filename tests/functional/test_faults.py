@@ -74,7 +74,7 @@ class Swift:
 
 
 @pytest.fixture
-def swift(cloud: base.Cloud) -> Swift:
+def swift(cloud):
     return Swift(cloud)
 
 

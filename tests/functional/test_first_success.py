@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page "First success" works with what a release has, without a clone."""
 
-from collections.abc import Iterator
 import os
-import pathlib
 import subprocess
 import sys
 
@@ -32,7 +30,7 @@ ssh() {{
 
 
 @pytest.fixture(scope='module')
-def laptop(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def laptop(tmp_path_factory):
     """A folder with a release's files, and an environment in ``venv``."""
     folder = tmp_path_factory.mktemp('laptop')
     made = environments.Environment(folder / 'venv')
@@ -49,7 +47,7 @@ def laptop(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.fixture
-def cleared(cloud: base.Cloud) -> Iterator[None]:
+def cleared(cloud):
     """Delete the page's stack, and the container that Heat leaves of it.
 
     A run that was cut short may have left them, too.
@@ -74,13 +72,11 @@ def _clear(demo: base.minicloud_client.Session) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_every_command_of_the_page_works(
-    cloud: base.Cloud, laptop: pathlib.Path, cleared: None
-) -> None:
+def test_every_command_of_the_page_works(cloud, laptop, cleared):
     install, create, join, *rest = pages.blocks(pages.read('first-success'))
     machine = servers.machine(cloud, 'first-machine')
 
-    def typed(*blocks: str) -> str:
+    def typed(*blocks):
         begin = SHELL.format(agents=f'{sys.prefix}/bin', machine=machine.path)
         script = (begin + ''.join(blocks)).replace(
             '/opt/heat-plugins', f'{laptop}/machine'

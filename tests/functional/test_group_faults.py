@@ -116,7 +116,7 @@ def _gone(cloud: Any, stack: base.Stack) -> None:
     assert f'heat-plugins-{stack.id}' not in names
 
 
-def test_engines_die_at_several_moments(alone: Any) -> None:
+def test_engines_die_at_several_moments(alone):
     with _making(alone) as make:
         for moment in MOMENTS:
             _lives_on(alone, moment, *make(actions=test_groups.ALL))

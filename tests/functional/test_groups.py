@@ -95,7 +95,7 @@ BAD = servers.body(deploy_status_code=1, deploy_stderr='boom')
 
 @conftest.single_is_quick
 @pytest.mark.timeout(300)
-def test_servers_come_and_go(cloud: Any, stacks: Make, members: str) -> None:
+def test_servers_come_and_go(cloud, stacks, members):
     whole = template(actions=['CREATE', 'UPDATE', 'DELETE'], members=members)
     stack = stacks(whole)
     with agents(cloud, stack):
@@ -114,9 +114,9 @@ def test_servers_come_and_go(cloud: Any, stacks: Make, members: str) -> None:
         stack.wait('DELETE_COMPLETE')
 
 
-@pytest.mark.quick
+@conftest.single_is_quick
 @pytest.mark.timeout(300)
-def test_the_whole_life_of_a_group(stacks: Make, members: str) -> None:
+def test_the_whole_life_of_a_group(stacks, members):
     whole = template(actions=ALL, members=members)
     stack = stacks(whole)
     fleet = Servers(stack)
@@ -141,7 +141,7 @@ def test_the_whole_life_of_a_group(stacks: Make, members: str) -> None:
     before = ids(fleet.waiting('UPDATE', 3))
     stack.action(cancel_update=None)
 
-    def back() -> bool:
+    def back():
         found = fleet.configs('UPDATE')
         return len(found) == 3 and not before & ids(found)
 
@@ -163,8 +163,8 @@ def test_the_whole_life_of_a_group(stacks: Make, members: str) -> None:
     stack.wait('DELETE_COMPLETE')
 
 
-@pytest.mark.quick
-def test_what_was_abandoned_is_adopted(stacks: Make, members: str) -> None:
+@conftest.single_is_quick
+def test_what_was_abandoned_is_adopted(stacks, members):
     apart = template()
     del apart['resources']['group'], apart['resources']['config']
     # Heat itself cannot delete a server that it has adopted.
@@ -198,16 +198,16 @@ def ids(found: dict[str, base.Template]) -> set[str]:
 @conftest.single_is_quick
 @pytest.mark.timeout(300)
 def test_a_group_marked_unhealthy_runs_again_and_keeps_its_kind(
-    stacks: Make, members: str
-) -> None:
+    stacks, members
+):
     whole = template(signal_transport='NO_SIGNAL', members=members)
     stack = stacks(whole)
     stack.wait('CREATE_COMPLETE')
 
-    def given() -> dict[str, base.Template]:
+    def given():
         return {name: stack.metadata(name)[-1] for name in NAMES}
 
-    def kept() -> str:
+    def kept():
         return str(stack.resource('group')['physical_resource_id'])
 
     made, before = kept(), given()

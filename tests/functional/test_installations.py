@@ -196,9 +196,7 @@ class Site:
 
 
 @pytest.fixture(params=[pytest.param(lane, id=n) for n, lane in LANES.items()])
-def site(
-    request: pytest.FixtureRequest, tmp_path: pathlib.Path
-) -> Iterator[Site]:
+def site(request, tmp_path):
     """A host with Heat as it comes, and the files of a release."""
     lane: Lane = request.param
     include = (*lane.include, *heat_host.PACKAGES)
@@ -249,13 +247,13 @@ def installed(site: Site) -> Iterator[int]:
     site.heat.restart_engine()
 
 
-def test_from_the_installation_to_the_removal(site: Site) -> None:
+def test_from_the_installation_to_the_removal(site):
     template = base.software(
         signal_transport='TEMP_URL_SIGNAL',
         server={'software_config_transport': site.lane.transport},
     )
 
-    def make(name: str) -> base.Stack:
+    def make(name):
         return base.Stack(site.heat.cloud.session(), template, name=name)
 
     before = site.traces()

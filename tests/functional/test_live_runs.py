@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that are followed, and stopped, on servers with the add-on."""
 
-from collections.abc import Iterator
 import hashlib
 import pathlib
 import subprocess
@@ -92,9 +91,7 @@ class Commands(running.Commands):
 
 
 @pytest.fixture(scope='module')
-def supervised(
-    cloud: base.Cloud, module_stacks: Any
-) -> Iterator[tuple[base.Stack, base.minicloud_client.Agent]]:
+def supervised(cloud, module_stacks):
     stack = module_stacks(template(), name='shop')
     with test_supervisor.supervised(cloud, stack) as agent:
         stack.wait('CREATE_COMPLETE')
@@ -102,10 +99,7 @@ def supervised(
 
 
 @pytest.fixture
-def commands(
-    cloud: base.Cloud,
-    supervised: tuple[base.Stack, base.minicloud_client.Agent],
-) -> Commands:
+def commands(cloud, supervised):
     return Commands(cloud, supervised[0])
 
 
@@ -124,7 +118,7 @@ def alive(*words: str) -> list[str]:
 
 @pytest.mark.quick
 @pytest.mark.timeout(240)
-def test_a_run_is_followed_while_it_goes_on(commands: Commands) -> None:
+def test_a_run_is_followed_while_it_goes_on(commands):
     began = time.monotonic()
     words = 'start', 'TALK', *commands.on, '--follow'
     process = commands.begin(*words)
@@ -146,10 +140,8 @@ def test_a_run_is_followed_while_it_goes_on(commands: Commands) -> None:
 
 @pytest.mark.timeout(240)
 def test_what_is_shown_is_what_was_printed_also_after_faults(
-    cloud: base.Cloud,
-    commands: Commands,
-    supervised: tuple[base.Stack, base.minicloud_client.Agent],
-) -> None:
+    cloud, commands, supervised
+):
     stack = supervised[0]
     path = f'{servers.container(stack)}/runs/logs/.*'
     run = commands.start(
@@ -175,7 +167,7 @@ def test_what_is_shown_is_what_was_printed_also_after_faults(
 
 
 @pytest.mark.timeout(240)
-def test_a_cancel_stops_what_runs(commands: Commands) -> None:
+def test_a_cancel_stops_what_runs(commands):
     for action, told in (('DAEMON', 'stopped'), ('STUBBORN', 'by force')):
         run = commands.start(action, *commands.on)
         base.until(lambda run=run: commands.state(run) == 'running')
@@ -194,9 +186,7 @@ def test_a_cancel_stops_what_runs(commands: Commands) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_a_cancelled_stack_action_stops_its_scripts(
-    cloud: base.Cloud, stacks: base.Make
-) -> None:
+def test_a_cancelled_stack_action_stops_its_scripts(cloud, stacks):
     found = base.software(script='#!/bin/sh\n$who\n')
     resources = found['resources']
     resources['other'] = resources['server']
@@ -227,9 +217,7 @@ def test_a_cancelled_stack_action_stops_its_scripts(
 
 
 @pytest.mark.timeout(240)
-def test_other_agents_report_at_the_end_and_are_not_stopped(
-    cloud: base.Cloud, stacks: base.Make
-) -> None:
+def test_other_agents_report_at_the_end_and_are_not_stopped(cloud, stacks):
     stack = stacks(template())
     commands = Commands(cloud, stack)
     with servers.agent(cloud, stack) as agent:
@@ -246,9 +234,7 @@ def test_other_agents_report_at_the_end_and_are_not_stopped(
 
 
 @pytest.mark.timeout(300)
-def test_the_page_says_what_the_commands_print(
-    cloud: base.Cloud, commands: Commands
-) -> None:
+def test_the_page_says_what_the_commands_print(cloud, commands):
     text = _PAGE.read_text()
     section = text.partition('\nFollow it, stop it\n')[2]
     section = section.partition('\nAfterwards\n')[0]
@@ -265,14 +251,12 @@ def test_the_page_says_what_the_commands_print(
 
 
 @pytest.mark.timeout(240)
-def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(
-    cloud: base.Cloud, tmp_path: pathlib.Path
-) -> None:
+def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(cloud, tmp_path):
     (tmp_path / 'contrib').symlink_to(base.ROOT / 'contrib')
     typed = ''.join(pages.blocks(pages.readme('A BACKUP of your own')))
     assert typed.count('BACKUP') == 2
 
-    def run(script: str) -> str:
+    def run(script):
         done = subprocess.run(
             ['bash', '-ec', script],
             cwd=tmp_path,
@@ -302,9 +286,7 @@ def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(
 
 @conftest.signed_by_heat
 @pytest.mark.timeout(300)
-def test_a_quick_server_begins_at_once(
-    cloud: base.Cloud, stacks: base.Make, folder: dict[str, str]
-) -> None:
+def test_a_quick_server_begins_at_once(cloud, stacks, folder):
     server = {
         'software_config_transport': 'POLL_TEMP_URL',
         'deployment_swift_data': folder,

@@ -4,7 +4,6 @@
 These make an instance of their own and throw it away.
 """
 
-from collections.abc import Iterator
 import pathlib
 from typing import Any
 
@@ -22,7 +21,7 @@ def made(cloud: minicloud_client.Cloud, name: str, **options: Any) -> Any:
 
 
 @pytest.fixture(scope='module')
-def cloud() -> Iterator[minicloud_client.Cloud]:
+def cloud():
     instance = minicloud_client.Cloud(base.cloud_name('selftest'))
     instance.down(purge=True)
     instance.up(plugin='none')
@@ -30,7 +29,7 @@ def cloud() -> Iterator[minicloud_client.Cloud]:
     instance.down(purge=True)
 
 
-def test_agent_stops_with_its_hooks(cloud: minicloud_client.Cloud) -> None:
+def test_agent_stops_with_its_hooks(cloud):
     # timeout(1) makes a process group of its own.
     script = '#!/bin/sh\necho $$ > pid\nexec timeout 1000 sleep 1000\n'
     stack = made(cloud, 'hook', script=script)
@@ -44,7 +43,7 @@ def test_agent_stops_with_its_hooks(cloud: minicloud_client.Cloud) -> None:
     stack.purge()
 
 
-def test_fault_rules_apply_as_told(cloud: minicloud_client.Cloud) -> None:
+def test_fault_rules_apply_as_told(cloud):
     demo = cloud.session()
     assert demo.put('object-store', '/faults').status in (201, 202)
     assert demo.put('object-store', '/faults/a', b'x').status == 201
@@ -63,9 +62,7 @@ def test_fault_rules_apply_as_told(cloud: minicloud_client.Cloud) -> None:
     assert names == [b'a', b'b']
 
 
-def test_failed_start_leaves_no_process(
-    cloud: minicloud_client.Cloud, tmp_path: pathlib.Path
-) -> None:
+def test_failed_start_leaves_no_process(cloud, tmp_path):
     conf = tmp_path / 'bad.conf'
     conf.write_text('[DEFAULT]\nauth_encryption_key = short\n')
     other = minicloud_client.Cloud(base.cloud_name('selftest-bad'))
@@ -76,9 +73,7 @@ def test_failed_start_leaves_no_process(
     other.down(purge=True)
 
 
-def test_everything_is_back_after_down_and_up(
-    cloud: minicloud_client.Cloud,
-) -> None:
+def test_everything_is_back_after_down_and_up(cloud):
     demo = cloud.session()
     assert demo.put('object-store', '/kept').status in (201, 202)
     ports = [row['url'] for row in cloud.status()['services']]

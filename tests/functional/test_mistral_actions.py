@@ -36,12 +36,12 @@ def template() -> Template:
 
 
 @pytest.fixture(scope='module')
-def mistral(cloud: base.Cloud) -> executions.Mistral:
+def mistral(cloud):
     return executions.Mistral(cloud.session())
 
 
 @pytest.fixture(scope='module')
-def stack(cloud: base.Cloud, module_stacks: base.Make) -> base.Stack:
+def stack(cloud, module_stacks):
     """A stack whose server has done CREATE, and is switched off then."""
     found = module_stacks(template(), name='diary', pattern=YEARLY)
     with servers.agent(cloud, found):
@@ -58,9 +58,9 @@ def trusts(cloud: base.Cloud) -> set[str]:
 
 
 def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
-    cloud: base.Cloud, stacks: base.Make, mistral: executions.Mistral
-) -> None:
-    def made() -> tuple[set[str], ...]:
+    cloud, stacks, mistral
+):
+    def made():
         return (
             mistral.names('workflows'),
             mistral.names('cron_triggers'),
@@ -73,7 +73,7 @@ def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
     with servers.agent(cloud, stack) as agent:
         stack.wait('CREATE_COMPLETE')
 
-        def nights() -> list[Template]:
+        def nights():
             return [
                 one
                 for one in stack.outputs['nights']
@@ -104,8 +104,8 @@ def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
 
 @pytest.mark.quick
 def test_a_run_that_fails_fails_its_workflow_with_the_reason(
-    cloud: base.Cloud, stack: base.Stack, mistral: executions.Mistral
-) -> None:
+    cloud, stack, mistral
+):
     with servers.agent(cloud, stack):
         ended = mistral.run(
             'software_deployment.trigger',
@@ -121,9 +121,7 @@ def test_a_run_that_fails_fails_its_workflow_with_the_reason(
     assert run['outputs']['deploy_stderr'] == 'no standby\n'
 
 
-def test_a_run_outlives_the_workflow_and_ends_by_another(
-    stack: base.Stack, mistral: executions.Mistral
-) -> None:
+def test_a_run_outlives_the_workflow_and_ends_by_another(stack, mistral):
     started = mistral.run(
         'software_deployment.trigger',
         stack=stack.name,

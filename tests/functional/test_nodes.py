@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes: a real Ironic, whose machines this test plays."""
 
-from collections.abc import Iterator
 import json
-import pathlib
-import signal
 from typing import Any
 
 import pytest
@@ -28,9 +25,7 @@ TENTH = MANY // 10
 
 
 @pytest.fixture(scope='module')
-def ironic_cloud(
-    request: pytest.FixtureRequest,
-) -> Iterator[base.minicloud_client.Cloud]:
+def ironic_cloud(request):
     """A cloud with Ironic, which nobody else uses."""
     installer = base.minicloud_client.Cloud('nodes')
     done = installer.minicloud('install', '--with', 'baremetal', check=False)
@@ -42,18 +37,14 @@ def ironic_cloud(
 
 
 @pytest.fixture
-def machines(
-    ironic_cloud: base.minicloud_client.Cloud,
-) -> Iterator[baremetal.Machines]:
+def machines(ironic_cloud):
     found = baremetal.Machines(ironic_cloud.session('admin'))
     yield found
     found.purge()
 
 
 @pytest.fixture
-def commands(
-    ironic_cloud: base.minicloud_client.Cloud, tmp_path: pathlib.Path
-) -> Iterator[baremetal.Commands]:
+def commands(ironic_cloud, tmp_path):
     found = baremetal.Commands(ironic_cloud, tmp_path)
     yield found
     # Whatever was printed, and whatever the services have written down.
@@ -235,28 +226,3 @@ def test_a_move_outlives_a_mistral_that_is_killed(
     assert ended['state'] == 'SUCCESS', ended
     assert len(ended['output']['done']) == 3
     assert set(machines.states().values()) == {'manageable'}
-
-
-@pytest.mark.timeout(300)
-def test_what_is_interrupted_is_stopped(machines, commands):
-    commands('register', commands.file(map(baremetal.entry, range(4))))
-    nodes = ['node000', 'node001']
-    process = commands.begin('introspect', *nodes)
-    base.until(
-        lambda: [*machines.states().values()].count('inspect wait') == 2
-    )
-    process.send_signal(signal.SIGINT)
-    code, said = commands.end(process)
-    assert code == 130
-    assert 'Interrupted' in said
-    base.until(
-        lambda: [*machines.states().values()].count('inspect failed') == 2
-    )
-    # Another one can stop them as well.
-    process = commands.begin('introspect', 'node002')
-    base.until(lambda: machines.states()['node002'] == 'inspect wait')
-    stopped = commands('introspect', 'node002', '--abort')
-    assert len(stopped) == 1
-    code, found = commands.end(process)
-    assert code == 3
-    assert [row['State'] for row in found] == ['aborted']

@@ -6,9 +6,7 @@ classes, for comparison, by hand: what fails then is a defect of Heat's. The
 page servers-that-change has a table of it.
 """
 
-from collections.abc import Iterator
 import os
-import pathlib
 from typing import Any
 
 import pytest
@@ -79,7 +77,7 @@ class Nova:
 
 
 @pytest.fixture(scope='module')
-def cloud(request: pytest.FixtureRequest) -> Iterator[base.Cloud]:
+def cloud(request):
     """A cloud with Nova, for these tests alone."""
     installer = base.Cloud('nova')
     done = installer.minicloud('install', '--with', 'compute', check=False)
@@ -94,12 +92,12 @@ def cloud(request: pytest.FixtureRequest) -> Iterator[base.Cloud]:
 
 
 @pytest.fixture
-def nova(cloud: base.Cloud) -> Nova:
+def nova(cloud):
     return Nova(cloud)
 
 
 @pytest.fixture
-def stacks(cloud: base.Cloud, nova: Nova) -> Iterator[base.Make]:
+def stacks(cloud, nova):
     """Makes stacks; deletes them, and holds that nothing stays behind."""
     before = base.Leftovers.of(cloud)
     yield from conftest._stacks(cloud)
@@ -209,14 +207,11 @@ def test_a_server_that_is_off_or_resized_keeps_its_disk(nova, stacks):
 _SLOW = base.SCRIPT + '[ "$who" = moon ] || sleep 4\n'
 
 
-@pytest.mark.parametrize(
-    'transport',
-    ['TEMP_URL_POLL', 'CFN_SIGNAL'],
-)
+@pytest.mark.parametrize('transport', ['TEMP_URL_POLL', 'CFN_SIGNAL'])
 def test_a_rebuilt_server_answers_an_update_by_its_own_result(
     nova, stacks, transport
 ):
-    def booting(image: str) -> base.Template:
+    def booting(image):
         return template(transport, script=_SLOW, server={'image': image})
 
     stack = stacks(booting('agent-supervised'))
@@ -240,15 +235,12 @@ def test_a_rebuilt_server_answers_an_update_by_its_own_result(
 
 @pytest.mark.parametrize(
     ('transport', 'polling'),
-    [
-        ('CFN_SIGNAL', 'POLL_SERVER_CFN'),
-        ('HEAT_SIGNAL', 'POLL_SERVER_HEAT'),
-    ],
+    [('CFN_SIGNAL', 'POLL_SERVER_CFN'), ('HEAT_SIGNAL', 'POLL_SERVER_HEAT')],
 )
 def test_a_server_that_is_replaced_runs_delete_before(
     nova, stacks, transport, polling
 ):
-    def booting(image: str) -> base.Template:
+    def booting(image):
         return template(
             transport,
             server={
@@ -296,16 +288,13 @@ def test_a_server_that_is_gone_is_replaced(nova, stacks):
 
 @pytest.mark.server
 @pytest.mark.timeout(1800)
-def test_a_virtual_machine_reads_novas_config_drive(
-    cloud: base.Cloud, nova: Nova, stacks: base.Make
-) -> None:
+def test_a_virtual_machine_reads_novas_config_drive(cloud, nova, stacks):
     built = cloud.minicloud('server', 'build', check=False)
     if built.returncode == 4:
         pytest.skip(built.stderr.strip())
     assert built.returncode == 0, built.stderr
     found = template(
-        'TEMP_URL_POLL',
-        server={'flavor': 'vm', 'image': 'agent-supervised'},
+        'TEMP_URL_POLL', server={'flavor': 'vm', 'image': 'agent-supervised'}
     )
     stack = stacks(found)
     stack.wait('CREATE_COMPLETE', _BOOT_SECONDS)
@@ -313,7 +302,7 @@ def test_a_virtual_machine_reads_novas_config_drive(
     server = server_of(stack)
     machine = base.minicloud_client.Server(cloud, server, ())
 
-    def holds(path: str) -> str:
+    def holds(path):
         return machine.run(f'cat {path}', _BOOT_SECONDS).stdout
 
     source = holds('/var/lib/cloud/instance/datasource')
@@ -335,7 +324,7 @@ def test_a_virtual_machine_reads_novas_config_drive(
 
 
 def test_what_no_host_has_room_for_fails_before_the_deployment(nova, stacks):
-    def sized(flavor: str) -> base.Template:
+    def sized(flavor):
         return template(
             'TEMP_URL_POLL',
             server={'flavor': flavor, 'flavor_update_policy': 'REPLACE'},
@@ -357,7 +346,7 @@ def test_what_no_host_has_room_for_fails_before_the_deployment(nova, stacks):
 
 
 def test_a_resize_that_has_no_host_ends_with_the_time_limit(nova, stacks):
-    def sized(flavor: str) -> base.Template:
+    def sized(flavor):
         return template('TEMP_URL_POLL', server={'flavor': flavor})
 
     stack = stacks(sized('small'))
@@ -377,8 +366,8 @@ def test_a_resize_that_has_no_host_ends_with_the_time_limit(nova, stacks):
 
 @pytest.mark.skipif(not OURS, reason='Heat has no runs')
 def test_a_run_finds_servers_by_what_nova_knows_of_them(
-    cloud: base.Cloud, nova: Nova, stacks: base.Make, tmp_path: pathlib.Path
-) -> None:
+    cloud, nova, stacks, tmp_path
+):
     found = template('TEMP_URL_POLL', server={'metadata': {'role': 'web'}})
     other = template('TEMP_URL_POLL')['resources']['server']
     found['resources']['other'] = other
@@ -391,7 +380,7 @@ def test_a_run_finds_servers_by_what_nova_knows_of_them(
 
     commands = running.Commands(cloud)
 
-    def reached(*selection: str) -> set[str]:
+    def reached(*selection):
         """Run a script on servers; return the names of those it ran on."""
         journal = tmp_path / 'journal'
         journal.write_text('')

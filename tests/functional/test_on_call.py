@@ -155,9 +155,7 @@ def databases(
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_commands_of_the_page_print_what_it_says(
-    cloud: base.Cloud, stacks: base.Make, tmp_path: pathlib.Path
-) -> None:
+def test_the_commands_of_the_page_print_what_it_says(cloud, stacks, tmp_path):
     stack = stacks((EXAMPLES / 'software.yaml').read_text(), name='web')
     shop = stacks(
         (EXAMPLES / 'databases.yaml').read_text(),
@@ -207,9 +205,7 @@ def test_the_commands_of_the_page_print_what_it_says(
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_a_rolling_restart_over_two_stacks(
-    cloud: base.Cloud, stacks: base.Make
-) -> None:
+def test_a_rolling_restart_over_two_stacks(cloud, stacks):
     section = MANY.read_text().partition('\nA rolling restart over ')[2]
     section = section.partition('\nWatch it, and come back later\n')[0]
     # The test does not wait for whole minutes.
@@ -218,17 +214,17 @@ def test_a_rolling_restart_over_two_stacks(
     found = [stacks(text, name=name) for name in ('blue', 'green')]
     typist = Typist(cloud.env())
 
-    def run_id() -> str:
+    def run_id():
         return next(iter(typist.runs.values()))
 
-    def state() -> str:
+    def state():
         shown = typist.run(f'{_RUNS} show {run_id()} -f value -c state')
         return shown.stdout.strip()
 
-    def canary_has_run() -> bool:
+    def canary_has_run():
         return state() == 'waiting-for-approval'
 
-    def restarts() -> list[float]:
+    def restarts():
         return sorted(
             float(line)
             for agent in agents.values()

@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans are deployed with a real Heat, Swift, Mistral and agents."""
 
-from collections.abc import Iterator
-import pathlib
-from typing import Any
-
 import pytest
 import yaml
 
-from tests.functional import base
 from tests.functional import executions
 from tests.functional import planning
 
@@ -22,12 +17,10 @@ REFUSED = 'SET_BY_HAND_AND_REFUSED'
 
 
 @pytest.fixture
-def plans(
-    cloud: base.minicloud_client.Cloud, tmp_path: pathlib.Path
-) -> Iterator[Any]:
+def plans(cloud, tmp_path):
     made: list[planning.Plan] = []
 
-    def plan(name: str) -> planning.Plan:
+    def plan(name):
         made.append(planning.Plan(cloud, tmp_path, name))
         return made[-1]
 
@@ -38,14 +31,12 @@ def plans(
 
 
 @pytest.fixture(scope='module')
-def mistral(cloud: base.minicloud_client.Cloud) -> executions.Mistral:
+def mistral(cloud):
     return executions.Mistral(cloud.session())
 
 
 @pytest.mark.quick
-def test_a_plan_is_chosen_set_deployed_changed_and_deleted(
-    cloud: base.minicloud_client.Cloud, plans: Any
-) -> None:
+def test_a_plan_is_chosen_set_deployed_changed_and_deleted(cloud, plans):
     plan = plans('shop')
     steps = [{'action': 'std.echo', 'input': {'output': 'greeted'}}]
     made = plan.make(planning.files(planning.tier(), steps))
@@ -64,10 +55,7 @@ def test_a_plan_is_chosen_set_deployed_changed_and_deleted(
     # Not on a command line.
     plan('parameter set', '--file', '-', said=f'Other: {PASSWORD}')
     listed = {one['Name']: one for one in plan('parameter list')}
-    assert (listed['who']['Value'], listed['who']['Origin']) == (
-        'you',
-        'plan',
-    )
+    assert (listed['who']['Value'], listed['who']['Origin']) == ('you', 'plan')
     assert listed['region']['Origin'] == 'environment'
     assert listed['Password']['Value'] == listed['Other']['Value'] == '******'
 
@@ -121,8 +109,8 @@ def test_a_plan_is_chosen_set_deployed_changed_and_deleted(
 
 
 def test_a_command_needs_no_mistral_and_says_what_its_actions_say(
-    plans: Any, mistral: executions.Mistral
-) -> None:
+    plans, mistral
+):
     here, there = plans('here'), plans('there')
     content = planning.files(planning.empty())
     registry = content['environments/base.yaml']['resource_registry']
@@ -151,7 +139,7 @@ def test_a_command_needs_no_mistral_and_says_what_its_actions_say(
     assert answer.json()['executions'] == []
 
 
-def test_a_deployment_is_cancelled_where_it_stands(plans: Any) -> None:
+def test_a_deployment_is_cancelled_where_it_stands(plans):
     plan = plans('halted')
     plan.make(planning.files(planning.tier()))
     assert plan('deploy', '--no-wait')['plan'] == 'halted'
@@ -165,113 +153,3 @@ def test_a_deployment_is_cancelled_where_it_stands(plans: Any) -> None:
     plan('deploy', '--cancel')
     code, said = plan.fails('status', '--wait')
     assert (code, 'CREATE_FAILED' in said) == (3, True), said
-
-
-_LASTING = """\
-version: '2.0'
-lasting.sleep:
-  tasks:
-    sleep:
-      action: std.noop
-      wait-before: 10
-"""
-
-
-_READY = [
-    {
-        'hosts': 'localhost',
-        'gather_facts': False,
-        'vars': {'metadata': {'name': 'Ready', 'groups': ['before']}},
-        'tasks': [{'ansible.builtin.debug': {'msg': 'ready'}}],
-    }
-]
-
-
-@pytest.fixture
-def lasting(plans: Any) -> Any:
-    """Return a plan, and files after whose deployment a workflow lasts."""
-    plan = plans('killed')
-    answer = plan.session().post(
-        executions.MISTRAL,
-        '/workflows',
-        _LASTING.encode(),
-        headers={'Content-Type': 'text/plain'},
-    )
-    assert answer.ok or answer.status == 409, answer
-    calls = [{'workflow': 'lasting.sleep'}, {'action': 'std.noop'}]
-    return plan, planning.files(planning.tier(), calls)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_a_deployment_outlives_a_mistral_that_is_killed_in_each_step(
-    lasting: Any,
-    cloud: base.Cloud,
-    mistral: executions.Mistral,
-) -> None:
-    plan, files = lasting
-    plan.make(files)
-    names = ('plan.deploy', 'plan.configure', 'heat_plugins.job')
-    namespace = mistral.hasten(*names, seconds=15)
-
-    def crash() -> None:
-        cloud.crash('mistral')
-        cloud.start('mistral')
-
-    plan.lock()
-    execution_id = mistral.start(
-        'plan.deploy', namespace, plan=plan.name, timeout=30
-    )
-    mistral.acts('plan.deploy', 'start')
-    with cloud.frozen('heat'):
-        # It starts the stack, and so it has the lock, which stays.
-        plan.release()
-        plan.locked()
-        crash()
-        plan.unlock()
-    agent = plan.agent()
-    with cloud.frozen('heat'):
-        # It asks how the stack stands.
-        mistral.acts('plan.deploy', 'follow')
-        crash()
-    with agent:
-        # It runs what the plan names for after.
-        mistral.pauses('lasting.sleep')
-        crash()
-        ended = mistral.end(execution_id)
-    assert ended['state'] == 'SUCCESS', str(ended)
-    assert ended['output']['stack']['status'] == 'CREATE_COMPLETE'
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_a_command_that_is_killed_in_each_step_can_be_repeated(
-    lasting: Any,
-) -> None:
-    plan, files = lasting
-    files['plan-environment.yaml']['required_validations'] = ['before']
-    files['validations/ready.yaml'] = _READY
-    plan.make(files)
-
-    def deploy(kill_at: str) -> None:
-        process = plan.begin('deploy')
-        plan.reaches(process, kill_at)
-        process.kill()
-        process.communicate()
-
-    def has_stack() -> bool:
-        answer = plan.session().get('orchestration', f'/stacks/{plan.name}')
-        return bool(answer.ok)
-
-    deploy('workflow validations.run')
-    # It has given Heat the plan, and perhaps the lock stays.
-    process = plan.begin('deploy')
-    base.until(has_stack, 240, 0.1)
-    process.kill()
-    process.communicate()
-    plan.release()
-    created = plan.stack()['id']
-    deploy('CREATE_IN_PROGRESS')
-    with plan.agent():
-        deploy('workflow lasting.sleep')
-    assert plan('deploy')['stack_id'] == created

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validations, run by Ansible, with a real Swift, Mistral and Heat."""
 
-from collections.abc import Iterator
 import copy
 import json
-import os
 import pathlib
-import signal
 from typing import Any
 import uuid
 
@@ -40,21 +37,6 @@ def plan_files(validations: Files, required: tuple[str, ...] = ()) -> Files:
     found['plan-environment.yaml']['required_validations'] = [*required]
     for name, content in validations.items():
         found[f'validations/{name}.yaml'] = content
-    return found
-
-
-def folders(command: int) -> list[pathlib.Path]:
-    """Return the folders of the playbooks that a command runs."""
-    found = []
-    for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
-        try:
-            words = path.read_bytes().decode().split('\0')
-            parent = path.with_name('stat').read_text().rpartition(')')[2]
-        except (OSError, UnicodeDecodeError):
-            continue
-        keeper = 'heat_plugins.validations.keeper'
-        if int(parent.split()[1]) == command and keeper in words:
-            found.append(pathlib.Path(words[words.index(keeper) + 1]))
     return found
 
 
@@ -99,7 +81,7 @@ class Sleepers:
 
 
 @pytest.fixture(autouse=True)
-def results(cloud: base.minicloud_client.Cloud) -> Iterator[None]:
+def results(cloud):
     """No result before a test, and none after."""
     planning.forget_validations(cloud.session())
     yield
@@ -107,9 +89,7 @@ def results(cloud: base.minicloud_client.Cloud) -> Iterator[None]:
 
 
 @pytest.fixture
-def plan(
-    cloud: base.minicloud_client.Cloud, tmp_path: pathlib.Path
-) -> Iterator[planning.Plan]:
+def plan(cloud, tmp_path):
     found = planning.Plan(cloud, tmp_path, f'checked-{uuid.uuid4().hex[:6]}')
     yield found
     found.purge()
@@ -136,9 +116,7 @@ def tasks(plan: planning.Plan, run: str, validation: str) -> Any:
 
 
 @pytest.mark.quick
-def test_those_of_a_plan_are_run_by_mistral_and_kept(
-    cloud: base.minicloud_client.Cloud, plan: planning.Plan
-) -> None:
+def test_those_of_a_plan_are_run_by_mistral_and_kept(cloud, plan):
     secret = f'secret-{uuid.uuid4().hex}'
     show = {'ansible.builtin.debug': {'msg': 'with {{ password }}'}}
     plan.make(
@@ -218,9 +196,7 @@ def test_those_of_a_plan_are_run_by_mistral_and_kept(
     assert not session.get('object-store', f'/{uploads}').body
 
 
-def test_stopped_in_the_middle_it_leaves_no_process(
-    plan: planning.Plan,
-) -> None:
+def test_stopped_in_the_middle_it_leaves_no_process(plan):
     sleepers = Sleepers()
     plan.make(plan_files({'slow': sleepers.playbook()}))
     code, _, said = plan.run('validation run', '--no-wait')
@@ -233,9 +209,7 @@ def test_stopped_in_the_middle_it_leaves_no_process(
     assert sleepers.found() == []
 
 
-def test_a_workflow_that_is_cancelled_leaves_no_process(
-    cloud: base.minicloud_client.Cloud, plan: planning.Plan
-) -> None:
+def test_a_workflow_that_is_cancelled_leaves_no_process(cloud, plan):
     sleepers = Sleepers()
     plan.make(plan_files({'slow': sleepers.playbook()}))
     session = cloud.session()
@@ -257,30 +231,7 @@ def test_a_workflow_that_is_cancelled_leaves_no_process(
     assert session.get('workflowv2', path).json()['state'] == 'CANCELLED'
 
 
-@pytest.mark.parametrize(
-    'number', [signal.SIGINT, signal.SIGKILL], ids=['interrupt', 'kill']
-)
-def test_a_command_that_ends_ends_what_it_runs(
-    plan: planning.Plan, number: signal.Signals
-) -> None:
-    sleepers = Sleepers()
-    plan.make(plan_files({'slow': sleepers.playbook()}))
-    process = plan.begin('validation run', '--local')
-    sleepers.begun()
-    [folder] = folders(process.pid)
-    assert (folder / 'project').is_dir()
-    os.kill(process.pid, number)
-    process.communicate(timeout=60)
-    sleepers.gone()
-    # What was secret goes with it.
-    base.until(lambda: not folder.exists())
-    expected = {signal.SIGINT: 130, signal.SIGKILL: -9}
-    assert process.returncode == expected[number]
-
-
-def test_a_deployment_needs_what_the_plan_requires(
-    plan: planning.Plan,
-) -> None:
+def test_a_deployment_needs_what_the_plan_requires(plan):
     judge = {
         'name': 'judge',
         'ansible.builtin.assert': {'that': '{{ enough }}'},
@@ -300,7 +251,7 @@ def test_a_deployment_needs_what_the_plan_requires(
     template = planning.root()
     template['outputs']['validation_hosts'] = {'value': hosts}
     where = playbook(
-        {'ansible.builtin.debug': {'msg': 'at {{ ansible_host }}'}},
+        {'ansible.builtin.debug': {'msg': 'at {{ ansible_host }}'}}
     )
     plan.write(
         {
@@ -324,9 +275,7 @@ def test_a_deployment_needs_what_the_plan_requires(
     }
 
 
-def test_a_published_set_is_listed_and_run(
-    plan: planning.Plan, tmp_path: pathlib.Path
-) -> None:
+def test_a_published_set_is_listed_and_run(plan, tmp_path):
     folder = tmp_path / 'published'
     for path, content in sample_plan.validations().items():
         file = folder / path

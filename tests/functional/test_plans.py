@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What plans hold, with a real Swift, Mistral and Heat behind them."""
 
-from collections.abc import Iterator
 import dataclasses
 import io
 from typing import Any
@@ -22,7 +21,6 @@ from heat_plugins.objectstore import stores
 from heat_plugins.plans import plan_claims
 from heat_plugins.plans import plan_service
 from tests import sample_plan
-from tests.functional import base
 
 TEMPLATE = b'heat_template_version: 2021-04-16\n'
 
@@ -52,7 +50,7 @@ class User:
 
 
 @pytest.fixture(scope='module')
-def user(cloud: base.minicloud_client.Cloud) -> User:
+def user(cloud):
     env = cloud.env()
     session = ks_session.Session(
         auth=v3.Password(
@@ -74,7 +72,7 @@ def user(cloud: base.minicloud_client.Cloud) -> User:
 
 
 @pytest.fixture(name='plans')
-def no_plans(user: User) -> Iterator[plan_service.Plans]:
+def no_plans(user):
     """The plans, none before and none after."""
     found = user.plans()
     assert found.summaries() == []
@@ -92,9 +90,7 @@ def exported(plans: plan_service.Plans, name: str) -> Any:
 
 
 @pytest.mark.quick
-def test_a_plan_is_made_changed_exported_and_deleted(
-    user: User, plans: plan_service.Plans
-) -> None:
+def test_a_plan_is_made_changed_exported_and_deleted(user, plans):
     made = plans.create('plan', FILES, description='é')
     assert made.entries.keys() == FILES.keys()
     assert plans.load('plan') == made
@@ -136,7 +132,7 @@ def test_a_plan_is_made_changed_exported_and_deleted(
     assert not storage.Container(user.store, 'plan', pools.Pool()).exists()
 
 
-def test_plans_without_mistral_are_kept_in_swift(user: User) -> None:
+def test_plans_without_mistral_are_kept_in_swift(user):
     names = plan_claims.Names(user.store)
     plans = user.plans(names)
     plans.create('plan', FILES)
@@ -152,9 +148,7 @@ def test_plans_without_mistral_are_kept_in_swift(user: User) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_a_plan_from_the_field_works(
-    user: User, plans: plan_service.Plans
-) -> None:
+def test_a_plan_from_the_field_works(user, plans):
     plan = plans.create('sample', sample_plan.content(), render=True)
     assert len(plan.entries) == 1092
     found = plans.capabilities(plan)

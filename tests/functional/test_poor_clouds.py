@@ -5,9 +5,7 @@ What works there, as the page "A cloud without an object store" has it, and
 what says no.
 """
 
-from collections.abc import Iterator
 import json
-import pathlib
 import re
 import subprocess
 from typing import Any
@@ -20,7 +18,6 @@ from tests.functional import base
 from tests.functional import conftest
 from tests.functional import planning
 from tests.functional import servers
-from tests.functional import test_groups
 
 pytestmark = pytest.mark.skipif(
     conftest.PROFILE != 'small' or conftest.STORE != 'swift',
@@ -42,9 +39,7 @@ NEVER = {'Deployments by ZAQAR_SIGNAL'}
 
 
 @pytest.fixture(scope='module', params=['mistral', 'swift'])
-def lacking(
-    request: pytest.FixtureRequest,
-) -> Iterator[tuple[str, base.minicloud_client.Cloud]]:
+def lacking(request):
     """A cloud, and a service that it lacks; it never has Mistral."""
     omitted = sorted({'mistral', request.param})
     for found in conftest.clouds(
@@ -54,9 +49,7 @@ def lacking(
 
 
 @pytest.fixture
-def bare(
-    lacking: tuple[str, base.minicloud_client.Cloud],
-) -> base.minicloud_client.Cloud:
+def bare(lacking):
     """A cloud without Mistral and an object store."""
     service, cloud = lacking
     if service != 'swift':
@@ -79,9 +72,7 @@ def features(cloud: base.minicloud_client.Cloud) -> dict[str, str]:
     return {row['name']: row['reason'] for row in rows if not row['works']}
 
 
-def test_the_status_names_what_does_not_work_and_the_rest_does(
-    lacking: tuple[str, base.minicloud_client.Cloud],
-) -> None:
+def test_the_status_names_what_does_not_work_and_the_rest_does(lacking):
     service, cloud = lacking
     absent = features(cloud)
     # Whether triggers fire is not known where there are none.
@@ -92,9 +83,7 @@ def test_the_status_names_what_does_not_work_and_the_rest_does(
     assert absent['Plans by workflow'] == f'{wording.no_service(text)}.'
 
 
-def test_deployments_by_heats_own_transports_work(
-    lacking: tuple[str, base.minicloud_client.Cloud],
-) -> None:
+def test_deployments_by_heats_own_transports_work(lacking):
     service, cloud = lacking
     stack = base.Stack(cloud.session(), base.software(signal_transport='AUTO'))
     with servers.agent(cloud, stack):
@@ -122,9 +111,7 @@ SHOWN = {
 
 
 @pytest.mark.timeout(400)
-def test_each_row_of_the_page_works_as_it_is_typed(
-    bare: base.minicloud_client.Cloud,
-) -> None:
+def test_each_row_of_the_page_works_as_it_is_typed(bare):
     section = pages.read('without-object-store', 'What works')
     typed = '\n'.join(pages.blocks(section))
     assert re.findall(r'^   \* - (.+)$', section, re.M)[1:] == [*SHOWN]
@@ -172,9 +159,7 @@ def test_each_row_of_the_page_works_as_it_is_typed(
         software(bare, f'run delete {each["id"]}', shown=False)
 
 
-def test_a_plan_needs_no_mistral(
-    lacking: tuple[str, base.minicloud_client.Cloud], tmp_path: pathlib.Path
-) -> None:
+def test_a_plan_needs_no_mistral(lacking, tmp_path):
     service, cloud = lacking
     if service == 'swift':
         pytest.skip('plans need the object store')
@@ -184,46 +169,6 @@ def test_a_plan_needs_no_mistral(
     assert plan('deploy')['status'] == 'CREATE_COMPLETE'
     assert plan('diff') == []
     plan.purge()
-
-
-@pytest.mark.timeout(300)
-def test_a_group_is_one_resource_without_an_object_store(
-    bare: base.minicloud_client.Cloud,
-) -> None:
-    whole = test_groups.template(
-        signal_transport='AUTO',
-        max_failures='1',
-        actions=['CREATE', 'UPDATE', 'DELETE'],
-    )
-    stack = base.Stack(bare.session(), whole)
-    fleet = test_groups.Servers(stack)
-    before = fleet.waiting('CREATE', 3)
-    with test_groups.agents(bare, stack):
-        stack.wait('CREATE_COMPLETE')
-    assert not stack.members('group')
-    assert stack.outputs['greeting'] == dict.fromkeys(
-        test_groups.NAMES, 'hello world'
-    )
-    stack.update(whole, who='moon')
-    fleet.waiting('UPDATE', 3)
-    # Late results are of nobody's action.
-    for config in before.values():
-        late = servers.body(greeting='late')
-        assert base.post(base.signal_url(config), late) == 200
-    states = stack.outputs['members'].values()
-    assert {each['status'] for each in states} == {'IN_PROGRESS'}
-    for name, config in fleet.waiting('UPDATE', 3).items():
-        code = int(name == 'two')
-        body = servers.body(greeting=f'hello {name}', deploy_status_code=code)
-        assert base.post(base.signal_url(config), body) == 200
-    stack.wait('UPDATE_COMPLETE')
-    states = stack.outputs['members']
-    assert [each['status'] for each in states.values()].count('FAILED') == 1
-    assert states['two']['status'] == 'FAILED'
-    assert stack.outputs['greeting']['one'] == 'hello one'
-    stack.delete()
-    with test_groups.agents(bare, stack):
-        stack.wait('DELETE_COMPLETE')
 
 
 def software(

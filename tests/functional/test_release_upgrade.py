@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the former release has stored goes on under this one."""
 
-from collections.abc import Iterator
 import pathlib
 import subprocess
 import sys
 import sysconfig
-from typing import Any
 
 import pytest
 
@@ -112,7 +110,7 @@ def _git(
 
 
 @pytest.fixture
-def former(tmp_path: pathlib.Path) -> pathlib.Path:
+def former(tmp_path):
     """The source tree of the former release."""
     tree = tmp_path / 'former'
     _git(tmp_path, 'clone', '--quiet', '--no-checkout', str(base.ROOT), tree)
@@ -129,15 +127,13 @@ def former(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 @pytest.fixture
-def cloud(
-    tmp_path: pathlib.Path, former: pathlib.Path
-) -> Iterator[tuple[Cloud, Any]]:
+def cloud(tmp_path, former):
     """A cloud with the former release, and what upgrades it."""
     conf = tmp_path / 'heat.conf'
     conf.write_text(CONF)
     found = Cloud(tmp_path / 'home')
 
-    def install(source: pathlib.Path, version: str) -> None:
+    def install(source, version):
         found.up(plugin=source, conf=[conf])
         assert found.release().startswith(version)
 
@@ -216,9 +212,7 @@ def _answer(stack: base.Stack, action: str, greeting: str) -> None:
     conftest.PROFILE != 'small', reason='others have no environment of theirs'
 )
 @pytest.mark.timeout(600)
-def test_what_the_former_release_stored_goes_on(
-    cloud: tuple[Cloud, Any],
-) -> None:
+def test_what_the_former_release_stored_goes_on(cloud):
     found, upgrade = cloud
     session = found.session()
     before = base.Leftovers.of(found)

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ceph's gateway, also in its default form; ``make test-rgw`` runs it."""
 
-from collections.abc import Iterator
-from typing import Any
-
 from keystoneauth1 import session as ks_session
 from keystoneauth1.identity import v3
 import pytest
@@ -19,12 +16,12 @@ check = test_status.check
 
 
 @pytest.fixture
-def default_form(cloud: base.Cloud) -> Iterator[None]:
+def default_form(cloud):
     """Let the URL of the cloud's gateway name no account meanwhile."""
     conf = cloud.path / 'again.conf'
     conf.write_text((cloud.path / 'conf/heat-extra-00.conf').read_text())
 
-    def give(url: str) -> None:
+    def give(url):
         cloud.up(plugin=base.ROOT, conf=[conf], rgw_url=url)
         # They know the endpoint of before.
         cloud._sessions.clear()
@@ -53,7 +50,7 @@ def transport(cloud: base.Cloud, user: str) -> swift.KeystoneTransport:
 
 
 @pytest.mark.quick
-def test_it_answers_as_the_fake_of_the_unit_tests(cloud: base.Cloud) -> None:
+def test_it_answers_as_the_fake_of_the_unit_tests(cloud):
     found = rgw_script.run(transport(cloud, 'demo'), transport(cloud, 'other'))
     assert found == rgw_script.EXPECTED
 
@@ -61,8 +58,8 @@ def test_it_answers_as_the_fake_of_the_unit_tests(cloud: base.Cloud) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures('default_form')
 def test_deployments_complete_in_ceph_s_default_form_as_the_status_says(
-    cloud: base.Cloud, stacks: base.Make, check: Any
-) -> None:
+    cloud, stacks, check
+):
     code, said = check()[test_status.TEMP_URLS]
     assert code == test_status.WARNING, said
     assert '/swift/v1 names no account' in said

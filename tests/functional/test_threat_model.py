@@ -172,7 +172,7 @@ def send(method: str, url: str, body: bytes = b'', **headers: str) -> int:
 
 
 @pytest.fixture
-def victim(cloud: base.Cloud) -> Iterator[str]:
+def victim(cloud):
     """An object in another container of the project; its path."""
     swift = cloud.session()
     path = '/victim/secret'
@@ -186,7 +186,7 @@ def victim(cloud: base.Cloud) -> Iterator[str]:
 
 
 @pytest.fixture(scope='module')
-def stack(cloud: base.Cloud, module_stacks: Any) -> base.Stack:
+def stack(cloud, module_stacks):
     found = module_stacks(test_triggers.fleet(), name='attacked')
     found.wait('CREATE_COMPLETE')
     return found

@@ -89,7 +89,7 @@ def told(
 
 
 @pytest.fixture(scope='module')
-def stack(cloud: base.Cloud, module_stacks: Any) -> base.Stack:
+def stack(cloud, module_stacks):
     found = module_stacks(template(trigger_url=True), name='hooked')
     found.wait('CREATE_COMPLETE')
     return found
@@ -97,8 +97,8 @@ def stack(cloud: base.Cloud, module_stacks: Any) -> base.Stack:
 
 @pytest.mark.quick
 def test_whoever_has_the_url_starts_a_run_that_the_engine_sees_to_its_end(
-    cloud: base.Cloud, stack: base.Stack
-) -> None:
+    cloud, stack
+):
     details = {'trigger': 'BACKUP', 'input_values': {'level': 9}}
     assert post(stack.outputs['trigger_url'], details) == 200
     said = told(stack, 'Signal: run ')
@@ -145,9 +145,7 @@ class Server:
 
 @pytest.mark.quick
 @conftest.trusted
-def test_a_server_starts_nothing_unless_the_template_lets_it(
-    cloud: base.Cloud, stacks: Any
-) -> None:
+def test_a_server_starts_nothing_unless_the_template_lets_it(cloud, stacks):
     stack = stacks(template(), name='ordered')
     stack.wait('CREATE_COMPLETE')
     server = Server(cloud, stack)
@@ -164,7 +162,7 @@ def test_a_server_starts_nothing_unless_the_template_lets_it(
 
 @pytest.mark.quick
 @conftest.trusted
-def test_a_server_answers_for_no_other(cloud: base.Cloud, stacks: Any) -> None:
+def test_a_server_answers_for_no_other(cloud, stacks):
     server = {'software_config_transport': 'POLL_SERVER_HEAT'}
     whole = base.software(server=server, signal_transport='CFN_SIGNAL')
     stack = stacks(whole, name='another')
@@ -178,7 +176,7 @@ def test_a_server_answers_for_no_other(cloud: base.Cloud, stacks: Any) -> None:
 
 
 @pytest.mark.quick
-def test_the_url_is_dead_once_the_template_asks_no_more(stacks: Any) -> None:
+def test_the_url_is_dead_once_the_template_asks_no_more(stacks):
     stack = stacks(template(trigger_url=True))
     stack.wait('CREATE_COMPLETE')
     url = stack.outputs['trigger_url']

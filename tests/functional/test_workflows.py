@@ -155,9 +155,7 @@ def test_delete_ends_what_the_resource_began_and_nothing_else(made, mistral):
     ended = made(flows.template(definition, default_workflow='slow'))
     kept = made(
         flows.template(
-            definition,
-            default_workflow='slow',
-            executions_on_delete='leave',
+            definition, default_workflow='slow', executions_on_delete='leave'
         )
     )
     ids = {}

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A group of fifty on two engines, which die one after the other."""
 
-from typing import Any
-
 from tests.functional import base
 from tests.functional.production import tables
 from tests.functional.production import waits
@@ -10,18 +8,16 @@ from tests.functional.production import waits
 COUNT = 50
 
 
-def test_each_server_of_a_group_runs_it_once(
-    cloud: Any, stacks: base.Make
-) -> None:
+def test_each_server_of_a_group_runs_it_once(cloud, stacks):
     whole = base.group(COUNT, signal_transport='TEMP_URL_POLL')
     stack = stacks(whole)
     heat = tables.Tables(cloud)
     ran: dict[str, set[str]] = {}
 
-    def waiting() -> list[tables.Row]:
+    def waiting():
         return [one for one in heat.look()[1] if one.status == 'IN_PROGRESS']
 
-    def answer(rows: list[tables.Row]) -> None:
+    def answer(rows):
         for one in rows:
             ran.setdefault(one.name, set()).add(one.config_id)
             assert base.put(one.url, waits.body(one.name)) == 201
@@ -33,7 +29,7 @@ def test_each_server_of_a_group_runs_it_once(
         cloud.kill(engine)
         cloud.start(engine)
 
-    def done() -> bool:
+    def done():
         # What was delivered again has another config.
         answer(
             [o for o in waiting() if o.config_id not in ran.get(o.name, ())]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs while engines die, stand still or lose their database."""
 
-from collections.abc import Callable
 import contextlib
 import time
 
@@ -32,9 +31,7 @@ def lose_database(cloud: base.Cloud) -> None:
 
 
 @pytest.mark.parametrize('fault', [kill, freeze, lose_database])
-def test_a_run_continues_and_each_server_runs_it_once(
-    cloud: base.Cloud, stacks: base.Make, fault: Callable[[base.Cloud], None]
-) -> None:
+def test_a_run_continues_and_each_server_runs_it_once(cloud, stacks, fault):
     scripts = {'CREATE': '', 'BACKUP': 'true'}
     stack = stacks(
         base.software(
@@ -59,7 +56,7 @@ def test_a_run_continues_and_each_server_runs_it_once(
         assert base.put(base.signal_url(config), servers.body()) == 201
     seen = set(ids)
 
-    def ended() -> bool:
+    def ended():
         # An engine that has just died may still be asked.
         with contextlib.suppress(base.NotShown, OSError):
             seen.update(one['id'] for one in running.configs(stack))
@@ -76,9 +73,7 @@ def test_a_run_continues_and_each_server_runs_it_once(
     base.until(lambda: not running.given(stack))
 
 
-def test_any_engine_takes_requests_and_none_starts_a_run_twice(
-    cloud: base.Cloud, stacks: base.Make
-) -> None:
+def test_any_engine_takes_requests_and_none_starts_a_run_twice(cloud, stacks):
     stack = stacks(running.fleet(2))
     stack.wait('CREATE_COMPLETE')
     user = running.client(cloud)
