@@ -2,12 +2,55 @@
 """Servers of a stack, and what they leave behind where one can see it."""
 
 import json
+import os
+import pathlib
+import subprocess
+import sys
 from typing import Any
 
 from tests.functional import base
 
 # `base` has put it on the path.
 from minicloud_lib import agents  # isort: skip
+
+# In place of SSH: a shell on a machine, whose agents are installed outside of
+# its tree.
+_SSH = """
+trap 'echo "Failed: $BASH_COMMAND" >&2' ERR
+chroot() {{ shift; "$@"; }}
+export -f chroot
+ssh() {{
+    test "$1" = root@machine
+    PATH={agents}:$PATH DESTDIR={machine} bash -euc "$2"
+}}
+"""
+
+
+def type_script(
+    script: str,
+    folder: str | os.PathLike[str],
+    env: dict[str, str],
+    machine: pathlib.Path | None = None,
+) -> str:
+    """Type what a page has, in a shell; return what it prints.
+
+    :param machine: the tree that its commands reach by SSH.
+    """
+    if machine:
+        agents = pathlib.Path(sys.executable).parent
+        script = _SSH.format(agents=agents, machine=machine) + script
+    done = subprocess.run(
+        ['bash', '-eo', 'pipefail', '-c', script],
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
 
 
 def agent(

@@ -4,8 +4,6 @@
 from collections.abc import Callable
 import contextlib
 import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -140,34 +138,13 @@ def test_a_machine_joins_a_stack_by_the_commands_of_the_page(
         )
     )
     machine = servers.machine(cloud, f'{stack.name}-machine')
-    # In place of SSH: a shell on the machine, whose agents are installed
-    # outside of its tree.
-    typed = f"""
-        set -eo pipefail
-        chroot() {{ shift; "$@"; }}
-        export -f chroot
-        ssh() {{
-            test "$1" = root@machine
-            PATH={sys.prefix}/bin:$PATH DESTDIR={machine.path} bash -euc "$2"
-        }}
-        {copy}
-        {join}
-        """.replace('/opt/heat-plugins', str(tmp_path))
+    typed = f'{copy}\n{join}\n'.replace('/opt/heat-plugins', str(tmp_path))
     typed = typed.replace(' machines ', f' {stack.name} ')
-    done = subprocess.run(
-        ['bash', '-c', typed],
-        cwd=base.ROOT,
-        env=cloud.env(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done
+    said = servers.type_script(typed, base.ROOT, cloud.env(), machine.path)
     conf = machine.path / 'etc/os-collect-config.conf'
     assert 'temp_url_sig' in conf.read_text()
     assert conf.stat().st_mode & 0o777 == 0o600
-    assert 'temp_url_sig' not in done.stdout + done.stderr
+    assert 'temp_url_sig' not in said
     with machine:
         stack.wait('CREATE_COMPLETE')
     name = result.split()[-1]

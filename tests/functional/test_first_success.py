@@ -2,8 +2,6 @@
 """The page "First success" works with what a release has, without a clone."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -14,19 +12,6 @@ from tests.functional import servers
 from tests.unit import environments
 
 pytestmark = [conftest.signed_by_heat, conftest.trusted, pytest.mark.long]
-
-#: In place of SSH: a shell on the machine, whose agents are installed outside
-#: of its tree.
-SHELL = """\
-set -eo pipefail
-trap 'echo "Failed: $BASH_COMMAND" >&2' ERR
-chroot() {{ shift; "$@"; }}
-export -f chroot
-ssh() {{
-    test "$1" = root@machine
-    PATH={agents}:$PATH DESTDIR={machine} bash -euc "$2"
-}}
-"""
 
 
 @pytest.fixture(scope='module')
@@ -76,26 +61,16 @@ def test_every_command_of_the_page_works(cloud, laptop, cleared):
     install, create, join, *rest = pages.blocks(pages.read('first-success'))
     machine = servers.machine(cloud, 'first-machine')
 
+    env = cloud.env()
+    env['PATH'] = f'{laptop}/venv/bin:{env["PATH"]}'
+    # All that the wheel needs is there.
+    env['PIP_NO_INDEX'] = '1'
+
     def typed(*blocks):
-        begin = SHELL.format(agents=f'{sys.prefix}/bin', machine=machine.path)
-        script = (begin + ''.join(blocks)).replace(
+        script = ''.join(blocks).replace(
             '/opt/heat-plugins', f'{laptop}/machine'
         )
-        env = cloud.env()
-        env['PATH'] = f'{laptop}/venv/bin:{env["PATH"]}'
-        # All that the wheel needs is there.
-        env['PIP_NO_INDEX'] = '1'
-        done = subprocess.run(
-            ['bash', '-c', script],
-            cwd=laptop,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=200,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        return servers.type_script(script, laptop, env, machine.path)
 
     where = typed(
         install, 'python -c "import heat_plugins as p; print(p.__file__)"\n'

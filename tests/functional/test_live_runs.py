@@ -3,7 +3,6 @@
 
 import hashlib
 import pathlib
-import subprocess
 import time
 from typing import Any
 import uuid
@@ -256,25 +255,15 @@ def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(cloud, tmp_path):
     typed = ''.join(pages.blocks(pages.readme('A BACKUP of your own')))
     assert typed.count('BACKUP') == 2
 
-    def run(script):
-        done = subprocess.run(
-            ['bash', '-ec', script],
-            cwd=tmp_path,
-            env=cloud.env(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout
-        return done.stdout
-
+    env = cloud.env()
     try:
-        said = run(typed)
+        said = servers.type_script(typed, tmp_path, env)
     finally:
-        run(
+        servers.type_script(
             'openstack stack delete --yes --wait mine; '
-            'minicloud agent stop mine --remove'
+            'minicloud agent stop mine --remove',
+            tmp_path,
+            env,
         )
     live, ended, other = said.partition(': complete after ')
     assert ended, said

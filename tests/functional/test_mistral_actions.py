@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.functional import base
-from tests.functional import executions
+from tests.functional import flows
 from tests.functional import servers
 
 EXAMPLE = base.ROOT / 'contrib/examples/workflows/backup.yaml'
@@ -37,7 +37,7 @@ def template() -> Template:
 
 @pytest.fixture(scope='module')
 def mistral(cloud):
-    return executions.Mistral(cloud.session())
+    return flows.Executions(cloud.session())
 
 
 @pytest.fixture(scope='module')

@@ -9,7 +9,7 @@ import pytest
 from tests.functional import baremetal
 from tests.functional import base
 from tests.functional import conftest
-from tests.functional import executions
+from tests.functional import flows
 
 pytestmark = [
     pytest.mark.long,
@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 #: Nodes, of which as many as a tenth are faulty in each way.
-MANY = 40
+MANY = 60
 TENTH = MANY // 10
 
 
@@ -95,7 +95,7 @@ def test_many_nodes_of_which_many_are_faulty(machines, commands):
 
     # It is killed in the middle of its work.
     process = commands.begin('register', file, '--no-manage')
-    base.until(lambda: len(machines.nodes()) >= TENTH)
+    base.until(lambda: len(machines.nodes()) >= TENTH, pause=0.2)
     process.kill()
     process.wait()
     assert len(machines.nodes()) < MANY // 2, (
@@ -178,7 +178,7 @@ def test_workflows_do_the_same(ironic_cloud, machines, commands):
     path = '/{container}/{object}'.format(**place)
     assert session.put('object-store', path, body).ok
 
-    mistral = executions.Mistral(session)
+    mistral = flows.Executions(session)
     ended = mistral.run(
         'nodes.register', nodes={**place, 'bytes': len(body)}, timeout=20
     )
@@ -215,7 +215,7 @@ def test_a_move_outlives_a_mistral_that_is_killed(
     file = commands.file(map(baremetal.entry, range(3)))
     commands('register', file, '--no-manage')
     assert set(machines.states().values()) == {'enroll'}
-    mistral = executions.Mistral(ironic_cloud.session('admin'))
+    mistral = flows.Executions(ironic_cloud.session('admin'))
     namespace = mistral.hasten('nodes.move', 'heat_plugins.job', seconds=15)
     with ironic_cloud.frozen('ironic'):
         execution_id = mistral.start('nodes.move', namespace, verb='manage')

@@ -26,6 +26,10 @@ pytestmark = [
 
 OURS = os.environ.get('FUNCTIONAL_CLASSES', 'ours') != 'heat'
 
+#: What becomes of a server with another flavor, and what Heat says where no
+#: host has room.
+POLICIES = {'REPLACE': '', 'RESIZE': 'Timed out'}
+
 #: Seconds for an emulated machine to boot and to answer.
 _BOOT_SECONDS = 600
 
@@ -324,44 +328,33 @@ def test_a_virtual_machine_reads_novas_config_drive(cloud, nova, stacks):
 
 
 def test_what_no_host_has_room_for_fails_before_the_deployment(nova, stacks):
-    def sized(flavor):
+    def sized(flavor: str, policy: str) -> base.Template:
         return template(
             'TEMP_URL_POLL',
-            server={'flavor': flavor, 'flavor_update_policy': 'REPLACE'},
+            server={'flavor': flavor, 'flavor_update_policy': policy},
         )
 
-    stack = stacks(sized('small'))
-    stack.wait('CREATE_COMPLETE')
-    server, created = server_of(stack), config_of(stack)
-    stack.update(sized('huge'), who='moon')
-    stack.wait('UPDATE_FAILED')
-    assert 'server' in stack.reason
-    assert config_of(stack) == created
-    assert greeting(stack) == 'hello world'
-    assert nova.servers()[server] == 'ACTIVE'
-    stack.update(sized('small'), who='moon')
-    stack.wait('UPDATE_COMPLETE')
-    assert greeting(stack) == 'hello moon'
-    assert nova.servers() == {server_of(stack): 'ACTIVE'}
-
-
-def test_a_resize_that_has_no_host_ends_with_the_time_limit(nova, stacks):
-    def sized(flavor):
-        return template('TEMP_URL_POLL', server={'flavor': flavor})
-
-    stack = stacks(sized('small'))
-    stack.wait('CREATE_COMPLETE')
-    server, created = server_of(stack), config_of(stack)
-    # Nova gives it up at once, and Heat waits: it is ACTIVE, as before.
-    stack.update(sized('huge'), who='moon', timeout_mins=1)
-    stack.wait('UPDATE_FAILED')
-    assert 'Timed out' in stack.reason
-    assert nova.servers() == {server: 'ACTIVE'}
-    assert config_of(stack) == created
-    stack.update(sized('small'), who='moon')
-    stack.wait('UPDATE_COMPLETE')
-    assert greeting(stack) == 'hello moon'
-    assert nova.servers() == {server: 'ACTIVE'}
+    made = {each: stacks(sized('small', each)) for each in POLICIES}
+    before = {}
+    for policy, stack in made.items():
+        stack.wait('CREATE_COMPLETE')
+        before[policy] = server_of(stack), config_of(stack)
+        # Nova gives a resize up at once, and Heat waits until its time limit.
+        stack.update(sized('huge', policy), who='moon', timeout_mins=1)
+    for policy, stack in made.items():
+        server, created = before[policy]
+        stack.wait('UPDATE_FAILED')
+        assert POLICIES[policy] in stack.reason
+        assert config_of(stack) == created
+        assert greeting(stack) == 'hello world'
+        assert nova.servers()[server] == 'ACTIVE'
+        stack.update(sized('small', policy), who='moon')
+    for stack in made.values():
+        stack.wait('UPDATE_COMPLETE')
+        assert greeting(stack) == 'hello moon'
+        assert nova.servers()[server_of(stack)] == 'ACTIVE'
+    assert server_of(made['RESIZE']) == before['RESIZE'][0]
+    assert len(nova.servers()) == len(made)
 
 
 @pytest.mark.skipif(not OURS, reason='Heat has no runs')

@@ -4,7 +4,7 @@
 import pytest
 import yaml
 
-from tests.functional import executions
+from tests.functional import flows
 from tests.functional import planning
 
 # Each command takes its time where many run at once.
@@ -32,7 +32,7 @@ def plans(cloud, tmp_path):
 
 @pytest.fixture(scope='module')
 def mistral(cloud):
-    return executions.Mistral(cloud.session())
+    return flows.Executions(cloud.session())
 
 
 @pytest.mark.quick

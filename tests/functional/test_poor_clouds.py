@@ -121,14 +121,7 @@ def test_each_row_of_the_page_works_as_it_is_typed(bare):
     stack = base.Stack(bare.session(), text, name='web')
     with servers.agent(bare, stack, 'web_server'):
         stack.wait('CREATE_COMPLETE')
-        done = subprocess.run(
-            ['bash', '-ec', typed],
-            cwd=base.ROOT,
-            env=bare.env(),
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done
+        servers.type_script(typed, base.ROOT, bare.env())
         # Those of web, that of the group, and that by the URL.
         base.until(
             lambda: (

@@ -93,7 +93,7 @@ def test_a_stack_goes_on_whose_engine_died_between_two_resources(alone):
 
 
 def test_a_delete_goes_on_whose_engine_died_before_its_first_resource(alone):
-    waits = {'action_wait_secs': {'delete': 60}}
+    waits = {'action_wait_secs': {'delete': 12}}
     template = {
         'heat_template_version': '2021-04-16',
         'resources': {

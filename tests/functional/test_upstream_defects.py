@@ -9,9 +9,14 @@ it, and the test belongs among the others. What takes no services is in
 import re
 import time
 
+import pytest
+
 from tests.functional import base
 from tests.functional import conftest
 from tests.functional import servers
+
+# What ours do, the unit tests and other journeys show each time.
+pytestmark = pytest.mark.heats_classes
 
 #: Both know this name.
 TRANSPORT = 'TEMP_URL_SIGNAL'
