@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each template in contrib/examples does what it says, on real agents."""
 
-from collections.abc import Callable
 import contextlib
 import os
-from typing import Any
 
 import pytest
 import yaml
@@ -16,15 +14,13 @@ from tests.functional import servers
 
 EXAMPLES = base.ROOT / 'contrib/examples'
 
-Outputs = dict[str, Any]
 
-
-def _group(outputs: Outputs) -> None:
+def _group(outputs):
     assert outputs['kernels'].keys() == {'first', 'second'}
     assert all(one.startswith('Linux ') for one in outputs['kernels'].values())
 
 
-def _software(outputs: Outputs) -> None:
+def _software(outputs):
     assert outputs['path'].endswith('/web/index.html')
     assert len(outputs['checksum']) == 64
     assert outputs['said'] == "CREATE: the page says 'Hello, world'\n"
@@ -32,7 +28,7 @@ def _software(outputs: Outputs) -> None:
 
 
 #: By name: some outputs of the example, or what holds for them.
-CHECKS: dict[str, Outputs | Callable[[Outputs], None]] = {
+CHECKS = {
     'ansible': {'size': '15'},
     'component': {'backups': []},
     'databases': {'actions': ['CREATE', 'BACKUP', 'RESTART', 'DELETE']},

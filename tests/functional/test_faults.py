@@ -4,7 +4,6 @@
 import json
 import socket
 import time
-from typing import Any
 import urllib.parse
 
 import pytest
@@ -18,29 +17,27 @@ BUDGET = 30
 ENGINE = 'keystoneauth'
 
 
-def container(stack: base.Stack) -> str:
+def container(stack):
     return f'/heat-plugins-{stack.id}'
 
 
-def fault(stack: base.Stack | None = None, **rule: Any) -> base.Template:
+def fault(stack=None, **rule):
     """Return a rule for what the engine asks for, about one stack or all."""
     where = f'.*{container(stack)}.*' if stack else '.*'
     return {'user_agent': ENGINE, 'path': where, **rule}
 
 
-def signal(deployment: base.Deployment, greeting: str = 'hello') -> None:
+def signal(deployment, greeting='hello'):
     body = {'greeting': greeting, 'deploy_status_code': 0}
     assert deployment.put(json.dumps(body).encode()) == 201
 
 
-def completes(
-    stack: base.Stack, action: str = 'CREATE', greeting: str = 'hello'
-) -> None:
+def completes(stack, action='CREATE', greeting='hello'):
     stack.wait(f'{action}_COMPLETE')
     assert stack.outputs['deployment_greeting'] == greeting
 
 
-def put_half(url: str) -> None:
+def put_half(url):
     """Begin to PUT to a URL, and hang up in the middle."""
     parts = urllib.parse.urlsplit(url)
     assert parts.hostname
@@ -55,18 +52,18 @@ def put_half(url: str) -> None:
 class Swift:
     """The object store as the project's members see it."""
 
-    def __init__(self, cloud: base.Cloud) -> None:
+    def __init__(self, cloud):
         self._session = cloud.session()
 
-    def names(self, stack: base.Stack) -> list[str]:
+    def names(self, stack):
         path = f'{container(stack)}?format=json'
         answer = self._session.get('object-store', path)
         return [one['name'] for one in answer.json() or ()]
 
-    def delete(self, stack: base.Stack) -> None:
+    def delete(self, stack):
         base.delete_container(self._session, container(stack)[1:])
 
-    def key(self, stack: base.Stack) -> str | None:
+    def key(self, stack):
         answer = self._session.request(
             'HEAD', 'object-store', container(stack)
         )

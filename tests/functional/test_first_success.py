@@ -43,8 +43,8 @@ def cleared(cloud):
     _clear(demo)
 
 
-def _clear(demo: base.minicloud_client.Session) -> None:
-    def stacks() -> base.Template:
+def _clear(demo):
+    def stacks():
         answer = demo.get('orchestration', '/stacks?name=first')
         return answer.json()['stacks']
 

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups of fifty, whatever goes wrong: nothing is lost, nothing is left."""
 
-from collections.abc import Callable, Iterator
 import contextlib
 import os
 import time
-from typing import Any
 
 import pytest
 
@@ -38,13 +36,13 @@ class Fleet:
     :ivar ran: the actions of each deployment that its server has run.
     """
 
-    def __init__(self, cloud: Any, stack: base.Stack) -> None:
+    def __init__(self, cloud, stack):
         self._state = engine_state.EngineState(cloud.path / 'data/heat.sqlite')
         self._stack = stack
-        self._answered: set[str] = set()
-        self.ran: dict[str, list[str]] = {}
+        self._answered = set()
+        self.ran = {}
 
-    def answer(self, count: int = COUNT) -> int:
+    def answer(self, count=COUNT):
         """Answer for some servers that have something new; say how many."""
         waiting = {
             one.id: one.row_action
@@ -61,7 +59,7 @@ class Fleet:
             )
         return min(count, len(new))
 
-    def until(self, *statuses: str, seconds: float = 240) -> str:
+    def until(self, *statuses, seconds=240):
         """Answer until the stack has one of some statuses; return that."""
         deadline = time.monotonic() + seconds
         while True:
@@ -72,26 +70,23 @@ class Fleet:
             self.answer()
             time.sleep(0.2)
 
-    def times(self, action: str) -> list[int]:
+    def times(self, action):
         """Return how often each server has run an action."""
         return [found.count(action) for found in self.ran.values()]
 
 
-def _group(ids: dict[str, str], **properties: Any) -> base.Template:
+def _group(ids, **properties):
     whole = test_groups.template(names=(), members='single', **properties)
     whole['resources']['group']['properties']['servers'] = ids
     return whole
 
 
-Make = Callable[..., tuple[base.Stack, Fleet, base.Template]]
-
-
 @contextlib.contextmanager
-def _making(cloud: Any) -> Iterator[Make]:
+def _making(cloud):
     stacks = [base.Stack(cloud.session(), kills.server_template(COUNT))]
     stacks[0].wait('CREATE_COMPLETE', 180)
 
-    def make(**properties: Any) -> tuple[base.Stack, Fleet, base.Template]:
+    def make(**properties):
         whole = _group(stacks[0].outputs, **properties)
         stack = base.Stack(cloud.session(), whole)
         stacks.append(stack)
@@ -106,7 +101,7 @@ def _making(cloud: Any) -> Iterator[Make]:
 alone = test_rescue.alone
 
 
-def _gone(cloud: Any, stack: base.Stack) -> None:
+def _gone(cloud, stack):
     """Hold that nothing is left of a group."""
     stack.wait('DELETE_COMPLETE', 120)
     names = [
@@ -123,9 +118,7 @@ def test_engines_die_at_several_moments(alone):
         _becomes_nested(alone, *make())
 
 
-def _becomes_nested(
-    cloud: Any, stack: base.Stack, fleet: Fleet, whole: base.Template
-) -> None:
+def _becomes_nested(cloud, stack, fleet, whole):
     """Let the engine die while a group gets a nested stack."""
     fleet.until('CREATE_COMPLETE')
     stack.nest(whole)
@@ -140,16 +133,10 @@ def _becomes_nested(
     _gone(cloud, stack)
 
 
-def _lives_on(
-    cloud: Any,
-    moment: float,
-    stack: base.Stack,
-    fleet: Fleet,
-    whole: base.Template,
-) -> None:
+def _lives_on(cloud, moment, stack, fleet, whole):
     """Let the engine die some seconds after each action has begun."""
 
-    def dies() -> None:
+    def dies():
         time.sleep(moment)
         cloud.kill('heat')
         cloud.start('heat')

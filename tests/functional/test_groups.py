@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups of both kinds: one resource, or a nested stack."""
 
-from collections.abc import Iterator
 import contextlib
-from typing import Any
 
 import pytest
 
@@ -15,10 +13,8 @@ NAMES = ('one', 'two', 'three')
 
 ALL = ['CREATE', 'UPDATE', 'SUSPEND', 'RESUME', 'DELETE']
 
-Make = base.Make
 
-
-def template(names: Any = NAMES, **properties: Any) -> base.Template:
+def template(names=NAMES, **properties):
     """Return a group with some servers, each of which greets."""
     whole = base.software(deployments=0)
     server = whole['resources'].pop('server')
@@ -43,7 +39,7 @@ def template(names: Any = NAMES, **properties: Any) -> base.Template:
 
 
 @contextlib.contextmanager
-def agents(cloud: Any, stack: base.Stack) -> Iterator[None]:
+def agents(cloud, stack):
     """Be the agents of all servers of a stack."""
     with contextlib.ExitStack() as running:
         for name in NAMES:
@@ -54,13 +50,13 @@ def agents(cloud: Any, stack: base.Stack) -> Iterator[None]:
 class Servers:
     """Servers that the test answers for: no agent runs anything."""
 
-    def __init__(self, stack: base.Stack, names: Any = NAMES) -> None:
+    def __init__(self, stack, names=NAMES):
         self._stack = stack
         self._names = names
         #: The configs that were answered, by member.
-        self.ran: dict[str, list[str]] = {name: [] for name in names}
+        self.ran = {name: [] for name in names}
 
-    def configs(self, action: str) -> dict[str, base.Template]:
+    def configs(self, action):
         """Return what servers must run for an action, unless answered."""
         found = {}
         for name in self._names:
@@ -73,16 +69,16 @@ class Servers:
                     found[name] = config
         return found
 
-    def waiting(self, action: str, count: int) -> dict[str, base.Template]:
+    def waiting(self, action, count):
         """Wait until `count` servers have an action; return their configs."""
 
-        def found() -> dict[str, base.Template] | None:
+        def found():
             configs = self.configs(action)
             return configs if len(configs) == count else None
 
         return dict(base.until(found, 120))
 
-    def answer(self, action: str, count: int, **bodies: bytes) -> None:
+    def answer(self, action, count, **bodies):
         """Answer for `count` servers; with success where there is no body."""
         for name, config in self.waiting(action, count).items():
             body = bodies.get(name, servers.body(greeting=f'hello {name}'))
@@ -191,7 +187,7 @@ def test_what_was_abandoned_is_adopted(stacks, members):
     }
 
 
-def ids(found: dict[str, base.Template]) -> set[str]:
+def ids(found):
     return {config['id'] for config in found.values()}
 
 

@@ -7,7 +7,6 @@ rest: what a server does with the add-on.
 
 import fnmatch
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -110,7 +109,7 @@ def test_lintian_has_no_error_in_the_packages(host, tmp_path, monkeypatch):
     host.run('test $(ls *.deb | wc -l) = 2; lintian *.deb', '/root/packages')
 
 
-def add_on(root: pathlib.Path) -> dict[str, tuple[int, bytes]]:
+def add_on(root):
     """Return the modes and contents of the add-on's files."""
     found = {}
     for path in [*(root / 'etc').rglob('*'), *(root / 'usr').rglob('*')]:

@@ -5,7 +5,6 @@ A host of each kind is a chroot. Its own Heat uses a mini cloud's Keystone and
 Swift, and its servers are real agents.
 """
 
-from collections.abc import Iterator, Sequence
 import contextlib
 import dataclasses
 import importlib.metadata
@@ -66,12 +65,12 @@ class Lane:
     heat: str
     python: str
     section: str
-    include: Sequence[str] = ('heat-engine', 'systemd')
-    programs: str = '/usr/bin'
-    paste: str = '/etc/heat/api-paste.ini'
-    packages: str = 'dpkg-query --show; dpkg --verify | grep -v /share/ || :'
-    prepare: str = ''
-    transport: str = _CFN
+    include = ('heat-engine', 'systemd')
+    programs = '/usr/bin'
+    paste = '/etc/heat/api-paste.ini'
+    packages = 'dpkg-query --show; dpkg --verify | grep -v /share/ || :'
+    prepare = ''
+    transport = _CFN
 
 
 _VENV = f"""\
@@ -130,18 +129,18 @@ class Site:
     host: debian.Host
     heat: heat_host.Heat
 
-    def type(self, commands: str) -> str:
+    def type(self, commands):
         """Type what a page has; systemd's part is played here."""
         said = self.host.run(commands, debian.SOURCE)
         if 'systemctl restart heat-engine' in commands:
             self.heat.restart_engine()
         return said
 
-    def as_heat(self, command: str) -> str:
+    def as_heat(self, command):
         """Run a program of heat-engine's environment as its user."""
         return self.host.run(f'{self.lane.programs}/{command}', '/', 'heat')
 
-    def classes(self) -> dict[str, str]:
+    def classes(self):
         """Return the classes of our types that heat-engine loads."""
         probe = pathlib.Path(environments.PROBE)
         shutil.copy(probe, self.host.path / 'tmp/probe.py')
@@ -154,7 +153,7 @@ class Site:
         found = json.loads(said)['classes']
         return {name: found[name] for name in OURS if name in found}
 
-    def waiting(self) -> str:
+    def waiting(self):
         """Return what heat-plugins-status says of deployments that wait."""
         said = self.as_heat(
             'heat-plugins-status upgrade check --json 2>/dev/null || :'
@@ -164,7 +163,7 @@ class Site:
         }
         return str(checks['Waiting deployments'])
 
-    def features(self) -> dict[str, bool | None]:
+    def features(self):
         """Return what heat-plugins-status says works here."""
         login = ' '.join(
             f'{name}={shlex.quote(value)}'
@@ -179,14 +178,14 @@ class Site:
         )
         return {one['name']: one['works'] for one in json.loads(said)}
 
-    def traces(self) -> set[str]:
+    def traces(self):
         """Return what a removal restores: configuration, packages, files."""
         conf = (self.host.path / heat_host.CONF).read_text()
         packages = self.host.run(self.lane.packages)
         return {*(conf + packages + self.host.run(_FILES)).splitlines()}
 
     @property
-    def has_ours(self) -> bool:
+    def has_ours(self):
         """Whether the engine that runs has our types; the page's check."""
         shown = self.heat.cloud.session().get(
             'orchestration', '/resource_types/OS::Heat::SoftwareDeployment'
@@ -198,7 +197,7 @@ class Site:
 @pytest.fixture(params=[pytest.param(lane, id=n) for n, lane in LANES.items()])
 def site(request, tmp_path):
     """A host with Heat as it comes, and the files of a release."""
-    lane: Lane = request.param
+    lane = request.param
     include = (*lane.include, *heat_host.PACKAGES)
     made = contextlib.contextmanager(conftest.clouds)
     with (
@@ -217,7 +216,7 @@ def site(request, tmp_path):
 
 
 @contextlib.contextmanager
-def installed(site: Site) -> Iterator[int]:
+def installed(site):
     """Install heat-plugins, and remove it, as the pages say.
 
     Yields how many commands were typed.

@@ -6,28 +6,22 @@ import copy
 import pytest
 
 from tests.functional import base
+from tests.functional import running
 from tests.functional import servers
 
-COMPONENT = {
-    'type': 'OS::Heat::SoftwareComponent',
-    'properties': {
-        'inputs': [{'name': 'who'}],
-        'outputs': [{'name': 'greeting'}],
-        'configs': [
-            {
-                'actions': [action],
-                'tool': 'script',
-                'config': f'#!/bin/sh\necho {verb} $who | tee {verb}\n',
-            }
-            for action, verb in {
-                'CREATE': 'install',
-                'UPDATE': 'upgrade',
-                'DELETE': 'remove',
-                'BACKUP': 'save',
-            }.items()
-        ],
+COMPONENT = running.component(
+    {
+        action: f'#!/bin/sh\necho {verb} $who | tee {verb}\n'
+        for action, verb in {
+            'CREATE': 'install',
+            'UPDATE': 'upgrade',
+            'DELETE': 'remove',
+            'BACKUP': 'save',
+        }.items()
     },
-}
+    {'who': ''},
+    ('greeting',),
+)
 
 
 @pytest.mark.quick

@@ -4,7 +4,6 @@
 import hashlib
 import pathlib
 import time
-from typing import Any
 import uuid
 
 import pytest
@@ -16,8 +15,6 @@ from tests.functional import running
 from tests.functional import servers
 from tests.functional import test_on_call
 from tests.functional import test_supervisor
-
-Template = base.Template
 
 SECRET = 'open-sesame-of-today'
 
@@ -56,7 +53,7 @@ _SCRIPTS = {
 _PAGE = base.ROOT / 'doc/source/running-actions.rst'
 
 
-def template(**properties: Any) -> Template:
+def template(**properties):
     inputs = {'password': '', 'pieces': 1, 'rest': 0}
     config = running.component(_SCRIPTS, inputs)
     found = base.software(
@@ -72,7 +69,7 @@ def template(**properties: Any) -> Template:
     return found
 
 
-def expected(pieces: int) -> bytes:
+def expected(pieces):
     """Return what BYTES writes."""
     seed, found = b'x', b''
     for _ in range(pieces):
@@ -84,7 +81,7 @@ def expected(pieces: int) -> bytes:
 class Commands(running.Commands):
     """``openstack software deployment run …``, on one stack."""
 
-    def __init__(self, cloud: base.Cloud, stack: base.Stack) -> None:
+    def __init__(self, cloud, stack):
         super().__init__(cloud)
         self.on = ('--stack', stack.name)
 
@@ -102,7 +99,7 @@ def commands(cloud, supervised):
     return Commands(cloud, supervised[0])
 
 
-def alive(*words: str) -> list[str]:
+def alive(*words):
     """Return the processes that have one of these command lines."""
     found = []
     for file in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
@@ -121,7 +118,7 @@ def test_a_run_is_followed_while_it_goes_on(commands):
     began = time.monotonic()
     words = 'start', 'TALK', *commands.on, '--follow'
     process = commands.begin(*words)
-    seen: dict[str, float] = {}
+    seen = {}
     assert process.stderr is not None
     said = ''
     for line in process.stderr:

@@ -5,7 +5,6 @@ These make an instance of their own and throw it away.
 """
 
 import pathlib
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from tests.functional import base
 minicloud_client = base.minicloud_client
 
 
-def made(cloud: minicloud_client.Cloud, name: str, **options: Any) -> Any:
+def made(cloud, name, **options):
     """Create a stack with Heat's own class of deployment."""
     options = {'signal_transport': 'TEMP_URL_SIGNAL', **options}
     return base.Stack(cloud.session(), base.software(**options), name=name)

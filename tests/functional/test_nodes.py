@@ -2,7 +2,6 @@
 """Nodes: a real Ironic, whose machines this test plays."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -56,18 +55,18 @@ def commands(ironic_cloud, tmp_path):
         assert baremetal.PASSWORD not in text
 
 
-def names(numbers: range) -> list[str]:
+def names(numbers):
     return [baremetal.name(number) for number in numbers]
 
 
-def states(found: Any, numbers: range) -> set[tuple[str, int]]:
+def states(found, numbers):
     """Return how some nodes of a table of inspections stand."""
     return {
         (found[one]['State'], found[one]['Attempts']) for one in names(numbers)
     }
 
 
-def fault(number: int) -> tuple[base.Template, str]:
+def fault(number):
     """Return what is wrong with an entry, and what is said of that.
 
     Half of them are faulty, in each way as many; the others are not.

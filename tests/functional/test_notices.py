@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """heat-engine tells a webhook when a schedule's action fails."""
 
-from collections.abc import Iterator
 import contextlib
 import json
-import pathlib
 import socket
 import subprocess
 import sys
 import time
-from typing import Any
 
 import pytest
 import yaml
@@ -38,7 +35,7 @@ notify_hosts = http://127.0.0.1,http://127.0.0.1:{port}
 
 
 @contextlib.contextmanager
-def receiving(port: int, log: pathlib.Path) -> Iterator[None]:
+def receiving(port, log):
     """Run the example of a receiver, which prints what it verifies."""
     with log.open('a') as out:
         process = subprocess.Popen(
@@ -54,11 +51,11 @@ def receiving(port: int, log: pathlib.Path) -> Iterator[None]:
         process.wait()
 
 
-def told(log: pathlib.Path) -> list[dict[str, Any]]:
+def told(log):
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
-def template(journal: pathlib.Path, port: int) -> base.Template:
+def template(journal, port):
     example = yaml.safe_load((EXAMPLES / 'schedule.yaml').read_text())
     content = schedules.template(
         journal, notify=example['resources']['nightly']['properties']['notify']
@@ -79,7 +76,7 @@ def template(journal: pathlib.Path, port: int) -> base.Template:
     return content
 
 
-def start(cloud: base.Cloud, file: pathlib.Path, port: int) -> str:
+def start(cloud, file, port):
     """Start a run by a command, which is told; return its ID."""
     url = f'http://127.0.0.1:{port}/p4th'
     file.write_text(json.dumps({'url': url, 'secret': SECRET}))

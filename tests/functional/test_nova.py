@@ -7,7 +7,6 @@ page servers-that-change has a table of it.
 """
 
 import os
-from typing import Any
 
 import pytest
 
@@ -37,43 +36,43 @@ _BOOT_SECONDS = 600
 class Nova:
     """A cloud's Nova, as the user demo sees it."""
 
-    def __init__(self, cloud: base.Cloud) -> None:
+    def __init__(self, cloud):
         self._cloud = cloud
         self._session = cloud.session()
 
-    def servers(self) -> dict[str, str]:
+    def servers(self):
         """Return the status of each server, by its ID."""
         answer = self._session.get('compute', '/servers/detail')
         return {one['id']: one['status'] for one in answer.json()['servers']}
 
-    def reach(self, server: str, status: str | None) -> None:
+    def reach(self, server, status):
         """Wait until a server has a status; None: until it is gone."""
         base.until(lambda: self.servers().get(server) == status)
 
-    def stop(self, server: str) -> None:
+    def stop(self, server):
         self._act(server, 'os-stop')
         self.reach(server, 'SHUTOFF')
 
-    def start(self, server: str) -> None:
+    def start(self, server):
         self._act(server, 'os-start')
 
-    def delete(self, server: str) -> None:
+    def delete(self, server):
         answer = self._session.delete('compute', f'/servers/{server}')
         assert answer.ok, answer
         self.reach(server, None)
 
-    def disk(self, server: str) -> base.minicloud_client.Agent:
+    def disk(self, server):
         """Return what is on a server."""
         return self._cloud.agent(server)
 
-    def label(self, server: str, **metadata: str) -> None:
+    def label(self, server, **metadata):
         """Add to the metadata of a server."""
         answer = self._session.post(
             'compute', f'/servers/{server}/metadata', {'metadata': metadata}
         )
         assert answer.ok, answer
 
-    def _act(self, server: str, action: str) -> None:
+    def _act(self, server, action):
         answer = self._session.post(
             'compute', f'/servers/{server}/action', {action: None}
         )
@@ -114,9 +113,7 @@ def stacks(cloud, nova):
     before.hold(cloud)
 
 
-def template(
-    transport: str, *, server: dict[str, Any] | None = None, **properties: Any
-) -> base.Template:
+def template(transport, *, server=None, **properties):
     """Return a template with a deployment to a server of Nova."""
     if not OURS:
         transport = transport.replace('TEMP_URL_POLL', 'TEMP_URL_SIGNAL')
@@ -137,22 +134,22 @@ def template(
     return found
 
 
-def server_of(stack: base.Stack) -> str:
+def server_of(stack):
     return str(stack.resource('server')['physical_resource_id'])
 
 
-def config_of(stack: base.Stack) -> str:
+def config_of(stack):
     """Return the ID of what the server was given last."""
     deployment = stack.deployment()
     assert deployment is not None
     return str(deployment.config['id'])
 
 
-def greeting(stack: base.Stack) -> str:
+def greeting(stack):
     return str(stack.outputs['deployment_greeting'])
 
 
-def reasons(stack: base.Stack) -> list[str]:
+def reasons(stack):
     """Return what the events of the deployment say."""
     return [
         one['resource_status_reason'] for one in stack.events('deployment')
@@ -328,7 +325,7 @@ def test_a_virtual_machine_reads_novas_config_drive(cloud, nova, stacks):
 
 
 def test_what_no_host_has_room_for_fails_before_the_deployment(nova, stacks):
-    def sized(flavor: str, policy: str) -> base.Template:
+    def sized(flavor, policy):
         return template(
             'TEMP_URL_POLL',
             server={'flavor': flavor, 'flavor_update_policy': policy},

@@ -18,7 +18,7 @@ REFUSED = 'SET_BY_HAND_AND_REFUSED'
 
 @pytest.fixture
 def plans(cloud, tmp_path):
-    made: list[planning.Plan] = []
+    made = []
 
     def plan(name):
         made.append(planning.Plan(cloud, tmp_path, name))

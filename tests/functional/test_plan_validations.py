@@ -4,7 +4,6 @@
 import copy
 import json
 import pathlib
-from typing import Any
 import uuid
 
 import pytest
@@ -16,12 +15,8 @@ from tests.functional import planning
 # Each playbook takes seconds before its first task, more on a busy machine.
 pytestmark = pytest.mark.timeout(300)
 
-Files = dict[str, Any]
 
-
-def playbook(
-    *tasks: Any, groups: tuple[str, ...] = (), hosts: str = 'all'
-) -> list[Any]:
+def playbook(*tasks, groups=(), hosts='all'):
     return [
         {
             'hosts': hosts,
@@ -32,7 +27,7 @@ def playbook(
     ]
 
 
-def plan_files(validations: Files, required: tuple[str, ...] = ()) -> Files:
+def plan_files(validations, required=()):
     found = planning.files(planning.empty())
     found['plan-environment.yaml']['required_validations'] = [*required]
     for name, content in validations.items():
@@ -47,11 +42,11 @@ class Sleepers:
     to be forgotten.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         # Nobody else on this machine sleeps for that long.
         self.seconds = str(10_000_000 + uuid.uuid4().int % 1_000_000)
 
-    def playbook(self) -> list[Any]:
+    def playbook(self):
         forgotten = f"setsid env -i sh -c 'sleep {self.seconds} &'"
         return playbook(
             {
@@ -61,7 +56,7 @@ class Sleepers:
             groups=('slow',),
         )
 
-    def found(self) -> list[str]:
+    def found(self):
         """Return the command lines that tell of them."""
         lines = []
         for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
@@ -73,10 +68,10 @@ class Sleepers:
                 lines.append(line)
         return lines
 
-    def begun(self) -> None:
+    def begun(self):
         base.until(lambda: len(self.found()) == 2, 120)
 
-    def gone(self) -> None:
+    def gone(self):
         base.until(lambda: not self.found(), 120)
 
 
@@ -95,22 +90,22 @@ def plan(cloud, tmp_path):
     found.purge()
 
 
-def outcomes(found: Any) -> dict[str, str]:
+def outcomes(found):
     return {one['Validation']: one['State'] for one in found}
 
 
-def runs(plan: planning.Plan) -> Any:
+def runs(plan):
     return plan('validation result list')
 
 
-def about(plan: planning.Plan, name: str) -> planning.Plan:
+def about(plan, name):
     """Return the same commands, with something else for the plan's name."""
     found = copy.copy(plan)
     found.name = name
     return found
 
 
-def tasks(plan: planning.Plan, run: str, validation: str) -> Any:
+def tasks(plan, run, validation):
     """Return the tasks of a validation in a run."""
     return about(plan, run)('validation result show', validation)
 

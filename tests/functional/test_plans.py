@@ -3,7 +3,6 @@
 
 import dataclasses
 import io
-from typing import Any
 
 from keystoneauth1 import session as ks_session
 from keystoneauth1.identity import v3
@@ -43,7 +42,7 @@ class User:
     registry: mistral_plans.MistralRegistry
     stacks: heat_plans.PlanStacks
 
-    def plans(self, registry: Any = None) -> plan_service.Plans:
+    def plans(self, registry=None):
         return plan_service.Plans(
             self.store, registry or self.registry, self.stacks
         )
@@ -82,7 +81,7 @@ def no_plans(user):
     assert user.registry.find() == []
 
 
-def exported(plans: plan_service.Plans, name: str) -> Any:
+def exported(plans, name):
     file = io.BytesIO()
     plans.export(name, file)
     file.seek(0)
@@ -110,7 +109,7 @@ def test_a_plan_is_made_changed_exported_and_deleted(user, plans):
     with pytest.raises(errors.Invalid, match='Cannot delete empty'):
         plans.update('plan', files, delete=['empty'])
     assert plans.load('plan') == made
-    sent: list[int] = []
+    sent = []
     plans.update(
         'plan', files, progress=lambda done, every: sent.append(every)
     )

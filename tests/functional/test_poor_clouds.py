@@ -8,7 +8,6 @@ what says no.
 import json
 import re
 import subprocess
-from typing import Any
 
 import pytest
 
@@ -57,18 +56,16 @@ def bare(lacking):
     return cloud
 
 
-def run(
-    cloud: base.minicloud_client.Cloud, command: str
-) -> subprocess.CompletedProcess[str]:
+def run(cloud, command):
     return subprocess.run(
         command.split(), env=cloud.env(), capture_output=True, text=True
     )
 
 
-def features(cloud: base.minicloud_client.Cloud) -> dict[str, str]:
+def features(cloud):
     """Return why features do not work, by their names."""
     done = run(cloud, 'heat-plugins-status feature list -f json')
-    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    rows = json.loads(done.stdout)
     return {row['name']: row['reason'] for row in rows if not row['works']}
 
 
@@ -164,9 +161,7 @@ def test_a_plan_needs_no_mistral(lacking, tmp_path):
     plan.purge()
 
 
-def software(
-    cloud: base.minicloud_client.Cloud, command: str, *, shown: bool = True
-) -> Any:
+def software(cloud, command, *, shown=True):
     """Return what a command of ours prints."""
     words, _, script = command.partition(' -- ')
     words = f'openstack software deployment {words}'

@@ -31,7 +31,7 @@ def default_form(cloud):
     give('account')
 
 
-def transport(cloud: base.Cloud, user: str) -> swift.KeystoneTransport:
+def transport(cloud, user):
     env = cloud.env(user)
     return swift.KeystoneTransport(
         rest.Cloud(

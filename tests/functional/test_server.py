@@ -17,10 +17,10 @@ import pytest
 
 from tests import pages
 from tests.functional import base
+from tests.functional import running
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
 
-Template = base.Template
 
 #: Seconds for what a server does at once: emulated, on a busy machine.
 SOON = 300
@@ -56,24 +56,16 @@ def image(cloud):
     assert result.returncode == 0, result.stderr
 
 
-def template(container: str) -> Template:
+def template(container):
     """Return a template with the servers ``plain`` and ``supervised``.
 
     :param container: holds the metadata of those that poll a TempURL.
     """
-    actions = ['CREATE', 'UPDATE', 'BACKUP']
     found = base.software(
         deployments=2,
-        config={
-            'type': 'OS::Heat::SoftwareComponent',
-            'properties': {
-                'inputs': [{'name': 'who'}],
-                'outputs': [{'name': 'greeting'}],
-                'configs': [
-                    {'actions': actions, 'tool': 'script', 'config': SCRIPT}
-                ],
-            },
-        },
+        config=running.component(
+            {'CREATE UPDATE BACKUP': SCRIPT}, {'who': ''}, ('greeting',)
+        ),
         signal_transport='AUTO',
     )
     resources = found['resources']
@@ -108,9 +100,7 @@ class Machine:
     :ivar deployment: the resource that deploys to it.
     """
 
-    def __init__(
-        self, cloud: base.Cloud, stack: base.Stack, name: str, deployment: str
-    ) -> None:
+    def __init__(self, cloud, stack, name, deployment):
         self.name = name
         self.deployment = deployment
         self.stack = stack
@@ -122,59 +112,59 @@ class Machine:
         )
 
     @property
-    def status(self) -> str:
+    def status(self):
         """The status of the resource that deploys to it."""
         found = self.stack.resource(self.deployment)['resource_status']
         return str(found)
 
-    def run(self) -> Template:
+    def run(self):
         """Return the newest run of an action."""
         shown = self.stack.resource(self.deployment, 'runs')
         found = shown['attributes']['runs']
         return dict(found[0]) if found else {'state': 'none', 'id': None}
 
-    def starts_backup(self) -> None:
+    def starts_backup(self):
         before = self.run()['id']
         self.stack.signal(self.deployment, {'trigger': 'BACKUP'})
         base.until(lambda: self.run()['id'] != before)
 
-    def ends(self, state: str, seconds: float = SOON) -> Template:
+    def ends(self, state, seconds=SOON):
         """Wait until the newest run ends so."""
 
-        def ended() -> Template | None:
+        def ended():
             found = self.run()
             return None if found['state'] in _GOING else found
 
-        found: Template = base.until(ended, seconds)
+        found = base.until(ended, seconds)
         assert found['state'] == state, found
         return found
 
-    def does(self, command: str) -> bool:
+    def does(self, command):
         """Say whether a command succeeds on the server."""
         return self.server.run(command, SOON).code == 0
 
-    def hold(self) -> None:
+    def hold(self):
         """Let what it runs from now on wait for `release`."""
         assert self.does('rm -f /run/started && touch /run/hold')
 
-    def has_started(self) -> bool:
+    def has_started(self):
         return self.does('test -e /run/started')
 
-    def release(self) -> None:
+    def release(self):
         assert self.does('rm /run/hold')
 
-    def is_back(self) -> None:
+    def is_back(self):
         """Wait until it has booted again, and its agent runs."""
         booted = '! test -e /run/started && pgrep -f bin/os-collect-confi[g]'
 
-        def is_up() -> bool:
+        def is_up():
             with contextlib.suppress(_SILENT):
                 return self.does(booted)
             return False
 
         base.until(is_up, SOON)
 
-    def has_skipped(self) -> bool:
+    def has_skipped(self):
         """Say whether its agent has skipped a config since the last boot."""
         return self.does(
             'journalctl -b -u os-collect-config | sed "1,/already deployed/d" '
@@ -185,9 +175,7 @@ class Machine:
 class Pair:
     """Both machines, and their stack."""
 
-    def __init__(
-        self, cloud: base.Cloud, stacks: base.Make, container: str
-    ) -> None:
+    def __init__(self, cloud, stacks, container):
         self._template = template(container)
         self.stack = stacks(self._template, timeout_mins=30)
         self.plain, self.supervised = self.both = [
@@ -195,19 +183,19 @@ class Pair:
             for number, name in enumerate(('plain', 'supervised'))
         ]
 
-    def update(self, who: str) -> None:
+    def update(self, who):
         self.stack.update(self._template, timeout_mins=30, who=who)
 
-    def start_backups(self) -> None:
+    def start_backups(self):
         for machine in self.both:
             machine.starts_backup()
 
-    def backups_complete(self) -> None:
+    def backups_complete(self):
         for machine in self.both:
             found = machine.ends('complete')
             assert found['outputs']['deploy_stdout'].startswith('BACKUP')
 
-    def are_in_mid_action(self) -> None:
+    def are_in_mid_action(self):
         for machine in self.both:
             base.until(machine.has_started, SOON)
 
@@ -279,7 +267,7 @@ def test_a_disk_that_was_full_delays_an_action(pair):
     pair.backups_complete()
 
 
-def _advice() -> str:
+def _advice():
     """Return the command of the page that lets an agent run configs again."""
     page = pages.read('stuck')
     (found,) = set(re.findall('``(rm -f .*?)``', page))
@@ -332,7 +320,7 @@ def test_a_loss_of_power_in_mid_action(pair, cloud):
     pair.backups_complete()
 
 
-def _answer(stack: str, deployment: str) -> str:
+def _answer(stack, deployment):
     """Return the command of the page that answers in a server's place."""
     (found,) = re.findall(
         r'^    openstack (stack resource signal web .*)$',

@@ -2,7 +2,6 @@
 """What contrib/agent adds to a server, beside one that has it not."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -10,8 +9,6 @@ from tests.functional import base
 from tests.functional import conftest
 from tests.functional import running
 from tests.functional import servers
-
-Template = base.Template
 
 # Goes on when it may: a file for each deployment.
 _WAITS = """\
@@ -24,9 +21,7 @@ printf ok > "$heat_outputs_path.greeting"
 _HANGS = '#!/bin/sh\necho half\nsleep 600\necho whole\n'
 
 
-def supervised(
-    cloud: base.Cloud, stack: base.Stack, resource: str = 'server'
-) -> base.minicloud_client.Agent:
+def supervised(cloud, stack, resource='server'):
     """Return the agent of a server that has the add-on, switched off."""
     return cloud.agent(
         f'{stack.name}-{resource}',
@@ -36,13 +31,13 @@ def supervised(
     )
 
 
-def begun(stack: base.Stack, name: str) -> list[str]:
+def begun(stack, name):
     """Return what the events of a deployment say of its beginning."""
     reasons = [one['resource_status_reason'] for one in stack.events(name)]
     return [one for one in reasons if 'Started: ' in one]
 
 
-def deployed(agent: base.minicloud_client.Agent) -> list[Template]:
+def deployed(agent):
     """Return the inputs of what a server has run."""
     folder = agent.path / 'var/deployed'
     found = [
@@ -55,7 +50,7 @@ def deployed(agent: base.minicloud_client.Agent) -> list[Template]:
     ]
 
 
-def with_actions(**properties: Any) -> Template:
+def with_actions(**properties):
     """Return a template whose deployment has an action that hangs."""
     scripts = {'CREATE': '#!/bin/sh\n', 'HANG': _HANGS}
     config = running.component(scripts, {})

@@ -3,7 +3,6 @@
 
 import contextlib
 import json
-from typing import Any
 from xml.etree import ElementTree as etree
 
 import pytest
@@ -38,7 +37,7 @@ _MORE = {
 _SVG = '{http://www.w3.org/2000/svg}'
 
 
-def _rows(found: list[dict[str, Any]]) -> set[tuple[str, ...]]:
+def _rows(found):
     return {
         (one['Kind'], one['Resource'], one['What'], one['State'])
         for one in found

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that a signal starts, on one server or on a group of them."""
 
-from typing import Any
 import uuid
 
 import pytest
@@ -11,14 +10,12 @@ from tests.functional import conftest
 from tests.functional import running
 from tests.functional import servers
 
-Template = base.Template
-
 SERVERS = ('server0', 'server1')
 
 _BACKUP = '#!/bin/sh\necho "level $level"\n'
 
 
-def template(**properties: Any) -> Template:
+def template(**properties):
     """Return a deployment with a URL, and a fleet of which it is not."""
     config = running.component({'CREATE': '', 'BACKUP': _BACKUP}, {'level': 3})
     server = {}
@@ -40,7 +37,7 @@ def template(**properties: Any) -> Template:
     return whole
 
 
-def fleet() -> Template:
+def fleet():
     """Return a group with two servers."""
     whole = template(members='single')
     resources = whole['resources']
@@ -58,23 +55,18 @@ def fleet() -> Template:
     return whole
 
 
-def post(url: str, details: Any, **headers: str) -> int:
+def post(url, details, **headers):
     """POST to a URL as curl would; the HTTP status."""
     return base.rest.send('POST', url, body=details, headers=headers).status
 
 
-def told(
-    stack: base.Stack,
-    beginning: str,
-    name: str = 'deployment',
-    holding: str = '',
-) -> str:
+def told(stack, beginning, name='deployment', holding=''):
     """Wait for an event of a resource that begins like that, and has a text.
 
     Other tests may have told the stack of a module something else.
     """
 
-    def event() -> str | None:
+    def event():
         reasons = [
             str(one['resource_status_reason']) for one in stack.events(name)
         ]
@@ -125,7 +117,7 @@ def test_whoever_has_the_url_starts_a_run_that_the_engine_sees_to_its_end(
 class Server:
     """Whoever has the credentials with which a server polls."""
 
-    def __init__(self, cloud: base.Cloud, stack: base.Stack) -> None:
+    def __init__(self, cloud, stack):
         shown = stack.resource('server', 'os_collect_config')
         login = shown['attributes']['os_collect_config']['heat']
         user = {'id': login['user_id'], 'password': login['password']}
@@ -136,7 +128,7 @@ class Server:
         )
         self._url = f'{self.endpoint}/stacks/{stack.name}/{stack.id}/resources'
 
-    def signal(self, details: Any, name: str = 'deployment') -> None:
+    def signal(self, details, name='deployment'):
         """Signal a resource of the stack."""
         url = f'{self._url}/{name}/signal'
         status = post(url, details, **{'X-Auth-Token': self.token})

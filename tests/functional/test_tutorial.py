@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def script() -> str:
+def script():
     """Return what the page lets its reader type; it ends at an error."""
     lines = ['set -e', 'trap \'echo "Failed: $BASH_COMMAND" >&2\' ERR']
     for block in pages.blocks(pages.read('tutorial')):

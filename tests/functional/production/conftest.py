@@ -62,7 +62,7 @@ def stacks(cloud):
     before.hold(cloud)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Give them time: an engine is told dead after seconds, not at once."""
     for item in items:
         if __package__ in item.nodeid.replace(os.sep, '.'):

@@ -17,7 +17,7 @@ COMPLETE = 'heat_plugins_deployment_results_total{result="complete"}'
 REQUESTS = 'heat_plugins_store_request_seconds_count{status="2xx"}'
 
 
-def scrape(port: int) -> dict[str, float]:
+def scrape(port):
     """Return what Prometheus would read; nothing while no process serves."""
     url = f'http://127.0.0.1:{port}/metrics'
     try:
@@ -29,7 +29,7 @@ def scrape(port: int) -> dict[str, float]:
     return {name: float(value) for name, value in pairs}
 
 
-def holder(port: int) -> int | None:
+def holder(port):
     """Return the process that listens on a port of 127.0.0.1."""
     address = f'0100007F:{port:04X}'
     for line in pathlib.Path('/proc/net/tcp').read_text().splitlines()[1:]:
@@ -39,7 +39,7 @@ def holder(port: int) -> int | None:
     return None
 
 
-def owner(opened: str) -> int | None:
+def owner(opened):
     for link in pathlib.Path('/proc').glob('[0-9]*/fd/*'):
         try:
             if os.readlink(link) == opened:

@@ -15,16 +15,16 @@ from tests.functional.production import waits
 _OUTAGE = 40
 
 
-def kill(cloud: base.Cloud) -> None:
+def kill(cloud):
     cloud.kill('heat-engine-1')
 
 
-def freeze(cloud: base.Cloud) -> None:
+def freeze(cloud):
     with cloud.frozen('heat-engine-1'):
         time.sleep(_OUTAGE)
 
 
-def lose_database(cloud: base.Cloud) -> None:
+def lose_database(cloud):
     cloud.stop('mariadb')
     time.sleep(_OUTAGE)
     cloud.start('mariadb')
