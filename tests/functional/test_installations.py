@@ -5,6 +5,7 @@ A host of each kind is a chroot. Its own Heat uses a mini cloud's Keystone and
 Swift, and its servers are real agents.
 """
 
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import importlib.metadata
@@ -65,12 +66,12 @@ class Lane:
     heat: str
     python: str
     section: str
-    include = ('heat-engine', 'systemd')
-    programs = '/usr/bin'
-    paste = '/etc/heat/api-paste.ini'
-    packages = 'dpkg-query --show; dpkg --verify | grep -v /share/ || :'
-    prepare = ''
-    transport = _CFN
+    include: Sequence[str] = ('heat-engine', 'systemd')
+    programs: str = '/usr/bin'
+    paste: str = '/etc/heat/api-paste.ini'
+    packages: str = 'dpkg-query --show; dpkg --verify | grep -v /share/ || :'
+    prepare: str = ''
+    transport: str = _CFN
 
 
 _VENV = f"""\
