@@ -333,8 +333,5 @@ def made(mistral, stacks):
         return stack
 
     yield make
-    for stack in found:
-        stack.delete()
-    for stack in found:
-        stack.wait('DELETE_COMPLETE')
+    base.purge(found)
     assert mistral.left() == before
