@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is made of the measurements: figures, ratios, goals."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 import dataclasses
 
 from tests.bench import rounds
@@ -76,9 +76,7 @@ def _life(what: str) -> Callable[[rounds.Round], float]:
     return value
 
 
-def _latency(
-    part: float, attribute: str = 'signals'
-) -> Callable[[rounds.Round], float]:
+def _latency(part, attribute='signals'):
     """When a part of the deployments is complete; 1.0 is the slowest."""
 
     def value(one: rounds.Round) -> float:
@@ -152,9 +150,7 @@ GOALS = (
 )
 
 
-def is_reached(
-    goal: Goal, ours: float | None, heats: float | None
-) -> bool | None:
+def is_reached(goal, ours, heats):
     """Say whether a goal is reached; None where that is not known."""
     if ours is None:
         return None
@@ -173,9 +169,7 @@ def ratio(ours: float | None, heats: float | None) -> float | None:
     return max(ours, 0) / heats
 
 
-def of(
-    figure: Figure, found: Sequence[rounds.Round], scenario: str, side: str
-) -> float | None:
+def of(figure, found, scenario, side):
     """Return a figure of a round; None if that was not measured."""
     for one in found:
         if (one.scenario, one.side) == (scenario, side):

@@ -98,9 +98,7 @@ class _Reader:
 
 
 class _Bench:
-    def __init__(
-        self, lab: labs.Lab, state: engine_state.EngineState, name: str
-    ) -> None:
+    def __init__(self, lab, state, name):
         self._lab = lab
         self._state = state
         self._stack = name
@@ -230,9 +228,7 @@ def _lags(lags: list[float]) -> dict[str, str]:
     }
 
 
-def _rate(
-    sent: list[dict[str, object]], seconds: float, method: str, path: str
-) -> str:
+def _rate(sent, seconds, method, path):
     found = [
         one
         for one in sent
