@@ -95,9 +95,7 @@ def cloud_name(name: str) -> str:
     return f'{prefix}{worker}-{name}' if worker else prefix + name
 
 
-def until(
-    true: Callable[[], Any], seconds: float = 90, pause: float = 1
-) -> Any:
+def until(true, seconds=90, pause=1):
     """Wait until a function returns something true; return that.
 
     What takes long is asked for less often: to ask is work for the cloud.
@@ -312,17 +310,17 @@ class Stack:
 
     def __init__(
         self,
-        session: minicloud_client.Session,
-        template: Template,
+        session,
+        template,
         *,
-        name: str | None = None,
-        timeout_mins: int = 5,
-        adopt: str | None = None,
-        tags: str = '',
-        environment: Template | None = None,
-        files: dict[str, str] | None = None,
-        **parameters: Any,
-    ) -> None:
+        name=None,
+        timeout_mins=5,
+        adopt=None,
+        tags='',
+        environment=None,
+        files=None,
+        **parameters,
+    ):
         """Begin to make it.
 
         :param adopt: what abandoning a stack has returned.
@@ -356,9 +354,7 @@ class Stack:
 
     # What it does
 
-    def update(
-        self, template: Template, *, timeout_mins: int = 5, **parameters: Any
-    ) -> None:
+    def update(self, template, *, timeout_mins=5, **parameters):
         """Begin an update; ``wait`` says how it ends."""
         self._act(
             'PUT',
@@ -393,9 +389,7 @@ class Stack:
         answer = self._session.delete('orchestration', self._path)
         assert answer.status in (204, 404), answer
 
-    def preview(
-        self, template: Template, **parameters: Any
-    ) -> dict[str, list[str]]:
+    def preview(self, template, **parameters):
         """Return what an update would do, with the names of resources."""
         answer = self._act(
             'PUT', '/preview', template=template, parameters=parameters
@@ -531,12 +525,7 @@ class Stack:
             inputs={one['name']: one['value'] for one in config['inputs']},
         )
 
-    def waiting(
-        self,
-        name: str = 'deployment',
-        action: str = 'CREATE',
-        seconds: float = 90,
-    ) -> Deployment:
+    def waiting(self, name='deployment', action='CREATE', seconds=90):
         """Wait until a deployment has been handed to its server."""
 
         def handed_over() -> Deployment | None:

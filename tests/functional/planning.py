@@ -5,7 +5,6 @@ import contextlib
 import io
 import json
 import os
-import pathlib
 import subprocess
 import sys
 from typing import Any
@@ -102,9 +101,7 @@ def empty() -> Template:
     }
 
 
-def files(
-    nested: Template, steps: list[Template] | None = None
-) -> dict[str, Any]:
+def files(nested, steps=None):
     """Return the files of a plan, with what is to run after it."""
     return {
         'shop.yaml': root(),
@@ -138,12 +135,7 @@ def forget_validations(session: Any) -> None:
 class Plan:
     """A plan, as ``openstack deployment plan …`` works on it."""
 
-    def __init__(
-        self,
-        cloud: base.minicloud_client.Cloud,
-        folder: pathlib.Path,
-        name: str,
-    ) -> None:
+    def __init__(self, cloud, folder, name):
         self._cloud = cloud
         self._env = cloud.env()
         # Finds the real program, whose process is that of the command.
@@ -176,9 +168,7 @@ class Plan:
         self.said += output + errors
         return process.returncode, json.loads(output or 'null') or errors
 
-    def run(
-        self, command: str, *arguments: str, said: str = ''
-    ) -> tuple[int, str, str]:
+    def run(self, command, *arguments, said=''):
         """Run one in this process, which costs less than in its own.
 
         :param said: what it reads from its standard input.
@@ -280,8 +270,6 @@ class Plan:
             or answer.json()['stack']['stack_status'] == 'DELETE_COMPLETE'
         )
 
-    def _arguments(
-        self, command: str, arguments: tuple[str, ...]
-    ) -> list[str]:
+    def _arguments(self, command, arguments):
         name = ['deployment', 'plan', *command.split(), self.name]
         return [*name, *arguments, '-f', 'json']

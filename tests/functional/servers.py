@@ -2,7 +2,6 @@
 """Servers of a stack, and what they leave behind where one can see it."""
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -26,12 +25,7 @@ ssh() {{
 """
 
 
-def type_script(
-    script: str,
-    folder: str | os.PathLike[str],
-    env: dict[str, str],
-    machine: pathlib.Path | None = None,
-) -> str:
+def type_script(script, folder, env, machine=None):
     """Type what a page has, in a shell; return what it prints.
 
     :param machine: the tree that its commands reach by SSH.
@@ -53,12 +47,7 @@ def type_script(
     return done.stdout
 
 
-def agent(
-    cloud: base.Cloud,
-    stack: base.Stack,
-    server: str = 'server',
-    user: str = 'demo',
-) -> base.minicloud_client.Agent:
+def agent(cloud, stack, server='server', user='demo'):
     """Return the real agent of a server, switched off."""
     return cloud.agent(
         f'{stack.name}-{server}', stack=stack.name, resource=server, user=user
