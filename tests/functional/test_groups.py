@@ -14,16 +14,16 @@ NAMES = ('one', 'two', 'three')
 ALL = ['CREATE', 'UPDATE', 'SUSPEND', 'RESUME', 'DELETE']
 
 
-def template(names=NAMES, **properties):
+def template(**properties):
     """Return a group with some servers, each of which greets."""
     whole = base.software(deployments=0)
     server = whole['resources'].pop('server')
     whole['resources']['config'].pop('depends_on')
-    whole['resources'] |= dict.fromkeys(names, server)
+    whole['resources'] |= dict.fromkeys(NAMES, server)
     whole['resources']['group'] = {
         'type': 'OS::Heat::SoftwareDeploymentGroup',
         'properties': {
-            'servers': {name: {'get_resource': name} for name in names},
+            'servers': {name: {'get_resource': name} for name in NAMES},
             'config': {'get_resource': 'config'},
             'signal_transport': 'TEMP_URL_POLL',
             'input_values': {'who': {'get_param': 'who'}},
@@ -50,16 +50,15 @@ def agents(cloud, stack):
 class Servers:
     """Servers that the test answers for: no agent runs anything."""
 
-    def __init__(self, stack, names=NAMES):
+    def __init__(self, stack):
         self._stack = stack
-        self._names = names
         #: The configs that were answered, by member.
-        self.ran = {name: [] for name in names}
+        self.ran = {name: [] for name in NAMES}
 
     def configs(self, action):
         """Return what servers must run for an action, unless answered."""
         found = {}
-        for name in self._names:
+        for name in NAMES:
             for config in self._stack.metadata(name):
                 inputs = {
                     one['name']: one['value'] for one in config['inputs']
