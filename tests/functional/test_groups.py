@@ -88,6 +88,7 @@ class Servers:
 BAD = servers.body(deploy_status_code=1, deploy_stderr='boom')
 
 
+@pytest.mark.long
 @conftest.single_is_quick
 @pytest.mark.timeout(300)
 def test_servers_come_and_go(cloud, stacks, members):
@@ -109,6 +110,7 @@ def test_servers_come_and_go(cloud, stacks, members):
         stack.wait('DELETE_COMPLETE')
 
 
+@pytest.mark.long
 @conftest.single_is_quick
 @pytest.mark.timeout(300)
 def test_the_whole_life_of_a_group(stacks, members):

@@ -212,6 +212,7 @@ def test_a_cancelled_stack_action_stops_its_scripts(cloud, stacks):
         stack.wait('CREATE_FAILED')
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_other_agents_report_at_the_end_and_are_not_stopped(cloud, stacks):
     stack = stacks(template())
@@ -229,6 +230,7 @@ def test_other_agents_report_at_the_end_and_are_not_stopped(cloud, stacks):
         assert code == 6, found
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_page_says_what_the_commands_print(cloud, commands):
     text = _PAGE.read_text()
@@ -246,6 +248,7 @@ def test_the_page_says_what_the_commands_print(cloud, commands):
     assert typed == section.count('\n   $ ') == 3
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(cloud, tmp_path):
     (tmp_path / 'contrib').symlink_to(base.ROOT / 'contrib')
@@ -270,6 +273,7 @@ def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(cloud, tmp_path):
     assert ': complete after ' in other
 
 
+@pytest.mark.long
 @conftest.signed_by_heat
 @pytest.mark.timeout(300)
 def test_a_quick_server_begins_at_once(cloud, stacks, folder):

@@ -35,6 +35,7 @@ def mistral(cloud):
     return flows.Executions(cloud.session())
 
 
+@pytest.mark.long
 @pytest.mark.quick
 def test_a_plan_is_chosen_set_deployed_changed_and_deleted(cloud, plans):
     plan = plans('shop')

@@ -110,6 +110,7 @@ def tasks(plan, run, validation):
     return about(plan, run)('validation result show', validation)
 
 
+@pytest.mark.long
 @pytest.mark.quick
 def test_those_of_a_plan_are_run_by_mistral_and_kept(cloud, plan):
     secret = f'secret-{uuid.uuid4().hex}'
@@ -226,6 +227,7 @@ def test_a_workflow_that_is_cancelled_leaves_no_process(cloud, plan):
     assert session.get('workflowv2', path).json()['state'] == 'CANCELLED'
 
 
+@pytest.mark.long
 def test_a_deployment_needs_what_the_plan_requires(plan):
     judge = {
         'name': 'judge',
@@ -270,6 +272,7 @@ def test_a_deployment_needs_what_the_plan_requires(plan):
     }
 
 
+@pytest.mark.long
 def test_a_published_set_is_listed_and_run(plan, tmp_path):
     folder = tmp_path / 'published'
     for path, content in sample_plan.validations().items():

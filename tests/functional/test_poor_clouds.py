@@ -107,6 +107,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_each_row_of_the_page_works_as_it_is_typed(bare):
     section = pages.read('without-object-store', 'What works')

@@ -92,6 +92,7 @@ def test_a_stack_goes_on_whose_engine_died_between_two_resources(alone):
     assert 'stands still in CREATE' in alone.log('heat').read_text()
 
 
+@pytest.mark.long
 def test_a_delete_goes_on_whose_engine_died_before_its_first_resource(alone):
     waits = {'action_wait_secs': {'delete': 12}}
     template = {
