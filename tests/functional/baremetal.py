@@ -101,16 +101,6 @@ class Machines:
         found = self._ask('GET', '/v1/ports').json()['ports']
         return sorted(one['address'] for one in found)
 
-    def use(self, machine: str) -> None:
-        """Put an instance on a machine, as Nova does."""
-        instance = '0f0e1f0a-0000-4000-8000-000000000001'
-        patch = [{'op': 'add', 'path': '/instance_uuid', 'value': instance}]
-        assert self._ask('PATCH', f'/v1/nodes/{machine}', patch).ok
-
-    def free(self, machine: str) -> None:
-        patch = [{'op': 'remove', 'path': '/instance_uuid'}]
-        assert self._ask('PATCH', f'/v1/nodes/{machine}', patch).ok
-
     @contextlib.contextmanager
     def booting(self) -> Iterator[None]:
         """Let the ramdisks of nodes that are inspected boot, and report."""

@@ -125,11 +125,8 @@ def forget_validations(session: Any) -> None:
     """Delete the results of all validations of a project."""
     prefix = 'heat-plugins-validations'
     listed = session.get('object-store', f'?format=json&prefix={prefix}')
-    for container in [each['name'] for each in listed.json()]:
-        answer = session.get('object-store', f'/{container}?format=json')
-        for entry in answer.json() if answer.ok and answer.body else []:
-            session.delete('object-store', f'/{container}/{entry["name"]}')
-        session.delete('object-store', f'/{container}')
+    for each in listed.json():
+        base.delete_container(session, each['name'])
 
 
 class Plan:
@@ -206,19 +203,15 @@ class Plan:
 
     def stack(self) -> Template:
         """Return its stack."""
-        answer = self._cloud.session().get(
-            'orchestration', f'/stacks/{self.name}'
-        )
-        return dict(answer.json()['stack'])
+        return dict(self._heat().json()['stack'])
 
     def held(self, what: str) -> Any:
         """Return the template, environment or files of its stack."""
-        stack = f'/stacks/{self.name}/{self.stack()["id"]}'
-        return (
-            self._cloud.session()
-            .get('orchestration', f'{stack}/{what}')
-            .json()
-        )
+        return self._heat(f'/{self.stack()["id"]}/{what}').json()
+
+    def _heat(self, place: str = '') -> Any:
+        path = f'/stacks/{self.name}{place}'
+        return self._cloud.session().get('orchestration', path)
 
     @property
     def outputs(self) -> Template:
@@ -231,18 +224,12 @@ class Plan:
         """Wait for the nested stack that has the server; return its id."""
 
         def made() -> str | None:
-            answer = self._cloud.session().get(
-                'orchestration', f'/stacks/{self.name}/resources'
-            )
+            answer = self._heat('/resources')
             found = answer.json()['resources'] if answer.ok else []
-            return next(
-                (
-                    one['physical_resource_id']
-                    for one in found
-                    if one['resource_name'] == 'tier'
-                ),
-                None,
-            )
+            ids = {
+                e['resource_name']: e['physical_resource_id'] for e in found
+            }
+            return ids.get('tier')
 
         return str(base.until(made))
 
@@ -254,17 +241,17 @@ class Plan:
 
     def purge(self) -> None:
         """Delete its stack, and then the plan."""
-        session = self._cloud.session()
-        answer = session.get('orchestration', f'/stacks/{self.name}')
+        answer = self._heat()
         if answer.ok:
-            path = f'/stacks/{self.name}/{answer.json()["stack"]["id"]}'
-            session.delete('orchestration', path)
-            base.until(lambda: self._is_gone(path))
+            place = f'/{answer.json()["stack"]["id"]}'
+            path = f'/stacks/{self.name}{place}'
+            self._cloud.session().delete('orchestration', path)
+            base.until(lambda: self._is_gone(place))
         code, _, errors = self.run('delete')
         assert code == 0 or 'no plan' in errors, errors
 
-    def _is_gone(self, path: str) -> bool:
-        answer = self._cloud.session().get('orchestration', path)
+    def _is_gone(self, place: str) -> bool:
+        answer = self._heat(place)
         return (
             answer.status == 404
             or answer.json()['stack']['stack_status'] == 'DELETE_COMPLETE'
