@@ -12,7 +12,7 @@ from tests.functional import servers
 from tests.functional.production import waits
 
 #: Long enough for another engine to continue.
-_OUTAGE = 40
+_OUTAGE = 30
 
 
 def kill(cloud):
