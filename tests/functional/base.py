@@ -435,6 +435,21 @@ class Stack:
             )
         return str(found['stack_status'])
 
+    def created(self) -> 'Stack':
+        """Wait until it is complete; return it."""
+        self.wait('CREATE_COMPLETE')
+        return self
+
+    def updated(self, template: Template, **options: Any) -> None:
+        """Update it, and wait until that is complete."""
+        self.update(template, **options)
+        self.wait('UPDATE_COMPLETE')
+
+    def remove(self) -> None:
+        """Delete it, and wait until it is gone."""
+        self.delete()
+        self.wait('DELETE_COMPLETE')
+
     def purge(self) -> None:
         """Delete it, whatever state it is in."""
         purge([self])

@@ -71,15 +71,13 @@ def updated(stack, state='UPDATE_COMPLETE', **properties):
 
 
 def deleted(stack, mistral, trusts):
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')
+    stack.remove()
     assert (mistral.triggers(), trusts.count()) == ([], 0)
 
 
 @pytest.mark.quick
 def test_a_trigger_fires_and_runs_out(tidy, stacks, mistral, trusts):
-    stack = stacks(template(pattern=flows.OFTEN, count=3))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(template(pattern=flows.OFTEN, count=3)).created()
     (trigger,) = mistral.triggers()
     base.until(lambda: mistral.triggers() == [], 30)
     assert stack.outputs == {
@@ -107,8 +105,7 @@ def test_a_trigger_fires_and_runs_out(tidy, stacks, mistral, trusts):
 def test_every_update_leaves_one_trigger_and_one_trust(
     tidy, stacks, mistral, trusts
 ):
-    stack = stacks(template(name='nightly', count=7))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(template(name='nightly', count=7)).created()
     # The former trigger comes back if Mistral refuses the new one.
     past = {'pattern': None, 'first_time': '2020-01-01 00:00'}
     updated(stack, 'UPDATE_FAILED', name='nightly', count=7, **past)
@@ -135,8 +132,7 @@ def test_every_update_leaves_one_trigger_and_one_trust(
 
 def test_the_example_does_what_it_says(stacks, mistral, trusts):
     text = (flows.EXAMPLES / 'nightly.yaml').read_text()
-    stack = stacks(text, pattern=flows.OFTEN, count=2)
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(text, pattern=flows.OFTEN, count=2).created()
     base.until(lambda: stack.outputs['remaining'] == 0)
 
     def inputs():
@@ -148,6 +144,5 @@ def test_the_example_does_what_it_says(stacks, mistral, trusts):
     # The trigger gives none: the workflow's default serves.
     assert inputs() == ['{"about": "last night"}'] * 2
     assert stack.outputs['upcoming'] == []
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')
+    stack.remove()
     base.until(lambda: trusts.count() == 0)

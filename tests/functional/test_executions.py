@@ -63,8 +63,7 @@ def template(more=None, **properties):
 
 def deleted(stack, executions):
     """Delete a stack, and hold that no execution stays behind."""
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')
+    stack.remove()
     assert executions() == []
 
 
@@ -73,16 +72,14 @@ def test_it_runs_on_create_on_a_changed_input_and_on_delete(
     stacks, executions
 ):
     actions = ['CREATE', 'UPDATE', 'DELETE']
-    stack = stacks(template(input={'what': 'one'}, actions=actions))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(template(input={'what': 'one'}, actions=actions)).created()
     assert stack.outputs == {
         'output': {'built': 'one', 'why': 'CREATE', 'where': 'nowhere'},
         'published': {'built': 'one', 'by': 'somebody'},
         'state': 'SUCCESS',
         'state_info': None,
     }
-    stack.update(template(input={'what': 'two'}, actions=actions))
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(template(input={'what': 'two'}, actions=actions))
     assert stack.outputs['output']['built'] == 'two'
     assert stack.outputs['output']['why'] == 'UPDATE'
     assert executions() == ['SUCCESS', 'SUCCESS']
@@ -119,16 +116,14 @@ def test_an_action_and_an_environment_of_the_stack(
             },
         )
 
-    stack = stacks(whole('hello'))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(whole('hello')).created()
     assert stack.outputs['output']['built'] == 'hello world'
     assert stack.outputs['output']['where'] == 'hello'
     names = {
         name: stack.resource(name)['physical_resource_id']
         for name in ('greet', 'env')
     }
-    stack.update(whole('goodbye'))
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(whole('goodbye'))
     assert stack.outputs['output']['built'] == 'goodbye world'
     paths = {
         'greet': f'/actions/{names["greet"]}',
@@ -144,10 +139,8 @@ def test_an_action_and_an_environment_of_the_stack(
 
 def test_the_example_does_what_it_says(stacks, executions):
     text = (flows.EXAMPLES / 'execution.yaml').read_text()
-    stack = stacks(text)
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(text).created()
     assert stack.outputs == {'said': 'Good evening, world!', 'when': 'CREATE'}
-    stack.update(text, name='moon')
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(text, name='moon')
     assert stack.outputs == {'said': 'Good evening, moon!', 'when': 'UPDATE'}
     deleted(stack, executions)

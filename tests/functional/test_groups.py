@@ -101,13 +101,11 @@ def test_servers_come_and_go(cloud, stacks, members):
         states = stack.outputs['members']
         assert {one['status'] for one in states.values()} == {'COMPLETE'}
         del whole['resources']['group']['properties']['servers']['one']
-        stack.update(whole, who='moon')
-        stack.wait('UPDATE_COMPLETE')
+        stack.updated(whole, who='moon')
         assert stack.outputs['greeting'] == dict.fromkeys(
             NAMES[1:], 'hello moon'
         )
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
+        stack.remove()
 
 
 @pytest.mark.long
@@ -168,8 +166,7 @@ def test_what_was_abandoned_is_adopted(stacks, members):
     apart['outputs'] = {
         name: {'value': {'get_resource': name}} for name in NAMES
     }
-    home = stacks(apart)
-    home.wait('CREATE_COMPLETE')
+    home = stacks(apart).created()
     whole = template(members=members)
     for name in NAMES:
         del whole['resources'][name]
@@ -198,8 +195,7 @@ def test_a_group_marked_unhealthy_runs_again_and_keeps_its_kind(
     stacks, members
 ):
     whole = template(signal_transport='NO_SIGNAL', members=members)
-    stack = stacks(whole)
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(whole).created()
 
     def given():
         return {name: stack.metadata(name)[-1] for name in NAMES}
@@ -209,25 +205,21 @@ def test_a_group_marked_unhealthy_runs_again_and_keeps_its_kind(
 
     made, before = kept(), given()
     stack.mark('group')
-    stack.update(whole)
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(whole)
     after = given()
     actions = {base.value(one, 'deploy_action') for one in after.values()}
     assert actions == {'UPDATE'}
     assert not ids(before) & ids(after)
     # Once.
-    stack.update(whole)
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(whole)
     assert ids(given()) == ids(after)
     # Until the template names the other kind.
     properties = whole['resources']['group']['properties']
     del properties['members']
-    stack.update(whole, who='moon')
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(whole, who='moon')
     assert kept() == made
     properties['members'] = {'single': 'nested', 'nested': 'single'}[members]
     assert 'group' in stack.preview(whole, who='moon')['replaced']
-    stack.update(whole, who='moon')
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(whole, who='moon')
     assert kept() != made
     assert bool(stack.members('group')) == (members == 'single')

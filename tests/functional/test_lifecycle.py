@@ -46,8 +46,7 @@ def test_agent_signals_every_action(cloud, stacks):
         assert outputs('SUSPEND') == ['hello moon', 'SUSPEND for moon\n']
         stack.action(resume=None)
         assert outputs('RESUME') == ['hello moon', 'RESUME for moon\n']
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
+        stack.remove()
     puts = servers.signals(cloud, stack)
     assert [one['status'] for one in puts] == [201] * 5
     assert not any(one['token'] for one in puts)
@@ -65,8 +64,7 @@ def test_component_runs_what_it_has_for_each_action(cloud, stacks):
         assert found == 'install world\n'
         shown = stack.resource('config', 'actions')['attributes']
         assert shown['actions'] == ['CREATE', 'UPDATE', 'DELETE', 'BACKUP']
-        stack.update(template, who='moon')
-        stack.wait('UPDATE_COMPLETE')
+        stack.updated(template, who='moon')
         found = stack.outputs['deployment_deploy_stdout']
         assert found == 'upgrade moon\n'
         # There is nothing to run, and nothing to wait for.
@@ -74,8 +72,7 @@ def test_component_runs_what_it_has_for_each_action(cloud, stacks):
         stack.wait('SUSPEND_COMPLETE')
         stack.action(resume=None)
         stack.wait('RESUME_COMPLETE')
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
+        stack.remove()
     assert len(servers.signals(cloud, stack)) == 3
     ran = {path.name for path in (agent.path / 'var/script').iterdir()}
     assert {'install', 'upgrade', 'remove'} <= ran

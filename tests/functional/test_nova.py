@@ -159,8 +159,7 @@ def reasons(stack):
 def test_nova_starts_it_and_while_off_or_resized_it_keeps_its_disk(
     nova, stacks
 ):
-    stack = stacks(template('TEMP_URL_POLL'))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(template('TEMP_URL_POLL')).created()
     # Its user data have done the rest.
     assert greeting(stack) == 'hello world'
     server, created = server_of(stack), config_of(stack)
@@ -185,16 +184,14 @@ def test_nova_starts_it_and_while_off_or_resized_it_keeps_its_disk(
     stack.wait('CHECK_COMPLETE')
     updated = config_of(stack)
     resized = template('TEMP_URL_POLL', server={'flavor': 'medium'})
-    stack.update(resized, who='mars')
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(resized, who='mars')
     assert greeting(stack) == 'hello mars'
     assert nova.servers() == {server: 'ACTIVE'}
     # It has run each of them once.
     assert servers.has_run(disk) == {created, updated, config_of(stack)}
     assert disk.log.read_text().count('CREATE for world') == 1
     log = disk.log.open()
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')
+    stack.remove()
     # DELETE has run before Nova has deleted the server, with its disk.
     assert 'DELETE for mars' in log.read()
     assert not disk.path.exists()
@@ -211,15 +208,12 @@ def test_a_rebuilt_server_answers_an_update_by_its_own_result(
     def booting(image):
         return template(transport, script=_SLOW, server={'image': image})
 
-    stack = stacks(booting('agent-supervised'))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(booting('agent-supervised')).created()
     server, created = server_of(stack), config_of(stack)
-    stack.update(booting('agent'))
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(booting('agent'))
     assert nova.servers() == {server: 'ACTIVE'}
     # Its disk is empty, so it runs again what it ran before; and meanwhile:
-    stack.update(booting('agent'), who='moon')
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(booting('agent'), who='moon')
     assert greeting(stack) == 'hello moon'
     disk = nova.disk(server)
     assert servers.has_run(disk) == {created, config_of(stack)}
@@ -247,12 +241,10 @@ def test_a_server_that_is_replaced_runs_delete_before(
             },
         )
 
-    stack = stacks(booting('agent'))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(booting('agent')).created()
     former = server_of(stack)
     log = nova.disk(former).log.open()
-    stack.update(booting('agent-supervised'), who='moon')
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(booting('agent-supervised'), who='moon')
     assert greeting(stack) == 'hello moon'
     assert nova.servers() == {server_of(stack): 'ACTIVE'}
     assert server_of(stack) != former
@@ -260,27 +252,23 @@ def test_a_server_that_is_replaced_runs_delete_before(
 
 
 def test_a_server_that_is_gone_is_replaced(nova, stacks):
-    stack = stacks(template('CFN_SIGNAL'))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(template('CFN_SIGNAL')).created()
     former = server_of(stack)
     nova.delete(former)
     stack.action(check=None)
     stack.wait('CHECK_FAILED')
     assert stack.resource('server')['resource_status'] == 'CHECK_FAILED'
-    stack.update(template('CFN_SIGNAL'), who='moon')
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(template('CFN_SIGNAL'), who='moon')
     assert greeting(stack) == 'hello moon'
     second = server_of(stack)
     assert nova.servers() == {second: 'ACTIVE'}
     stack.mark('server')
-    stack.update(template('CFN_SIGNAL'), who='sun')
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(template('CFN_SIGNAL'), who='sun')
     assert greeting(stack) == 'hello sun'
     assert nova.servers().keys() == {server_of(stack)} != {second}
     # No server is left to run DELETE.
     nova.delete(server_of(stack))
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')
+    stack.remove()
 
 
 @pytest.mark.server
@@ -359,8 +347,7 @@ def test_a_run_finds_servers_by_what_nova_knows_of_them(
     found = template('TEMP_URL_POLL', server={'metadata': {'role': 'web'}})
     other = template('TEMP_URL_POLL')['resources']['server']
     found['resources']['other'] = other
-    stack = stacks(found)
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(found).created()
     by_name = {
         name: str(stack.resource(name)['physical_resource_id'])
         for name in ('server', 'other')

@@ -193,8 +193,7 @@ def test_the_commands_of_the_page_print_what_it_says(cloud, stacks, tmp_path):
         ids += listed.stdout.split()
         typist.type(shlex.join([*_RUNS.split(), 'delete', *ids]), '')
         agent.start()
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
+        stack.remove()
 
 
 @pytest.mark.long

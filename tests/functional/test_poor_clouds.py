@@ -90,8 +90,7 @@ def test_deployments_by_heats_own_transports_work(lacking):
         'CFN_SIGNAL' if service == 'swift' else 'TEMP_URL_POLL'
     )
     assert stack.outputs['deployment_greeting'] == 'hello world'
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')
+    stack.remove()
 
 
 #: What shows each row of "What works" among the commands of the page.

@@ -29,8 +29,9 @@ def alone(request, tmp_path_factory):
 
 
 def test_a_delete_goes_on_though_nobody_touches_a_stack(alone):
-    stack = base.Stack(alone.session(), base.software(actions=['DELETE']))
-    stack.wait('CREATE_COMPLETE')
+    stack = base.Stack(
+        alone.session(), base.software(actions=['DELETE'])
+    ).created()
     stack.delete()
     before = stack.waiting(action='DELETE')
     alone.kill('heat')
@@ -101,8 +102,7 @@ def test_a_delete_goes_on_whose_engine_died_before_its_first_resource(alone):
             'first': {'type': 'OS::Heat::TestResource', 'properties': waits}
         },
     }
-    stack = base.Stack(alone.session(), template)
-    stack.wait('CREATE_COMPLETE')
+    stack = base.Stack(alone.session(), template).created()
     stack.delete()
     state = 'DELETE_IN_PROGRESS'
     base.until(lambda: stack.resource('first')['resource_status'] == state)
@@ -142,8 +142,7 @@ def test_a_server_loses_what_an_engine_withdrew_before_it_died(alone):
     assert config_id in given
     alone.start('heat')
     base.until(lambda: not stack.metadata())
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')
+    stack.remove()
 
 
 def _names(cloud):

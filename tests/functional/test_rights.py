@@ -58,8 +58,7 @@ def token(cloud, policy):
 
 @pytest.mark.quick
 def test_runs_are_ordered_through_an_unchanged_heat_api(cloud, stacks, reader):
-    stack = stacks(running.fleet(2))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(running.fleet(2)).created()
     demo, other = running.client(cloud), running.client(cloud, 'other')
     base.until(lambda: demo.door().release)
     selected = {'stacks': [stack.name], 'resources': ['db*']}
@@ -167,8 +166,7 @@ def test_a_reader_starts_and_answers_nothing(cloud, stacks, token):
 
 @pytest.mark.quick
 def test_a_reader_is_shown_no_url_that_starts_runs(cloud, stacks, token):
-    stack = stacks(test_triggers.template(trigger_url=True))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(test_triggers.template(trigger_url=True)).created()
     assert stack.outputs['trigger_url'].startswith('http')
     heat = cloud.session().endpoint('orchestration')
     url = f'{heat}/stacks/{stack.name}/{stack.id}'

@@ -119,8 +119,7 @@ def test_another_project_sees_nothing(cloud, stacks):
 
 
 def test_another_project_runs_nothing_on_a_server(cloud, stacks):
-    stack = stacks(base.software(signal_transport='NO_SIGNAL'))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(base.software(signal_transport='NO_SIGNAL')).created()
     server = stack.resource('server')['physical_resource_id']
     owner, other = cloud.session(), cloud.session('other')
 
@@ -168,8 +167,7 @@ def test_another_project_runs_nothing_on_a_server(cloud, stacks):
     own = deploy(owner, 'by the API').json()['software_deployment']
     assert 'by the API' in given()
     assert 'evil' not in given()
-    stack.update(base.software(script='second', signal_transport='NO_SIGNAL'))
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(base.software(script='second', signal_transport='NO_SIGNAL'))
     assert {'second', 'by the API'} <= set(given())
     assert 'evil' not in given()
     path = f'/software_deployments/metadata/{server}'

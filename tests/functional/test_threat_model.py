@@ -186,8 +186,7 @@ def victim(cloud):
 
 @pytest.fixture(scope='module')
 def stack(cloud, module_stacks):
-    found = module_stacks(test_triggers.fleet(), name='attacked')
-    found.wait('CREATE_COMPLETE')
+    found = module_stacks(test_triggers.fleet(), name='attacked').created()
     return found
 
 
@@ -301,8 +300,7 @@ def test_what_a_server_names_leads_cleaning_to_no_other_object(run, victim):
 def test_a_signal_of_another_project_or_stack_reaches_nothing(
     cloud, stack, stacks
 ):
-    other = stacks(test_triggers.template(), name='other')
-    other.wait('CREATE_COMPLETE')
+    other = stacks(test_triggers.template(), name='other').created()
     stranger = test_triggers.Server(cloud, other)
     tenant = cloud.session('other')
     own = tenant.endpoint('orchestration')

@@ -113,6 +113,5 @@ def _create_and_update(cloud, stacks, template):
     with servers.agent(cloud, stack):
         stack.wait('CREATE_COMPLETE')
         assert stack.outputs['deployment_greeting'] == 'hello world'
-        stack.update(template, who='moon')
-        stack.wait('UPDATE_COMPLETE')
+        stack.updated(template, who='moon')
     assert stack.outputs['deployment_greeting'] == 'hello moon'

@@ -82,8 +82,7 @@ def told(stack, beginning, name='deployment', holding=''):
 
 @pytest.fixture(scope='module')
 def stack(cloud, module_stacks):
-    found = module_stacks(template(trigger_url=True), name='hooked')
-    found.wait('CREATE_COMPLETE')
+    found = module_stacks(template(trigger_url=True), name='hooked').created()
     return found
 
 
@@ -138,15 +137,13 @@ class Server:
 @pytest.mark.quick
 @conftest.trusted
 def test_a_server_starts_nothing_unless_the_template_lets_it(cloud, stacks):
-    stack = stacks(template(), name='ordered')
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(template(), name='ordered').created()
     server = Server(cloud, stack)
     server.signal({'trigger': 'BACKUP'})
     said = told(stack, 'Not triggered: ')
     assert 'property "trigger_by_servers"' in said
     assert not running.given(stack)
-    stack.update(template(trigger_by_servers=True))
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(template(trigger_by_servers=True))
     server.signal({'trigger': 'BACKUP'})
     told(stack, 'Signal: run ')
     base.until(lambda: running.given(stack) == ['deployment-BACKUP'])
@@ -169,11 +166,9 @@ def test_a_server_answers_for_no_other(cloud, stacks):
 
 @pytest.mark.quick
 def test_the_url_is_dead_once_the_template_asks_no_more(stacks):
-    stack = stacks(template(trigger_url=True))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(template(trigger_url=True)).created()
     url = stack.outputs['trigger_url']
-    stack.update(template())
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(template())
     assert stack.outputs['trigger_url'] is None
     # Heat makes a 500 of it that Keystone has no such key.
     assert post(url, {'trigger': 'BACKUP'}) >= 400

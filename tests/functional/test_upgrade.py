@@ -262,8 +262,7 @@ def test_groups_workflows_and_triggers_go_on_in_both_directions(changing):
         assert pattern == '0 0 1 2 *'
         assert len(_in_mistral(cloud, deleted)) == 2
         for stack in (updated, deleted):
-            stack.delete()
-            stack.wait('DELETE_COMPLETE')
+            stack.remove()
             assert _in_mistral(cloud, stack) == []
 
     try:
@@ -305,8 +304,7 @@ def test_a_type_that_heat_lacks_holds_up_its_stack_until_it_is_back(changing):
         change(base.ROOT)
         # Heat calls it failed if the engine that ends has it locked.
         assert deleted.status in ('DELETE_IN_PROGRESS', 'DELETE_FAILED')
-        updated.update(_scheduled(2))
-        updated.wait('UPDATE_COMPLETE')
+        updated.updated(_scheduled(2))
         for stack in made:
             stack.delete()
         for stack in made:

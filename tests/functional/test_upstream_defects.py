@@ -35,8 +35,7 @@ def test_8_container_that_is_not_yet_empty_does_not_stop_a_delete(either):
     stack.wait('CREATE_COMPLETE')
     rule = {'method': 'DELETE', 'path': CONTAINERS, 'status': 409, 'count': 1}
     with cloud.faults([rule]):
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
+        stack.remove()
 
 
 @conftest.counted

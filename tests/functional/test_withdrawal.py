@@ -69,8 +69,7 @@ def test_what_is_cancelled_is_never_run_and_the_next_works(cloud, stacks):
     with servers.agent(cloud, stack) as agent:
         stack.wait('ROLLBACK_COMPLETE')
         assert stack.outputs['deployment_greeting'] == 'hello world'
-        stack.update(template, who='mars')
-        stack.wait('UPDATE_COMPLETE')
+        stack.updated(template, who='mars')
         assert stack.outputs['deployment_greeting'] == 'hello mars'
         assert waiting.config['id'] not in servers.has_run(agent)
 
@@ -115,7 +114,6 @@ def test_a_deployment_is_deleted_while_it_waits_or_after_it_failed(stacks):
     assert failed.waiting().put(servers.body(deploy_status_code=1)) == 201
     failed.wait('CREATE_FAILED')
     for stack in (waits, failed):
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
+        stack.remove()
     # Without the container there is no key, or no access at all.
     assert waiting.put(servers.body()) == conftest.REFUSED

@@ -124,8 +124,7 @@ def test_update_changes_adds_and_drops_in_place(made, mistral):
     stack.signal('workflow', {'workflow': 'slow'})
     running = flows.signalled(stack)['execution_id']
     base.until(lambda: mistral.state(running) == 'PAUSED')
-    stack.update(flows.template(flows.ECHO))
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(flows.template(flows.ECHO))
     assert stack.outputs['available_workflows'] == {'echo': f'{prefix}.echo'}
     # What runs may yet call the others.
     assert f'{prefix}.other' in mistral.names()
@@ -133,8 +132,7 @@ def test_update_changes_adds_and_drops_in_place(made, mistral):
     base.until(lambda: mistral.state(running) == 'SUCCESS')
     stack.signal('workflow', {'input': {'text': 'new'}})
     assert flows.finished(stack, count=2)['output'] == {'said': 'new'}
-    stack.update(flows.template(flows.ECHO, input={'text': 'default'}))
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(flows.template(flows.ECHO, input={'text': 'default'}))
     ours = {one for one in mistral.names() if one.startswith(prefix)}
     assert ours == {f'{prefix}.echo'}
     stack.signal('workflow', {})
@@ -144,8 +142,7 @@ def test_update_changes_adds_and_drops_in_place(made, mistral):
     stack.action(check=None)
     stack.wait('CHECK_FAILED')
     assert f'{prefix}.echo' in stack.reason
-    stack.update(flows.template(flows.ECHO, input={'text': 'default'}))
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(flows.template(flows.ECHO, input={'text': 'default'}))
     assert f'{prefix}.echo' in mistral.names()
 
 
@@ -166,8 +163,7 @@ def test_delete_ends_what_the_resource_began_and_nothing_else(made, mistral):
     theirs = mistral.run(f'{ended.name}.workflow.slow')
     base.until(lambda: mistral.state(theirs) == 'PAUSED')
     for stack in (ended, kept):
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
+        stack.remove()
     assert mistral.state(ids[ended]) == 404
     assert mistral.state(ids[kept]) == 'PAUSED'
     assert mistral.state(theirs) == 'PAUSED'
@@ -197,15 +193,13 @@ def test_workflow_rides_out_passing_errors(made, mistral):
         Fault('PUT', '/workflows', 1, done),
         Fault('POST', '/workflows\\?', 1, done),
     ):
-        stack.update(flows.template(f'{flows.ECHO}more:\n  {flows.NOOP}\n'))
-        stack.wait('UPDATE_COMPLETE')
+        stack.updated(flows.template(f'{flows.ECHO}more:\n  {flows.NOOP}\n'))
     with mistral.failing(
         Fault('GET', '/executions', 1),
         Fault('DELETE', '/executions', 1, done),
         Fault('DELETE', '/workflows', 1, done),
     ):
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
+        stack.remove()
 
 
 # By the clock -------------------------------------------------------------
@@ -258,8 +252,7 @@ def test_trigger_of_the_stack_goes_over_to_another_workflow(made, mistral):
     stack = made(with_triggers(flows.template(BOTH), by=clock('quick')))
     prefix = f'{stack.name}.workflow'
     other = BOTH.replace('quick', 'swift')
-    stack.update(with_triggers(flows.template(other), by=clock('swift')))
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(with_triggers(flows.template(other), by=clock('swift')))
     (trigger,) = mistral.triggers()
     assert trigger['workflow_name'] == f'{prefix}.swift'
     # It was in use while the workflows changed.

@@ -74,8 +74,7 @@ def test_a_run_continues_and_each_server_runs_it_once(cloud, stacks, fault):
 
 
 def test_any_engine_takes_requests_and_none_starts_a_run_twice(cloud, stacks):
-    stack = stacks(running.fleet(2))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(running.fleet(2)).created()
     user = running.client(cloud)
     run = user.start(
         'BACKUP', stacks=[stack.name], limits={'max_concurrent': 1}
